@@ -1,0 +1,78 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+namespace dummy_collectives {
+
+// [work]
+// The result of one collective. c10d hands it to Python, where it is what
+// `dist.all_reduce(..., async_op=True)` returns.
+class WorkDummy : public c10d::Work {
+ public:
+  WorkDummy(c10d::OpType op_type, int rank, std::vector<at::Tensor> outputs);
+
+  // The operation has ended, well or badly.
+  bool isCompleted() override;
+  // It has ended well.
+  bool isSuccess() const override;
+  // Blocks until it has ended; throws if it ended badly.
+  bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
+  // The tensors that the operation wrote.
+  std::vector<at::Tensor> result() override;
+  // A future whose value is that same list of tensors.
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+
+ private:
+  std::vector<at::Tensor> outputs_;
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+};
+// [/work]
+
+// [backend]
+// A backend that implements all-reduce and all-gather, and communicates
+// nothing: every output tensor is set to zero.
+class BackendDummy : public c10d::Backend {
+ public:
+  BackendDummy(int rank, int size);
+
+  // c10d puts this name into the error of every collective that is missing.
+  const std::string getBackendName() const override;
+
+  c10::intrusive_ptr<c10d::Work> allreduce(
+      std::vector<at::Tensor>& tensors,
+      const c10d::AllreduceOptions& opts = c10d::AllreduceOptions()) override;
+
+  c10::intrusive_ptr<c10d::Work> allgather(
+      std::vector<std::vector<at::Tensor>>& output_lists,
+      std::vector<at::Tensor>& inputs,
+      const c10d::AllgatherOptions& opts = c10d::AllgatherOptions()) override;
+
+  // destroy_process_group() calls shutdown(); abort() is its hasty sibling.
+  void shutdown() override;
+  void abort() override;
+
+ private:
+  // Throws if the backend was shut down.
+  void checkOpen(const char* operation) const;
+
+  std::atomic<bool> closed_{false};
+};
+// [/backend]
+
+// [create]
+// What init_process_group("dummy") calls in each rank.
+c10::intrusive_ptr<c10d::Backend> createBackendDummy(
+    const c10::intrusive_ptr<c10d::Store>& store,
+    int rank,
+    int size,
+    const std::chrono::milliseconds& timeout);
+// [/create]
+
+} // namespace dummy_collectives

@@ -1,0 +1,1 @@
+"""What the Makefile calls: one module for each stage of the build."""

@@ -1,0 +1,134 @@
+"""Run the stages of the build.
+
+usage: python -m tools.build compile|execute|render|check|html
+
+"html" runs all of them, in this order, and publishes the site.
+"""
+
+import errno
+import fcntl
+import os
+import signal
+import sys
+import time
+import uuid
+from contextlib import contextmanager
+
+from .errors import BuildError
+from .paths import BUILD, SITE, relative
+from .processes import MARKER, kill_marked
+
+
+@contextmanager
+def stage(name):
+    """Say that a stage begins, and how long it took."""
+    print(f"[{name}]", flush=True)
+    started = time.monotonic()
+    yield
+    print(f"[{name}] done in {time.monotonic() - started:.1f} s", flush=True)
+
+
+def run_compile():
+    from .compile import compile_extension
+
+    with stage("compile"):
+        if not compile_extension():
+            print("    the extension is up to date", flush=True)
+
+
+def run_execute():
+    from .execute import execute
+
+    with stage("execute"):
+        ran, total = execute()
+        print(f"    {ran} of {total} samples executed, the others have not changed")
+    return ran, total
+
+
+def run_render():
+    from .render import render
+
+    with stage("render"):
+        pages = render()
+    return pages
+
+
+def run_check():
+    from .check import check
+
+    with stage("check"):
+        check()
+
+
+def run_html():
+    from .languages import LANGUAGES
+    from .publish import publish
+
+    started = time.monotonic()
+    run_compile()
+    ran, total = run_execute()
+    pages = run_render()
+    run_check()
+    with stage("publish"):
+        publish()
+    print(
+        f"\n{len(LANGUAGES)} languages ({', '.join(x.url for x in LANGUAGES)}), "
+        f"{pages} pages each, {ran} of {total} samples executed, "
+        f"{time.monotonic() - started:.0f} s\n"
+        f"Open {relative(SITE)}/index.html, or run `make serve`."
+    )
+
+
+COMMANDS = {
+    "compile": run_compile,
+    "execute": run_execute,
+    "render": run_render,
+    "check": run_check,
+    "html": run_html,
+}
+
+
+@contextmanager
+def only_one_build():
+    """Hold the clone's build lock; a second build waits and says so."""
+    BUILD.mkdir(exist_ok=True)
+    with open(BUILD / "build.lock", "a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("another build of this clone is running; waiting for it", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def stop(signal_number, frame):
+    raise KeyboardInterrupt
+
+
+def main():
+    if len(sys.argv) != 2 or sys.argv[1] not in COMMANDS:
+        sys.exit(__doc__)
+    signal.signal(signal.SIGTERM, stop)
+    this_build = uuid.uuid4().hex
+    os.environ[MARKER] = f"{os.environ.get(MARKER, '')} {this_build}"
+    untouched = f"The site in {relative(SITE)} was not changed." if SITE.exists() else ""
+    try:
+        with only_one_build():
+            COMMANDS[sys.argv[1]]()
+    except BuildError as error:
+        sys.exit(f"\nerror: {error}\n{untouched}".rstrip())
+    except KeyboardInterrupt:
+        kill_marked(this_build)
+        sys.exit(f"\nerror: interrupted\n{untouched}".rstrip())
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT):
+            raise
+        where = f" {error.filename}" if error.filename else ""
+        sys.exit(
+            f"\nerror: cannot write{where}: {error.strerror}. Free some space or make "
+            f"it writable, then run the command again.\n{untouched}".rstrip()
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""Stage "compile": build and install the extension into _build/extension."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+
+from .digest import digest, files_below
+from .errors import BuildError
+from .paths import BUILD, EXTENSION, INSTALLED_EXTENSION, LOGS, ROOT, relative
+from .processes import run
+
+TIMEOUT = 600  # seconds; it takes about 30
+KEY_FILE = INSTALLED_EXTENSION / ".key"
+LEFTOVERS = ("build", "*.egg-info", "__pycache__", "*.so")
+
+
+def toolchain():
+    """Describe PyTorch, Python and the compiler; raise if one does not fit."""
+    wanted = re.search(
+        r"^torch==(\S+)$", (ROOT / "requirements/execute.txt").read_text(), re.M
+    )[1]
+    try:
+        found = metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        found = "none"
+    if found.partition("+")[0] != wanted:
+        raise BuildError(
+            f".venv holds torch {found}, but requirements/execute.txt pins {wanted}: "
+            f"remove the folder .venv and run the command again"
+        )
+    compiler = os.environ.get("CXX", "c++")
+    if shutil.which(compiler) is None:
+        raise BuildError(
+            f"no C++ compiler: the command {compiler!r} was not found. Install one "
+            "(on Debian and Ubuntu: apt-get install g++), or name yours in CXX"
+        )
+    version = subprocess.run([compiler, "--version"], capture_output=True, text=True)
+    return f"torch {found}", f"Python {sys.version}", version.stdout
+
+
+def extension_key():
+    """Digest of all that the compiled extension depends on."""
+    files = files_below(EXTENSION, ignore=["build", "dummy_collectives.egg-info"])
+    flags = [os.environ.get(name, "") for name in ("CXX", "CFLAGS", "CXXFLAGS")]
+    return digest(files, *toolchain(), *flags)
+
+
+def compile_extension():
+    """Compile if anything changed. Return whether it did."""
+    key = extension_key()
+    if KEY_FILE.is_file() and KEY_FILE.read_text() == key:
+        return False
+    # Built from a copy, so that the build leaves nothing beside the sources.
+    work = BUILD / "compile"
+    shutil.rmtree(work, ignore_errors=True)
+    source, target = work / EXTENSION.name, work / "installed"
+    ignore = shutil.ignore_patterns(*LEFTOVERS)
+    shutil.copytree(EXTENSION, source, ignore=ignore)
+    command = [sys.executable, "-m", "pip", "install", "--verbose", "--no-deps"]
+    command += ["--no-build-isolation", "--no-index", "--disable-pip-version-check"]
+    command += ["--target", target, source]
+    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+    log = LOGS / "compile.log"
+    done = run(command, timeout=TIMEOUT, log=log, env={"PATH": path})
+
+    text = done.text.replace(str(source), relative(EXTENSION))
+    if done.timed_out:
+        raise BuildError(f"{relative(EXTENSION)}: still compiling after {TIMEOUT} s")
+    if done.status != 0:
+        raise BuildError(
+            f"{relative(EXTENSION)} does not compile:\n"
+            f"{_interesting_lines(text)}\nThe whole output: {relative(log)}"
+        )
+    warnings = [line.strip() for line in text.splitlines() if ": warning: " in line]
+    if warnings:
+        raise BuildError(
+            f"{relative(EXTENSION)} compiles with warnings:\n" + "\n".join(warnings)
+        )
+    (target / KEY_FILE.name).write_text(key)
+    shutil.rmtree(INSTALLED_EXTENSION, ignore_errors=True)
+    target.rename(INSTALLED_EXTENSION)
+    shutil.rmtree(work)
+    return True
+
+
+def _interesting_lines(text):
+    """The compiler's errors, or else the end of the output."""
+    lines = [line.strip() for line in text.splitlines()]
+    errors = [
+        line
+        for line in lines
+        if re.search(r"\S+:\d+(:\d+)?: (fatal )?error: |No space left on device", line)
+    ]
+    return "\n".join(errors[:10] or lines[-15:])

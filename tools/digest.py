@@ -1,0 +1,29 @@
+"""Digests that tell whether the inputs of a stage have changed."""
+
+import hashlib
+from pathlib import Path
+
+IGNORED = {"__pycache__"}
+
+
+def files_below(folder, *, ignore=()):
+    """All files below ``folder`` in a fixed order, without caches and *.mo."""
+    skip = IGNORED | set(ignore)
+    return sorted(
+        path
+        for path in Path(folder).rglob("*")
+        if path.is_file()
+        and path.suffix != ".mo"
+        and not skip.intersection(path.relative_to(folder).parts)
+    )
+
+
+def digest(files, *facts):
+    """Hex digest of the names and contents of ``files`` and of the ``facts``."""
+    total = hashlib.sha256()
+    for file in files:
+        total.update(f"{file}\0".encode())
+        total.update(hashlib.sha256(Path(file).read_bytes()).digest())
+    for fact in facts:
+        total.update(f"{fact}\0".encode())
+    return total.hexdigest()

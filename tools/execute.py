@@ -1,0 +1,199 @@
+"""Stage "execute": run each gallery script once and turn it into a page.
+
+Each script runs in a process of its own, under sphinx-gallery, with a time limit.
+A script is run again when its own text, the files of gallery/ that it names, the
+extension, or the versions of PyTorch, Python and the compiler have changed.
+
+A script may say, in a comment, ``expected stderr: <regular expression>`` and
+``time limit: <seconds>``.
+"""
+
+import os
+import re
+import shutil
+import sys
+from concurrent.futures import ThreadPoolExecutor, as_completed
+
+from . import bundle
+from .compile import compile_extension, extension_key
+from .digest import digest, files_below
+from .errors import BuildError
+from .paths import (
+    AUTO_GALLERY,
+    EXECUTED,
+    GALLERY,
+    INSTALLED_EXTENSION,
+    LOGS,
+    ROOT,
+    relative,
+)
+from .processes import run
+
+DEFAULT_TIME_LIMIT = 120  # seconds
+HELPERS = {"launcher.py"}
+# A change of what makes the pages is a change of the pages.
+MACHINERY = [ROOT / "tools" / f"{name}.py" for name in ("execute", "run_sample", "bundle")]
+
+
+def samples():
+    """The gallery scripts, in alphabetical order."""
+    return sorted(path for path in GALLERY.glob("*.py") if path.name not in HELPERS)
+
+
+def used_files(script):
+    """The files of gallery/ that a script names, and those that they name."""
+    candidates = {
+        path for path in files_below(GALLERY) if path.suffix == ".py" and path != script
+    }
+    used, to_read = set(), [script]
+    while to_read:
+        text = to_read.pop().read_text()
+        named = {
+            path
+            for path in candidates - used
+            if re.search(rf"\b{re.escape(path.stem)}\b", text)
+        }
+        used |= named
+        to_read += named
+    return sorted(used)
+
+
+def execute():
+    """Run the samples that have changed; return how many ran and how many are."""
+    compile_extension()
+    shared = digest(
+        MACHINERY,
+        extension_key(),
+        (ROOT / "requirements/execute.txt").read_text(),
+    )
+    keys = {s: digest([s, *used_files(s)], shared) for s in samples()}
+    stale = [script for script, key in keys.items() if not _is_current(script, key)]
+    _remove_pages_without_script()
+    failures = []
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        running = {pool.submit(_execute_one, s, keys[s]): s for s in _longest_first(stale)}
+        for future in as_completed(running):
+            try:
+                future.result()
+                print(f"    executed {relative(running[future])}", flush=True)
+            except BuildError as error:
+                failures.append(str(error))
+    if failures:
+        raise BuildError("\n\n".join(sorted(failures)))
+    return len(stale), len(keys)
+
+
+def _page(script):
+    return AUTO_GALLERY / f"{script.stem}.rst"
+
+
+def _bundle(script):
+    return AUTO_GALLERY / f"{script.stem}.zip"
+
+
+def _key_file(script):
+    return EXECUTED / f"{script.stem}.key"
+
+
+def _is_current(script, key):
+    key_file = _key_file(script)
+    made = [key_file, _page(script), _bundle(script)]
+    return all(file.is_file() for file in made) and key_file.read_text() == key
+
+
+def _remove_pages_without_script():
+    expected = {made(s) for s in samples() for made in (_page, _bundle)}
+    if AUTO_GALLERY.is_dir():
+        for path in set(AUTO_GALLERY.iterdir()) - expected:
+            path.unlink()
+
+
+def _longest_first(scripts):
+    """So that no long one is left over in the end, with one core idle."""
+    return sorted(scripts, key=lambda script: -_time_limit(script.read_text()))
+
+
+def _time_limit(text):
+    declared = re.search(r"# time limit: (\d+)", text)
+    return int(declared[1]) if declared else DEFAULT_TIME_LIMIT
+
+
+def _execute_one(script, key):
+    _key_file(script).unlink(missing_ok=True)
+    work = EXECUTED / script.stem
+    shutil.rmtree(work, ignore_errors=True)
+    (work / "docs").mkdir(parents=True)
+    (work / "tmp").mkdir()
+    (work / "docs" / "index.rst").write_text("Sample\n======\n")
+    # The page includes files by paths that start from docs/.
+    for folder in ("gallery", "extension"):
+        (work / folder).symlink_to(ROOT / folder)
+
+    text = script.read_text()
+    limit = _time_limit(text)
+    log = LOGS / f"{script.stem}.log"
+    command = [sys.executable, "-X", "faulthandler", "-m", "tools.run_sample"]
+    command += [script, work]
+    environment = {
+        "PYTHONPATH": os.pathsep.join([str(INSTALLED_EXTENSION), str(ROOT)]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TMPDIR": str(work / "tmp"),
+        "OMP_NUM_THREADS": "1",
+        "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]),
+    }
+    done = run(command, timeout=limit, log=log, env=environment)
+
+    name, details = relative(script), _clean(done.text, work)
+    hint = f"The whole output: {relative(log)} and {relative(log)}.stderr"
+    if done.timed_out:
+        raise BuildError(
+            f"{name}: still running after {limit} s\n{_tail(details)}\n{hint}"
+        )
+    if done.status != 0:
+        how = f"signal {-done.status}" if done.status < 0 else f"status {done.status}"
+        raise BuildError(f"{name}: failed ({how})\n{_tail(details)}\n{hint}")
+    expected = re.search(r"# expected stderr: (.+)", text)
+    unexpected = [
+        line
+        for line in _clean(done.stderr, work).splitlines()
+        if line.strip() and not (expected and re.search(expected[1], line))
+    ]
+    if unexpected:
+        lines = "\n".join(unexpected)
+        raise BuildError(f"{name}: unexpected output on stderr\n{_tail(lines)}\n{hint}")
+
+    generated = work / "docs" / "auto_gallery" / f"{script.stem}.rst"
+    if not generated.is_file():
+        raise BuildError(f"{name}: ended the process before its last line\n{hint}")
+    AUTO_GALLERY.mkdir(parents=True, exist_ok=True)
+    _page(script).write_text(_strip_page(generated.read_text(), script))
+    bundle.write(_bundle(script), script, used_files(script))
+    shutil.rmtree(work)
+    _key_file(script).write_text(key)
+
+
+def _clean(text, work):
+    """Remove terminal colours and the paths of this machine."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    return text.replace(f"{work}/", "").replace(f"{ROOT}/", "")
+
+
+def _tail(text, lines=40):
+    return "\n".join("    " + line for line in text.rstrip().splitlines()[-lines:])
+
+
+def _strip_page(text, script):
+    """Keep what the script says and prints; drop what sphinx-gallery adds.
+
+    Its header and footer speak of files that would not run on their own, and its
+    comments hold line numbers.
+    """
+    start = text.index(".. _sphx_glr_auto_gallery_")
+    end = text.index(".. _sphx_glr_download_auto_gallery_")
+    body = re.sub(r"^\.\. GENERATED FROM PYTHON .*\n\n", "", text[start:end], flags=re.M)
+    label = "Download this sample with everything that it needs"
+    return (
+        f"{body.rstrip()}\n\n"
+        ".. rst-class:: sample-download\n\n"
+        f":download:`{label} <{script.stem}.zip>`\n"
+    )

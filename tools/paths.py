@@ -1,0 +1,24 @@
+"""Where things are."""
+
+from .languages import ROOT
+
+DOCS = ROOT / "docs"
+GALLERY = ROOT / "gallery"
+LOCALES = ROOT / "locales"
+EXTENSION = ROOT / "extension" / "dummy_collectives"
+
+BUILD = ROOT / "_build"
+LOGS = BUILD / "logs"
+# The compiled extension; the samples find it through PYTHONPATH.
+INSTALLED_EXTENSION = BUILD / "extension"
+# One folder for each executed sample, and the pages made from them.
+EXECUTED = BUILD / "execute"
+AUTO_GALLERY = DOCS / "auto_gallery"
+# The site while it is being made, and the site.
+RENDERED = BUILD / "render"
+SITE = BUILD / "html"
+
+
+def relative(path):
+    """The path as a reader of a message wants to see it."""
+    return path.relative_to(ROOT).as_posix()

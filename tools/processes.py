@@ -1,0 +1,79 @@
+"""Run a command with a time limit, and leave no process of it behind."""
+
+import os
+import signal
+import subprocess
+import uuid
+from dataclasses import dataclass
+
+import psutil
+
+# Every process that a command starts inherits this variable, a list of ids. That
+# finds them all in the end, also those that moved to a session of their own.
+MARKER = "BUILD_COMMAND_IDS"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    status: int | None
+    timed_out: bool
+    stdout: str
+    stderr: str
+
+    @property
+    def text(self):
+        return self.stdout + self.stderr
+
+
+def run(command, *, timeout, log, cwd=None, env=None):
+    """Run ``command``; write its output to ``log`` and ``log`` + ".stderr".
+
+    ``timeout`` is in seconds. A command that is still running then gets a
+    SIGABRT, upon which Python's fault handler writes where it hangs.
+    """
+    marker = uuid.uuid4().hex
+    environment = {**os.environ, **(env or {})}
+    environment[MARKER] = f"{os.environ.get(MARKER, '')} {marker}"
+    errors = log.with_name(log.name + ".stderr")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    timed_out = False
+    try:
+        with open(log, "wb") as out, open(errors, "wb") as err:
+            process = subprocess.Popen(
+                [str(part) for part in command],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                cwd=cwd,
+                env=environment,
+            )
+            try:
+                process.wait(timeout)
+            except subprocess.TimeoutExpired:
+                timed_out = True
+                process.send_signal(signal.SIGABRT)
+                try:
+                    process.wait(10)
+                except subprocess.TimeoutExpired:
+                    pass
+    finally:
+        kill_marked(marker)
+    return Outcome(
+        process.poll(),
+        timed_out,
+        log.read_text(errors="replace"),
+        errors.read_text(errors="replace"),
+    )
+
+
+def kill_marked(marker):
+    """Kill every process that was started with ``marker`` in its environment."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if marker in process.environ().get(MARKER, "").split():
+                process.kill()
+                found.append(process)
+        except (psutil.Error, OSError):
+            continue
+    psutil.wait_procs(found, timeout=10)

@@ -1,0 +1,86 @@
+"""Execute one gallery script under sphinx-gallery, in this process.
+
+usage: python -m tools.run_sample SCRIPT WORK_FOLDER
+
+Writes the page to WORK_FOLDER/docs/auto_gallery. tools/execute.py starts one such
+process for each script; nothing here knows about languages or themes.
+"""
+
+import re
+import sys
+import traceback
+import warnings
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+
+def warnings_are_errors(gallery_conf, fname):
+    """Called by sphinx-gallery right before the script runs."""
+    warnings.resetwarnings()
+    warnings.simplefilter("error")
+
+
+def configuration(script):
+    only_this_script = re.escape(script.name) + "$"
+    return {
+        "project": "sample",
+        "extensions": ["sphinx_gallery.gen_gallery"],
+        # A function as a value is fine, and report() tells of a failed sample.
+        "suppress_warnings": ["config.cache", "sphinx_gallery.example_error"],
+        "sphinx_gallery_conf": {
+            "examples_dirs": str(script.parent),
+            "gallery_dirs": "auto_gallery",
+            "filename_pattern": f"/{only_this_script}",
+            "ignore_pattern": f"^(?!{only_this_script})",
+            "abort_on_example_error": True,
+            "reset_modules": (warnings_are_errors,),
+            # Only what is printed is output; the value of a last line is not.
+            "capture_repr": (),
+            "image_scrapers": (),
+            # Nothing that changes from run to run goes into a page.
+            "min_reported_time": float("inf"),
+            "write_computation_times": False,
+            "show_memory": False,
+            "show_signature": False,
+            "download_all_examples": False,
+        },
+    }
+
+
+def report(error, script):
+    """Print the traceback of ``error`` from the script's own line on."""
+    while (cause := getattr(error, "orig_exc", None)) is not None:
+        error = cause
+    summary = traceback.TracebackException.from_exception(error)
+    ours = [frame.filename == str(script) for frame in summary.stack]
+    if any(ours):
+        summary.stack = traceback.StackSummary.from_list(
+            summary.stack[ours.index(True) :]
+        )
+    summary.__cause__ = summary.__context__ = None
+    print("".join(summary.format()), file=sys.stderr)
+
+
+def main():
+    script, work = Path(sys.argv[1]), Path(sys.argv[2])
+    source, output = work / "docs", work / "out"
+    try:
+        app = Sphinx(
+            source,
+            None,
+            output,
+            output,
+            "dummy",
+            confoverrides=configuration(script),
+            status=None,
+        )
+        app.build()
+    except BaseException as error:
+        report(error, script)
+        sys.exit(1)
+    sys.exit(app.statuscode)
+
+
+if __name__ == "__main__":
+    main()
