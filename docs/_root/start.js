@@ -1,0 +1,40 @@
+/* Leads to the language chosen last time, or else to the first of the browser's
+   languages that there is. Without this script the reader follows a link. */
+function remembered() {
+  try {
+    return localStorage.getItem("language");
+  } catch {
+    return null; // Storage may be forbidden.
+  }
+}
+
+function pick(links) {
+  const chosen = links.find((link) => link.dataset.language === remembered());
+  if (chosen) {
+    return chosen;
+  }
+  const primary = (tag) => tag.toLowerCase().split("-")[0];
+  for (const wanted of navigator.languages ?? []) {
+    const exact = links.find((link) => link.lang.toLowerCase() === wanted.toLowerCase());
+    const close = links.find((link) => primary(link.lang) === primary(wanted));
+    if (exact ?? close) {
+      return exact ?? close;
+    }
+  }
+  return links[0];
+}
+
+const links = [...document.querySelectorAll("a[data-language]")];
+for (const link of links) {
+  link.addEventListener("click", () => {
+    try {
+      localStorage.setItem("language", link.dataset.language);
+    } catch {
+      // Storage may be forbidden; then there is nothing to remember.
+    }
+  });
+}
+// "#choose" stays here, for a reader who wants to change the language.
+if (window.location.hash !== "#choose") {
+  window.location.replace(pick(links).href);
+}

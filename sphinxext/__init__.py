@@ -1,0 +1,1 @@
+"""Sphinx extensions, one small file for each job, of use to any project."""
