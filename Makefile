@@ -1,0 +1,65 @@
+# The commands of this project. `make` alone lists them.
+
+.DEFAULT_GOAL := help
+.PHONY: help html test serve clean compile execute render check
+.PHONY: i18n-update i18n-check i18n-status browser
+
+PYTHON ?= python3
+VENV_PYTHON := .venv/bin/python
+SET_UP := @$(PYTHON) tools/setup_environment.py
+
+# Only what the requirements pin may be found, whatever the caller's shell says.
+unexport PYTHONPATH PYTHONHOME
+export PYTHONNOUSERSITE := 1
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s  %s\n", $$1, $$2 }' Makefile
+
+html: ## build, verify and publish the whole site into _build/html
+	$(SET_UP) execute
+	@$(VENV_PYTHON) -m tools.build html
+
+test: html browser ## build the site, then test the extension, the tools and the site
+	$(SET_UP) test
+	@$(VENV_PYTHON) -m pytest
+
+serve: ## serve the site on 127.0.0.1 (PORT=8000)
+	$(SET_UP) render
+	@$(VENV_PYTHON) -m tools.serve $(PORT)
+
+clean: ## remove everything that was built or installed, .venv included
+	@rm -rf _build docs/auto_gallery .venv .pytest_cache
+	@find locales -name '*.mo' -delete
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	@rm -rf extension/*/build extension/*/*.egg-info
+
+compile: ## stage 1: build the C++ extension
+	$(SET_UP) execute
+	@$(VENV_PYTHON) -m tools.build compile
+
+execute: ## stage 2: run the samples that changed
+	$(SET_UP) execute
+	@$(VENV_PYTHON) -m tools.build execute
+
+render: ## stage 3: render all languages (needs neither PyTorch nor a compiler)
+	$(SET_UP) render
+	@$(VENV_PYTHON) -m tools.build render
+
+check: ## stage 4: check the rendered pages and the catalogs
+	$(SET_UP) render
+	@$(VENV_PYTHON) -m tools.build check
+
+i18n-update: ## bring the message catalogs up to date with the English text
+	$(SET_UP) render
+	@$(VENV_PYTHON) -m tools.catalogs update
+
+i18n-check: ## check the message catalogs
+	$(SET_UP) render
+	@$(VENV_PYTHON) -m tools.catalogs check
+
+i18n-status: ## count translated, fuzzy and missing messages
+	$(SET_UP) render
+	@$(VENV_PYTHON) -m tools.catalogs status
+
+browser:
+	@sh tools/require_browser.sh

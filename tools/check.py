@@ -1,0 +1,106 @@
+"""Stage "check": read the rendered site as a stranger would; fail on any finding."""
+
+from functools import cache
+from urllib.parse import unquote, urlsplit
+
+from bs4 import BeautifulSoup
+
+from . import catalogs
+from .errors import BuildError
+from .languages import LANGUAGES, SOURCE_LANGUAGE
+from .paths import RENDERED, ROOT, relative
+
+# Attributes through which a page makes the browser load something.
+LOADING = [("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src")]
+# Relations of <link> that only name another page.
+NAMING = {"canonical", "alternate", "author", "license", "next", "prev", "search"}
+
+
+def check():
+    """Check the catalogs and every page. Raises BuildError with all findings."""
+    messages = catalogs.check()
+    findings = []
+    pages = _pages(SOURCE_LANGUAGE)
+    if not pages:
+        raise BuildError(f"{relative(RENDERED)} holds no pages: run `make render` first")
+    for language in LANGUAGES:
+        for page in sorted(pages ^ _pages(language)):
+            findings.append(f"{language.url}/{page}: not there in every language")
+    for language in LANGUAGES:
+        for page in sorted(pages & _pages(language)):
+            findings += _check_page(language, page)
+    findings += _check_links(RENDERED / "index.html", _parse(RENDERED / "index.html"))
+    if findings:
+        raise BuildError("the rendered site has faults:\n" + "\n".join(findings))
+    print(
+        f"    {len(pages)} pages in {len(LANGUAGES)} languages, {messages} messages: "
+        "no findings",
+        flush=True,
+    )
+
+
+def _pages(language):
+    folder = RENDERED / language.url
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*.html")}
+
+
+@cache
+def _parse(path):
+    return BeautifulSoup(path.read_text(), "html.parser")
+
+
+@cache
+def _anchors(path):
+    return {tag["id"] for tag in _parse(path).find_all(id=True)}
+
+
+def _check_page(language, page):
+    path = RENDERED / language.url / page
+    soup, name = _parse(path), f"{language.url}/{page}"
+    source = _parse(RENDERED / SOURCE_LANGUAGE.url / page)
+    findings = []
+    if soup.html.get("lang") != language.html:
+        findings.append(f"{name}: lang is {soup.html.get('lang')!r}")
+    if _section_ids(soup) != _section_ids(source):
+        findings.append(f"{name}: its headings have other anchors than in English")
+    if _listings(soup) != _listings(source):
+        findings.append(f"{name}: a listing or an output differs from the English page")
+    for tag in soup.select(".problematic, .system-message"):
+        findings.append(f"{name}: markup that was not understood: {tag.get_text()!r}")
+    if str(ROOT) in str(soup):
+        findings.append(f"{name}: shows the path of the machine that built it")
+    for tag_name, attribute in LOADING:
+        for tag in soup.find_all(tag_name, **{attribute: True}):
+            named = NAMING.intersection(tag.get("rel") or [])
+            if not named and urlsplit(tag[attribute]).netloc:
+                findings.append(f"{name}: loads {tag[attribute]} from another site")
+    return findings + _check_links(path, soup)
+
+
+def _section_ids(soup):
+    return [tag["id"] for tag in soup.find_all("section", id=True)]
+
+
+def _listings(soup):
+    return [tag.get_text() for tag in soup.find_all("pre")]
+
+
+def _check_links(path, soup):
+    """Every relative address has to lead to a file, and to an anchor in it."""
+    findings = []
+    for tag in soup.find_all(["a", "link", "script", "img"]):
+        address = tag.get("href") or tag.get("src")
+        parts = urlsplit(address or "")
+        if not address or parts.scheme or parts.netloc:
+            continue
+        target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+        name = path.relative_to(RENDERED).as_posix()
+        if not target.is_file():
+            findings.append(f"{name}: {address} leads nowhere")
+        elif (
+            parts.fragment
+            and target.suffix == ".html"
+            and unquote(parts.fragment) not in _anchors(target)
+        ):
+            findings.append(f"{name}: {address} leads to no heading")
+    return findings

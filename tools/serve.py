@@ -1,0 +1,47 @@
+"""Serve _build/html on the loopback interface.
+
+usage: python -m tools.serve [PORT]
+
+Without a port, 8000 is tried first and any free one after that.
+"""
+
+import errno
+import functools
+import http.server
+import sys
+
+from .paths import SITE, relative
+
+
+def make_server(port):
+    """Return a server for the site; ``port`` 0 means any free one."""
+    handler = functools.partial(
+        http.server.SimpleHTTPRequestHandler, directory=str(SITE)
+    )
+    return http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
+
+
+def main():
+    if len(sys.argv) > 2 or (len(sys.argv) == 2 and not sys.argv[1].isdigit()):
+        sys.exit(__doc__)
+    if not (SITE / "index.html").is_file():
+        sys.exit(f"error: there is no site in {relative(SITE)}: run `make html` first")
+    wanted = int(sys.argv[1]) if len(sys.argv) == 2 else None
+    try:
+        server = make_server(8000 if wanted is None else wanted)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        if wanted is not None:
+            sys.exit(f"error: port {wanted} is in use: name another, or none at all")
+        server = make_server(0)
+    print(f"Serving {relative(SITE)} at http://127.0.0.1:{server.server_port}/", flush=True)
+    print("Stop with Ctrl-C.", flush=True)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        print()
+
+
+if __name__ == "__main__":
+    main()
