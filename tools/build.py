@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 from .errors import BuildError
 from .paths import BUILD, SITE, relative
-from .processes import MARKER, kill_marked
+from .processes import MARKER, kill_marked, stopping
 
 
 @contextmanager
@@ -101,16 +101,20 @@ def only_one_build():
         yield
 
 
-def stop(signal_number, frame):
-    raise KeyboardInterrupt
-
-
 def main():
     if len(sys.argv) != 2 or sys.argv[1] not in COMMANDS:
         sys.exit(__doc__)
-    signal.signal(signal.SIGTERM, stop)
     this_build = uuid.uuid4().hex
     os.environ[MARKER] = f"{os.environ.get(MARKER, '')} {this_build}"
+
+    def stop(signal_number, frame):
+        # At once: the stages wait for their processes before they give way.
+        stopping.set()
+        kill_marked(this_build)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
     untouched = f"The site in {relative(SITE)} was not changed." if SITE.exists() else ""
     try:
         with only_one_build():

@@ -66,6 +66,9 @@ def update():
             catalog.header_comment = f"# {language.name} ({language.gettext})"
             catalog.fuzzy = False
             catalog.update(template, update_creation_date=False)
+            for key, message in list(catalog.obsolete.items()):
+                if not message.string:  # Nothing that could come back.
+                    del catalog.obsolete[key]
             text = _write(catalog)
             if not path.is_file() or path.read_text() != text:
                 path.parent.mkdir(parents=True, exist_ok=True)

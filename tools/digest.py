@@ -3,6 +3,8 @@
 import hashlib
 from pathlib import Path
 
+from .paths import ROOT
+
 IGNORED = {"__pycache__"}
 
 
@@ -19,10 +21,13 @@ def files_below(folder, *, ignore=()):
 
 
 def digest(files, *facts):
-    """Hex digest of the names and contents of ``files`` and of the ``facts``."""
+    """Hex digest of the names and contents of ``files`` and of the ``facts``.
+
+    The same in every clone: names count from the top of the clone.
+    """
     total = hashlib.sha256()
     for file in files:
-        total.update(f"{file}\0".encode())
+        total.update(f"{Path(file).relative_to(ROOT)}\0".encode())
         total.update(hashlib.sha256(Path(file).read_bytes()).digest())
     for fact in facts:
         total.update(f"{fact}\0".encode())

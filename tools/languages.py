@@ -2,9 +2,8 @@
 
 import tomllib
 from dataclasses import dataclass
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from .paths import ROOT
 
 
 @dataclass(frozen=True)

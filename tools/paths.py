@@ -1,6 +1,8 @@
 """Where things are."""
 
-from .languages import ROOT
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
 
 DOCS = ROOT / "docs"
 GALLERY = ROOT / "gallery"

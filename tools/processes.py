@@ -1,16 +1,24 @@
 """Run a command with a time limit, and leave no process of it behind."""
 
+import errno
 import os
+import shutil
 import signal
 import subprocess
+import threading
 import uuid
 from dataclasses import dataclass
 
 import psutil
 
+from .errors import BuildError
+
 # Every process that a command starts inherits this variable, a list of ids. That
 # finds them all in the end, also those that moved to a session of their own.
 MARKER = "BUILD_COMMAND_IDS"
+
+# Set when the build is being interrupted: nothing is started any more.
+stopping = threading.Event()
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,8 @@ def run(command, *, timeout, log, cwd=None, env=None):
     ``timeout`` is in seconds. A command that is still running then gets a
     SIGABRT, upon which Python's fault handler writes where it hangs.
     """
+    if stopping.is_set():
+        raise BuildError("interrupted")
     marker = uuid.uuid4().hex
     environment = {**os.environ, **(env or {})}
     environment[MARKER] = f"{os.environ.get(MARKER, '')} {marker}"
@@ -58,12 +68,21 @@ def run(command, *, timeout, log, cwd=None, env=None):
                     pass
     finally:
         kill_marked(marker)
-    return Outcome(
+    outcome = Outcome(
         process.poll(),
         timed_out,
         log.read_text(errors="replace"),
         errors.read_text(errors="replace"),
     )
+    if outcome.status != 0 and _disk_is_full(outcome, log.parent):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(log.parent))
+    return outcome
+
+
+def _disk_is_full(outcome, folder):
+    """A full disk may not even have room for the message that says so."""
+    free = shutil.disk_usage(folder).free
+    return "No space left on device" in outcome.text or free < 2**16
 
 
 def kill_marked(marker):

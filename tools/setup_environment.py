@@ -55,8 +55,15 @@ def run(command, **options):
     return subprocess.run(command, env=environment, **options)
 
 
+def venv_works():
+    """Whether .venv is there and whole; a killed set-up leaves half of one."""
+    if not os.path.exists(PYTHON):
+        return False
+    return run([PYTHON, "-m", "pip", "--version"], capture_output=True).returncode == 0
+
+
 def install(stage):
-    if run([PYTHON, "-m", "pip", "--version"], capture_output=True).returncode != 0:
+    if not venv_works():
         print("creating .venv", flush=True)
         shutil.rmtree(VENV, ignore_errors=True)
         if run([sys.executable, "-m", "venv", VENV]).returncode != 0:

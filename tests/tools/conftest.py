@@ -1,0 +1,71 @@
+"""A small project of its own for each test: the tools, and nothing to wait for."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tools.paths import INSTALLED_EXTENSION, ROOT
+
+COPIED = ["tools", "extension", "sphinxext", "docs/_templates", "docs/_static"]
+COPIED += ["docs/_root", "conf.py", "languages.toml", "requirements", "LICENSE"]
+GENERATED = shutil.ignore_patterns("__pycache__", "build", "*.egg-info")
+
+
+class Project:
+    """A clone in a temporary folder, with the extension compiled already."""
+
+    def __init__(self, root):
+        self.root = root
+        for name in COPIED:
+            source, target = ROOT / name, root / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if source.is_dir():
+                shutil.copytree(source, target, ignore=GENERATED)
+            else:
+                shutil.copyfile(source, target)
+        self.write("gallery/GALLERY_HEADER.rst", "Samples\n=======\n")
+        shutil.copyfile(ROOT / "gallery/launcher.py", root / "gallery/launcher.py")
+        shutil.copytree(INSTALLED_EXTENSION, root / "_build" / "extension")
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def read(self, name):
+        return (self.root / name).read_text()
+
+    def sample(self, code, name="sample"):
+        """Add a gallery script that consists of a title and ``code``."""
+        title = f'"""\n{name}\n{"=" * len(name)}\n\nA text.\n"""\n\n'
+        return self.write(f"gallery/{name}.py", title + code)
+
+    def run(self, *command, timeout=100, **environment):
+        """Run a module of tools; return its exit status and all its output."""
+        done = subprocess.run(
+            [sys.executable, "-m", *command],
+            cwd=self.root,
+            env={**os.environ, **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=timeout,
+        )
+        return done.returncode, done.stdout
+
+    def fail(self, *command, **environment):
+        """Run a module of tools that has to fail; return its output."""
+        status, output = self.run(*command, **environment)
+        assert status == 1, output
+        assert "error: " in output
+        assert "Traceback (most recent call last):\n  File \"" + str(self.root) not in output
+        return output
+
+
+@pytest.fixture
+def project(tmp_path):
+    return Project(tmp_path / "clone")

@@ -1,0 +1,103 @@
+"""Bad surroundings: one clear message, or no failure at all, and nothing lost."""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tools import build
+from tools.paths import BUILD
+
+
+def test_an_unknown_stage_is_answered_with_the_usage(project):
+    status, output = project.run("tools.build", "everything")
+    assert status == 1 and "usage: python -m tools.build compile|" in output
+
+
+def test_rendering_without_pages_says_what_to_do(project):
+    assert "run `make execute` first" in project.fail("tools.build", "render")
+
+
+def test_rendering_needs_neither_torch_nor_a_compiler(project):
+    """With imports of torch made to fail, and no compiler on the path."""
+    project.write("docs/index.md", "# Title\n\nA text.\n")
+    project.write("docs/auto_gallery/sample.rst", ":orphan:\n\nSample\n======\n")
+    project.write("torch.py", "raise ImportError('rendering imported torch')\n")
+    environment = {"PYTHONPATH": str(project.root), "PATH": "/nowhere", "CXX": "none"}
+    status, output = project.run("tools.build", "render", **environment)
+    assert status == 0, output
+    for page in ("index.html", "en/index.html", "ko/index.html", "zh-cn/index.html"):
+        assert (project.root / "_build/render" / page).is_file()
+
+
+def test_a_sphinx_warning_in_any_language_is_an_error(project):
+    project.write("docs/index.md", "# Title\n\n[nowhere](missing.md)\n")
+    project.write("docs/auto_gallery/sample.rst", ":orphan:\n\nSample\n======\n")
+    output = project.fail("tools.build", "render")
+    for language in ("en", "ko", "zh-cn"):
+        assert f"rendering {language} failed" in output
+    assert "docs/index.md:3: WARNING" in output
+
+
+def test_a_second_build_of_the_same_clone_waits_and_says_so(project):
+    with open(project.root / "_build" / "build.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        command = [sys.executable, "-m", "tools.build", "compile"]
+        with open(project.root / "log", "w") as log:
+            second = subprocess.Popen(command, cwd=project.root, stdout=log, stderr=log)
+        deadline = time.monotonic() + 30
+        while "waiting for it" not in project.read("log"):
+            assert time.monotonic() < deadline and second.poll() is None
+            time.sleep(0.05)
+    assert second.wait(timeout=30) == 0
+
+
+@pytest.mark.parametrize("error", [28, 30, 13], ids=["full", "read-only", "forbidden"])
+def test_a_build_folder_that_cannot_be_written(monkeypatch, error):
+    monkeypatch.setattr(build, "SITE", BUILD)  # Some site that is there.
+
+    def fail():
+        raise OSError(error, os.strerror(error), str(BUILD / "html.new"))
+
+    monkeypatch.setitem(build.COMMANDS, "compile", fail)
+    monkeypatch.setattr(sys, "argv", ["build", "compile"])
+    with pytest.raises(SystemExit) as caught:
+        build.main()
+    message = str(caught.value)
+    assert message.startswith(f"\nerror: cannot write {BUILD}/html.new: ")
+    assert os.strerror(error) in message and "was not changed" in message
+
+
+@pytest.mark.skipif(
+    subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode != 0,
+    reason="this system does not let us mount a small disk",
+)
+@pytest.mark.parametrize("options", ["size=2m", "ro"], ids=["full", "read-only"])
+def test_a_real_disk_that_is_full_or_read_only(project, options):
+    project.sample("print('x' * 4_000_000)\n")
+    site = project.root / "_build"
+    keep = project.root / "keep"
+    shutil.move(site, keep)
+    site.mkdir()
+    script = (
+        f"mount -t tmpfs -o size=2m none {site} && mkdir {site}/html && "
+        f"echo good > {site}/html/index.html && mount -o remount,{options} {site} && "
+        f"ln -s {keep}/extension {site}/extension 2>/dev/null; "
+        f"{sys.executable} -m tools.build execute; status=$?; "
+        f"cat {site}/html/index.html; exit $status"
+    )
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", script],
+        cwd=project.root,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    expected = "Read-only file system" if options == "ro" else "No space left on device"
+    assert "error: " in done.stderr and expected in done.stderr
+    assert done.stdout.endswith("good\n")

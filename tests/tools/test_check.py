@@ -1,0 +1,65 @@
+"""Each check of the rendered site finds the fault that it is there for."""
+
+import shutil
+
+import pytest
+
+from tools import catalogs, check
+from tools.errors import BuildError
+from tools.paths import RENDERED, ROOT
+
+PAGE = "ko/tutorial/basics.html"
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    folder = tmp_path / "site"
+    shutil.copytree(RENDERED, folder)
+    monkeypatch.setattr(check, "RENDERED", folder)
+    monkeypatch.setattr(catalogs, "check", lambda: 0)
+    return folder
+
+
+def test_the_site_as_it_is_passes(site):
+    check.check()
+
+
+def replace(site, page, old, new):
+    path = site / page
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    "old, new, expected",
+    [
+        ('lang="ko"', 'lang="en"', "lang is 'en'"),
+        ('<section id="', '<section id="other-', "other anchors than in English"),
+        ('href="../index.html', 'href="../indexx.html', "leads nowhere"),
+        ('href="#furo-main-content"', 'href="#nothing"', "leads to no heading"),
+        ("</article>", '<img src="https://example.org/x.png"></article>', "loads https"),
+        ("</article>", '<span class="problematic">`x</span></article>', "not understood"),
+        ("</article>", f"<p>{ROOT}</p></article>", "shows the path of the machine"),
+        ("</article>", "<pre>more code</pre></article>", "a listing or an output"),
+    ],
+    ids=["lang", "anchor", "link", "fragment", "external", "markup", "path", "listing"],
+)
+def test_a_fault_is_found_and_its_page_is_named(site, old, new, expected):
+    replace(site, PAGE, old, new)
+    with pytest.raises(BuildError) as caught:
+        check.check()
+    [finding] = [line for line in str(caught.value).splitlines() if expected in line]
+    assert finding.startswith(f"{PAGE}: ")
+
+
+def test_a_page_that_one_language_lacks(site):
+    (site / "zh-cn/tutorial/basics.html").unlink()
+    with pytest.raises(BuildError, match="tutorial/basics.html: not there in every"):
+        check.check()
+
+
+def test_the_start_page_is_checked_too(site):
+    replace(site, "index.html", "ko/index.html", "kr/index.html")
+    with pytest.raises(BuildError, match="index.html: kr/index.html leads nowhere"):
+        check.check()

@@ -1,0 +1,107 @@
+"""A sample that goes wrong in any way fails the build, which says where."""
+
+import pytest
+
+BUILD = ("tools.build", "execute")
+
+
+def test_the_page_shows_code_and_output_and_hides_assertions(project):
+    project.sample(
+        "print(6 * 7)\n"
+        "# sphinx_gallery_start_ignore\n"
+        "assert 6 * 7 == 42\n"
+        "# sphinx_gallery_end_ignore\n"
+    )
+    status, output = project.run(*BUILD)
+    assert status == 0, output
+    page = project.read("docs/auto_gallery/sample.rst")
+    assert "    print(6 * 7)" in page and "    42\n" in page
+    assert "assert" not in page
+    assert "LINES" not in page and "running time" not in page
+
+
+@pytest.mark.parametrize(
+    "code, expected",
+    [
+        ("print(1)\n\nassert 1 == 2, 'not equal'", "line 10, in <module>"),
+        ("import warnings\nwarnings.warn('old')", "UserWarning: old"),
+        ("import sys\nsys.exit(3)", "SystemExit: 3"),
+        ("import os\nos._exit(0)", "ended the process before its last line"),
+        ("import os\nos.write(2, b'C++ speaks')", "unexpected output on stderr"),
+        ("import ctypes\nctypes.string_at(0)", "failed (signal 11)"),
+        ("print(", "SyntaxError"),
+    ],
+    ids=["assert", "warning", "exit", "_exit", "stderr", "segfault", "syntax"],
+)
+def test_a_broken_sample_fails_the_build(project, code, expected):
+    project.sample(code + "\n")
+    output = project.fail(*BUILD)
+    assert "gallery/sample.py" in output
+    assert expected in output
+    assert not (project.root / "docs/auto_gallery/sample.rst").exists()
+
+
+def test_a_hanging_sample_shows_the_line_where_it_hangs(project):
+    project.sample("# time limit: 8\nimport time\ntime.sleep(60)\n")
+    output = project.fail(*BUILD)
+    assert "gallery/sample.py: still running after 8 s" in output
+    assert 'gallery/sample.py", line 10' in output
+
+
+def test_a_failing_rank_is_named(project):
+    project.write("gallery/workers/bad.py", "import os\nassert os.environ['RANK'] == '0'\n")
+    project.sample("from launcher import launch\nlaunch('workers/bad.py', ranks=2)\n")
+    output = project.fail(*BUILD)
+    assert "gallery/sample.py" in output
+    assert "workers/bad.py: rank 1 of 2: ended with exit status 1" in output
+
+
+def test_expected_stderr_is_accepted(project):
+    project.sample("# expected stderr: C.. speaks\nimport os\nos.write(2, b'C++ speaks')\n")
+    status, output = project.run(*BUILD)
+    assert status == 0, output
+
+
+def test_each_sample_has_a_process_of_its_own(project):
+    project.sample("import sys\nsys.marked = True\nprint('first')\n", name="a")
+    project.sample("import sys\nprint(hasattr(sys, 'marked'))\n", name="b")
+    assert project.run(*BUILD)[0] == 0
+    assert "    False\n" in project.read("docs/auto_gallery/b.rst")
+
+
+def test_only_what_changed_is_executed_again(project):
+    worker = project.write("gallery/workers/used.py", "text = 'old'\n")
+    project.sample("exec(open('workers/used.py').read())\nprint(text)\n", name="a")
+    project.sample("print('independent')\n", name="b")
+    assert "2 of 2 samples executed" in project.run(*BUILD)[1]
+    assert "0 of 2 samples executed" in project.run(*BUILD)[1]
+    worker.write_text("text = 'new'\n")
+    output = project.run(*BUILD)[1]
+    assert "1 of 2 samples executed" in output and "executed gallery/a.py" in output
+    assert "    new\n" in project.read("docs/auto_gallery/a.rst")
+
+
+def test_a_sample_that_failed_is_not_cached(project):
+    project.sample("raise ValueError('still broken')\n")
+    assert "still broken" in project.fail(*BUILD)
+    assert "still broken" in project.fail(*BUILD)
+
+
+def test_the_page_of_a_removed_script_goes(project):
+    script = project.sample("print('a')\n", name="a")
+    project.sample("print('b')\n", name="b")
+    assert project.run(*BUILD)[0] == 0
+    script.unlink()
+    assert project.run(*BUILD)[0] == 0
+    names = {path.name for path in (project.root / "docs/auto_gallery").iterdir()}
+    assert names == {"b.rst", "b.zip"}
+
+
+def test_the_same_run_gives_the_same_bytes(project):
+    project.sample("print('hello')\n")
+    pages = ["docs/auto_gallery/sample.rst", "docs/auto_gallery/sample.zip"]
+    assert project.run(*BUILD)[0] == 0
+    first = [(project.root / page).read_bytes() for page in pages]
+    (project.root / "_build/execute/sample.key").unlink()
+    assert project.run(*BUILD)[0] == 0
+    assert [(project.root / page).read_bytes() for page in pages] == first

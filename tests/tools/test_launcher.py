@@ -1,0 +1,100 @@
+"""The launcher names the rank that failed, and how, and leaves nobody behind."""
+
+import socket
+
+import psutil
+import pytest
+from launcher import RankError, launch
+
+ONLY_RANK_1 = "import os, sys, time\nif os.environ['RANK'] == '1':\n    "
+WAIT = "\ntime.sleep(60)"
+
+
+def write_worker(folder, code):
+    path = folder / "worker.py"
+    path.write_text(code)
+    return path
+
+
+def fail(folder, code, **options):
+    with pytest.raises(RankError) as caught:
+        launch(write_worker(folder, code), ranks=2, **options)
+    return str(caught.value)
+
+
+def test_output_is_labelled_and_in_rank_order(tmp_path, capfd):
+    code = (
+        "import os, time\n"
+        "rank = int(os.environ['RANK'])\n"
+        "time.sleep(0.3 * (1 - rank))\n"
+        "print('from Python')\n"
+        "os.system('echo from a child process')\n"
+    )
+    launch(write_worker(tmp_path, code), ranks=2)
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0].startswith("$ torchrun --standalone --nproc-per-node=2 ")
+    labels = [line[:8] for line in lines[1:]]
+    assert labels == ["[rank 0]", "[rank 0]", "[rank 1]", "[rank 1]"]
+    assert sum("from a child process" in line for line in lines) == 2
+
+
+def test_an_exception_in_one_rank(tmp_path):
+    message = fail(tmp_path, ONLY_RANK_1 + "raise ValueError('no luck')" + WAIT)
+    assert "worker.py: rank 1 of 2: ended with exit status 1" in message
+    assert "ValueError: no luck" in message
+    assert "rank 0 of 2" not in message, "rank 0 was only stopped by torchrun"
+
+
+def test_a_segmentation_fault_in_one_rank(tmp_path):
+    code = ONLY_RANK_1 + "import ctypes; ctypes.string_at(0)" + WAIT
+    message = fail(tmp_path, code)
+    assert "rank 1 of 2: killed by SIGSEGV" in message
+    assert "worker.py" in message and "line 3" in message, "the fault handler's stack"
+
+
+def test_a_rank_that_hangs_is_stopped_and_shows_where(tmp_path):
+    code = ONLY_RANK_1 + "time.sleep(60)  # hangs here"
+    message = fail(tmp_path, code, timeout=6)
+    assert "rank 1 of 2: still running after 6 s" in message
+    assert "line 3" in message
+    assert "rank 0 of 2" not in message
+    left = [p for p in psutil.process_iter() if _runs(p, tmp_path / "worker.py")]
+    assert left == []
+
+
+def _runs(process, script):
+    try:
+        return str(script) in process.cmdline()
+    except psutil.Error:
+        return False
+
+
+def test_a_warning_is_an_error(tmp_path):
+    message = fail(tmp_path, "import warnings\nwarnings.warn('old')")
+    assert "UserWarning: old" in message
+
+
+def test_stderr_has_to_be_expected(tmp_path, capfd):
+    code = "import os\nos.write(2, b'a line from C++\\n')"
+    message = fail(tmp_path, code)
+    assert "rank 0 of 2: unexpected output on stderr" in message
+    assert "a line from C++" in message
+    launch(write_worker(tmp_path, code), ranks=2, expected_stderr="from C")
+    assert "a line from C++" not in capfd.readouterr().out
+
+
+def test_a_worker_that_does_not_exist(tmp_path):
+    with pytest.raises(RankError, match="rank 0 of 1: ended with exit status 2"):
+        launch(tmp_path / "missing.py", ranks=1)
+
+
+def test_a_free_port_is_found_when_29500_is_taken(tmp_path, capfd):
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            taken.bind(("127.0.0.1", 29500))
+            taken.listen()
+        except OSError:
+            pass  # Somebody else has it, which is just as well.
+        launch(write_worker(tmp_path, "print('up')"), ranks=1)
+    assert "[rank 0] up" in capfd.readouterr().out
