@@ -19,6 +19,7 @@ author = "the authors of the c10d backend tutorial"
 
 extensions = [
     "myst_parser",
+    "sphinxext.complete_js_translations",
     "sphinxext.language_switcher",
     "sphinxext.stable_anchors",
     "sphinxext.translatable_labels",

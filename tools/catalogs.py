@@ -67,7 +67,7 @@ def update():
             catalog.fuzzy = False
             catalog.update(template, update_creation_date=False)
             for key, message in list(catalog.obsolete.items()):
-                if not message.string:  # Nothing that could come back.
+                if message.fuzzy or not _is_translated(message):  # Nothing to keep.
                     del catalog.obsolete[key]
             text = _write(catalog)
             if not path.is_file() or path.read_text() != text:
@@ -97,7 +97,7 @@ def status():
             catalog = _read(path) if path.is_file() else Catalog()
             messages = [catalog.get(m.id, m.context) for m in template if m.id]
             fuzzy = sum(1 for m in messages if m and m.fuzzy)
-            done = sum(1 for m in messages if m and m.string and not m.fuzzy)
+            done = sum(1 for m in messages if m and _is_translated(m) and not m.fuzzy)
             rest = len(messages) - done - fuzzy
             print(f"{relative(path)}: {done} translated, {fuzzy} fuzzy, {rest} missing")
 
@@ -120,7 +120,7 @@ def _check_catalog(path, template):
             )
         elif message.fuzzy:
             findings.append(f"{where}: fuzzy: {shown!r}; review it, remove the mark")
-        elif not message.string:
+        elif not _is_translated(message):
             findings.append(f"{where}: not translated: {shown!r}")
     findings += [
         f"{name}: lacks {str(message.id)[:60]!r}; run `make i18n-update`"
@@ -128,6 +128,12 @@ def _check_catalog(path, template):
         if message.id and catalog.get(message.id, message.context) is None
     ]
     return findings
+
+
+def _is_translated(message):
+    """Whether there is a text for each plural form, or for the only form."""
+    texts = message.string if isinstance(message.string, tuple) else (message.string,)
+    return all(texts)
 
 
 def _po_path(language, page):

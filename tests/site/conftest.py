@@ -1,0 +1,79 @@
+"""The built site, served on loopback, and the system's Chromium to look at it."""
+
+import shutil
+import threading
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from tools.paths import SITE
+from tools.serve import make_server
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+OPTIONS = ["--no-sandbox", "--disable-background-networking", "--disable-sync"]
+
+
+class Visit:
+    """A browser page that keeps account of what it should not do."""
+
+    def __init__(self, page):
+        self.page = page
+        self.faults = []
+        page.on("console", self._on_console)
+        page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
+        page.on("request", self._on_request)
+        page.on("response", self._on_response)
+
+    def _on_console(self, message):
+        if message.type in ("error", "warning"):
+            self.faults.append(f"console {message.type}: {message.text}")
+
+    def _on_request(self, request):
+        if not request.url.startswith(("http://127.0.0.1:", "file://", "data:")):
+            self.faults.append(f"external request: {request.url}")
+
+    def _on_response(self, response):
+        # Browsers ask for an icon by themselves.
+        if response.status >= 400 and not response.url.endswith("/favicon.ico"):
+            self.faults.append(f"status {response.status}: {response.url}")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    found = [path for path in map(shutil.which, NAMES) if path]
+    assert found, "no Chromium: run `make test`, which installs it or says how"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found[0], args=OPTIONS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def address():
+    assert (SITE / "index.html").is_file(), "no site: run `make html` first"
+    server = make_server(0)
+    server.RequestHandlerClass.log_message = None
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def visit(browser):
+    """Open pages with ``visit(...)``; at the end, none may have had a fault."""
+    contexts, visits = [], []
+
+    def open_page(address, **options):
+        contexts.append(browser.new_context(**options))
+        contexts[-1].set_default_timeout(20_000)
+        visits.append(Visit(contexts[-1].new_page()))
+        visits[-1].page.goto(address)
+        return visits[-1].page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert [fault for visit in visits for fault in visit.faults] == []

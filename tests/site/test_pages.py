@@ -1,0 +1,79 @@
+"""Every page of every language, looked at in a real browser."""
+
+import pytest
+
+from tools.languages import LANGUAGES
+from tools.paths import SITE
+
+PAGES = sorted(
+    path.relative_to(SITE / LANGUAGES[0].url).as_posix()
+    for path in (SITE / LANGUAGES[0].url).rglob("*.html")
+)
+each_language = pytest.mark.parametrize("language", LANGUAGES, ids=lambda x: x.url)
+
+
+def test_there_are_pages():
+    assert len(PAGES) > 10
+
+
+@each_language
+def test_pages_load_without_a_fault(visit, address, language):
+    page = visit(f"{address}/{language.url}/index.html")
+    for name in PAGES:
+        page.goto(f"{address}/{language.url}/{name}")
+        assert page.locator("html").get_attribute("lang") == language.html
+        assert page.locator("h1").count() == 1
+
+
+@each_language
+@pytest.mark.parametrize("colors", ["light", "dark"])
+def test_nothing_is_wider_than_a_small_phone(visit, address, language, colors):
+    phone = {"viewport": {"width": 360, "height": 740}, "color_scheme": colors}
+    page = visit(f"{address}/{language.url}/index.html", **phone)
+    for name in PAGES:
+        page.goto(f"{address}/{language.url}/{name}")
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= 360, f"{name} is {width} px wide"
+
+
+@each_language
+def test_next_leads_through_the_whole_tutorial(visit, address, language):
+    page = visit(f"{address}/{language.url}/index.html")
+    titles = [page.title()]
+    while page.locator("a.next-page").count():
+        page.locator("a.next-page").click()
+        titles.append(page.title())
+    assert len(titles) == len(set(titles)) == len(PAGES) - 1, "all but the search page"
+
+
+@each_language
+def test_the_chrome_is_translated(visit, address, language):
+    page = visit(f"{address}/{language.url}/tutorial/basics.html")
+    labels = page.evaluate(
+        """() => [...document.querySelectorAll("[aria-label], [title], title")]
+              .map(x => x.getAttribute("aria-label") ?? x.getAttribute("title") ?? x.textContent)
+              .concat([...document.querySelectorAll(
+                  ".toc-title, .back-to-top, .context, .skip-to-content, .bottom-of-page, .caption-text"
+              )].map(x => x.textContent))
+              .map(x => x.trim()).filter(x => x)"""
+    )
+    assert len(labels) > 10
+    if language.gettext == "en":
+        return
+    plain = [x for x in labels if x.isascii() and x not in ("Furo",)]
+    assert plain == [], "still in English"
+
+
+@each_language
+def test_samples_show_code_and_output(visit, address, language):
+    page = visit(f"{address}/{language.url}/auto_gallery/step_4_several_ranks.html")
+    output = page.locator(".sphx-glr-script-out pre").all_inner_texts()
+    assert "[rank 0] after all_reduce:  [0.0, 0.0]" in output[0]
+    ranks = [line[6] for line in output[1].splitlines() if line.startswith("[rank ")]
+    assert ranks == sorted(ranks) and set(ranks) == set("0123")
+
+
+def test_it_works_from_a_disk(visit):
+    page = visit((SITE / "ko" / "index.html").as_uri())
+    page.locator("a.next-page").click()
+    assert page.url.endswith("/ko/tutorial/basics.html")
