@@ -43,6 +43,7 @@ language_switcher_languages = [
 
 html_theme = "furo"
 html_title = project
+html_favicon = "docs/_static/favicon.svg"
 templates_path = ["docs/_templates"]
 html_static_path = ["docs/_static"]
 html_css_files = ["site.css"]

@@ -14,7 +14,8 @@ print(f"CPU tensor, summed by gloo: {on_cpu.tolist()}")
 assert on_cpu.tolist() == [3.0, 3.0], "1 + 2, from two ranks"
 
 if torch.cuda.is_available():
-    on_gpu = torch.full((2,), rank + 1.0, device=f"cuda:{rank % torch.cuda.device_count()}")
+    device = f"cuda:{rank % torch.cuda.device_count()}"
+    on_gpu = torch.full((2,), rank + 1.0, device=device)
     dist.all_reduce(on_gpu)
     print(f"CUDA tensor, zeroed by the dummy: {on_gpu.tolist()}")
     assert on_gpu.tolist() == [0.0, 0.0]

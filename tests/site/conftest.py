@@ -33,8 +33,7 @@ class Visit:
             self.faults.append(f"external request: {request.url}")
 
     def _on_response(self, response):
-        # Browsers ask for an icon by themselves.
-        if response.status >= 400 and not response.url.endswith("/favicon.ico"):
+        if response.status >= 400:
             self.faults.append(f"status {response.status}: {response.url}")
 
 
@@ -52,7 +51,6 @@ def browser():
 def address():
     assert (SITE / "index.html").is_file(), "no site: run `make html` first"
     server = make_server(0)
-    server.RequestHandlerClass.log_message = None
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"
