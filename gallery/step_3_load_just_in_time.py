@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch.utils.cpp_extension import load
 
 # sphinx_gallery_start_ignore
-# time limit: 300
+# time limit: 180
 import os
 import sys
 from pathlib import Path
