@@ -1,9 +1,10 @@
-"""Start a worker program on several ranks and print what each rank wrote.
+"""Start programs that consist of several processes, and print what they wrote.
 
-A thin layer over ``torchrun --standalone``: it collects the standard output and
-the standard error of every rank at the level of file descriptors, so that what
-C++ prints is caught too, and prints them in rank order. Whatever goes wrong in
-a rank becomes one exception that names the worker, the rank and the reason.
+``launch`` is a thin layer over ``torchrun --standalone``: it collects the standard
+output and the standard error of every rank at the level of file descriptors, so
+that what C++ prints is caught too, and prints them in rank order. ``run_program``
+is for programs that start their processes themselves. Whatever goes wrong becomes
+one exception that names the program, the rank and the reason.
 """
 
 import os
@@ -21,8 +22,11 @@ class RankError(RuntimeError):
     """A rank failed, crashed, hung, or wrote to stderr unexpectedly."""
 
 
-def launch(worker, *, ranks, timeout=60.0, expected_stderr=None):
+def launch(worker, *, ranks, timeout=60.0, expected_stderr=None, show=True):
     """Run ``worker`` on ``ranks`` processes and print their output by rank.
+
+    Also returns it, as a list with the output of each rank. Without ``show`` only
+    the command is printed.
 
     ``worker`` is the path of a Python program and ``timeout`` is in seconds.
     Every line on stderr has to match the regular expression
@@ -52,9 +56,69 @@ def launch(worker, *, ranks, timeout=60.0, expected_stderr=None):
     if noisy:
         _fail(worker, ranks, noisy, errors, summary)
 
-    for rank, text in enumerate(output):
+    for rank, text in enumerate(output if show else []):
         for line in text.splitlines():
             print(f"[rank {rank}] {line}")
+    return output
+
+
+def run_program(program, *, timeout=60.0, expected_stderr=None):
+    """Run ``program``, which starts its processes itself, and print its output.
+
+    Fails like ``launch``, and returns the output.
+    """
+    program = Path(program)
+    print(f"$ python {program.as_posix()}")
+    command = [sys.executable, "-W", "error", "-X", "faulthandler", str(program)]
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        process = _start(command, out, err)
+        descendants = []
+        try:
+            status = process.wait(timeout)
+            reason = _describe_exit(status) if status else None
+        except psutil.TimeoutExpired:
+            descendants = process.children(recursive=True)
+            process.send_signal(signal.SIGABRT)  # faulthandler prints the stack.
+            psutil.wait_procs([process], timeout=5)
+            reason = f"still running after {timeout:g} s"
+        finally:
+            _end(process, descendants)
+        out.seek(0)
+        err.seek(0)
+        output, errors = out.read(), err.read()
+    if not reason and _unexpected(errors, expected_stderr):
+        reason = "unexpected output on stderr"
+    if reason:
+        raise RankError(f"{program}: {reason}\n{errors or output}")
+    print(output, end="")
+    return output
+
+
+def _start(command, out, err):
+    # One thread a process: the samples are small and the machine may be, too. The
+    # session makes a process group, which _end() ends as a whole.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return psutil.Popen(
+        command, stdout=out, stderr=err, env=environment, start_new_session=True
+    )
+
+
+def _end(process, descendants):
+    """Kill a process, its process group, and descendants that left the group."""
+    try:
+        descendants = [*descendants, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        pass
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    for descendant in descendants:
+        try:
+            descendant.kill()
+        except psutil.NoSuchProcess:
+            pass
+    psutil.wait_procs([process, *descendants], timeout=5)
 
 
 def _run_torchrun(worker, ranks, timeout, logs):
@@ -64,16 +128,16 @@ def _run_torchrun(worker, ranks, timeout, logs):
     command += ["--local-addr=localhost", f"--log-dir={logs}", "--redirects=3"]
     command += ["--no-python", sys.executable, "-W", "error", "-X", "faulthandler"]
     command += [str(worker)]
-    # One thread a rank: the samples are small and the machine may be, too.
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with open(logs / "torchrun.log", "wb") as log:
-        torchrun = psutil.Popen(command, stdout=log, stderr=log, env=environment)
+        torchrun = _start(command, log, log)
+    descendants = []
     try:
         return torchrun.wait(timeout), []
     except psutil.TimeoutExpired:
+        descendants = torchrun.children(recursive=True)
         return None, _show_where_ranks_hang(torchrun)
     finally:
-        _kill_tree(torchrun)
+        _end(torchrun, descendants)
 
 
 def _show_where_ranks_hang(torchrun):
@@ -88,19 +152,6 @@ def _show_where_ranks_hang(torchrun):
         process.send_signal(signal.SIGABRT)  # faulthandler prints the stack.
     psutil.wait_procs(running.values(), timeout=5)
     return sorted(running)
-
-
-def _kill_tree(process):
-    try:
-        family = [process, *process.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return
-    for member in family:
-        try:
-            member.kill()
-        except psutil.NoSuchProcess:
-            pass
-    psutil.wait_procs(family, timeout=5)
 
 
 def _read_rank(logs, rank, name):

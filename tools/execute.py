@@ -31,6 +31,11 @@ from .processes import run
 
 DEFAULT_TIME_LIMIT = 120  # seconds
 HELPERS = {"launcher.py"}
+# What a stack shows of sphinx-gallery and of Python itself tells a reader nothing.
+NOISE = re.compile(
+    r"\s*(File .*(/sphinx_gallery/|/sphinx/|tools/run_sample|<frozen runpy>)|"
+    r"Extension modules: )"
+)
 # A change of what makes the pages is a change of the pages.
 MACHINERY = [ROOT / "tools" / f"{name}.py" for name in ("execute", "run_sample", "bundle")]
 
@@ -179,7 +184,8 @@ def _clean(text, work):
 
 
 def _tail(text, lines=40):
-    return "\n".join("    " + line for line in text.rstrip().splitlines()[-lines:])
+    kept = [line for line in text.rstrip().splitlines() if not NOISE.match(line)]
+    return "\n".join("    " + line for line in kept[-lines:])
 
 
 def _strip_page(text, script):

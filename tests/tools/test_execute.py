@@ -46,6 +46,7 @@ def test_a_hanging_sample_shows_the_line_where_it_hangs(project):
     output = project.fail(*BUILD)
     assert "gallery/sample.py: still running after 8 s" in output
     assert 'gallery/sample.py", line 10' in output
+    assert "sphinx_gallery" not in output, "only our own part of the stack"
 
 
 def test_a_failing_rank_is_named(project):

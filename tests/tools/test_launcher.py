@@ -4,7 +4,7 @@ import socket
 
 import psutil
 import pytest
-from launcher import RankError, launch
+from launcher import RankError, launch, run_program
 
 ONLY_RANK_1 = "import os, sys, time\nif os.environ['RANK'] == '1':\n    "
 WAIT = "\ntime.sleep(60)"
@@ -98,3 +98,43 @@ def test_a_free_port_is_found_when_29500_is_taken(tmp_path, capfd):
             pass  # Somebody else has it, which is just as well.
         launch(write_worker(tmp_path, "print('up')"), ranks=1)
     assert "[rank 0] up" in capfd.readouterr().out
+
+
+def test_the_output_is_returned_and_can_be_kept_from_the_page(tmp_path, capfd):
+    worker = write_worker(tmp_path, "import os\nprint(os.environ['RANK'])")
+    assert launch(worker, ranks=2, show=False) == ["0\n", "1\n"]
+    assert capfd.readouterr().out.splitlines()[1:] == []
+
+
+def test_a_program_is_run_and_shown(tmp_path, capfd):
+    program = write_worker(tmp_path, "print('hello')")
+    assert run_program(program) == "hello\n"
+    assert capfd.readouterr().out == f"$ python {program}\nhello\n"
+
+
+@pytest.mark.parametrize(
+    "code, expected",
+    [
+        ("import sys; sys.exit(4)", "worker.py: ended with exit status 4"),
+        ("import ctypes; ctypes.string_at(0)", "worker.py: killed by SIGSEGV"),
+        ("import warnings; warnings.warn('old')", "UserWarning: old"),
+        ("import os; os.write(2, b'C++')", "worker.py: unexpected output on stderr\nC++"),
+        ("import time; time.sleep(60)", "worker.py: still running after 3 s"),
+    ],
+    ids=["exit", "segfault", "warning", "stderr", "hang"],
+)
+def test_a_program_that_goes_wrong(tmp_path, code, expected):
+    with pytest.raises(RankError) as caught:
+        run_program(write_worker(tmp_path, code), timeout=3)
+    assert expected in str(caught.value)
+
+
+def test_the_children_of_a_hanging_program_end_with_it(tmp_path):
+    code = (
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(77)'])\n"
+        "time.sleep(60)\n"
+    )
+    with pytest.raises(RankError, match="still running"):
+        run_program(write_worker(tmp_path, code), timeout=3)
+    assert not [p for p in psutil.process_iter() if _runs(p, "import time; time.sleep(77)")]

@@ -1,0 +1,71 @@
+"""
+Choose a communication library
+==============================
+
+The same program runs on several libraries. Which of them is right depends on where
+the tensors are and on the network in between.
+
+.. list-table::
+   :header-rows: 1
+
+   * - Where the tensors are
+     - Backend
+     - Remarks
+   * - NVIDIA GPUs
+     - ``nccl``
+     - by far the fastest there; handles CUDA tensors only
+   * - CPUs
+     - ``gloo``
+     - comes with every PyTorch, needs nothing but a network
+   * - AMD GPUs
+     - ``nccl``
+     - under this name PyTorch for ROCm uses RCCL
+   * - Intel GPUs
+     - ``xccl``
+     - where it was compiled in
+   * - a cluster with its own MPI
+     - ``mpi``
+     - PyTorch has to be compiled against that MPI, for example Open MPI
+   * - networks that UCX supports
+     - ``ucc``
+     - experimental, where it was compiled in
+
+Other hardware and other libraries come as packages that register a backend of their
+own. How to write one is what the second part of this site is about.
+
+What your PyTorch has
+---------------------
+
+Builds of PyTorch differ. Ask yours:
+"""
+
+import torch
+import torch.distributed as dist
+
+print("distributed:", dist.is_available())
+for name in ("gloo", "nccl", "mpi", "ucc", "xccl"):
+    available = getattr(dist, f"is_{name}_available")()
+    print(f"{name:5}", "yes" if available else "no")
+
+# sphinx_gallery_start_ignore
+assert dist.is_available() and dist.is_gloo_available()
+# sphinx_gallery_end_ignore
+
+# %%
+# That a library is there does not mean that the hardware is. Without an argument,
+# ``init_process_group`` looks at the hardware, and chooses the backend that belongs to
+# it:
+
+for device, backend in sorted(dist.Backend.default_device_backend_map.items()):
+    print(f"{device:5} {backend}")
+accelerator = torch.accelerator.current_accelerator()
+print("accelerator on this machine:", accelerator.type if accelerator else "none")
+
+# sphinx_gallery_start_ignore
+assert dist.Backend.default_device_backend_map["cpu"] == "gloo"
+# sphinx_gallery_end_ignore
+
+# %%
+# When in doubt: one process per GPU and ``nccl`` for training on NVIDIA GPUs, ``gloo``
+# for everything on CPUs, and both in one group, as ``"cpu:gloo,cuda:nccl"``, for
+# programs that have both kinds of tensors.

@@ -1,0 +1,81 @@
+"""
+What your backend has to implement
+==================================
+
+No feature of PyTorch needs all of c10d. Which operations does the one need that you
+care about? This page asks the features themselves.
+
+Ask the features
+----------------
+
+PyTorch's profiler sees each call that reaches a process group: it is an event whose
+name begins with ``c10d::``. So it is enough to run a feature under the profiler and to
+collect the names.
+
+.. literalinclude:: /../gallery/workers/calls_of_features.py
+   :language: python
+   :caption: gallery/workers/calls_of_features.py
+   :start-after: # [record]
+   :end-before: # [/record]
+
+The worker runs each feature once, as small as possible, on two ranks with gloo:
+"""
+
+import os
+import tempfile
+
+from launcher import launch
+
+with tempfile.TemporaryDirectory() as folder:
+    os.environ["SHARED_FOLDER"] = folder
+    table, other = launch(
+        "workers/calls_of_features.py",
+        ranks=2,
+        expected_stderr="profiler_start|profiler_stop",  # The profiler says that much.
+        show=False,
+    )
+print(f"{'METHOD OF YOUR BACKEND':32} CALLED BY")
+print(table)
+
+# sphinx_gallery_start_ignore
+assert table == other, "both ranks saw the same"
+assert table.count("\n") >= 9
+# sphinx_gallery_end_ignore
+
+# %%
+# The left column names the methods of ``c10d::Backend`` to override. Read it as a list
+# of what a program must be able to call, not of all that a feature can ever use: other
+# options of the same feature may call more. Clipping gradients under FSDP2 calls
+# ``allreduce``, for example, and a ``recv`` that names no source calls
+# ``recvAnysource``.
+#
+# Beyond the list:
+#
+# * ``getBackendName``, because every error message contains it.
+# * ``Work::wait`` and ``Work::getFuture``: nothing else of ``Work`` is ever called by
+#   these features.
+# * Tensors of ``int64`` and ``uint8``: the object collectives pickle into them.
+# * ``shutdown``: ``destroy_process_group`` calls it.
+
+# %%
+# What zeros do
+# -------------
+#
+# The dummy has all-reduce and all-gather, and that is enough for some features to
+# begin. What they make of its zeros shows what they use the collectives for.
+#
+# .. literalinclude:: /../gallery/workers/what_zeros_do.py
+#    :language: python
+#    :caption: gallery/workers/what_zeros_do.py
+
+launch("workers/what_zeros_do.py", ranks=2)
+
+# %%
+# DistributedDataParallel all-gathers the number of parameters first, to make sure that
+# all ranks hold the same model as rank 0. It reads zero, on rank 0 as well, and refuses
+# to go on. ``all_gather_object`` learns that every object is zero bytes long, and there is
+# nothing to unpickle in zero bytes. Both notice, because they check what they receive.
+#
+# The third case checks nothing. The gradients are zero, the training loop runs, and the
+# model never learns. A backend that is wrong may look just like this: test the values,
+# not only that the program ends.

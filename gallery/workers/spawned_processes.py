@@ -1,0 +1,28 @@
+"""Program: let mp.spawn start the ranks, and see one of them fail."""
+
+import time
+
+import torch.multiprocessing as mp
+
+
+def succeed(rank, name):
+    assert name == "shared argument"
+
+
+def fail(rank):
+    if rank == 1:
+        raise ValueError("rank 1 has had enough")
+    time.sleep(30)  # Ended early, because rank 1 failed.
+
+
+if __name__ == "__main__":
+    mp.spawn(succeed, args=("shared argument",), nprocs=2)
+    print("two ranks succeeded")
+
+    try:
+        mp.spawn(fail, nprocs=2)
+    except mp.ProcessRaisedException as error:
+        print("rank", error.error_index, "failed:", str(error).strip().splitlines()[-1])
+        assert error.error_index == 1
+    else:
+        raise AssertionError("nobody noticed that rank 1 failed")

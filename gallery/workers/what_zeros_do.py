@@ -1,0 +1,37 @@
+"""Worker: features of PyTorch on a backend that answers everything with zeros."""
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+import dummy_collectives  # after torch; importing it registers "dummy"
+
+dist.init_process_group("dummy")
+rank, world_size = dist.get_rank(), dist.get_world_size()
+
+try:
+    DistributedDataParallel(nn.Linear(2, 2))
+except RuntimeError as error:
+    print("DDP:", error)
+    assert "2 params" in str(error) and "0 params" in str(error)
+else:
+    raise AssertionError("DDP was content with zeros")
+
+try:
+    dist.all_gather_object([None] * world_size, "object")
+except EOFError as error:
+    print("all_gather_object:", error)
+else:
+    raise AssertionError("an object was made of zeros")
+
+# Averaging by hand needs nothing but all-reduce. It runs, and ruins the model.
+model = nn.Linear(2, 2)
+model(torch.ones(1, 2)).sum().backward()
+for parameter in model.parameters():
+    dist.all_reduce(parameter.grad)
+    parameter.grad /= world_size
+print("gradients averaged by hand:", model.weight.grad.tolist())
+assert model.weight.grad.eq(0).all()
+
+dist.destroy_process_group()
