@@ -79,9 +79,8 @@ def record(feature):
         for name in names
         if name.startswith("c10d::")
     }
-
-
 # [/record]
+
 
 dist.init_process_group("gloo")
 rank, world_size = dist.get_rank(), dist.get_world_size()
