@@ -11,6 +11,8 @@ SET_UP := @$(PYTHON) tools/setup_environment.py
 # Only what the requirements pin may be found, whatever the caller's shell says.
 unexport PYTHONPATH PYTHONHOME
 export PYTHONNOUSERSITE := 1
+# All our files are UTF-8, whatever the caller's locale.
+export PYTHONUTF8 := 1
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s  %s\n", $$1, $$2 }' Makefile

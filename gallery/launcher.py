@@ -10,7 +10,6 @@ one exception that names the program, the rank and the reason.
 import os
 import re
 import signal
-import subprocess
 import sys
 import tempfile
 from pathlib import Path

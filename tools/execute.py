@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from . import bundle
@@ -128,7 +129,6 @@ def _execute_one(script, key):
     work = EXECUTED / script.stem
     shutil.rmtree(work, ignore_errors=True)
     (work / "docs").mkdir(parents=True)
-    (work / "tmp").mkdir()
     (work / "docs" / "index.rst").write_text("Sample\n======\n")
     # The page includes files by paths that start from docs/.
     for folder in ("gallery", "extension"):
@@ -142,11 +142,15 @@ def _execute_one(script, key):
     environment = {
         "PYTHONPATH": os.pathsep.join([str(INSTALLED_EXTENSION), str(ROOT)]),
         "PYTHONDONTWRITEBYTECODE": "1",
-        "TMPDIR": str(work / "tmp"),
         "OMP_NUM_THREADS": "1",
         "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]),
     }
-    done = run(command, timeout=limit, log=log, env=environment)
+    # Not in the work folder: sockets have to have short paths.
+    with tempfile.TemporaryDirectory(
+        prefix="sample-", ignore_cleanup_errors=True
+    ) as temporary:
+        environment["TMPDIR"] = temporary
+        done = run(command, timeout=limit, log=log, env=environment)
 
     name, details = relative(script), _clean(done.text, work)
     hint = f"The whole output: {relative(log)} and {relative(log)}.stderr"

@@ -1,5 +1,7 @@
 """A sample that goes wrong in any way fails the build, which says where."""
 
+from pathlib import Path
+
 import pytest
 
 BUILD = ("tools.build", "execute")
@@ -86,6 +88,18 @@ def test_a_sample_that_failed_is_not_cached(project):
     project.sample("raise ValueError('still broken')\n")
     assert "still broken" in project.fail(*BUILD)
     assert "still broken" in project.fail(*BUILD)
+
+
+def test_the_temporary_folder_of_a_sample_is_short_and_goes(project):
+    """Sockets of multiprocessing lie in it, and their paths may have 108 bytes."""
+    project.sample(
+        "import tempfile\n"
+        "open('where', 'w').write(tempfile.mkdtemp())\n"  # Left behind on purpose.
+    )
+    assert project.run(*BUILD)[0] == 0
+    where = Path(project.read("gallery/where"))
+    assert len(str(where)) < 70 and project.root not in where.parents
+    assert not where.exists() and not where.parent.exists()
 
 
 def test_the_page_of_a_removed_script_goes(project):
