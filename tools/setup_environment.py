@@ -101,6 +101,11 @@ def main():
             "with `make PYTHON=python3.11 ...`"
             % (sys.version.split()[0], sys.executable)
         )
+    if len(ROOT.split()) > 1:
+        fail(
+            "the path of this clone has a space in it (%s), with which PyTorch's build "
+            "tools cannot work: move the clone" % ROOT
+        )
     stage = sys.argv[1]
     if is_installed(stage):
         return

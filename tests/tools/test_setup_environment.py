@@ -49,6 +49,13 @@ def test_no_network(project):
     assert not (project.root / ".venv/installed-render").exists()
 
 
+def test_a_clone_with_a_space_in_its_path(project):
+    project.root = project.root.rename(project.root.with_name("my clone"))
+    done = set_up(project)
+    assert done.returncode == 1
+    assert "my clone" in done.stderr and "move the clone" in done.stderr
+
+
 def test_an_installed_environment_is_left_alone(project):
     (project.root / ".venv").symlink_to(ROOT / ".venv")
     done = set_up(project, "execute")
