@@ -4,8 +4,8 @@ import io
 import re
 import zipfile
 
-from .digest import files_below
-from .paths import EXTENSION, GALLERY, ROOT
+from .compile import extension_sources
+from .paths import ROOT
 
 README = """\
 How to run this sample
@@ -26,12 +26,9 @@ ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # The same bytes, whenever it is made.
 
 def write(target, script, used_files):
     """Write ``target`` with ``script``, what it uses, and the extension."""
-    sources = [script, *used_files]
-    sources += files_below(EXTENSION, ignore=["build", "dummy_collectives.egg-info"])
     contents = {
         path.relative_to(ROOT).as_posix(): path.read_bytes()
-        for path in sources
-        if GALLERY in path.parents or EXTENSION in path.parents
+        for path in [script, *used_files, *extension_sources()]
     }
     contents["README.txt"] = README.format(script=script.name).encode()
     contents["requirements.txt"] = _requirements().encode()

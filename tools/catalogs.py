@@ -16,11 +16,11 @@ import furo
 from babel.messages.catalog import Catalog
 from babel.messages.pofile import PoFileError, read_po, write_po
 
-from .errors import BuildError
+from .errors import BuildError, readable
 from .languages import SOURCE_LANGUAGE, TRANSLATIONS
-from .paths import AUTO_GALLERY, BUILD, LOCALES, LOGS, ROOT, relative
+from .paths import BUILD, LOCALES, LOGS, ROOT, relative
 from .processes import run
-from .render import sphinx_command
+from .render import require_gallery_pages, sphinx_command
 
 TIMEOUT = 300  # seconds; it takes about 5
 TEMPLATES = [ROOT / "docs/_templates", Path(furo.__file__).parent / "theme" / "furo"]
@@ -34,10 +34,7 @@ VOLATILE = re.compile(
 
 def extract():
     """Return a catalog of msgids for each page, by its path without suffix."""
-    if not any(AUTO_GALLERY.glob("*.rst")):
-        raise BuildError(
-            f"{relative(AUTO_GALLERY)} holds no pages: run `make execute` first"
-        )
+    require_gallery_pages()
     output = BUILD / "gettext"
     shutil.rmtree(output, ignore_errors=True)
     templates = ",".join(str(folder) for folder in TEMPLATES)
@@ -47,7 +44,7 @@ def extract():
     command = sphinx_command("gettext", SOURCE_LANGUAGE, output, *options)
     done = run(command, timeout=TIMEOUT, log=log)
     if done.status != 0:
-        raise BuildError(f"extracting the messages failed:\n{done.text.rstrip()}")
+        raise BuildError(f"extracting the messages failed:\n{readable(done.text)}")
     return {
         path.relative_to(output).with_suffix("").as_posix(): _read(path)
         for path in sorted(output.rglob("*.pot"))
@@ -56,33 +53,29 @@ def extract():
 
 def update():
     """Bring all catalogs up to date with the sources."""
-    templates = extract()
-    for language in TRANSLATIONS:
-        for page, template in templates.items():
-            path = _po_path(language, page)
-            catalog = _read(path) if path.is_file() else Catalog()
-            catalog.locale = language.gettext
-            catalog.project, catalog.version = "c10d-backend-tutorial", "1"
-            catalog.header_comment = f"# {language.name} ({language.gettext})"
-            catalog.fuzzy = False
-            catalog.update(template, update_creation_date=False)
-            for key, message in list(catalog.obsolete.items()):
-                if message.fuzzy or not _is_translated(message):  # Nothing to keep.
-                    del catalog.obsolete[key]
-            text = _write(catalog)
-            if not path.is_file() or path.read_text() != text:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text)
-                print(f"    updated {relative(path)}")
+    for language, path, template in _catalogs(extract()):
+        catalog = _read(path) if path.is_file() else Catalog()
+        catalog.locale = language.gettext
+        catalog.project, catalog.version = "c10d-backend-tutorial", "1"
+        catalog.header_comment = f"# {language.name} ({language.gettext})"
+        catalog.fuzzy = False
+        catalog.update(template, update_creation_date=False)
+        for key, message in list(catalog.obsolete.items()):
+            if message.fuzzy or not _is_translated(message):  # Nothing to keep.
+                del catalog.obsolete[key]
+        text = _write(catalog)
+        if not path.is_file() or path.read_text() != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            print(f"    updated {relative(path)}")
 
 
 def check():
     """Return how many messages there are; raise if one is not translated."""
     templates = extract()
     findings = []
-    for language in TRANSLATIONS:
-        for page, template in templates.items():
-            findings += _check_catalog(_po_path(language, page), template)
+    for _, path, template in _catalogs(templates):
+        findings += _check_catalog(path, template)
     if findings:
         raise BuildError("message catalogs:\n" + "\n".join(findings))
     return sum(len(template) for template in templates.values())
@@ -90,16 +83,21 @@ def check():
 
 def status():
     """Print translated/fuzzy/untranslated for each catalog."""
-    templates = extract()
+    for _, path, template in _catalogs(extract()):
+        catalog = _read(path) if path.is_file() else Catalog()
+        messages = [catalog.get(m.id, m.context) for m in template if m.id]
+        fuzzy = sum(1 for m in messages if m and m.fuzzy)
+        done = sum(1 for m in messages if m and _is_translated(m) and not m.fuzzy)
+        rest = len(messages) - done - fuzzy
+        print(f"{relative(path)}: {done} translated, {fuzzy} fuzzy, {rest} missing")
+
+
+def _catalogs(templates):
+    """Yield language, path and template of every catalog that there should be."""
     for language in TRANSLATIONS:
+        folder = LOCALES / language.gettext / "LC_MESSAGES"
         for page, template in templates.items():
-            path = _po_path(language, page)
-            catalog = _read(path) if path.is_file() else Catalog()
-            messages = [catalog.get(m.id, m.context) for m in template if m.id]
-            fuzzy = sum(1 for m in messages if m and m.fuzzy)
-            done = sum(1 for m in messages if m and _is_translated(m) and not m.fuzzy)
-            rest = len(messages) - done - fuzzy
-            print(f"{relative(path)}: {done} translated, {fuzzy} fuzzy, {rest} missing")
+            yield language, folder / f"{page}.po", template
 
 
 def _check_catalog(path, template):
@@ -134,10 +132,6 @@ def _is_translated(message):
     """Whether there is a text for each plural form, or for the only form."""
     texts = message.string if isinstance(message.string, tuple) else (message.string,)
     return all(texts)
-
-
-def _po_path(language, page):
-    return LOCALES / language.gettext / "LC_MESSAGES" / f"{page}.po"
 
 
 def _read(path):

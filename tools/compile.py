@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from fnmatch import fnmatch
 from importlib import metadata
 
 from .digest import digest, files_below
@@ -41,9 +42,22 @@ def toolchain():
     return f"torch {found}", f"Python {sys.version}", version.stdout
 
 
+def extension_sources():
+    """The files of the extension, without what a build by hand left among them."""
+    return [
+        path
+        for path in files_below(EXTENSION)
+        if not any(
+            fnmatch(part, pattern)
+            for part in path.relative_to(EXTENSION).parts
+            for pattern in LEFTOVERS
+        )
+    ]
+
+
 def extension_key():
     """Digest of all that the compiled extension depends on."""
-    files = files_below(EXTENSION, ignore=["build", "dummy_collectives.egg-info"])
+    files = extension_sources()
     flags = [os.environ.get(name, "") for name in ("CXX", "CFLAGS", "CXXFLAGS")]
     return digest(files, *toolchain(), *flags)
 

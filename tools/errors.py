@@ -1,5 +1,14 @@
 """The one exception that ends a build with a message instead of a traceback."""
 
+import re
+
+from .paths import ROOT
+
 
 class BuildError(Exception):
     """Says what went wrong, where, and what to do about it."""
+
+
+def readable(output):
+    """What a command printed, without terminal colours and this machine's paths."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", output).replace(f"{ROOT}/", "").rstrip()

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from . import bundle
 from .compile import compile_extension, extension_key
 from .digest import digest, files_below
-from .errors import BuildError
+from .errors import BuildError, readable
 from .paths import (
     AUTO_GALLERY,
     EXECUTED,
@@ -182,9 +182,8 @@ def _execute_one(script, key):
 
 
 def _clean(text, work):
-    """Remove terminal colours and the paths of this machine."""
-    text = re.sub(r"\x1b\[[0-9;]*m", "", text)
-    return text.replace(f"{work}/", "").replace(f"{ROOT}/", "")
+    """Make output readable; paths in the work folder count from there."""
+    return readable(text.replace(f"{work}/", ""))
 
 
 def _tail(text, lines=40):

@@ -33,7 +33,7 @@ class Outcome:
         return self.stdout + self.stderr
 
 
-def run(command, *, timeout, log, cwd=None, env=None):
+def run(command, *, timeout, log, env=None):
     """Run ``command``; write its output to ``log`` and ``log`` + ".stderr".
 
     ``timeout`` is in seconds. A command that is still running then gets a
@@ -54,7 +54,6 @@ def run(command, *, timeout, log, cwd=None, env=None):
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
-                cwd=cwd,
                 env=environment,
             )
             try:

@@ -3,7 +3,6 @@
 Executes nothing and needs neither PyTorch nor a compiler.
 """
 
-import re
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from jinja2 import Environment
 
 from .digest import digest, files_below
-from .errors import BuildError
+from .errors import BuildError, readable
 from .languages import LANGUAGES
 from .paths import AUTO_GALLERY, BUILD, DOCS, GALLERY, LOCALES, LOGS, RENDERED, ROOT, relative
 from .processes import run
@@ -23,10 +22,7 @@ START_PAGE = DOCS / "_root"
 
 def render():
     """Render what has changed; return the number of pages per language."""
-    if not any(AUTO_GALLERY.glob("*.rst")):
-        raise BuildError(
-            f"{relative(AUTO_GALLERY)} holds no pages: run `make execute` first"
-        )
+    require_gallery_pages()
     key = _inputs_key()
     if not (KEY_FILE.is_file() and KEY_FILE.read_text() == key):
         KEY_FILE.unlink(missing_ok=True)
@@ -38,6 +34,14 @@ def render():
         _render_start_page()
         KEY_FILE.write_text(key)
     return len(list((RENDERED / LANGUAGES[0].url).rglob("*.html")))
+
+
+def require_gallery_pages():
+    """Raise if nothing was executed yet: the pages link to what the samples make."""
+    if not any(AUTO_GALLERY.glob("*.rst")):
+        raise BuildError(
+            f"{relative(AUTO_GALLERY)} holds no pages: run `make execute` first"
+        )
 
 
 def sphinx_command(builder, language, output, *options):
@@ -66,10 +70,8 @@ def _render_language(language):
     if done.timed_out:
         return f"rendering {language.url} took longer than {TIMEOUT} s"
     if done.status != 0:
-        text = re.sub(r"\x1b\[[0-9;]*m", "", done.text).replace(f"{ROOT}/", "")
-        return f"rendering {language.url} failed:\n{text.rstrip()}"
-    for leftover in (".buildinfo", ".doctrees"):
-        (output / leftover).unlink(missing_ok=True)
+        return f"rendering {language.url} failed:\n{readable(done.text)}"
+    (output / ".buildinfo").unlink(missing_ok=True)  # Sphinx's own, not for readers.
     return None
 
 

@@ -25,16 +25,4 @@ function pick(links) {
 }
 
 const links = [...document.querySelectorAll("a[data-language]")];
-for (const link of links) {
-  link.addEventListener("click", () => {
-    try {
-      localStorage.setItem("language", link.dataset.language);
-    } catch {
-      // Storage may be forbidden; then there is nothing to remember.
-    }
-  });
-}
-// "#choose" stays here, for a reader who wants to change the language.
-if (window.location.hash !== "#choose") {
-  window.location.replace(pick(links).href);
-}
+window.location.replace(pick(links).href);
