@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help html test serve clean compile execute render check
-.PHONY: i18n-update i18n-check i18n-status browser
+.PHONY: run-times i18n-update i18n-check i18n-status browser
 
 PYTHON ?= python3
 VENV_PYTHON := .venv/bin/python
@@ -42,6 +42,10 @@ compile: ## stage 1: build the C++ extension
 execute: ## stage 2: run the samples that changed
 	$(SET_UP) execute
 	@$(VENV_PYTHON) -m tools.build execute
+
+run-times: ## show on the pages how long the samples took in the last build
+	$(SET_UP) execute
+	@$(VENV_PYTHON) -m tools.run_times
 
 render: ## stage 3: render all languages (needs neither PyTorch nor a compiler)
 	$(SET_UP) render

@@ -3,12 +3,14 @@
 The language is chosen on the command line: ``-D language=ko``.
 """
 
+import json
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from tools.languages import LANGUAGES  # noqa: E402
+from tools.paths import RUN_SECONDS  # noqa: E402
 
 # -- Project ---------------------------------------------------------------------
 
@@ -20,13 +22,21 @@ author = "the authors of the c10d backend tutorial"
 extensions = [
     "myst_parser",
     "sphinxext.complete_js_translations",
+    "sphinxext.diagrams",
     "sphinxext.language_switcher",
+    "sphinxext.learning_path",
     "sphinxext.stable_anchors",
+    "sphinxext.translatable_comments",
     "sphinxext.translatable_labels",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_*"]
 myst_enable_extensions = ["colon_fence", "deflist"]
+
+learning_path_run_seconds = {
+    f"auto_gallery/{sample}": seconds
+    for sample, seconds in json.loads(RUN_SECONDS.read_text()).items()
+}
 
 # -- Translation -----------------------------------------------------------------
 

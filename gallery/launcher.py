@@ -1,17 +1,19 @@
 """Start programs that consist of several processes, and print what they wrote.
 
-``launch`` is a thin layer over ``torchrun --standalone``: it collects the standard
-output and the standard error of every rank at the level of file descriptors, so
-that what C++ prints is caught too, and prints them in rank order. ``run_program``
-is for programs that start their processes themselves. Whatever goes wrong becomes
-one exception that names the program, the rank and the reason.
+``launch`` is a thin layer over ``torchrun``: it collects the standard output and the
+standard error of every rank at the level of file descriptors, so that what C++
+prints is caught too, and prints them in rank order. ``run_program`` is for programs
+that start their processes themselves. Whatever goes wrong becomes one exception that
+names the program, the rank and the reason.
 """
 
 import os
 import re
 import signal
+import socket
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import psutil
@@ -21,36 +23,56 @@ class RankError(RuntimeError):
     """A rank failed, crashed, hung, or wrote to stderr unexpectedly."""
 
 
-def launch(worker, *, ranks, timeout=60.0, expected_stderr=None, show=True):
+def launch(
+    worker,
+    *,
+    ranks,
+    nodes=1,
+    max_restarts=0,
+    timeout=60.0,
+    expected_stderr=None,
+    show=True,
+):
     """Run ``worker`` on ``ranks`` processes and print their output by rank.
 
     Also returns it, as a list with the output of each rank. Without ``show`` only
     the command is printed.
 
-    ``worker`` is the path of a Python program and ``timeout`` is in seconds.
+    ``worker`` is the path of a Python program and ``timeout`` is in seconds. The
+    ranks are shared out among ``nodes`` torchruns, which all run on this machine.
+    When a rank fails, all are started again, up to ``max_restarts`` times.
     Every line on stderr has to match the regular expression
     ``expected_stderr``; by default none may appear, and Python warnings are
-    errors in the ranks. Raises ``RankError`` as soon as any rank misbehaves;
-    no process outlives the call.
+    errors in the ranks. What an attempt wrote there does not count if another one
+    followed. Raises ``RankError`` as soon as any rank misbehaves; no process
+    outlives the call.
     """
+    if ranks % nodes:
+        raise ValueError(f"{ranks} ranks cannot be shared out evenly to {nodes} nodes")
     worker = Path(worker)
-    print(f"$ torchrun --standalone --nproc-per-node={ranks} {worker.as_posix()}")
+    options = [f"--nproc-per-node={ranks // nodes}"]
+    options.insert(0, "--standalone" if nodes == 1 else f"--nnodes={nodes}")
+    if max_restarts:
+        options.append(f"--max-restarts={max_restarts}")
+    _print_command(worker, options, nodes)
     with tempfile.TemporaryDirectory(prefix="ranks-") as folder:
         logs = Path(folder)
-        status, stuck = _run_torchrun(worker, ranks, timeout, logs)
-        output = [_read_rank(logs, rank, "stdout.log") for rank in range(ranks)]
-        errors = [_read_rank(logs, rank, "stderr.log") for rank in range(ranks)]
-        summary = (logs / "torchrun.log").read_text(errors="replace")
+        failed, stuck = _run_torchruns(worker, options, nodes, timeout, logs)
+        places = [divmod(rank, ranks // nodes) for rank in range(ranks)]
+        output = ["".join(_read(logs, *place, "stdout.log")) for place in places]
+        attempts = [_read(logs, *place, "stderr.log") for place in places]
+        summary = "".join(log.read_text(errors="replace") for log in logs.glob("*.log"))
+    errors = ["".join(texts) for texts in attempts]
 
     if stuck:
         reasons = {rank: f"still running after {timeout:g} s" for rank in stuck}
         _fail(worker, ranks, reasons, errors, summary)
-    if status != 0:
+    if failed:
         _fail(worker, ranks, _failed_ranks(summary), errors, summary)
     noisy = {
         rank: "unexpected output on stderr"
-        for rank, text in enumerate(errors)
-        if _unexpected(text, expected_stderr)
+        for rank, texts in enumerate(attempts)
+        if _unexpected("".join(texts[-1:]), expected_stderr)
     }
     if noisy:
         _fail(worker, ranks, noisy, errors, summary)
@@ -94,9 +116,16 @@ def run_program(program, *, timeout=60.0, expected_stderr=None):
 
 
 def _start(command, out, err):
-    # One thread a process: the samples are small and the machine may be, too. The
-    # session makes a process group, which _end() ends as a whole.
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    # One thread a process: the samples are small and the machine may be, too. By default
+    # gloo and TensorPipe would listen where the name of the host leads. The session
+    # makes a process group, which _end() ends as a whole.
+    loopback = next(x for _, x in socket.if_nameindex() if x.startswith("lo"))
+    environment = {
+        "GLOO_SOCKET_IFNAME": loopback,
+        "TP_SOCKET_IFNAME": loopback,
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+    }
     return psutil.Popen(
         command, stdout=out, stderr=err, env=environment, start_new_session=True
     )
@@ -120,29 +149,68 @@ def _end(process, descendants):
     psutil.wait_procs([process, *descendants], timeout=5)
 
 
-def _run_torchrun(worker, ranks, timeout, logs):
-    """Return torchrun's exit status and the ranks that had to be stopped."""
-    command = [sys.executable, "-m", "torch.distributed.run"]
-    command += ["--standalone", f"--nproc-per-node={ranks}"]
-    command += ["--local-addr=localhost", f"--log-dir={logs}", "--redirects=3"]
-    command += ["--no-python", sys.executable, "-W", "error", "-X", "faulthandler"]
-    command += [str(worker)]
-    with open(logs / "torchrun.log", "wb") as log:
-        torchrun = _start(command, log, log)
-    descendants = []
+def _print_command(worker, options, nodes):
+    words = ["$ torchrun", *options]
+    if nodes > 1:
+        words += ["--rdzv-backend=c10d", "\\\n    --rdzv-endpoint=$HOST:$PORT"]
+    elif len(options) > 2:  # Too much for one line of a page.
+        words += ["\\\n   "]
+    print(*words, worker.as_posix())
+
+
+def _run_torchruns(worker, options, nodes, timeout, logs):
+    """Return whether a torchrun failed, and the ranks that had to be stopped."""
+    command = [sys.executable, "-m", "torch.distributed.run", *options]
+    program = ["--no-python", sys.executable, "-W", "error", "-X", "faulthandler"]
+    program += [str(worker)]
+    addresses = ["localhost"]
+    if nodes > 1:
+        store = _meeting_place()  # It has to live as long as the torchruns.
+        command += ["--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{store.port}"]
+        command += ["--rdzv-conf=is_host=0"]
+        # torchrun numbers the nodes in the order of their addresses.
+        addresses = [f"127.0.0.{1 + node}" for node in range(nodes)]
+    torchruns, descendants = [], []
     try:
-        return torchrun.wait(timeout), []
-    except psutil.TimeoutExpired:
-        descendants = torchrun.children(recursive=True)
-        return None, _show_where_ranks_hang(torchrun)
+        for node, address in enumerate(addresses):
+            place = [f"--local-addr={address}", "--redirects=3"]
+            place += [f"--log-dir={logs}/node_{node}"]
+            with open(logs / f"torchrun_{node}.log", "wb") as log:
+                torchruns.append(_start([*command, *place, *program], log, log))
+        statuses = _wait(torchruns, timeout)
+        running = [t for t, status in zip(torchruns, statuses) if status is None]
+        if any(statuses):
+            psutil.wait_procs(running, timeout=2)  # They may know the real culprit.
+            return True, []
+        for torchrun in running:
+            descendants += torchrun.children(recursive=True)
+        return False, _show_where_ranks_hang(running)
     finally:
-        _end(torchrun, descendants)
+        for torchrun in torchruns:
+            _end(torchrun, descendants)
 
 
-def _show_where_ranks_hang(torchrun):
+def _meeting_place():
+    """A store in which torchruns find each other, on a port that it holds already."""
+    from torch.distributed import TCPStore  # Slow to import, and rarely needed here.
+
+    return TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
+
+
+def _wait(processes, timeout):
+    """Wait until all have ended or one has failed; return their exit statuses."""
+    deadline = time.monotonic() + timeout
+    while True:
+        statuses = [process.poll() for process in processes]
+        if None not in statuses or any(statuses) or time.monotonic() > deadline:
+            return statuses
+        time.sleep(0.05)
+
+
+def _show_where_ranks_hang(torchruns):
     """Make each running rank write its stack to its stderr; return the ranks."""
     running = {}
-    for process in torchrun.children():
+    for process in [child for torchrun in torchruns for child in torchrun.children()]:
         try:
             running[int(process.environ()["RANK"])] = process
         except (psutil.Error, KeyError):
@@ -153,9 +221,10 @@ def _show_where_ranks_hang(torchrun):
     return sorted(running)
 
 
-def _read_rank(logs, rank, name):
-    files = sorted(logs.glob(f"*/attempt_*/{rank}/{name}"))
-    return "".join(file.read_text(errors="replace") for file in files)
+def _read(logs, node, local_rank, name):
+    """What a rank wrote, as a list with the text of each attempt."""
+    files = logs.glob(f"node_{node}/*/attempt_*/{local_rank}/{name}")
+    return [file.read_text(errors="replace") for file in sorted(files)]
 
 
 def _failed_ranks(summary):

@@ -17,6 +17,8 @@ program goes on while the data is on its way. The tensor may be touched again af
    :start-after: # [asynchronous]
    :end-before: # [/asynchronous]
 
+.. diagram:: operations/asynchronous
+
 For CUDA tensors ``wait`` does not stop the program. It makes the current stream wait,
 and the program goes on to queue its next kernels.
 
@@ -26,6 +28,8 @@ Barrier
 ``barrier`` returns in no rank before every rank has called it. Use it around things
 that c10d does not see, such as a file that one rank writes and the others read. It is
 not needed between collectives: they order themselves.
+
+.. diagram:: operations/barrier
 
 .. literalinclude:: /../gallery/workers/asynchronous_and_objects.py
    :language: python
@@ -45,8 +49,7 @@ you trust.
    :start-after: # [objects]
    :end-before: # [/objects]
 
-``gather_object``, ``scatter_object_list``, ``send_object_list`` and
-``recv_object_list`` complete the set.
+``gather_object`` collects like ``all_gather_object``, but on one rank only.
 
 The run
 -------
@@ -60,3 +63,7 @@ from launcher import launch
 with tempfile.TemporaryDirectory() as folder:
     os.environ["SHARED_FOLDER"] = folder
     launch("workers/asynchronous_and_objects.py", ranks=2)
+
+# %%
+# Rank 1 waits in the barrier until the file is there. Every object arrives as an object,
+# with its types and nesting.

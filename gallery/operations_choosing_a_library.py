@@ -5,6 +5,8 @@ Choose a communication library
 The same program runs on several libraries. Which of them is right depends on where
 the tensors are and on the network in between.
 
+.. diagram:: operations/libraries
+
 .. list-table::
    :header-rows: 1
 
@@ -31,7 +33,7 @@ the tensors are and on the network in between.
      - experimental, where it was compiled in
 
 Other hardware and other libraries come as packages that register a backend of their
-own. How to write one is what the second part of this site is about.
+own. How to write one is the subject of the last part of this site.
 
 What your PyTorch has
 ---------------------

@@ -28,6 +28,8 @@ def show(collective):
 # One rank's tensor is copied to all the others. Typical use: every rank starts
 # with the same parameters.
 #
+# .. diagram:: collectives/broadcast
+#
 # .. literalinclude:: /../gallery/workers/collectives.py
 #    :language: python
 #    :dedent:
@@ -42,6 +44,8 @@ show("broadcast")
 #
 # The tensors of all ranks are combined, here added, and one rank receives the
 # result. What the others hold afterwards is undefined.
+#
+# .. diagram:: collectives/reduce
 #
 # .. literalinclude:: /../gallery/workers/collectives.py
 #    :language: python
@@ -58,6 +62,8 @@ show("reduce")
 # Like reduce, but every rank receives the result. This is how
 # DistributedDataParallel averages gradients.
 #
+# .. diagram:: collectives/all-reduce
+#
 # .. literalinclude:: /../gallery/workers/collectives.py
 #    :language: python
 #    :dedent:
@@ -71,6 +77,8 @@ show("all_reduce")
 # -------
 #
 # One rank has a list and gives each rank one piece of it.
+#
+# .. diagram:: collectives/scatter
 #
 # .. literalinclude:: /../gallery/workers/collectives.py
 #    :language: python
@@ -86,6 +94,8 @@ show("scatter")
 #
 # The opposite: one rank collects a piece from each.
 #
+# .. diagram:: collectives/gather
+#
 # .. literalinclude:: /../gallery/workers/collectives.py
 #    :language: python
 #    :dedent:
@@ -100,6 +110,8 @@ show("gather")
 #
 # Like gather, but every rank receives all the pieces. FSDP puts sharded parameters
 # together this way.
+#
+# .. diagram:: collectives/all-gather
 #
 # .. literalinclude:: /../gallery/workers/collectives.py
 #    :language: python
@@ -117,6 +129,8 @@ show("all_gather")
 # ones to rank 1, and so on. FSDP reduces gradients this way. An all-gather after it
 # gives the same as an all-reduce.
 #
+# .. diagram:: collectives/reduce-scatter
+#
 # .. literalinclude:: /../gallery/workers/collectives.py
 #    :language: python
 #    :dedent:
@@ -131,6 +145,8 @@ show("reduce_scatter")
 #
 # Every rank has a piece for each rank. Written as a matrix with one row for each rank,
 # the pieces are transposed. Mixtures of experts send tokens to experts this way.
+#
+# .. diagram:: collectives/all-to-all
 #
 # .. literalinclude:: /../gallery/workers/collectives.py
 #    :language: python

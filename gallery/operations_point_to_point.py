@@ -34,6 +34,8 @@ launch("workers/blocking_messages.py", ranks=2)
 # program would hang until the group's timeout, which is half an hour by default. Here
 # the group was given two seconds:
 #
+# .. diagram:: operations/deadlock
+#
 # .. literalinclude:: /../gallery/workers/deadlock.py
 #    :language: python
 #    :caption: gallery/workers/deadlock.py

@@ -8,6 +8,8 @@ the ranks: each of them calls it, and none returns before all have arrived.
 
 To arrive, the ranks have to find each other. That is called *rendezvous*.
 
+.. diagram:: operations/process-groups
+
 The environment
 ---------------
 

@@ -44,6 +44,8 @@ run_program("workers/loop_of_processes.py")
 # the others, leaves a line about that on stderr, and raises an exception with the
 # traceback of the child.
 #
+# .. diagram:: operations/spawn
+#
 # .. literalinclude:: /../gallery/workers/spawned_processes.py
 #    :language: python
 #    :caption: gallery/workers/spawned_processes.py
@@ -86,6 +88,8 @@ run_program("workers/start_methods.py")
 #
 # ``torchrun`` starts your program once for each rank, on one node or on many. The
 # program needs no code for that. What it has to know stands in its environment:
+#
+# .. diagram:: operations/torchrun
 #
 # .. literalinclude:: /../gallery/workers/environment_of_a_rank.py
 #    :language: python

@@ -6,6 +6,8 @@ The C++ is written; now it becomes a Python package. This page builds and
 installs it into a scratch environment, and every command you see below was run
 when the page was made.
 
+.. diagram:: backend/build
+
 The build script
 ----------------
 

@@ -5,6 +5,8 @@ Step 3, the short way: Compile at run time
 While a backend is still changing with every hour, building and installing it
 over and over is tedious. :func:`torch.utils.cpp_extension.load` compiles the
 sources and imports the result in one call, in the middle of a Python program.
+
+.. diagram:: backend/just-in-time
 """
 
 import tempfile

@@ -5,6 +5,8 @@ Step 4: Use the backend asynchronously
 A collective takes time, and a program can often do something useful meanwhile.
 With ``async_op=True`` it gets a ``Work`` back at once instead of waiting. Behind
 that Python object stands the ``WorkDummy`` which our ``allreduce`` created.
+
+.. diagram:: operations/asynchronous
 """
 
 import torch

@@ -6,6 +6,8 @@ A process group can hold more than one backend. Which of them runs a collective
 depends on the device of its tensors. The first argument of
 ``init_process_group`` says who gets what:
 
+.. diagram:: backend/dispatch
+
 .. list-table::
    :header-rows: 1
 

@@ -8,6 +8,8 @@ backend like ``"nccl"`` or ``"gloo"``, and the rest of the program is ordinary
 
 We begin with a single rank in a single process. That is enough to see each call
 work, and a store in memory, ``HashStore``, spares us addresses and ports.
+
+.. diagram:: backend/zeros-one-rank
 """
 
 import torch

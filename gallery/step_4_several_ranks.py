@@ -6,6 +6,8 @@ A backend exists for groups of processes. The usual way to start one is
 ``torchrun``: it starts the same program once for each rank, tells every rank its
 number and the world size through environment variables, and watches them.
 
+.. diagram:: backend/zeros-two-ranks
+
 The program
 -----------
 

@@ -7,6 +7,8 @@ an operation that the backend does not have?
 
 ``c10d::Backend`` gives every operation a default that throws. In Python it
 arrives as a ``RuntimeError`` which names the backend and the operation:
+
+.. diagram:: backend/unimplemented
 """
 
 import torch

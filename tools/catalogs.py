@@ -14,7 +14,7 @@ from pathlib import Path
 
 import furo
 from babel.messages.catalog import Catalog
-from babel.messages.pofile import PoFileError, read_po, write_po
+from babel.messages.pofile import PoFileError, denormalize, normalize, read_po, write_po
 
 from .errors import BuildError, readable
 from .languages import SOURCE_LANGUAGE, TRANSLATIONS
@@ -22,6 +22,7 @@ from .paths import BUILD, LOCALES, LOGS, ROOT, relative
 from .processes import run
 from .render import require_gallery_pages, sphinx_command
 
+WIDTH = 78
 TIMEOUT = 300  # seconds; it takes about 5
 TEMPLATES = [ROOT / "docs/_templates", Path(furo.__file__).parent / "theme" / "furo"]
 # Headers that say when something happened would change with every run.
@@ -137,17 +138,42 @@ def _is_translated(message):
 def _read(path):
     try:
         with open(path, "rb") as file:
-            return read_po(file, abort_invalid=True)
+            catalog = read_po(file, abort_invalid=True)
     except (PoFileError, UnicodeDecodeError) as error:
         where = getattr(error, "lineno", None)
         line = f":{where + 1}" if where is not None else ""
         raise BuildError(f"{relative(path)}{line}: malformed catalog: {error}") from None
+    for message in catalog:
+        _take_over_previous_id(message)
+    return catalog
+
+
+def _take_over_previous_id(message):
+    """Babel writes the msgid that a fuzzy text was for, and reads it as a comment."""
+    previous = [x for x in message.user_comments if x.startswith("|")]
+    if previous:
+        kept = [x for x in message.user_comments if not x.startswith("|")]
+        message.user_comments[:] = kept
+        texts = re.findall(r'"(.*)"', "\n".join(previous))
+        message.previous_id = [denormalize("\n".join(f'"{text}"' for text in texts))]
 
 
 def _write(catalog):
     buffer = io.BytesIO()
-    write_po(buffer, catalog, width=78, include_previous=True)
-    return VOLATILE.sub("", buffer.getvalue().decode())
+    write_po(buffer, catalog, width=WIDTH)
+    text = VOLATILE.sub("", buffer.getvalue().decode())
+    return _with_previous_ids(text, catalog)
+
+
+def _with_previous_ids(text, catalog):
+    """Add the msgids that fuzzy texts were for; Babel breaks long ones in two."""
+    for message in catalog:
+        if message.fuzzy and message.previous_id:
+            msgid = "msgid " + normalize(message.id, width=WIDTH)
+            previous = "msgid " + normalize(message.previous_id[0], width=WIDTH - 3)
+            comment = "".join(f"#| {line}\n" for line in previous.splitlines())
+            text = text.replace(f"\n{msgid}\n", f"\n{comment}{msgid}\n", 1)
+    return text
 
 
 COMMANDS = {"update": update, "check": check, "status": status}

@@ -1,9 +1,12 @@
 """Stage "check": read the rendered site as a stranger would; fail on any finding."""
 
+import re
 from functools import cache
 from urllib.parse import unquote, urlsplit
 
 from bs4 import BeautifulSoup
+
+from sphinxext.translatable_comments import code_without_comments
 
 from . import catalogs
 from .errors import BuildError
@@ -14,6 +17,8 @@ from .paths import RENDERED, ROOT, relative
 LOADING = [("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src")]
 # Relations of <link> that only name another page.
 NAMING = {"canonical", "alternate", "author", "license", "next", "prev", "search"}
+# The class that Sphinx gives to the box around a listing.
+HIGHLIGHTED = re.compile(r"highlight-(\S+)")
 
 
 def check():
@@ -57,13 +62,13 @@ def _anchors(path):
 def _check_page(language, page):
     path = RENDERED / language.url / page
     soup, name = _parse(path), f"{language.url}/{page}"
-    source = _parse(RENDERED / SOURCE_LANGUAGE.url / page)
+    source = RENDERED / SOURCE_LANGUAGE.url / page
     findings = []
     if soup.html.get("lang") != language.html:
         findings.append(f"{name}: lang is {soup.html.get('lang')!r}")
-    if _section_ids(soup) != _section_ids(source):
+    if _section_ids(soup) != _section_ids(_parse(source)):
         findings.append(f"{name}: its headings have other anchors than in English")
-    if _listings(soup) != _listings(source):
+    if _listings(path) != _listings(source):
         findings.append(f"{name}: a listing or an output differs from the English page")
     for tag in soup.select(".problematic, .system-message"):
         findings.append(f"{name}: markup that was not understood: {tag.get_text()!r}")
@@ -81,8 +86,15 @@ def _section_ids(soup):
     return [tag["id"] for tag in soup.find_all("section", id=True)]
 
 
-def _listings(soup):
-    return [tag.get_text() for tag in soup.find_all("pre")]
+@cache
+def _listings(path):
+    """The code of each listing, without comments: they are in the page's language."""
+    listings = []
+    for tag in _parse(path).find_all("pre"):
+        box = tag.find_parent(class_=HIGHLIGHTED)
+        language = HIGHLIGHTED.search(" ".join(box["class"]))[1] if box else "none"
+        listings.append(code_without_comments(tag.get_text(), language))
+    return listings
 
 
 def _check_links(path, soup):

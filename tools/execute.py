@@ -13,6 +13,7 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from . import bundle
@@ -31,7 +32,7 @@ from .paths import (
 from .processes import run
 
 DEFAULT_TIME_LIMIT = 120  # seconds
-HELPERS = {"launcher.py"}
+HELPERS = {"launcher.py", "result_table.py"}
 # What a stack shows of sphinx-gallery and of Python itself tells a reader nothing.
 NOISE = re.compile(
     r"\s*(File .*(/sphinx_gallery/|/sphinx/|tools/run_sample|<frozen runpy>)|"
@@ -89,6 +90,12 @@ def execute():
     return len(stale), len(keys)
 
 
+def measured_seconds(script):
+    """How long the last execution of a script took, or None."""
+    file = _seconds_file(script)
+    return float(file.read_text()) if file.is_file() else None
+
+
 def _page(script):
     return AUTO_GALLERY / f"{script.stem}.rst"
 
@@ -99,6 +106,10 @@ def _bundle(script):
 
 def _key_file(script):
     return EXECUTED / f"{script.stem}.key"
+
+
+def _seconds_file(script):
+    return EXECUTED / f"{script.stem}.seconds"
 
 
 def _is_current(script, key):
@@ -129,10 +140,6 @@ def _execute_one(script, key):
     work = EXECUTED / script.stem
     shutil.rmtree(work, ignore_errors=True)
     (work / "docs").mkdir(parents=True)
-    (work / "docs" / "index.rst").write_text("Sample\n======\n")
-    # The page includes files by paths that start from docs/.
-    for folder in ("gallery", "extension"):
-        (work / folder).symlink_to(ROOT / folder)
 
     text = script.read_text()
     limit = _time_limit(text)
@@ -150,7 +157,9 @@ def _execute_one(script, key):
         prefix="sample-", ignore_cleanup_errors=True
     ) as temporary:
         environment["TMPDIR"] = temporary
+        started = time.monotonic()
         done = run(command, timeout=limit, log=log, env=environment)
+        seconds = time.monotonic() - started
 
     name, details = relative(script), _clean(done.text, work)
     hint = f"The whole output: {relative(log)} and {relative(log)}.stderr"
@@ -178,6 +187,7 @@ def _execute_one(script, key):
     _page(script).write_text(_strip_page(generated.read_text(), script))
     bundle.write(_bundle(script), script, used_files(script))
     shutil.rmtree(work)
+    _seconds_file(script).write_text(f"{seconds:.1f}\n")
     _key_file(script).write_text(key)
 
 

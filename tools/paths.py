@@ -7,6 +7,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 GALLERY = ROOT / "gallery"
 LOCALES = ROOT / "locales"
+RUN_SECONDS = GALLERY / "run_seconds.json"
 EXTENSION = ROOT / "extension" / "dummy_collectives"
 
 BUILD = ROOT / "_build"

@@ -14,11 +14,28 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
+shown_tables = []
+
 
 def warnings_are_errors(gallery_conf, fname):
     """Called by sphinx-gallery right before the script runs."""
     warnings.resetwarnings()
     warnings.simplefilter("error")
+
+
+def scrape_tables(block, block_vars, gallery_conf):
+    """Called by sphinx-gallery after each block: the tables that it has shown."""
+    tables = "\n\n".join(_table(header, rows) for header, rows in shown_tables)
+    shown_tables.clear()
+    return tables
+
+
+def _table(header, rows):
+    """A table in reST, with the first cell of each row as code."""
+    lines = [".. list-table::", "   :header-rows: 1", "   :class: result-table", ""]
+    for row in [header, *([f"``{first}``", *others] for first, *others in rows)]:
+        lines += [f"   * - {row[0]}", *(f"     - {cell}" for cell in row[1:])]
+    return "\n".join(lines)
 
 
 def configuration(script):
@@ -37,7 +54,7 @@ def configuration(script):
             "reset_modules": (warnings_are_errors,),
             # Only what is printed is output; the value of a last line is not.
             "capture_repr": (),
-            "image_scrapers": (),
+            "image_scrapers": (scrape_tables,),
             # Nothing that changes from run to run goes into a page.
             "min_reported_time": float("inf"),
             "write_computation_times": False,
@@ -65,8 +82,13 @@ def report(error, script):
 def main():
     script, work = Path(sys.argv[1]), Path(sys.argv[2])
     source, output = work / "docs", work / "out"
+    sys.path.insert(0, str(script.parent))
+    import result_table  # of the gallery, like all that its scripts import
+
+    result_table.show_on_page = lambda *table: shown_tables.append(table)
     try:
-        app = Sphinx(
+        # sphinx-gallery does all its work while Sphinx starts; there is nothing to build.
+        Sphinx(
             source,
             None,
             output,
@@ -75,11 +97,9 @@ def main():
             confoverrides=configuration(script),
             status=None,
         )
-        app.build()
     except BaseException as error:
         report(error, script)
         sys.exit(1)
-    sys.exit(app.statuscode)
 
 
 if __name__ == "__main__":

@@ -36,9 +36,23 @@ dist.broadcast_object_list(settings, src=0)
 
 reports = [None] * world_size
 dist.all_gather_object(reports, {"rank": rank, "losses": [0.5 / (rank + 1)]})
+
+received = [None]  # Every rank receives one object of the list.
+dist.scatter_object_list(received, ["first half", "second half"], src=0)
+
+if rank == 0:
+    dist.send_object_list([{"step": 7}], dst=1)
+elif rank == 1:
+    progress = [None]
+    dist.recv_object_list(progress, src=0)
 # [/objects]
 print("settings from rank 0:", settings[0])
 print("reports:", reports)
+print("scattered:", received[0])
+if rank == 1:
+    print("sent by rank 0:", progress[0])
+    assert progress == [{"step": 7}]
+assert received == [["first half", "second half"][rank]]
 assert settings == [{"learning rate": 0.1}]
 assert [report["rank"] for report in reports] == list(range(world_size))
 

@@ -1,5 +1,6 @@
 """Worker: run features of PyTorch, and record which c10d operations they call."""
 
+import json
 import os
 import warnings
 
@@ -52,8 +53,15 @@ def distributed_checkpoint():
 
 
 def object_collectives():
-    dist.all_gather_object([None] * world_size, "object")
+    everyones, received = [None] * world_size, [None]
+    dist.all_gather_object(everyones, "object")
+    dist.gather_object("object", everyones if rank == 0 else None)
     dist.broadcast_object_list(["object"])
+    dist.scatter_object_list(received, ["object"] * world_size)
+    if rank == 0:
+        dist.send_object_list(["object"], dst=1)
+    elif rank == 1:
+        dist.recv_object_list(received, src=0)
 
 
 def pipelining():
@@ -64,8 +72,15 @@ def pipelining():
     schedule.step(*batch, target=torch.ones(4, 4) if last else None)
 
 
-FEATURES = [ddp, zero, fsdp2, dtensor, distributed_checkpoint]
-FEATURES += [object_collectives, pipelining]
+FEATURES = {
+    "DDP": ddp,
+    "ZeRO": zero,
+    "FSDP2": fsdp2,
+    "DTensor": dtensor,
+    "DCP": distributed_checkpoint,
+    "objects": object_collectives,
+    "pipelining": pipelining,
+}
 
 
 # [record]
@@ -86,13 +101,10 @@ dist.init_process_group("gloo")
 rank, world_size = dist.get_rank(), dist.get_world_size()
 mesh = init_device_mesh("cpu", (world_size,))
 
-calls = {feature.__name__: record(feature) for feature in FEATURES}
-operations = sorted(set().union(*calls.values()), key=lambda name: name.strip("_"))
-for operation in operations:
-    users = [feature for feature, called in calls.items() if operation in called]
-    print(f"{operation:32} {', '.join(users)}")
+calls = {name: sorted(record(feature)) for name, feature in FEATURES.items()}
+print(json.dumps(calls))
 
-assert calls["ddp"] >= {"allreduce", "allgather", "broadcast"}
-assert calls["fsdp2"] == {"_allgather_base", "_reduce_scatter_base"}
-assert calls["pipelining"] == {"send", "recv"}
+assert {"allreduce", "allgather", "broadcast"} <= set(calls["DDP"])
+assert calls["FSDP2"] == ["_allgather_base", "_reduce_scatter_base"]
+assert calls["pipelining"] == ["recv", "send"]
 dist.destroy_process_group()

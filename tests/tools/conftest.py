@@ -27,7 +27,9 @@ class Project:
             else:
                 shutil.copyfile(source, target)
         self.write("gallery/GALLERY_HEADER.rst", "Samples\n=======\n")
-        shutil.copyfile(ROOT / "gallery/launcher.py", root / "gallery/launcher.py")
+        self.write("gallery/run_seconds.json", "{}\n")
+        for name in ("launcher.py", "result_table.py"):
+            shutil.copyfile(ROOT / "gallery" / name, root / "gallery" / name)
         shutil.copytree(INSTALLED_EXTENSION, root / "_build" / "extension")
 
     def write(self, name, text):

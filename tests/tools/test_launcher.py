@@ -138,3 +138,73 @@ def test_the_children_of_a_hanging_program_end_with_it(tmp_path):
     with pytest.raises(RankError, match="still running"):
         run_program(write_worker(tmp_path, code), timeout=3)
     assert not [p for p in psutil.process_iter() if _runs(p, "import time; time.sleep(77)")]
+
+
+def test_two_nodes_share_the_ranks(tmp_path, capfd):
+    names = ["RANK", "GROUP_RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"]
+    code = f"import os\nprint(*[os.environ[name] for name in {names}])"
+    output = launch(write_worker(tmp_path, code), ranks=4, nodes=2)
+    assert output == ["0 0 0 4 2\n", "1 0 1 4 2\n", "2 1 0 4 2\n", "3 1 1 4 2\n"]
+    first, second = capfd.readouterr().out.splitlines()[:2]
+    assert first == "$ torchrun --nnodes=2 --nproc-per-node=2 --rdzv-backend=c10d \\"
+    assert second.startswith("    --rdzv-endpoint=$HOST:$PORT ")
+
+
+def test_ranks_that_cannot_be_shared_out(tmp_path):
+    with pytest.raises(ValueError, match="3 ranks .* 2 nodes"):
+        launch(tmp_path / "worker.py", ranks=3, nodes=2)
+
+
+def test_a_failure_on_one_node_ends_the_other(tmp_path):
+    message = fail(tmp_path, ONLY_RANK_1 + "raise ValueError('no luck')" + WAIT, nodes=2)
+    assert "worker.py: rank 1 of 2: ended with exit status 1" in message
+    assert "ValueError: no luck" in message
+    assert "rank 0 of 2" not in message
+    left = [p for p in psutil.process_iter() if _runs(p, tmp_path / "worker.py")]
+    assert left == []
+
+
+def test_a_hang_on_two_nodes(tmp_path):
+    message = fail(tmp_path, "import time" + WAIT, nodes=2, timeout=15)
+    assert "rank 0 of 2: still running after 15 s" in message
+    assert "rank 1 of 2: still running after 15 s" in message
+    assert message.count("line 2") == 2
+
+
+# Rank 1 waits until rank 0, which torchrun is going to stop, has said something.
+FAIL_ONCE = """
+import os, pathlib, sys, time
+attempt, rank = os.environ["TORCHELASTIC_RESTART_COUNT"], os.environ["RANK"]
+print("attempt", attempt, flush=True)
+said = pathlib.Path(__file__).with_name("said")
+if rank == "0":
+    said.touch()
+elif attempt == "0":
+    while not said.exists():
+        time.sleep(0.05)
+    sys.exit("no luck")
+"""
+
+
+def test_all_ranks_are_started_again_when_one_fails(tmp_path, capfd):
+    worker = write_worker(tmp_path, FAIL_ONCE + "time.sleep(60 * (attempt == '0'))")
+    output = launch(worker, ranks=2, max_restarts=1)
+    assert output == ["attempt 0\nattempt 1\n"] * 2
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0].endswith(" --max-restarts=1 \\")
+    assert lines[2:4] == ["[rank 0] attempt 0", "[rank 0] attempt 1"]
+
+
+def test_the_last_attempt_has_to_be_silent_on_stderr(tmp_path):
+    code = FAIL_ONCE + "os.write(2, b'a line from C++')"
+    message = fail(tmp_path, code, max_restarts=1)
+    assert "rank 0 of 2: unexpected output on stderr" in message
+    assert "a line from C++" in message
+
+
+def test_a_rank_that_fails_in_all_attempts(tmp_path):
+    code = ONLY_RANK_1 + "sys.exit('no luck')" + WAIT
+    message = fail(tmp_path, code, max_restarts=1)
+    assert "rank 1 of 2: ended with exit status 1" in message
+    assert message.count("no luck") == 2
+    assert "rank 0 of 2" not in message

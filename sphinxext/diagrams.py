@@ -1,0 +1,107 @@
+"""Diagrams that are drawn once and labelled in each language.
+
+A diagram is a Jinja template below ``diagrams_folder`` that makes an SVG. It passes
+every text through ``_``, as Jinja's own extension for translations does::
+
+    <svg viewBox="0 0 340 120"><text x="10" y="20">{{ _("process A") }}</text></svg>
+
+The directive ``diagram`` takes the template's name without suffix and puts the drawing
+into the page itself, so that style sheets reach it. Its texts belong to the message
+catalog of the page. Templates also have
+
+``id``
+    a prefix for the ids in the drawing, different for each drawing of a page;
+``thumbnail``
+    whether the directive has the option of this name: a drawing without words, for
+    a place that says in words what it leads to;
+``text | lines(20)``
+    the text as a list of lines of at most 20 em. Words are kept whole; Chinese and
+    Japanese break between characters.
+
+Configuration: ``diagrams_folder``, relative to the sources; default ``_diagrams``.
+"""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import jinja2
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.errors import ExtensionError
+from sphinx.util.docutils import SphinxDirective
+
+from .line_breaking import break_lines
+from .plain_messages import plain_messages, translations
+
+LATIN_WIDTH = 0.56  # em, on average, in the usual fonts
+
+
+class diagram(nodes.General, nodes.Element):
+    """A drawing. Its children are its texts."""
+
+
+class Diagram(SphinxDirective):
+    required_arguments = 1
+    option_spec = {"thumbnail": directives.flag}
+
+    def run(self):
+        name, thumbnail = self.arguments[0], "thumbnail" in self.options
+        for path in sorted(_folder(self.env).rglob("*.svg")):  # They share macros.
+            self.env.note_dependency(path)
+        number = self.env.new_serialno("diagram")
+        node = diagram("", template=name, thumbnail=thumbnail, id=f"diagram-{number}")
+        messages = []
+        try:
+            _draw(self.env, node, lambda text: messages.append(text) or text)
+        except ExtensionError as error:
+            raise self.error(str(error)) from None
+        self.set_source_info(node)
+        node += plain_messages([] if thumbnail else messages, node)
+        return [node]
+
+
+def _folder(env):
+    return Path(env.srcdir, env.config.diagrams_folder)
+
+
+def _draw(env, node, gettext):
+    """Return the drawing as HTML. Raises ExtensionError with file and line."""
+    jinja = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_folder(env)),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    jinja.filters["lines"] = _lines
+    name = f"{node['template']}.svg"
+    values = {"_": gettext, "id": node["id"], "thumbnail": node["thumbnail"]}
+    try:
+        drawing = jinja.get_template(name).render(values)
+        ElementTree.fromstring(drawing)
+    except jinja2.TemplateNotFound as error:
+        raise ExtensionError(f"no diagram {error} in {_folder(env)}") from None
+    except jinja2.TemplateSyntaxError as error:
+        raise ExtensionError(f"{error.filename}:{error.lineno}: {error}") from None
+    except (jinja2.TemplateError, TypeError, ValueError, ElementTree.ParseError) as error:
+        raise ExtensionError(f"diagram {name}: {error}") from None
+    return drawing
+
+
+def _lines(text, width):
+    return break_lines(str(text), width, narrow=LATIN_WIDTH, wide=1)
+
+
+def visit_html(translator, node):
+    texts = translations(node.children)
+    gettext = lambda message: texts.get(message, message)  # noqa: E731
+    translator.body.append(_draw(translator.builder.env, node, gettext))
+    raise nodes.SkipNode
+
+
+def setup(app):
+    app.setup_extension("sphinxext.plain_messages")
+    app.add_config_value("diagrams_folder", "_diagrams", "env", types=[str])
+    app.add_node(diagram, html=(visit_html, None))
+    app.add_directive("diagram", Diagram)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,109 @@
+"""The pages in the order in which to read them, and how long each of them takes.
+
+The directive ``learning-path`` takes a number, and lists the pages of that many toctrees
+of its document, the first ones, below the captions of the toctrees. It says how long it
+takes to read and to run each page, and adds the times up. Templates receive ``reading_minutes`` and ``run_seconds`` of their page.
+
+Reading time is counted from the text that a reader of this language sees: words in
+scripts with spaces, characters in Hangul and Han, and lines of code. The speeds are
+about two thirds of what studies find for fiction, since the texts are technical.
+
+Configuration: ``learning_path_run_seconds``, a dictionary from page to seconds.
+
+The texts belong to the message catalog "sphinx", as those of templates do.
+"""
+
+import math
+import re
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.locale import get_translation
+from sphinx.util.docutils import SphinxDirective
+
+gettext = get_translation("sphinx")
+
+PER_MINUTE = {
+    re.compile(r"[A-Za-z0-9][\w'.-]*", re.ASCII): 150,  # words
+    re.compile(r"[\uac00-\ud7a3]"): 340,  # Hangul syllables
+    re.compile(r"[\u4e00-\u9fff]"): 250,  # Han characters
+}
+CODE_LINES_PER_MINUTE = 15
+
+
+class learning_path(nodes.General, nodes.Element):
+    pass
+
+
+class LearningPath(SphinxDirective):
+    required_arguments = 1
+
+    def run(self):
+        return [learning_path("", toctrees=int(self.arguments[0]))]
+
+
+def measure(app, doctree):
+    """Note how long this page takes to read; called when it has been translated."""
+    minutes = 0
+    for node in doctree.findall(nodes.Text):
+        if not isinstance(node.parent, nodes.literal_block):
+            for pattern, speed in PER_MINUTE.items():
+                minutes += len(pattern.findall(str(node))) / speed
+    for block in doctree.findall(nodes.literal_block):
+        lines = [line for line in block.astext().splitlines() if line.strip()]
+        minutes += len(lines) / CODE_LINES_PER_MINUTE
+    app.env.metadata[app.env.docname]["reading_minutes"] = math.ceil(minutes)
+
+
+def list_pages(app, doctree, docname):
+    """Put the list in the place of the directive, when all pages are known."""
+    for place in list(doctree.findall(learning_path)):
+        content, listed = [], []
+        for toctree in list(doctree.findall(addnodes.toctree))[: place["toctrees"]]:
+            pages = [page for _, page in toctree["entries"]]
+            listed += pages
+            content.append(nodes.paragraph("", toctree["caption"], classes=["part"]))
+            content.append(_list(app, docname, pages))
+        reading, running = zip(*(_times(app, page) for page in listed), strict=True)
+        total = gettext("In all: %(hours)s hours to read, %(minutes)s minutes to run.") % {
+            "hours": f"{round(sum(reading) / 30) / 2:g}",
+            "minutes": math.ceil(sum(running) / 60),
+        }
+        content.append(nodes.paragraph("", total))
+        place.replace_self(nodes.container("", *content, classes=["learning-path"]))
+
+
+def _list(app, docname, pages):
+    items = nodes.enumerated_list()
+    for page in pages:
+        uri = app.builder.get_relative_uri(docname, page)
+        title = app.env.titles[page].astext()
+        link = nodes.reference("", title, internal=True, refuri=uri)
+        reading, running = _times(app, page)
+        times = [gettext("about %(minutes)s min to read") % {"minutes": reading}]
+        if running:
+            times.append(gettext("%(seconds)s s to run") % {"seconds": running})
+        times = nodes.inline("", " · ".join(times), classes=["times"])
+        items += nodes.list_item("", nodes.paragraph("", "", link, nodes.Text(" "), times))
+    return items
+
+
+def _times(app, page):
+    """Minutes to read the page, and seconds to run it or 0."""
+    reading = app.env.metadata[page]["reading_minutes"]
+    return reading, app.config.learning_path_run_seconds.get(page, 0)
+
+
+def add_times(app, pagename, templatename, context, doctree):
+    if doctree is not None:
+        context["reading_minutes"], context["run_seconds"] = _times(app, pagename)
+
+
+def setup(app):
+    app.add_config_value("learning_path_run_seconds", {}, "env", types=[dict])
+    app.add_node(learning_path)
+    app.add_directive("learning-path", LearningPath)
+    app.connect("doctree-read", measure)
+    app.connect("doctree-resolved", list_pages, priority=400)  # Before toctrees go.
+    app.connect("html-page-context", add_times)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,58 @@
+"""Messages that are plain text: words in drawings, comments in listings.
+
+Other extensions put nodes ``plain_message`` into a document. Each is a message of the
+page's catalog; ``translation(node)`` is what to show. No markup is parsed in them, and
+so that tools can know which ones they are, the gettext builder also writes
+``plain-messages.json``: a list of messages for each page.
+"""
+
+import json
+
+from docutils import nodes
+from sphinx import addnodes
+
+
+class plain_message(nodes.TextElement, addnodes.translatable):
+    def preserve_original_messages(self):
+        self["message"] = self.astext()
+
+    def extract_original_messages(self):
+        return [self["message"]]
+
+    def apply_translated_message(self, original_message, translated_message):
+        self.children = []
+        self += nodes.Text(translated_message)
+
+
+def plain_messages(texts, source):
+    """Return a node for each different text; ``source`` is the node that holds them."""
+    messages = [plain_message("", "", nodes.Text(text)) for text in dict.fromkeys(texts)]
+    for message in messages:
+        message.source, message.line = source.source, source.line
+    return messages
+
+
+def translations(messages):
+    """Return a dictionary from message to translation, or to the message itself."""
+    return {message["message"]: message.astext() for message in messages}
+
+
+def collect(app, doctree):
+    found = sorted({message["message"] for message in doctree.findall(plain_message)})
+    app.env.metadata[app.env.docname]["plain_messages"] = found
+
+
+def write(app, exception):
+    if app.builder.name == "gettext" and not exception:
+        pages = {
+            page: app.env.metadata[page]["plain_messages"]
+            for page in sorted(app.env.found_docs)
+        }
+        (app.outdir / "plain-messages.json").write_text(json.dumps(pages, indent=1))
+
+
+def setup(app):
+    app.add_node(plain_message)
+    app.connect("doctree-read", collect)
+    app.connect("build-finished", write)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,194 @@
+"""Offer the comments and docstrings of listings to translators, and nothing else.
+
+Every paragraph of a comment is a message of the page that shows it. In a translated
+page it stands at the same place, broken into lines anew. The code around it cannot
+change: a translation after which the listing would hold other code than before is
+refused with a warning, and the original is shown. A translation may take more or fewer
+lines; ``emphasize-lines`` does not follow.
+
+``code_without_comments`` says what is code. It serves to compare listings.
+"""
+
+import re
+
+from docutils import nodes
+from pygments.lexers import get_lexer_by_name
+from pygments.token import Comment, String
+from pygments.util import ClassNotFound
+from sphinx.transforms import SphinxTransform
+from sphinx.transforms.i18n import Locale, PreserveTranslatableMessages
+from sphinx.util import logging
+
+from .line_breaking import break_lines
+from .plain_messages import plain_messages, translations
+
+logger = logging.getLogger(__name__)
+
+MINIMAL_WIDTH = 72  # columns
+# Comments that speak to a program: of linters, and markers such as "[step-1]".
+DIRECTIVE = re.compile(
+    r"noqa|type:|fmt:|pylint:|NOLINT|clang-format|namespace\b|\[/?[\w-]+\]$|!"
+)
+BACKSLASHES = re.compile(r"\\.?")  # They end lines and strings, or keep them from it.
+LETTER = re.compile(r"[^\W\d_]")
+
+
+class comment_messages(nodes.Invisible, nodes.Element):
+    """The messages of the listing before it; gone before anything is written."""
+
+
+def code_without_comments(text, language):
+    """The code of a listing, line by line, with its comments and docstrings empty."""
+    code, position = "", 0
+    for start, end, _ in _comments(text, language):
+        code += text[position:start]
+        position = end
+    code += text[position:]
+    # Lines that hold nothing but the mark of a comment are no code, however many.
+    lines = (re.sub(r"(//+<?|#+)$", "", line.rstrip()).rstrip() for line in code.split("\n"))
+    return [line for line in lines if line]
+
+
+def _comments(text, language):
+    """Yield begin, end and kind of the inner text of each comment.
+
+    The kind is "line" for one that ends with its line, "block" for ``/* */``, and
+    "docstring".
+    """
+    try:
+        lexer = get_lexer_by_name(language)
+    except ClassNotFound:
+        return
+    for start, token, value in lexer.get_tokens_unprocessed(text):
+        value = value.rstrip("\n")
+        if token in String.Doc:
+            opening = re.match(r"""[a-zA-Z]*(\"""|'''|"|')""", value)
+            if opening and value.endswith(opening[1]) and len(value) >= 2 * len(opening[1]):
+                end = start + len(value) - len(opening[1])
+                yield start + opening.end(), end, "docstring"
+        elif token in Comment and token not in (Comment.Preproc, Comment.PreprocFile):
+            opening = re.match(r"//+<?|#+|/\*+", value)
+            if opening and token not in Comment.Hashbang:
+                end = start + len(value)
+                if not value.startswith("/*"):
+                    yield start + opening.end(), end, "line"
+                elif text[end:].partition("\n")[0].strip() == "":
+                    yield start + opening.end(), end - 2, "block"
+
+
+def paragraphs(text, language):
+    """Yield begin, end, prefix and message of each paragraph of each comment.
+
+    ``text[begin:end]`` is what the paragraph takes up, from the first character of its
+    words to the last, and ``prefix`` what its further lines begin with.
+    """
+    lines = []  # begin, end, prefix, whether it goes on from the line before
+    for start, end, kind in _comments(text, language):
+        indentation = re.match(r"\s*", text[text.rfind("\n", 0, start) + 1 :])[0]
+        for found in re.finditer(r"[^\n]+", text[start:end]):
+            begin = start + found.start()
+            line_begin = text.rfind("\n", 0, begin) + 1
+            before = text[line_begin:begin]
+            words = found[0].strip()
+            if kind == "block":
+                words = words.lstrip("*").strip()
+            begin = text.index(words, begin) if words else begin
+            if kind == "line":
+                alone = not re.sub(r"[/#<\s]", "", before)
+                prefix = text[line_begin:begin] if alone else None
+            else:
+                alone = found.start() > 0
+                prefix = indentation + (" * " if kind == "block" else "")
+            if DIRECTIVE.match(words):
+                words = ""
+            lines.append((begin, begin + len(words), prefix, alone, words))
+    group = []
+    for line in lines:
+        begin, _, prefix, alone, words = line
+        goes_on = (
+            group
+            and words
+            and alone
+            and text[group[-1][1] : begin].count("\n") == 1
+            and (group[-1][2] == prefix)
+        )
+        if not goes_on:
+            yield from _paragraph(group)
+            group = []
+        if words:
+            group.append(line)
+    yield from _paragraph(group)
+
+
+def _paragraph(group):
+    message = " ".join(words for *_, words in group)
+    if LETTER.search(message):
+        yield group[0][0], group[-1][1], group[0][2], message
+
+
+def translate(text, language, translated):
+    """Return the listing with its comments translated.
+
+    ``translated`` maps messages to translations. Raises ValueError if the code would
+    not be the same.
+    """
+    width = max([MINIMAL_WIDTH, *map(len, text.splitlines())])
+    result, position = "", 0
+    for begin, end, prefix, message in paragraphs(text, language):
+        translation = " ".join(translated.get(message, message).split())
+        if translation == message:
+            continue
+        if BACKSLASHES.findall(translation) != BACKSLASHES.findall(message):
+            raise ValueError(f"other backslashes than in {message!r}")
+        result += text[position:begin]
+        if prefix is None:  # Behind code; it cannot be continued on another line.
+            lines = [translation]
+        else:
+            room = width - len(prefix)
+            lines = break_lines(translation, room, narrow=1, wide=2)
+        result += ("\n" + (prefix or "")).join(lines)
+        position = end
+    result += text[position:]
+    if code_without_comments(result, language) != code_without_comments(text, language):
+        raise ValueError("the code would not be the same")
+    return result
+
+
+class OfferComments(SphinxTransform):
+    default_priority = PreserveTranslatableMessages.default_priority - 1
+
+    def apply(self, **kwargs):
+        for block in list(self.document.findall(nodes.literal_block)):
+            text = block.astext()
+            found = [p[-1] for p in paragraphs(text, block.get("language", "none"))]
+            if found:
+                messages = comment_messages("", *plain_messages(found, block))
+                block.parent.insert(block.parent.index(block) + 1, messages)
+
+
+class TranslateComments(SphinxTransform):
+    default_priority = Locale.default_priority + 1
+
+    def apply(self, **kwargs):
+        if self.app.builder.name == "gettext":
+            return  # It comes later, to collect the messages.
+        for messages in list(self.document.findall(comment_messages)):
+            block = messages.parent[messages.parent.index(messages) - 1]
+            translated = translations(messages.children)
+            messages.parent.remove(messages)
+            try:
+                text = translate(block.astext(), block["language"], translated)
+            except ValueError as error:
+                logger.warning("translated comments: %s", error, location=block)
+                continue
+            block.rawsource = text
+            block.children = []
+            block += nodes.Text(text)
+
+
+def setup(app):
+    app.setup_extension("sphinxext.plain_messages")
+    app.add_node(comment_messages)
+    app.add_transform(OfferComments)
+    app.add_transform(TranslateComments)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,71 @@
+"""The diagrams, as a browser lays them out in each language."""
+
+import json
+
+import pytest
+
+from tools.execute import samples
+from tools.languages import LANGUAGES
+from tools.paths import RUN_SECONDS, SITE
+
+each_language = pytest.mark.parametrize("language", LANGUAGES, ids=lambda x: x.url)
+WITH_DIAGRAMS = sorted(
+    path.relative_to(SITE / "en").as_posix()
+    for path in (SITE / "en").rglob("*.html")
+    if '<figure class="diagram">' in path.read_text()
+)
+# Texts that leave the drawing or the width that was meant for them, or lie on others.
+MISPLACED = """
+() => [...document.querySelectorAll("figure.diagram svg")].flatMap(svg => {
+  const size = svg.viewBox.baseVal;
+  const texts = [...svg.querySelectorAll("text")].map(x => [x, x.getBBox()]);
+  const apart = (a, b) => a.x + a.width <= b.x + 1 || b.x + b.width <= a.x + 1
+                       || a.y + a.height <= b.y + 3 || b.y + b.height <= a.y + 3;
+  return texts.filter(([text, box], i) =>
+    box.x < 0 || box.y < 0 || box.x + box.width > size.width
+    || box.y + box.height > size.height
+    || box.width > Number(text.dataset.width ?? Infinity) + 2
+    || texts.slice(i + 1).some(([_, other]) => !apart(box, other))
+  ).map(([text]) => `${svg.getAttribute("aria-labelledby")}: ${text.textContent}`);
+})
+"""
+
+
+def test_there_are_diagrams():
+    assert len(WITH_DIAGRAMS) >= 20
+
+
+@each_language
+def test_texts_keep_to_their_places(visit, address, language):
+    page = visit(f"{address}/{language.url}/index.html", viewport={"width": 360, "height": 740})
+    for name in WITH_DIAGRAMS:
+        page.goto(f"{address}/{language.url}/{name}")
+        assert page.evaluate(MISPLACED) == [], name
+        shown = page.locator("figure.diagram svg").first.bounding_box()
+        scale = page.evaluate(
+            "() => { const svg = document.querySelector('figure.diagram svg');"
+            " return svg.getBoundingClientRect().width / svg.viewBox.baseVal.width }"
+        )
+        assert shown["width"] <= 340 and scale >= 0.9, f"{name}: text is too small"
+
+
+@each_language
+def test_each_has_a_name_and_a_description(visit, address, language):
+    page = visit(f"{address}/{language.url}/index.html")
+    for name in WITH_DIAGRAMS:
+        page.goto(f"{address}/{language.url}/{name}")
+        for drawing in page.locator("figure.diagram svg").all():
+            title, description = (
+                page.locator(f"#{drawing.get_attribute(attribute)}").text_content()
+                for attribute in ("aria-labelledby", "aria-describedby")
+            )
+            assert title.strip() and len(description) >= 25, (name, title)
+            if language.gettext != "en":
+                assert not description.isascii(), (name, description)
+
+
+def test_every_sample_has_its_run_time_and_its_place_in_the_index():
+    names = {script.stem for script in samples()}
+    assert set(json.loads(RUN_SECONDS.read_text())) == names, "run `make run-times`"
+    index = (SITE / "en" / "gallery.html").read_text()
+    assert {name for name in names if f'auto_gallery/{name}.html"' not in index} == set()

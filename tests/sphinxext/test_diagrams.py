@@ -1,0 +1,95 @@
+"""Diagrams: one drawing, its texts in each language, and clear errors."""
+
+import pytest
+
+from sphinxext.diagrams import _lines
+
+CONFIGURATION = """
+extensions = ["sphinxext.diagrams"]
+exclude_patterns = ["_*", "out"]
+locale_dirs = ["locales"]
+"""
+DRAWING = """\
+<svg viewBox="0 0 340 50">
+  <desc>{{ _("Two boxes & an arrow.") }}</desc>
+  {% for rank in range(2) %}
+  <text>{{ _("rank {}").format(rank) }}</text>
+  {% endfor %}
+</svg>
+"""
+
+
+@pytest.fixture
+def diagram(documents):
+    documents.write("conf.py", CONFIGURATION)
+    documents.write("index.rst", "Title\n=====\n\n.. diagram:: boxes\n")
+    documents.write("_diagrams/boxes.svg", DRAWING)
+    return documents
+
+
+def test_texts_are_messages_of_the_page(diagram):
+    status, output = diagram.build("gettext")
+    assert status == 0, output
+    template = (diagram.root / "out" / "index.pot").read_text()
+    assert 'msgid "Two boxes & an arrow."' in template
+    assert template.count('msgid "rank {}"') == 1
+
+
+def test_texts_are_translated(diagram):
+    diagram.translate("index", {"rank {}": "랭크 {}", "Two boxes & an arrow.": "상자 <둘>"})
+    page = diagram.page(language="ko")
+    assert "<text>랭크 0</text>" in page and "<text>랭크 1</text>" in page
+    assert "<desc>상자 &lt;둘&gt;</desc>" in page
+
+
+def test_what_is_not_translated_stays(diagram):
+    diagram.translate("index", {"rank {}": "rank {}"})
+    page = diagram.page(language="ko")
+    assert "<text>rank 1</text>" in page and "Two boxes &amp; an arrow." in page
+
+
+@pytest.mark.parametrize(
+    "drawing, expected",
+    [
+        ("<svg>\n{% for %}</svg>", "boxes.svg:2"),
+        ("<svg>{{ width }}</svg>", "boxes.svg: 'width' is undefined"),
+        ("<svg><text></svg>", "boxes.svg: mismatched tag"),
+        ('{% include "other.svg" %}', "other.svg"),
+    ],
+    ids=["syntax", "undefined", "tags", "missing"],
+)
+def test_a_broken_drawing_names_the_file_and_the_page(diagram, drawing, expected):
+    diagram.write("_diagrams/boxes.svg", drawing)
+    status, output = diagram.build()
+    assert status != 0
+    assert "index.rst:4" in output and expected in output
+
+
+def test_a_translation_with_a_wrong_placeholder_fails(diagram):
+    diagram.translate("index", {"rank {}": "랭크 {number}"})
+    status, output = diagram.build(language="ko")
+    assert status != 0
+    assert "boxes.svg" in output and "number" in output
+
+
+def test_a_thumbnail_has_no_texts_to_translate(diagram):
+    diagram.write("index.rst", "Title\n=====\n\n.. diagram:: boxes\n   :thumbnail:\n")
+    diagram.build("gettext")
+    assert "rank" not in (diagram.root / "out" / "index.pot").read_text()
+
+
+@pytest.mark.parametrize(
+    "text, width, lines",
+    [
+        ("a short text", 20, ["a short text"]),
+        ("one two three", 5, ["one two", "three"]),
+        ("unbreakable", 2, ["unbreakable"]),
+        ("한국어는 단어에서", 5, ["한국어는", "단어에서"]),
+        ("中文在字之间换行", 5, ["中文在字之", "间换行"]),
+        ("行首没有标点。", 6, ["行首没有标", "点。"]),
+        ("进程 rank 在", 4.5, ["进程", "rank 在"]),
+        (7, 5, ["7"]),
+    ],
+)
+def test_lines(text, width, lines):
+    assert _lines(text, width) == lines

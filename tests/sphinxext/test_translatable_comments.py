@@ -1,0 +1,134 @@
+"""Comments change their language, and the code does not change."""
+
+import pytest
+
+from sphinxext.translatable_comments import code_without_comments, paragraphs, translate
+
+PYTHON = '''\
+def send(tensor):
+    """Send a tensor.
+
+    It must be contiguous, and it may not
+    be changed meanwhile.
+    """
+    # A message without a receiver
+    # waits for ever.
+    #
+    # Second paragraph.
+    wait()  # noqa: B018
+    text = "# no comment"
+    go(text)  # Behind code.
+'''
+CPP = """\
+// First line
+// and second line.
+int f(int /*rank*/) {
+  /* A block
+   * of two lines. */
+  return 0; // "Zero".
+} // namespace
+"""
+
+
+def messages(text, language):
+    return [message for *_, message in paragraphs(text, language)]
+
+
+def test_python_comments_and_docstrings_are_offered_by_paragraph():
+    assert messages(PYTHON, "python") == [
+        "Send a tensor.",
+        "It must be contiguous, and it may not be changed meanwhile.",
+        "A message without a receiver waits for ever.",
+        "Second paragraph.",
+        "Behind code.",
+    ]
+
+
+def test_cpp_comments_are_offered():
+    assert messages(CPP, "cpp") == [
+        "First line and second line.",
+        "A block of two lines.",
+        '"Zero".',
+    ]
+
+
+def test_shell_comments_are_offered():
+    assert messages("# Build it.\npip install . # now\n", "sh") == ["Build it.", "now"]
+
+
+def test_output_has_no_comments():
+    assert messages("# 3 items\n", "none") == messages("# 3 items\n", "no-such") == []
+
+
+def test_translations_stand_at_the_same_place_with_lines_broken_anew():
+    long = "받는 쪽이 없는 메시지는 영원히 기다립니다. " * 3
+    translated = translate(
+        PYTHON,
+        "python",
+        {
+            "A message without a receiver waits for ever.": long,
+            "It must be contiguous, and it may not be changed meanwhile.": "연속이어야 합니다.",
+            "Behind code.": "코드 뒤.",
+        },
+    )
+    assert '"""Send a tensor.\n\n    연속이어야 합니다.\n    """\n' in translated
+    assert "    go(text)  # 코드 뒤.\n" in translated
+    comment = [line for line in translated.splitlines() if "기다립니다" in line]
+    assert len(comment) >= 2 and all(line.startswith("    # ") for line in comment)
+    assert "    #\n    # Second paragraph.\n" in translated
+    compile(translated, "listing", "exec")
+
+
+def test_translated_block_comment():
+    translated = translate(CPP, "cpp", {"A block of two lines.": "块注释。"})
+    assert "  /* 块注释。 */\n" in translated
+
+
+@pytest.mark.parametrize(
+    "text, language, translation",
+    [
+        ("# Comment.\nrun()\n", "python", "x\nimport os"),
+        ("# Comment.\nrun()\n", "python", "x\rimport os"),
+    ],
+)
+def test_line_breaks_of_a_translation_do_not_leave_the_comment(text, language, translation):
+    translated = translate(text, language, {"Comment.": translation})
+    assert translated == "# x import os\nrun()\n"
+
+
+@pytest.mark.parametrize(
+    "text, language, translation",
+    [
+        ('"""Comment."""\nrun()\n', "python", 'x""" + open("f") + """'),
+        ('"""Comment."""\nrun()\n', "python", "ends with a quote\\"),
+        ("/* Comment. */\nrun();\n", "cpp", "x */ system(); /*"),
+        ("// Comment.\nrun();\n", "cpp", "swallows the next line \\"),
+    ],
+)
+def test_a_translation_that_changes_the_code_is_refused(text, language, translation):
+    with pytest.raises(ValueError):
+        translate(text, language, {"Comment.": translation})
+
+
+def test_code_without_comments():
+    code = code_without_comments(PYTHON, "python")
+    assert '    text = "# no comment"' in code and "    wait()" in code
+    assert not any("Behind" in line or "Send" in line for line in code)
+    assert code != code_without_comments(PYTHON.replace("wait()", "wait( )"), "python")
+    assert code == code_without_comments(PYTHON.replace("Behind", "After"), "python")
+
+
+def test_a_translated_page(documents):
+    documents.write(
+        "conf.py",
+        'extensions = ["sphinxext.translatable_comments"]\n'
+        'exclude_patterns = ["out"]\nlocale_dirs = ["locales"]\n',
+    )
+    listing = ".. code-block:: python\n\n   run()  # Start.\n"
+    documents.write("index.rst", f"Title\n=====\n\n{listing}")
+    status, output = documents.build("gettext")
+    assert status == 0, output
+    assert 'msgid "Start."' in (documents.root / "out" / "index.pot").read_text()
+    documents.translate("index", {"Start.": "시작합니다."})
+    page = documents.page(language="ko")
+    assert "시작합니다." in page and "Start." not in page
