@@ -61,7 +61,7 @@ i18n-update: ## bring the message catalogs up to date with the English text
 
 i18n-check: ## check the message catalogs
 	$(SET_UP) render
-	@$(VENV_PYTHON) -m tools.catalogs check
+	@$(VENV_PYTHON) -m tools.catalog_check
 
 i18n-status: ## count translated, fuzzy and missing messages
 	$(SET_UP) render

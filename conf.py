@@ -23,6 +23,7 @@ extensions = [
     "myst_parser",
     "sphinxext.complete_js_translations",
     "sphinxext.diagrams",
+    "sphinxext.faithful_translations",
     "sphinxext.language_switcher",
     "sphinxext.learning_path",
     "sphinxext.stable_anchors",

@@ -1,6 +1,6 @@
-"""Message catalogs: extract the messages, merge them into locales/, check them.
+"""Message catalogs: extract the messages, and merge them into locales/.
 
-usage: python -m tools.catalogs update|check|status
+usage: python -m tools.catalogs update|status
 
 Every page has one catalog, locales/LANGUAGE/LC_MESSAGES/PAGE.po; the text of
 templates and of the theme is in sphinx.po.
@@ -47,48 +47,100 @@ def extract():
     if done.status != 0:
         raise BuildError(f"extracting the messages failed:\n{readable(done.text)}")
     return {
-        path.relative_to(output).with_suffix("").as_posix(): _read(path)
+        path.relative_to(output).with_suffix("").as_posix(): read(path)
         for path in sorted(output.rglob("*.pot"))
     }
 
 
 def update():
-    """Bring all catalogs up to date with the sources."""
-    for language, path, template in _catalogs(extract()):
-        catalog = _read(path) if path.is_file() else Catalog()
-        catalog.locale = language.gettext
-        catalog.project, catalog.version = "c10d-backend-tutorial", "1"
-        catalog.header_comment = f"# {language.name} ({language.gettext})"
-        catalog.fuzzy = False
-        catalog.update(template, update_creation_date=False)
-        for key, message in list(catalog.obsolete.items()):
-            if message.fuzzy or not _is_translated(message):  # Nothing to keep.
-                del catalog.obsolete[key]
-        text = _write(catalog)
-        if not path.is_file() or path.read_text() != text:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-            print(f"    updated {relative(path)}")
+    """Bring all catalogs up to date with the sources.
 
-
-def check():
-    """Return how many messages there are; raise if one is not translated."""
+    What is translated stays so, also when it moves to another page or comes back after
+    it was gone. A text that was changed keeps its translation, marked fuzzy; it is not
+    marked if only markup changed and the translation can follow.
+    """
     templates = extract()
-    findings = []
-    for _, path, template in _catalogs(templates):
-        findings += _check_catalog(path, template)
-    if findings:
-        raise BuildError("message catalogs:\n" + "\n".join(findings))
-    return sum(len(template) for template in templates.values())
+    for language in TRANSLATIONS:
+        paths = {page: path_of(language, page) for page in templates}
+        found = {page: read(path) for page, path in paths.items() if path.is_file()}
+        known = _known_translations(found.values())
+        for page, template in templates.items():
+            catalog = _merge(found.get(page, Catalog()), template, known)
+            catalog.locale = language.gettext
+            catalog.project, catalog.version = "c10d-backend-tutorial", "1"
+            catalog.header_comment = f"# {language.name} ({language.gettext})"
+            catalog.fuzzy = False
+            path, text = paths[page], write(catalog)
+            if not path.is_file() or path.read_text() != text:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+                print(f"    updated {relative(path)}")
+
+
+def _known_translations(catalogs):
+    """Every translation there is or was in a language, by its msgid."""
+    known = {}
+    for catalog in catalogs:
+        for entry in [*catalog.obsolete.values(), *catalog]:
+            if entry.id and is_translated(entry) and not entry.fuzzy:
+                known[entry.id] = entry.string
+    return known
+
+
+def _merge(catalog, template, known):
+    previous_ids = {entry.id: entry.previous_id for entry in catalog}
+    catalog.update(template, update_creation_date=False)
+    for entry in catalog:
+        if not entry.id:
+            continue
+        if entry.id in known and (entry.fuzzy or not is_translated(entry)):
+            _accept(entry, known[entry.id])
+        elif entry.fuzzy and previous_ids.get(entry.id):
+            entry.previous_id = previous_ids[entry.id]  # Babel forgets it.
+        elif entry.fuzzy and entry.previous_id:
+            if translation := follow_markup(entry.previous_id[0], entry.id, entry.string):
+                _accept(entry, translation)
+    for key, entry in list(catalog.obsolete.items()):
+        # Nothing to keep, or in use again.
+        if entry.fuzzy or not is_translated(entry) or catalog.get(entry.id):
+            del catalog.obsolete[key]
+    return catalog
+
+
+def _accept(entry, translation):
+    entry.string = translation
+    entry.flags.discard("fuzzy")
+    entry.previous_id = []
+
+
+# The target of a link, or the name of a role: what a translation only copies.
+COPIED = re.compile(r"(?<=\]\()[^)]+(?=\))|(?<= <)[^<>]+(?=>`)|(?<=:)[\w:+-]+(?=:`)|(?<=\{)[\w:-]+(?=\}`)")
+
+
+def follow_markup(old, new, translation):
+    """Return a translation of ``old`` made one of ``new``, or None.
+
+    That can be done if nothing but targets and roles differs, and each of them stands
+    in the translation as often as in the source.
+    """
+    if not isinstance(translation, str) or COPIED.sub("", old) != COPIED.sub("", new):
+        return None
+    pairs = list(zip(COPIED.findall(old), COPIED.findall(new), strict=True))
+    replacement = dict(pairs)
+    if any(replacement[before] != after for before, after in pairs):
+        return None
+    if sorted(COPIED.findall(translation)) != sorted(COPIED.findall(old)):
+        return None
+    return COPIED.sub(lambda found: replacement[found[0]], translation)
 
 
 def status():
     """Print translated/fuzzy/untranslated for each catalog."""
     for _, path, template in _catalogs(extract()):
-        catalog = _read(path) if path.is_file() else Catalog()
+        catalog = read(path) if path.is_file() else Catalog()
         messages = [catalog.get(m.id, m.context) for m in template if m.id]
         fuzzy = sum(1 for m in messages if m and m.fuzzy)
-        done = sum(1 for m in messages if m and _is_translated(m) and not m.fuzzy)
+        done = sum(1 for m in messages if m and is_translated(m) and not m.fuzzy)
         rest = len(messages) - done - fuzzy
         print(f"{relative(path)}: {done} translated, {fuzzy} fuzzy, {rest} missing")
 
@@ -96,46 +148,22 @@ def status():
 def _catalogs(templates):
     """Yield language, path and template of every catalog that there should be."""
     for language in TRANSLATIONS:
-        folder = LOCALES / language.gettext / "LC_MESSAGES"
         for page, template in templates.items():
-            yield language, folder / f"{page}.po", template
+            yield language, path_of(language, page), template
 
 
-def _check_catalog(path, template):
-    name = relative(path)
-    if not path.is_file():
-        return [f"{name}: missing; run `make i18n-update` and translate it"]
-    catalog = _read(path)
-    findings = []
-    for message in catalog:
-        if not message.id:
-            continue
-        where = f"{name}:{message.lineno}"
-        shown = str(message.id).replace("\n", " ")[:60]
-        if template.get(message.id, message.context) is None:
-            findings.append(
-                f"{where}: not in the English text: {shown!r}; msgids are not edited "
-                "by hand; run `make i18n-update`"
-            )
-        elif message.fuzzy:
-            findings.append(f"{where}: fuzzy: {shown!r}; review it, remove the mark")
-        elif not _is_translated(message):
-            findings.append(f"{where}: not translated: {shown!r}")
-    findings += [
-        f"{name}: lacks {str(message.id)[:60]!r}; run `make i18n-update`"
-        for message in template
-        if message.id and catalog.get(message.id, message.context) is None
-    ]
-    return findings
+def path_of(language, page):
+    """The catalog of a page in a language."""
+    return LOCALES / language.gettext / "LC_MESSAGES" / f"{page}.po"
 
 
-def _is_translated(message):
+def is_translated(message):
     """Whether there is a text for each plural form, or for the only form."""
     texts = message.string if isinstance(message.string, tuple) else (message.string,)
     return all(texts)
 
 
-def _read(path):
+def read(path):
     try:
         with open(path, "rb") as file:
             catalog = read_po(file, abort_invalid=True)
@@ -158,7 +186,7 @@ def _take_over_previous_id(message):
         message.previous_id = [denormalize("\n".join(f'"{text}"' for text in texts))]
 
 
-def _write(catalog):
+def write(catalog):
     buffer = io.BytesIO()
     write_po(buffer, catalog, width=WIDTH)
     text = VOLATILE.sub("", buffer.getvalue().decode())
@@ -176,7 +204,7 @@ def _with_previous_ids(text, catalog):
     return text
 
 
-COMMANDS = {"update": update, "check": check, "status": status}
+COMMANDS = {"update": update, "status": status}
 
 
 def main():

@@ -8,7 +8,7 @@ from bs4 import BeautifulSoup
 
 from sphinxext.translatable_comments import code_without_comments
 
-from . import catalogs
+from . import catalog_check
 from .errors import BuildError
 from .languages import LANGUAGES, SOURCE_LANGUAGE
 from .paths import RENDERED, ROOT, relative
@@ -23,7 +23,7 @@ HIGHLIGHTED = re.compile(r"highlight-(\S+)")
 
 def check():
     """Check the catalogs and every page. Raises BuildError with all findings."""
-    messages = catalogs.check()
+    messages = catalog_check.check()
     findings = []
     pages = _pages(SOURCE_LANGUAGE)
     if not pages:

@@ -1,9 +1,11 @@
 """Catalogs: merging is stable, and each fault is named with file and line."""
 
+import re
 import shutil
 
 import pytest
 
+from tools.catalogs import follow_markup
 from tools.paths import LOCALES
 
 PAGE = "locales/ko/LC_MESSAGES/index.po"
@@ -13,8 +15,8 @@ PAGE = "locales/ko/LC_MESSAGES/index.po"
 def pages(project):
     """A site of two pages, with translations of all their messages."""
     project.write("docs/index.md", "# Title\n\nThe `first` text.\n")
-    project.write("docs/auto_gallery/sample.rst", ":orphan:\n\nSample\n======\n")
-    project.fail("tools.catalogs", "check")
+    project.write("docs/auto_gallery/sample.rst", ":orphan:\n\nPage\n====\n")
+    project.fail("tools.catalog_check")
     assert project.run("tools.catalogs", "update")[0] == 0
     for language in ("ko", "zh_CN"):
         folder = f"locales/{language}/LC_MESSAGES"
@@ -28,7 +30,7 @@ def pages(project):
 
 
 def test_complete_catalogs_pass(pages):
-    status, output = pages.run("tools.catalogs", "check")
+    status, output = pages.run("tools.catalog_check")
     assert status == 0, output
 
 
@@ -46,14 +48,22 @@ def test_updating_twice_changes_no_byte(pages):
         ('msgid "Title"', '#, fuzzy\nmsgid "Title"', "fuzzy: 'Title'"),
         ('msgid "Title"', 'msgid "Tittle"', "not in the English text: 'Tittle'"),
         ('msgid "Title"', 'nonsense "Title"', "malformed catalog"),
+        ('msgid "Title"', 'msgid "Title', "malformed catalog"),
+        ('msgstr "`first` T"', 'msgstr "`first` "T"', "malformed catalog"),
+        ('msgstr "`first` T"', 'msgstr "`other` T"', "markup: lacks"),
+        ('msgid "Title"', "# allow markup 0a1b2c: why\nmsgid \"Title\"", "its exemption"),
+        ('msgstr "T"', 'msgstr  "T"', "is not formatted like the others"),
     ],
-    ids=["untranslated", "fuzzy", "msgid", "keyword"],
+    ids=[
+        "untranslated", "fuzzy", "msgid", "keyword", "unterminated", "quotation mark",
+        "rule", "expired", "format",
+    ],
 )
 def test_a_fault_is_named_with_its_place(pages, old, new, expected):
     text = pages.read(PAGE)
     assert old in text
     pages.write(PAGE, text.replace(old, new, 1))
-    output = pages.fail("tools.catalogs", "check")
+    output = pages.fail("tools.catalog_check")
     assert expected in output
     [line] = [line for line in output.splitlines() if expected in line]
     assert f"{PAGE}:" in line and line.split(f"{PAGE}:")[1].split(":")[0].isdigit()
@@ -61,7 +71,75 @@ def test_a_fault_is_named_with_its_place(pages, old, new, expected):
 
 def test_a_changed_english_text_is_noticed(pages):
     pages.write("docs/index.md", "# Title\n\nThe `second` text.\n")
-    output = pages.fail("tools.catalogs", "check")
+    output = pages.fail("tools.catalog_check")
     assert f"{PAGE}: lacks 'The `second` text.'" in output
     assert pages.run("tools.catalogs", "update")[0] == 0
-    assert "fuzzy: 'The `second` text.'" in pages.fail("tools.catalogs", "check")
+    assert "fuzzy: 'The `second` text.'" in pages.fail("tools.catalog_check")
+
+
+def test_an_exemption_holds_until_a_text_changes(pages):
+    text = pages.read(PAGE).replace('msgstr "`first` T"', 'msgstr "`other` T"')
+    pages.write(PAGE, text)
+    output = pages.fail("tools.catalog_check")
+    line = re.search(r"# allow markup [0-9a-f]{6}: ", output)[0] + "for the test"
+    exempted = text.replace('msgid "The `first`', f'{line}\nmsgid "The `first`')
+    pages.write(PAGE, exempted)
+    status, output = pages.run("tools.catalog_check")
+    assert status == 0, output
+    pages.write(PAGE, exempted.replace("`other` T", "`third` T"))
+    output = pages.fail("tools.catalog_check")
+    assert "markup: lacks" in output and "its exemption from markup (for the test)" in output
+
+
+def test_the_same_text_is_translated_in_the_same_way(pages):
+    other = PAGE.replace("index", "auto_gallery/sample")
+    pages.write("docs/auto_gallery/sample.rst", ":orphan:\n\nTitle\n=====\n")
+    assert pages.run("tools.catalogs", "update")[0] == 0
+    pages.write(other, pages.read(other).replace('"Title"\nmsgstr "T"', '"Title"\nmsgstr "X"'))
+    output = pages.fail("tools.catalog_check")
+    assert f"{PAGE}:" in output and "agreement: 'Title' is translated in another way" in output
+
+
+def test_a_paragraph_that_moves_keeps_its_translation(pages):
+    pages.write("docs/index.md", "# Title\n\nAnother.\n")
+    pages.write(
+        "docs/auto_gallery/sample.rst", ":orphan:\n\nPage\n====\n\nThe `first` text.\n"
+    )
+    pages.write("docs/moved.md", "---\norphan: true\n---\n# Title\n\nThe `first` text.\n")
+    assert pages.run("tools.catalogs", "update")[0] == 0
+    assert '"`first` T"' in pages.read(PAGE.replace("index", "moved"))
+    assert "#, fuzzy" not in pages.read(PAGE.replace("index", "moved"))
+
+
+def test_an_obsolete_text_comes_back(pages):
+    before = pages.read(PAGE)
+    pages.write("docs/index.md", "# Title\n\nSomething quite different, and long.\n")
+    assert pages.run("tools.catalogs", "update")[0] == 0
+    assert '#~ msgstr "`first` T"' in pages.read(PAGE)
+    pages.write("docs/index.md", "# Title\n\nThe `first` text.\n")
+    assert pages.run("tools.catalogs", "update")[0] == 0
+    assert pages.read(PAGE) == before
+
+
+def test_a_fuzzy_text_shows_the_english_that_it_was_for(pages):
+    pages.write("docs/index.md", "# Title\n\nThe `first` texts.\n")
+    assert pages.run("tools.catalogs", "update")[0] == 0
+    text = pages.read(PAGE)
+    assert '#, fuzzy\n#| msgid "The `first` text."\nmsgid "The `first` texts."' in text
+    assert pages.run("tools.catalogs", "update") == (0, ""), "and stays as it is"
+
+
+@pytest.mark.parametrize(
+    "old, new, translation, expected",
+    [
+        ("See [x](a.md).", "See [x](b.md).", "[엑스](a.md) 참고.", "[엑스](b.md) 참고."),
+        ("`x <https://a.org>`__", "`x <https://b.org>`__", "`가 <https://a.org>`__", "`가 <https://b.org>`__"),
+        (":func:`f` it", ":class:`f` it", "그 :func:`f`", "그 :class:`f`"),
+        ("See [x](a.md).", "See [y](b.md).", "[엑스](a.md) 참고.", None),
+        ("[x](a) [y](a)", "[x](b) [y](c)", "[엑스](a) [와이](a)", None),
+        ("See [x](a.md).", "See [x](b.md).", "엑스 참고.", None),
+    ],
+    ids=["link", "address", "role", "text", "ambiguous", "missing"],
+)
+def test_a_change_of_markup_only_is_followed_when_that_is_safe(old, new, translation, expected):
+    assert follow_markup(old, new, translation) == expected

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from tools import catalogs, check
+from tools import catalog_check, check
 from tools.errors import BuildError
 from tools.paths import RENDERED, ROOT
 
@@ -16,7 +16,7 @@ def site(tmp_path, monkeypatch):
     folder = tmp_path / "site"
     shutil.copytree(RENDERED, folder)
     monkeypatch.setattr(check, "RENDERED", folder)
-    monkeypatch.setattr(catalogs, "check", lambda: 0)
+    monkeypatch.setattr(catalog_check, "check", lambda: 0)
     return folder
 
 

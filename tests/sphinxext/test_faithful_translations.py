@@ -1,0 +1,136 @@
+"""A translation is untrusted input: whatever it holds, the page stays as it was."""
+
+import random
+
+import pytest
+from bs4 import BeautifulSoup
+
+CONFIGURATION = """
+extensions = ["myst_parser", "sphinxext.faithful_translations"]
+exclude_patterns = ["out"]
+locale_dirs = ["locales"]
+templates_path = ["templates"]
+html_theme = "basic"
+"""
+REST = "Title\n=====\n\nSee `the site <https://example.org/a>`__ and ``code`` in *it*.\n"
+MARKDOWN = "# Title\n\nSee [the site](https://example.org/a) and `code` in *it*.\n"
+REST_MESSAGE = "See `the site <https://example.org/a>`__ and ``code`` in *it*."
+MARKDOWN_MESSAGE = "See [the site](https://example.org/a) and `code` in *it*."
+
+REST_ATTACKS = {
+    "other host": "`사이트 <https://evil.example/a>`__ ``code`` *것*",
+    "javascript": "`사이트 <javascript:alert(1)>`__ ``code`` *것*",
+    "data": "`사이트 <data:text/html,x>`__ ``code`` *것*",
+    "more links": "`사이트 <https://example.org/a>`__ ``code`` *것* https://evil.example",
+    "less": "사이트 ``code`` *것*",
+    "literal": "`사이트 <https://example.org/a>`__ ``rm -rf`` *것*",
+    "download": ":download:`secret.txt` `사이트 <https://example.org/a>`__ ``code`` *것*",
+    "raw": ".. raw:: html\\n\\n   <script>evil()</script>",
+    "include": ".. include:: secret.txt",
+    "literalinclude": ".. literalinclude:: secret.txt",
+    "csv": ".. csv-table::\\n   :file: secret.txt",
+    "image": "|x|\\n\\n.. |x| image:: https://evil.example/x.png",
+    "raw role": ".. role:: h(raw)\\n   :format: html\\n\\n:h:`<script>evil()</script>`",
+}
+MARKDOWN_ATTACKS = {
+    "other host": "[사이트](https://evil.example/a) `code` *것*",
+    "javascript": "[사이트](javascript:alert(1)) `code` *것*",
+    "script": "[사이트](https://example.org/a) `code` *것* <script>evil()</script>",
+    "handler": "[사이트](https://example.org/a) `code` *것* <b onclick='evil()'>x</b>",
+    "block": "<script>evil()</script>",
+    "image": "[사이트](https://example.org/a) `code` *것* ![x](https://evil.example/x.png)",
+    "include": "```{include} secret.txt\\n```",
+    "eval": "```{eval-rst}\\n.. raw:: html\\n\\n   <script>evil()</script>\\n```",
+    "role": "[사이트](https://example.org/a) `code` *것* {download}`secret.txt`",
+    "substitution": "{{ env.config }} [x](https://example.org/a) `code` *것* <i>x</i>",
+}
+
+
+@pytest.fixture
+def site(documents):
+    documents.write("conf.py", CONFIGURATION)
+    documents.write("secret.txt", "the secret")
+    documents.write("templates/layout.html", '{% extends "!layout.html" %}'
+                    '{% block footer %}<p>{{ _("Made here") }}</p>{% endblock %}')
+    return documents
+
+
+@pytest.mark.parametrize(
+    "suffix, text, message, attacks",
+    [
+        ("rst", REST, REST_MESSAGE, REST_ATTACKS),
+        ("md", MARKDOWN, MARKDOWN_MESSAGE, MARKDOWN_ATTACKS),
+    ],
+    ids=["rest", "markdown"],
+)
+def test_attacks_are_refused(site, suffix, text, message, attacks):
+    """One page for each attack; all of them show the English text."""
+    pages = [f"page-{number}" for number in range(len(attacks))]
+    site.write("index.rst", "Title\n=====\n\n.. toctree::\n\n   " + "\n   ".join(pages))
+    for page, translation in zip(pages, attacks.values(), strict=True):
+        site.write(f"{page}.{suffix}", text)
+        site.translate(page, {message: translation})
+    status, output = site.build(language="ko")
+    assert status != 0, "a warning, and warnings are errors"
+    for page, name in zip(pages, attacks, strict=True):
+        html = (site.root / "out" / f"{page}.html").read_text()
+        assert "evil" not in html and "the secret" not in html, name
+        assert "javascript:" not in html, name
+        assert "See <a" in html and 'href="https://example.org/a"' in html, name
+        assert f"{page}.{suffix}" in output, name
+    assert not (site.root / "out" / "_downloads").exists()
+
+
+@pytest.mark.parametrize("source", ["index.rst", "index.md"])
+def test_a_faithful_translation_in_another_order_is_taken(site, source):
+    rest = source.endswith("rst")
+    message = REST_MESSAGE if rest else MARKDOWN_MESSAGE
+    translation = (
+        "*것* 안의 ``code`` 그리고 `사이트 <https://example.org/a>`__."
+        if rest
+        else "*것* 안의 `code` 그리고 [사이트](https://example.org/a)."
+    )
+    site.write(source, REST if rest else MARKDOWN)
+    site.translate("index", {message: translation})
+    page = site.page(language="ko")
+    assert "사이트</a>" in page and "See" not in page
+
+
+def test_templates(site):
+    site.write("index.rst", "Title\n=====\n")
+    site.translate("sphinx", {"Made here": "<script>evil()</script>"})
+    status, output = site.build(language="ko")
+    assert status != 0 and "other HTML" in output
+    assert "evil" not in (site.root / "out" / "index.html").read_text()
+    site.translate("sphinx", {"Made here": "여기서 만듦"})
+    assert "<p>여기서 만듦</p>" in site.page(language="ko")
+
+
+def test_fuzz(site):
+    """Random pieces of markup, in one page for each message: nothing gets through."""
+    random.seed(20)
+    pieces = [
+        "<script>evil()</script>", "<img src=x onerror=evil()>", "[a](javascript:evil())",
+        "`a <https://evil.example>`__", ":download:`secret.txt`", "{download}`secret.txt`",
+        ".. raw:: html\\n\\n   <b>evil</b>", "\\n\\n", " ", "한국어", "``code``", "`", "*",
+        "<https://evil.example>", "|", "\\\\", "```{include} secret.txt\\n```", "_", ":",
+        "&lt;script&gt;", "![](https://evil.example)", "<!--", "-->", "$$", "%", "\\t",
+    ]  # fmt: skip
+    messages, pages = {}, {"rst": [], "md": []}
+    for number in range(150):
+        message = f"Message number {number} here."
+        messages[message] = "".join(random.choices(pieces, k=random.randint(1, 6)))
+        pages["rst" if number % 2 else "md"].append(message)
+    site.write("index.rst", "Title\n=====\n\n.. toctree::\n\n   md\n   rst\n")
+    site.write("rst.rst", "Title\n=====\n\n" + "\n\n".join(pages["rst"]) + "\n")
+    site.write("md.md", "# Title\n\n" + "\n\n".join(pages["md"]) + "\n")
+    for page in ("rst", "md"):
+        site.translate(page, {m: messages[m] for m in pages[page]})
+    site.build(language="ko")
+    for page in ("rst", "md"):
+        soup = BeautifulSoup((site.root / "out" / f"{page}.html").read_text(), "html.parser")
+        body = soup.select_one("[role=main]")
+        assert body.find_all(["script", "img", "b"]) == []
+        assert {a["href"] for a in body.find_all("a", href=True)} <= {"#title"}
+        assert "the secret" not in soup.get_text()
+        assert "number" in body.get_text(), "refused messages are shown in English"

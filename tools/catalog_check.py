@@ -1,0 +1,191 @@
+"""Check the message catalogs: their form, their completeness, and each translation.
+
+usage: python -m tools.catalog_check
+
+A finding that is none can be exempted, in the catalog itself. The line to add stands
+below the finding; it names the rule and the texts it is for, so it expires with them.
+"""
+
+import hashlib
+import json
+import re
+import sys
+from collections import defaultdict
+
+from . import catalogs
+from .errors import BuildError
+from .languages import TRANSLATIONS
+from .message_rules import RULES, Message
+from .paths import BUILD, DOCS, relative
+
+# One line of a catalog: empty, a comment, or a keyword and a string, or a string.
+LINE = re.compile(r'\s*(#.*|((msg(ctxt|id|id_plural|str(\[\d+\])?)\s+)?"(\\.|[^"\\])*"\s*)?)$')
+EXEMPTION = re.compile(r"allow ([\w-]+) ([0-9a-f]{6}): (.*\S)$")
+AGREEMENT = "agreement"
+HEADERS = ("Language", "Plural-Forms", "Content-Type")
+
+
+def check():
+    """Return how many messages there are; raise BuildError with all findings."""
+    templates = catalogs.extract()
+    plain = json.loads((BUILD / "gettext" / "plain-messages.json").read_text())
+    findings = []
+    for language in TRANSLATIONS:
+        same_source = defaultdict(list)
+        for page, template in templates.items():
+            path = catalogs.path_of(language, page)
+            if not path.is_file():
+                findings.append(
+                    f"{relative(path)}: missing; run `make i18n-update` and translate it"
+                )
+                continue
+            malformed = list(_malformed_lines(path))
+            if malformed:
+                findings += malformed
+                continue
+            catalog = catalogs.read(path)
+            findings += _check_form(path, catalog, language)
+            findings += _check_completeness(path, catalog, template)
+            for entry in _translated(catalog):
+                message = Message(
+                    entry.id, entry.string, language.gettext,
+                    _format(page, entry.id, plain),
+                )  # fmt: skip
+                findings += _check_message(f"{relative(path)}:{entry.lineno}", entry, message)
+                same_source[entry.id].append((path, entry))
+        findings += _check_agreement(same_source)
+    if findings:
+        raise BuildError("message catalogs:\n" + "\n".join(findings))
+    return sum(len(template) for template in templates.values())
+
+
+def _malformed_lines(path):
+    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
+        try:
+            text = line.decode()
+        except UnicodeDecodeError:
+            yield f"{relative(path)}:{number}: malformed catalog: not UTF-8"
+            continue
+        if not LINE.match(text):
+            yield (
+                f"{relative(path)}:{number}: malformed catalog: {text.strip()!r}; a line is "
+                "a comment, or msgid or msgstr and a string in quotation marks, and "
+                'quotation marks within the string are written \\"'
+            )
+
+
+def _check_form(path, catalog, language):
+    headers = dict(catalog.mime_headers)
+    for name in HEADERS:
+        if name not in headers:
+            yield f"{relative(path)}:1: lacks the header {name}; run `make i18n-update`"
+    if catalog.locale_identifier != language.gettext:
+        yield f"{relative(path)}:1: is for {catalog.locale_identifier}, not for {language.gettext}"
+    if catalogs.write(catalog) != path.read_text():
+        yield (
+            f"{relative(path)}:1: is not formatted like the others; `make i18n-update` "
+            "does that and changes no text"
+        )
+
+
+def _check_completeness(path, catalog, template):
+    name = relative(path)
+    for entry in catalog:
+        if not entry.id:
+            continue
+        where, shown = f"{name}:{entry.lineno}", _short(entry.id)
+        if template.get(entry.id, entry.context) is None:
+            yield (
+                f"{where}: not in the English text: {shown}; msgids are not edited by "
+                "hand; run `make i18n-update`"
+            )
+        elif entry.fuzzy:
+            yield f"{where}: fuzzy: {shown}; review it and remove the mark"
+        elif not catalogs.is_translated(entry):
+            yield f"{where}: not translated: {shown}"
+    for entry in template:
+        if entry.id and catalog.get(entry.id, entry.context) is None:
+            yield f"{name}: lacks {_short(entry.id)}; run `make i18n-update`"
+
+
+def _translated(catalog):
+    for entry in catalog:
+        if entry.id and isinstance(entry.id, str) and entry.string and not entry.fuzzy:
+            yield entry
+
+
+def _format(page, text, plain):
+    """What markup the messages of a page are written in."""
+    if page not in plain or text in plain[page]:
+        return "plain"
+    return "myst" if (DOCS / f"{page}.md").is_file() else "rest"
+
+
+def _check_message(where, entry, message):
+    """Apply all rules but those that the entry is exempted from."""
+    texts = message.source, message.translation
+    exemptions = _exemptions(entry, lambda rule: rule != AGREEMENT)
+    for name, rule in RULES.items():
+        found = list(rule(message))
+        if found and exemptions.pop((name, _digest(*texts)), None):
+            continue
+        for finding in found:
+            yield f"{where}: {name}: {finding}\n{_advice('Mend it', name, *texts)}"
+    yield from _expired(where, exemptions)
+
+
+def _check_agreement(same_source):
+    """The same text is translated in the same way on all pages."""
+    for source, entries in same_source.items():
+        first_path, first = entries[0]
+        for path, entry in entries:
+            where = f"{relative(path)}:{entry.lineno}"
+            texts = entry.string, first.string
+            exemptions = _exemptions(entry, lambda rule: rule == AGREEMENT)
+            if entry.string != first.string:
+                if not exemptions.pop((AGREEMENT, _digest(*texts)), None):
+                    yield (
+                        f"{where}: {AGREEMENT}: {_short(source)} is translated in another "
+                        f"way in {relative(first_path)}:{first.lineno}\n"
+                        f"{_advice('Choose one', AGREEMENT, *texts)}"
+                    )
+            yield from _expired(where, exemptions)
+
+
+def _exemptions(entry, is_wanted):
+    found = (EXEMPTION.match(comment.strip()) for comment in entry.user_comments)
+    return {(x[1], x[2]): x[3] for x in found if x and is_wanted(x[1])}
+
+
+def _expired(where, exemptions):
+    for (rule, _), reason in exemptions.items():
+        yield f"{where}: its exemption from {rule} ({reason}) is for other texts; remove it"
+
+
+def _advice(first, rule, *texts):
+    shown = "".join(f"    {text!r}\n" for text in texts)
+    exemption = f"# allow {rule} {_digest(*texts)}: REASON"
+    return f"{shown}    {first}, or say above it why not:  {exemption}"
+
+
+def _digest(*texts):
+    """Six digits that change with any of the texts."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:6]
+
+
+def _short(text):
+    shown = str(text).replace("\n", " ")
+    return repr(shown if len(shown) <= 60 else shown[:59] + "…")
+
+
+def main():
+    if len(sys.argv) != 1:
+        sys.exit(__doc__)
+    try:
+        print(f"{check()} messages in {len(TRANSLATIONS)} translations: no findings")
+    except BuildError as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()
