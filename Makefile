@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help html test serve clean compile execute render check
-.PHONY: run-times i18n-update i18n-check i18n-status browser
+.PHONY: preview run-times i18n-update i18n-check i18n-status browser
 
 PYTHON ?= python3
 VENV_PYTHON := .venv/bin/python
@@ -34,6 +34,10 @@ clean: ## remove everything that was built or installed, .venv included
 	@find locales -name '*.mo' -delete
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	@rm -rf extension/*/build extension/*/*.egg-info
+
+preview: ## follow the edits of one language in the browser (LANGUAGE=ko, PORT=8001)
+	$(SET_UP) preview
+	@$(VENV_PYTHON) -m tools.preview "$(LANGUAGE)" $(PORT)
 
 compile: ## stage 1: build the C++ extension
 	$(SET_UP) execute

@@ -1,6 +1,6 @@
 """Create .venv and install the pinned requirements of one stage into it.
 
-usage: python3 tools/setup_environment.py render|execute|test
+usage: python3 tools/setup_environment.py render|preview|execute|test
 
 Uses the standard library alone, since it is what installs everything else, and
 keeps to syntax that an old Python can parse, so that it can say it is too old.
@@ -19,7 +19,12 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VENV = os.path.join(ROOT, ".venv")
 PYTHON = os.path.join(VENV, "bin", "python")
 BUILD = os.path.join(ROOT, "_build")
-STAGES = ["render", "execute", "test"]  # Each includes the one before.
+INCLUDED = {  # What each stage needs installed.
+    "render": ["render"],
+    "preview": ["render", "preview"],
+    "execute": ["render", "execute"],
+    "test": ["render", "preview", "execute", "test"],
+}
 
 
 def fail(message):
@@ -29,7 +34,7 @@ def fail(message):
 def requirements_digest(stage):
     """The digest of all the requirement files that ``stage`` needs."""
     total = hashlib.sha256(sys.version.encode())
-    for name in STAGES[: STAGES.index(stage) + 1]:
+    for name in INCLUDED[stage]:
         with open(os.path.join(ROOT, "requirements", name + ".txt"), "rb") as file:
             total.update(file.read())
     return total.hexdigest()
@@ -86,14 +91,14 @@ def install(stage):
             advice = "see what pip says above"
         sys.stderr.write("\n".join(reason.splitlines()[-12:]) + "\n")
         fail("%s was not installed; %s, then run the command again" % (file, advice))
-    for included in STAGES[: STAGES.index(stage) + 1]:
+    for included in INCLUDED[stage]:
         with open(stamp_path(included), "w") as stamp:
             stamp.write(requirements_digest(included))
     print("installed in %.0f s" % (time.monotonic() - started), flush=True)
 
 
 def main():
-    if len(sys.argv) != 2 or sys.argv[1] not in STAGES:
+    if len(sys.argv) != 2 or sys.argv[1] not in INCLUDED:
         sys.exit(__doc__)
     if sys.version_info < (3, 11):
         fail(

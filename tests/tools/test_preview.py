@@ -1,0 +1,87 @@
+"""The preview follows an edit of a catalog, and leaves the build alone."""
+
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import contextmanager
+
+import pytest
+
+from tools.paths import LOCALES
+
+CATALOG = "locales/ko/LC_MESSAGES/index.po"
+
+
+@pytest.fixture
+def pages(project):
+    project.write("docs/index.md", "# Title\n\nA text.\n\n```{toctree}\nauto_gallery/sample\n```\n")
+    project.sample("print('never run')\n# sphinx_gallery_start_ignore\nassert 1\n# sphinx_gallery_end_ignore\n")
+    project.write(CATALOG, 'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-8\\n"\n\n'
+                  'msgid "A text."\nmsgstr "첫 번째 글."\n')
+    shutil.copyfile(
+        LOCALES / "ko/LC_MESSAGES/sphinx.po", project.root / "locales/ko/LC_MESSAGES/sphinx.po"
+    )
+    return project
+
+
+@contextmanager
+def previewing(project):
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = str(probe.getsockname()[1])
+    command = [sys.executable, "-u", "-m", "tools.preview", "ko", port]
+    with open(project.root / "preview.log", "w") as log:
+        process = subprocess.Popen(command, cwd=project.root, stdout=log, stderr=log)
+    try:
+        yield f"http://127.0.0.1:{port}/ko"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def wait_for(address, expected, seconds=40):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            with urllib.request.urlopen(address, timeout=10) as answer:
+                if expected in answer.read().decode():
+                    return
+        except OSError:
+            pass  # Not there yet.
+        time.sleep(0.05)
+    raise AssertionError(f"{expected!r} did not appear at {address}")
+
+
+def test_an_edit_of_a_message_appears(pages):
+    with previewing(pages) as address:
+        wait_for(f"{address}/index.html", "첫 번째 글.")
+        pages.write(CATALOG, pages.read(CATALOG).replace("첫 번째", "두 번째"))
+        wait_for(f"{address}/index.html", "두 번째 글.")
+        wait_for(f"{address}/auto_gallery/sample.html", "never run")
+        with urllib.request.urlopen(f"{address}/auto_gallery/sample.html") as answer:
+            assert "assert" not in answer.read().decode()
+    assert not (pages.root / "_build/html").exists()
+    assert not (pages.root / "docs/auto_gallery").exists()
+
+
+def test_a_broken_catalog_does_not_end_the_preview(pages):
+    with previewing(pages) as address:
+        wait_for(f"{address}/index.html", "첫 번째 글.")
+        good = pages.read(CATALOG)
+        pages.write(CATALOG, good.replace('msgid "A text."', "nonsense"))
+        time.sleep(2)
+        pages.write(CATALOG, good.replace("첫 번째", "두 번째"))
+        wait_for(f"{address}/index.html", "두 번째 글.")
+
+
+def test_a_language_that_does_not_exist(project):
+    output = project.run("tools.preview", "xx")[1]
+    assert "error: name a language: make preview LANGUAGE=en|ko|zh_CN" in output
+
+
+def test_a_port_in_use(pages):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert f"port {port} is in use" in pages.fail("tools.preview", "ko", port)

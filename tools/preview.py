@@ -1,0 +1,150 @@
+"""Show one language in the browser, and follow each edit of its catalogs.
+
+usage: python -m tools.preview LANGUAGE [PORT]
+
+Needs neither PyTorch nor a compiler: samples that were never run are shown without
+output. Works in _build/preview, so that the state of `make html` stays as it is.
+"""
+
+import logging
+import re
+import shutil
+import socket
+import sys
+import time
+
+from livereload import Server
+from livereload.handlers import LiveReloadHandler
+from sphinx.application import Sphinx
+from sphinx.errors import SphinxError
+
+from .errors import BuildError
+from .languages import LANGUAGES
+from .paths import AUTO_GALLERY, BUILD, DOCS, GALLERY, LOCALES, ROOT, relative
+
+PREVIEW = BUILD / "preview"
+FIRST_PORT = 8001
+
+
+def main():
+    names = [language.gettext for language in LANGUAGES]
+    if len(sys.argv) not in (2, 3) or sys.argv[1] not in names:
+        sys.exit(f"error: name a language: make preview LANGUAGE={'|'.join(names)}")
+    [language] = [x for x in LANGUAGES if x.gettext == sys.argv[1]]
+    port = int(sys.argv[2]) if len(sys.argv) == 3 else None
+    try:
+        preview(language, port)
+    except BuildError as error:
+        sys.exit(f"error: {error}")
+
+
+def preview(language, port):
+    port = _open_port(port)
+    sources = prepare_sources()
+    output = PREVIEW / "html" / language.url
+    site = Site(language, sources, output)
+    site.build()
+    server = Server()
+    # The texts of the language and all sources; whatever it is, only what depends on it
+    # is read again.
+    for folder in [LOCALES / language.gettext, DOCS]:
+        server.watch(str(folder), site.build, ignore=_is_made_by_the_build)
+    LiveReloadHandler.DEFAULT_RELOAD_TIME = 0  # Follow an edit right after another, too.
+    print(f"http://127.0.0.1:{port}/{language.url}/index.html follows your edits.")
+    print("Stop with Ctrl-C.", flush=True)
+    logging.getLogger("livereload").disabled = True
+    logging.getLogger("tornado.access").disabled = True
+    server.serve(port=port, host="127.0.0.1", root=str(PREVIEW / "html"))
+
+
+def prepare_sources():
+    """Lay out a folder of sources, with a page for each sample that was never run."""
+    sources = PREVIEW / "docs"
+    shutil.rmtree(sources, ignore_errors=True)
+    copy_sources(sources)
+    for name in ("gallery", "extension", "locales"):
+        link = PREVIEW / name
+        link.unlink(missing_ok=True)
+        link.symlink_to(ROOT / name)
+    pages = sources / "auto_gallery"
+    pages.mkdir(exist_ok=True)
+    missing = [x for x in GALLERY.glob("*.py") if not (pages / f"{x.stem}.rst").exists()]
+    for script in missing:
+        _write_page_without_output(script, pages)
+    return sources
+
+
+def copy_sources(target):
+    """Copy docs/ with its times, so that Sphinx reads only what is new."""
+    shutil.copytree(DOCS, target, dirs_exist_ok=True)
+
+
+HIDDEN = re.compile(
+    r"^\s*# sphinx_gallery_start_ignore\n.*?# sphinx_gallery_end_ignore\n?", re.M | re.S
+)
+# A block of text: "# %%", and the comment lines below it.
+TEXT = re.compile(r"^# %%\n((?:#.*\n?)*)", re.M)
+
+
+def _write_page_without_output(script, pages):
+    """What sphinx-gallery makes of a script, without running it.
+
+    sphinx-gallery itself would bring Pillow: a third of the whole installation.
+    """
+    opening, _, rest = script.read_text().partition('\n"""\n')
+    if not opening.startswith('"""\n'):
+        return  # A helper, not a sample.
+    parts = [opening.removeprefix('"""')]
+    for number, block in enumerate(TEXT.split(HIDDEN.sub("", rest))):
+        if number % 2:
+            parts.append(re.sub(r"^# ?", "", block, flags=re.M))
+        elif code := block.strip("\n"):
+            indented = code.replace("\n", "\n    ")
+            parts.append(f".. code-block:: Python\n\n    {indented}")
+    (pages / f"{script.stem}.rst").write_text("\n\n".join(parts) + "\n")
+
+
+class Site:
+    """The pages of one language, built in this process, where all is loaded."""
+
+    def __init__(self, language, sources, output):
+        self.language, self.sources, self.output = language, sources, output
+
+    def build(self):
+        started = time.monotonic()
+        try:
+            copy_sources(self.sources)
+            app = Sphinx(
+                self.sources,
+                ROOT,
+                self.output,
+                PREVIEW / "doctrees" / self.language.url,
+                "html",
+                confoverrides={"language": self.language.gettext},
+                status=None,
+                parallel=2,
+            )
+            app.build()
+        except (SphinxError, OSError, ValueError) as error:
+            print(f"not built: {error}", file=sys.stderr, flush=True)
+        print(f"built in {time.monotonic() - started:.1f} s", flush=True)
+
+
+def _is_made_by_the_build(path):
+    return path.endswith(".mo") or str(AUTO_GALLERY) in path
+
+
+def _open_port(wanted):
+    """Return the wanted port or, without one, the first choice or any that is free."""
+    for port in [wanted] if wanted else [FIRST_PORT, 0]:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return probe.getsockname()[1]
+    raise BuildError(f"port {wanted} is in use: name another, or none at all")
+
+
+if __name__ == "__main__":
+    main()
