@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help html test serve clean compile execute render check
-.PHONY: preview run-times i18n-update i18n-check i18n-status browser
+.PHONY: preview run-times i18n-add i18n-update i18n-check i18n-status browser
 
 PYTHON ?= python3
 VENV_PYTHON := .venv/bin/python
@@ -62,6 +62,12 @@ check: ## stage 4: check the rendered pages and the catalogs
 i18n-update: ## bring the message catalogs up to date with the English text
 	$(SET_UP) render
 	@$(VENV_PYTHON) -m tools.catalogs update
+
+i18n-add: ## add a language to the site (LANGUAGE=ja)
+	$(SET_UP) render
+	@$(VENV_PYTHON) -m tools.i18n_add "$(LANGUAGE)"
+	@$(VENV_PYTHON) -m tools.catalogs update
+	@echo "Now edit locales/$(LANGUAGE)/LC_MESSAGES, and see it with make preview LANGUAGE=$(LANGUAGE)"
 
 i18n-check: ## check the message catalogs
 	$(SET_UP) render

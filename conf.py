@@ -29,6 +29,7 @@ extensions = [
     "sphinxext.stable_anchors",
     "sphinxext.translatable_comments",
     "sphinxext.translatable_labels",
+    "sphinxext.translation_progress",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_*"]

@@ -22,6 +22,7 @@ class plain_message(nodes.TextElement, addnodes.translatable):
     def apply_translated_message(self, original_message, translated_message):
         self.children = []
         self += nodes.Text(translated_message)
+        self["translated"] = True  # Sphinx notes it of its own nodes only.
 
 
 def plain_messages(texts, source):

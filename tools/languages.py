@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from .paths import ROOT
 
+LANGUAGES_FILE = ROOT / "languages.toml"
+
 
 @dataclass(frozen=True)
 class Language:
@@ -12,10 +14,11 @@ class Language:
     url: str
     html: str
     name: str
+    complete: bool = True
 
 
 def _load():
-    with open(ROOT / "languages.toml", "rb") as file:
+    with open(LANGUAGES_FILE, "rb") as file:
         return tuple(Language(**entry) for entry in tomllib.load(file)["language"])
 
 

@@ -60,7 +60,7 @@ def test_each_has_a_name_and_a_description(visit, address, language):
                 for attribute in ("aria-labelledby", "aria-describedby")
             )
             assert title.strip() and len(description) >= 25, (name, title)
-            if language.gettext != "en":
+            if language.gettext != "en" and language.complete:
                 assert not description.isascii(), (name, description)
 
 

@@ -58,7 +58,7 @@ def test_the_chrome_is_translated(visit, address, language):
               .map(x => x.trim()).filter(x => x)"""
     )
     assert len(labels) > 10
-    if language.gettext == "en":
+    if language.gettext == "en" or not language.complete:
         return
     plain = [x for x in labels if x.isascii() and x not in ("Furo",)]
     assert plain == [], "still in English"
