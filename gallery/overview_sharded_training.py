@@ -34,7 +34,8 @@ from launcher import launch
 tables, _ = launch(
     "workers/sharded_training.py",
     ranks=2,
-    expected_stderr="profiler_start|profiler_stop",  # The profiler reports its start and its end.
+    # The profiler reports its start and its end.
+    expected_stderr="profiler_start|profiler_stop",
     show=False,
 )
 
@@ -147,9 +148,9 @@ assert tables.count("1064     1064") == 2
 #   gradients. An all-reduce transfers as much as a reduce-scatter and an all-gather
 #   together. FSDP2 has one more all-gather, so it transfers about 1.5 times as much as
 #   DDP.
-# * The last line, ``kept``, is FSDP2 with ``reshard_after_forward=False``. It keeps the parameters
-#   whole from the forward to the backward. That saves the second all-gather and needs
-#   more memory.
+# * The last line, ``kept``, is FSDP2 with ``reshard_after_forward=False``. It keeps the
+#   parameters whole from the forward to the backward. That saves the second all-gather
+#   and needs more memory.
 #
 # With ``mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16)``, FSDP2 gathers and
 # computes in ``bfloat16``, while the shards that the optimizer updates stay in

@@ -34,14 +34,15 @@ with tempfile.TemporaryDirectory() as folder:
     reports = launch(
         "workers/calls_of_features.py",
         ranks=2,
-        expected_stderr="profiler_start|profiler_stop",  # The profiler reports its start and its end.
+        # The profiler reports its start and its end.
+        expected_stderr="profiler_start|profiler_stop",
         show=False,
     )
 
 # %%
 # Each row is a method of ``c10d::Backend`` to override, each column a feature that called
-# it in this run, on any rank. *DCP* is a distributed checkpoint, *objects* are the collectives on Python
-# objects.
+# it in this run, on any rank. *DCP* is a distributed checkpoint, *objects* are the
+# collectives on Python objects.
 
 from result_table import show_table
 

@@ -32,6 +32,13 @@ def check():
     findings = []
     for language in TRANSLATIONS:
         same_source = defaultdict(list)
+        expected = {catalogs.path_of(language, page) for page in templates}
+        for path in catalogs.catalogs_of(language):
+            if path not in expected:
+                findings.append(
+                    f"{relative(path)}: its page is gone; once `make i18n-update` has taken "
+                    "over what was moved, remove it"
+                )
         for page, template in templates.items():
             path = catalogs.path_of(language, page)
             if not path.is_file():

@@ -61,16 +61,16 @@ def update():
     """
     templates = extract()
     for language in TRANSLATIONS:
-        paths = {page: path_of(language, page) for page in templates}
-        found = {page: read(path) for page, path in paths.items() if path.is_file()}
+        found = {path: read(path) for path in catalogs_of(language)}
         known = _known_translations(found.values())
         for page, template in templates.items():
-            catalog = _merge(found.get(page, Catalog()), template, known)
+            path = path_of(language, page)
+            catalog = _merge(found.get(path, Catalog()), template, known)
             catalog.locale = language.gettext
             catalog.project, catalog.version = "c10d-backend-tutorial", "1"
             catalog.header_comment = f"# {language.name} ({language.gettext})"
             catalog.fuzzy = False
-            path, text = paths[page], write(catalog)
+            text = write(catalog)
             if not path.is_file() or path.read_text() != text:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
@@ -136,25 +136,30 @@ def follow_markup(old, new, translation):
 
 def status():
     """Print translated/fuzzy/untranslated for each catalog."""
-    for _, path, template in _catalogs(extract()):
-        catalog = read(path) if path.is_file() else Catalog()
-        messages = [catalog.get(m.id, m.context) for m in template if m.id]
-        fuzzy = sum(1 for m in messages if m and m.fuzzy)
-        done = sum(1 for m in messages if m and is_translated(m) and not m.fuzzy)
-        rest = len(messages) - done - fuzzy
-        print(f"{relative(path)}: {done} translated, {fuzzy} fuzzy, {rest} missing")
-
-
-def _catalogs(templates):
-    """Yield language, path and template of every catalog that there should be."""
+    templates = extract()
     for language in TRANSLATIONS:
         for page, template in templates.items():
-            yield language, path_of(language, page), template
+            path = path_of(language, page)
+            catalog = read(path) if path.is_file() else Catalog()
+            messages = [catalog.get(m.id, m.context) for m in template if m.id]
+            fuzzy = sum(1 for m in messages if m and m.fuzzy)
+            done = sum(1 for m in messages if m and is_translated(m) and not m.fuzzy)
+            rest = len(messages) - done - fuzzy
+            print(f"{relative(path)}: {done} translated, {fuzzy} fuzzy, {rest} missing")
 
 
 def path_of(language, page):
     """The catalog of a page in a language."""
-    return LOCALES / language.gettext / "LC_MESSAGES" / f"{page}.po"
+    return _folder(language) / f"{page}.po"
+
+
+def catalogs_of(language):
+    """All catalogs of a language, also those whose page is gone."""
+    return sorted(_folder(language).rglob("*.po"))
+
+
+def _folder(language):
+    return LOCALES / language.gettext / "LC_MESSAGES"
 
 
 def is_translated(message):

@@ -20,7 +20,7 @@ from sphinx.errors import SphinxError
 
 from .errors import BuildError
 from .languages import LANGUAGES
-from .paths import AUTO_GALLERY, BUILD, DOCS, GALLERY, LOCALES, ROOT, relative
+from .paths import AUTO_GALLERY, BUILD, DOCS, GALLERY, LOCALES, ROOT
 
 PREVIEW = BUILD / "preview"
 FIRST_PORT = 8001

@@ -32,10 +32,14 @@ def train(model, optimizer, inputs, targets, steps=3):
 
 
 # [count]
+def shape_here(tensor):
+    """The shape of what this rank holds of ``tensor``."""
+    return (tensor.to_local() if isinstance(tensor, DTensor) else tensor).shape
+
+
 def elements_here(tensors):
     """How many elements of ``tensors`` are in the memory of this rank."""
-    parts = [t.to_local() if isinstance(t, DTensor) else t for t in tensors]
-    return sum(part.numel() for part in parts)
+    return sum(shape_here(tensor).numel() for tensor in tensors)
 
 
 def elements_by_rank(model, adam):
@@ -142,7 +146,7 @@ fsdp_adam = torch.optim.Adam(fsdp.parameters(), lr=0.01)
 # [fsdp2]
 in_forward = []
 fsdp[0].register_forward_pre_hook(
-    lambda layer, _: in_forward.append(layer.weight.shape)
+    lambda layer, _: in_forward.append(shape_here(layer.weight))
 )
 train(fsdp, fsdp_adam, inputs, targets)
 
@@ -150,7 +154,7 @@ held = elements_by_rank(fsdp, fsdp_adam)
 assert held["parameters"] == held["gradients"] == [total / 2, total / 2]
 assert held["optimizer state"] == [total, total]
 
-between_steps = fsdp[0].weight.to_local().shape
+between_steps = shape_here(fsdp[0].weight)
 assert (between_steps, in_forward[0]) == ((32, 16), (64, 16))
 # [/fsdp2]
 show_elements("FSDP2", held)
@@ -197,10 +201,10 @@ assert mixed[0].weight.dtype == mixed[0].weight.grad.dtype == torch.float32
 # With the model alone, the other layer is whole, too, while one runs.
 whole = fully_shard(make_model(), mesh=init_device_mesh("cpu", (world_size,)))
 shapes = []
-whole[0].register_forward_pre_hook(lambda *_: shapes.append(whole[2].weight.shape))
-fsdp[0].register_forward_pre_hook(
-    lambda *_: shapes.append(fsdp[2].weight.to_local().shape)
-)
+for model in (whole, fsdp):
+    model[0].register_forward_pre_hook(
+        lambda _, args, other=model[2]: shapes.append(shape_here(other.weight))
+    )
 whole(inputs)
 fsdp(inputs)
 assert shapes == [(16, 64), (8, 64)]

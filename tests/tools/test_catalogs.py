@@ -108,6 +108,13 @@ def test_a_paragraph_that_moves_keeps_its_translation(pages):
     pages.write("docs/moved.md", "---\norphan: true\n---\n# Title\n\nThe `first` text.\n")
     assert pages.run("tools.catalogs", "update")[0] == 0
     assert '"`first` T"' in pages.read(PAGE.replace("index", "moved"))
+    assert "sample.po: its page is gone" not in pages.fail("tools.catalog_check")
+    (pages.root / "docs/auto_gallery/sample.rst").rename(
+        pages.root / "docs/auto_gallery/renamed.rst"
+    )
+    assert pages.run("tools.catalogs", "update")[0] == 0
+    assert '"`first` T"' in pages.read(PAGE.replace("index", "auto_gallery/renamed"))
+    assert "sample.po: its page is gone" in pages.fail("tools.catalog_check")
     assert "#, fuzzy" not in pages.read(PAGE.replace("index", "moved"))
 
 
