@@ -41,7 +41,8 @@ def test_next_leads_through_the_whole_tutorial(visit, address, language):
     page = visit(f"{address}/{language.url}/index.html")
     titles = [page.title()]
     while page.locator("a.next-page").count():
-        page.locator("a.next-page").click()
+        with page.expect_navigation():
+            page.locator("a.next-page").click()
         titles.append(page.title())
     assert len(titles) == len(set(titles)) == len(PAGES) - 1, "all but the search page"
 
@@ -75,7 +76,8 @@ def test_samples_show_code_and_output(visit, address, language):
 
 def test_it_works_from_a_disk(visit):
     page = visit((SITE / "ko" / "index.html").as_uri())
-    page.locator("a.next-page").click()
+    with page.expect_navigation():
+        page.locator("a.next-page").click()
     assert page.url.startswith((SITE / "ko").as_uri())
     assert page.locator("html").get_attribute("lang") == "ko"
     assert page.locator(".toc-title").is_visible(), "the style sheets were found"
