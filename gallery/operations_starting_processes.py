@@ -109,11 +109,12 @@ launch("workers/environment_of_a_rank.py", ranks=2)
 
 import subprocess
 import sys
+import tempfile
 
 command = [sys.executable, "-m", "torch.distributed.launch", "--standalone"]
-done = subprocess.run(
-    [*command, "workers/environment_of_a_rank.py"], capture_output=True, text=True
-)
+with tempfile.TemporaryDirectory() as logs:
+    command += [f"--log-dir={logs}", "workers/environment_of_a_rank.py"]
+    done = subprocess.run(command, capture_output=True, text=True)
 warning = done.stderr.partition("FutureWarning: ")[2].splitlines()
 print("\n".join(warning[:2]))
 
