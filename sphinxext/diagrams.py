@@ -21,6 +21,7 @@ catalog of the page. Templates also have
 Configuration: ``diagrams_folder``, relative to the sources; default ``_diagrams``.
 """
 
+from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -66,18 +67,10 @@ def _folder(env):
 
 def _draw(env, node, gettext):
     """Return the drawing as HTML. Raises ExtensionError with file and line."""
-    jinja = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_folder(env)),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    jinja.filters["lines"] = _lines
     name = f"{node['template']}.svg"
     values = {"_": gettext, "id": node["id"], "thumbnail": node["thumbnail"]}
     try:
-        drawing = jinja.get_template(name).render(values)
+        drawing = _templates(_folder(env)).get_template(name).render(values)
         ElementTree.fromstring(drawing)
     except jinja2.TemplateNotFound as error:
         raise ExtensionError(f"no diagram {error} in {_folder(env)}") from None
@@ -86,6 +79,20 @@ def _draw(env, node, gettext):
     except (jinja2.TemplateError, TypeError, ValueError, ElementTree.ParseError) as error:
         raise ExtensionError(f"diagram {name}: {error}") from None
     return drawing
+
+
+@cache
+def _templates(folder):
+    """The templates of a folder; each is compiled once, and again when it changes."""
+    templates = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters["lines"] = _lines
+    return templates
 
 
 def _lines(text, width):
