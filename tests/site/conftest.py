@@ -6,6 +6,7 @@ import threading
 import pytest
 from playwright.sync_api import sync_playwright
 
+from tools.languages import LANGUAGES
 from tools.paths import SITE
 from tools.serve import make_server
 
@@ -35,6 +36,12 @@ class Visit:
     def _on_response(self, response):
         if response.status >= 400:
             self.faults.append(f"status {response.status}: {response.url}")
+
+
+@pytest.fixture(params=LANGUAGES, ids=lambda language: language.url)
+def language(request):
+    """Each language of the site in turn."""
+    return request.param
 
 
 @pytest.fixture(scope="session")

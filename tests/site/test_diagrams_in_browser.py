@@ -2,13 +2,9 @@
 
 import json
 
-import pytest
-
 from tools.execute import samples
-from tools.languages import LANGUAGES
 from tools.paths import RUN_SECONDS, SITE
 
-each_language = pytest.mark.parametrize("language", LANGUAGES, ids=lambda x: x.url)
 WITH_DIAGRAMS = sorted(
     path.relative_to(SITE / "en").as_posix()
     for path in (SITE / "en").rglob("*.html")
@@ -35,7 +31,6 @@ def test_there_are_diagrams():
     assert len(WITH_DIAGRAMS) >= 20
 
 
-@each_language
 def test_texts_keep_to_their_places(visit, address, language):
     page = visit(f"{address}/{language.url}/index.html", viewport={"width": 360, "height": 740})
     for name in WITH_DIAGRAMS:
@@ -49,7 +44,6 @@ def test_texts_keep_to_their_places(visit, address, language):
         assert shown["width"] <= 340 and scale >= 0.9, f"{name}: text is too small"
 
 
-@each_language
 def test_each_has_a_name_and_a_description(visit, address, language):
     page = visit(f"{address}/{language.url}/index.html")
     for name in WITH_DIAGRAMS:

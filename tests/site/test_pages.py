@@ -9,14 +9,12 @@ PAGES = sorted(
     path.relative_to(SITE / LANGUAGES[0].url).as_posix()
     for path in (SITE / LANGUAGES[0].url).rglob("*.html")
 )
-each_language = pytest.mark.parametrize("language", LANGUAGES, ids=lambda x: x.url)
 
 
 def test_there_are_pages():
     assert len(PAGES) > 10
 
 
-@each_language
 def test_pages_load_without_a_fault(visit, address, language):
     page = visit(f"{address}/{language.url}/index.html")
     for name in PAGES:
@@ -25,7 +23,6 @@ def test_pages_load_without_a_fault(visit, address, language):
         assert page.locator("h1").count() == 1
 
 
-@each_language
 @pytest.mark.parametrize("colors", ["light", "dark"])
 def test_nothing_is_wider_than_a_small_phone(visit, address, language, colors):
     phone = {"viewport": {"width": 360, "height": 740}, "color_scheme": colors}
@@ -36,7 +33,6 @@ def test_nothing_is_wider_than_a_small_phone(visit, address, language, colors):
         assert width <= 360, f"{name} is {width} px wide"
 
 
-@each_language
 def test_next_leads_through_the_whole_tutorial(visit, address, language):
     page = visit(f"{address}/{language.url}/index.html")
     titles = [page.title()]
@@ -47,7 +43,6 @@ def test_next_leads_through_the_whole_tutorial(visit, address, language):
     assert len(titles) == len(set(titles)) == len(PAGES) - 1, "all but the search page"
 
 
-@each_language
 def test_the_chrome_is_translated(visit, address, language):
     page = visit(f"{address}/{language.url}/tutorial/basics.html")
     labels = page.evaluate(
@@ -65,7 +60,6 @@ def test_the_chrome_is_translated(visit, address, language):
     assert plain == [], "still in English"
 
 
-@each_language
 def test_samples_show_code_and_output(visit, address, language):
     page = visit(f"{address}/{language.url}/auto_gallery/step_4_several_ranks.html")
     output = page.locator(".sphx-glr-script-out pre").all_inner_texts()
