@@ -1,0 +1,33 @@
+"""Where the site and its sources are published, read from site.toml."""
+
+import tomllib
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from .paths import ROOT
+
+SITE_FILE = ROOT / "site.toml"
+
+
+@dataclass(frozen=True)
+class Site:
+    url: str
+    repository: str
+    branch: str
+
+    def edit_address(self, path, line=None):
+        """Where to edit a file of the repository in the browser."""
+        address = f"{self.repository}/edit/{self.branch}/{path}"
+        return f"{address}#L{line}" if line else address
+
+    def issue_address(self, title, body):
+        """Where to open an issue that is written in part."""
+        return f"{self.repository}/issues/new?{urlencode({'title': title, 'body': body})}"
+
+
+def _load():
+    with open(SITE_FILE, "rb") as file:
+        return Site(**tomllib.load(file))
+
+
+PUBLISHED = _load()
