@@ -73,9 +73,9 @@ i18n-check: ## check the message catalogs
 	$(SET_UP) render
 	@$(VENV_PYTHON) -m tools.catalog_check
 
-i18n-status: ## count translated, fuzzy and missing messages
+i18n-status: ## list what is translated, fuzzy and untranslated, and since when
 	$(SET_UP) render
-	@$(VENV_PYTHON) -m tools.catalogs status
+	@$(VENV_PYTHON) -m tools.translation_status
 
 browser:
 	@sh tools/require_browser.sh

@@ -9,8 +9,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from sphinx.errors import ConfigError  # noqa: E402
+
+from tools.errors import BuildError  # noqa: E402
 from tools.languages import LANGUAGES  # noqa: E402
 from tools.paths import RUN_SECONDS  # noqa: E402
+from tools.site import PUBLISHED  # noqa: E402
+from tools.translation_status import for_sphinx  # noqa: E402
 
 # -- Project ---------------------------------------------------------------------
 
@@ -27,9 +32,10 @@ extensions = [
     "sphinxext.language_switcher",
     "sphinxext.learning_path",
     "sphinxext.stable_anchors",
+    "sphinxext.term_table",
     "sphinxext.translatable_comments",
     "sphinxext.translatable_labels",
-    "sphinxext.translation_progress",
+    "sphinxext.translation_status",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_*"]
@@ -50,6 +56,15 @@ language_switcher_languages = [
     {"sphinx": x.gettext, "url": x.url, "html": x.html, "name": x.name}
     for x in LANGUAGES
 ]
+translation_status_languages = language_switcher_languages
+try:
+    translation_status = for_sphinx()
+except BuildError as error:
+    raise ConfigError(str(error)) from None
+term_table_languages = language_switcher_languages
+term_table_proposal = PUBLISHED.issue_address(
+    "Term: ", "English:\nKorean:\nSimplified Chinese:\nWhere it stands, and why this word:\n"
+)
 
 # -- HTML ------------------------------------------------------------------------
 
@@ -58,6 +73,7 @@ html_title = project
 html_favicon = "docs/_static/favicon.svg"
 templates_path = ["docs/_templates"]
 html_static_path = ["docs/_static"]
+html_theme_options = {"top_of_page_buttons": ["edit"]}
 html_css_files = ["site.css"]
 html_js_files = ["language-switcher.js"]
 html_sidebars = {

@@ -19,7 +19,9 @@ from sphinx.util.osutil import relative_uri
 def add_links(app, pagename, templatename, context, doctree):
     languages = app.config.language_switcher_languages
     own = {language["sphinx"]: language["url"] for language in languages}
-    here = f"{own[app.config.language]}/{app.builder.get_target_uri(pagename)}"
+    # A language that is not on the list, such as one for tests, may be built, too.
+    folder = own.get(app.config.language, app.config.language)
+    here = f"{folder}/{app.builder.get_target_uri(pagename)}"
     context["languages"] = [
         {
             **language,

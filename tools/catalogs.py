@@ -1,6 +1,6 @@
 """Message catalogs: extract the messages, and merge them into locales/.
 
-usage: python -m tools.catalogs update|status
+usage: python -m tools.catalogs update
 
 Every page has one catalog, locales/LANGUAGE/LC_MESSAGES/PAGE.po; the text of
 templates and of the theme is in sphinx.po.
@@ -134,23 +134,14 @@ def follow_markup(old, new, translation):
     return COPIED.sub(lambda found: replacement[found[0]], translation)
 
 
-def status():
-    """Print translated/fuzzy/untranslated for each catalog."""
-    templates = extract()
-    for language in TRANSLATIONS:
-        for page, template in templates.items():
-            path = path_of(language, page)
-            catalog = read(path) if path.is_file() else Catalog()
-            messages = [catalog.get(m.id, m.context) for m in template if m.id]
-            fuzzy = sum(1 for m in messages if m and m.fuzzy)
-            done = sum(1 for m in messages if m and is_translated(m) and not m.fuzzy)
-            rest = len(messages) - done - fuzzy
-            print(f"{relative(path)}: {done} translated, {fuzzy} fuzzy, {rest} missing")
-
-
 def path_of(language, page):
     """The catalog of a page in a language."""
     return _folder(language) / f"{page}.po"
+
+
+def page_of(language, path):
+    """The page that a catalog is for."""
+    return path.relative_to(_folder(language)).with_suffix("").as_posix()
 
 
 def catalogs_of(language):
@@ -175,7 +166,8 @@ def read(path):
     except (PoFileError, UnicodeDecodeError) as error:
         where = getattr(error, "lineno", None)
         line = f":{where + 1}" if where is not None else ""
-        raise BuildError(f"{relative(path)}{line}: malformed catalog: {error}") from None
+        reason = re.sub(r" on \d+$", "", str(error))  # Babel counts from 0.
+        raise BuildError(f"{relative(path)}{line}: malformed catalog: {reason}") from None
     for message in catalog:
         _take_over_previous_id(message)
     return catalog
@@ -209,14 +201,11 @@ def _with_previous_ids(text, catalog):
     return text
 
 
-COMMANDS = {"update": update, "status": status}
-
-
 def main():
-    if len(sys.argv) != 2 or sys.argv[1] not in COMMANDS:
+    if sys.argv[1:] != ["update"]:
         sys.exit(__doc__)
     try:
-        COMMANDS[sys.argv[1]]()
+        update()
     except BuildError as error:
         sys.exit(f"error: {error}")
 

@@ -15,7 +15,7 @@ PAGE = "locales/ko/LC_MESSAGES/index.po"
 def pages(project):
     """A site of two pages, with translations of all their messages."""
     project.write("docs/index.md", "# Title\n\nThe `first` text.\n")
-    project.write("docs/auto_gallery/sample.rst", ":orphan:\n\nPage\n====\n")
+    project.write("docs/auto_gallery/sample.rst", ":orphan:\n\nOther page\n==========\n")
     project.fail("tools.catalog_check")
     assert project.run("tools.catalogs", "update")[0] == 0
     for language in ("ko", "zh_CN"):
@@ -103,7 +103,7 @@ def test_the_same_text_is_translated_in_the_same_way(pages):
 def test_a_paragraph_that_moves_keeps_its_translation(pages):
     pages.write("docs/index.md", "# Title\n\nAnother.\n")
     pages.write(
-        "docs/auto_gallery/sample.rst", ":orphan:\n\nPage\n====\n\nThe `first` text.\n"
+        "docs/auto_gallery/sample.rst", ":orphan:\n\nOther page\n==========\n\nThe `first` text.\n"
     )
     pages.write("docs/moved.md", "---\norphan: true\n---\n# Title\n\nThe `first` text.\n")
     assert pages.run("tools.catalogs", "update")[0] == 0

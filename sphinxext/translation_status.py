@@ -1,0 +1,172 @@
+"""How far the translations are, for readers and for translators.
+
+The directive ``translation-status`` lists all pages of all translations: how many
+messages are translated, fuzzy and untranslated, when the catalog changed last, and since
+when it is behind the source text. For a page that is not complete it lists each open
+message, below an anchor of its own, with a link to edit it.
+
+Templates receive ``translation``, the status of their page in their language, with
+``anchor`` added: where on the page of the directive its open messages are listed. It is
+None for pages without a catalog. They receive ``edit_address``, too.
+
+Configuration: ``translation_status``, a dictionary from language to pages, and from page
+to a dictionary with ``edit`` (the address where to edit it) and, for translations,
+``translated``, ``fuzzy`` and ``untranslated`` (numbers), ``open`` (a list of dictionaries
+with ``state``, ``text`` and ``edit``), ``last_change`` and ``behind_since`` (days such as
+2026-01-31, or empty if unknown), and ``days_behind`` (a number or None). The name of the
+page for text that stands around all pages is "sphinx". And
+``translation_status_languages``: a list of languages, the source language first, with
+``sphinx``, ``html`` and ``name``.
+
+The texts belong to the message catalog "sphinx", as those of templates do.
+"""
+
+from docutils import nodes
+from sphinx.locale import get_translation
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.osutil import relative_uri
+
+gettext = get_translation("sphinx")
+
+SHOWN_CHARACTERS = 160  # of an open message
+NOT_KNOWN = "–"
+
+
+class translation_status(nodes.General, nodes.Element):
+    pass
+
+
+class TranslationStatus(SphinxDirective):
+    def run(self):
+        self.env.metadata[self.env.docname]["translation_status"] = True
+        return [translation_status()]
+
+
+def status_page(env):
+    """The page that holds the directive, or None."""
+    pages = (page for page, data in env.metadata.items() if "translation_status" in data)
+    return next(pages, None)
+
+
+def fill(app, doctree, docname):
+    """Put the tables in the place of the directive, when all titles are known."""
+    for place in list(doctree.findall(translation_status)):
+        content = []
+        for language in app.config.translation_status_languages:
+            pages = app.config.translation_status.get(language["sphinx"], {})
+            if any("translated" in status for status in pages.values()):
+                content.append(_section(app, docname, language, pages))
+        place.replace_self(content)
+
+
+def _section(app, docname, language, pages):
+    name = nodes.inline("", language["name"], classes=[_spoken(language)])
+    section = nodes.section("", nodes.title("", "", name), ids=[_anchor(language["sphinx"])])
+    section += _table(app, docname, language["sphinx"], pages)
+    for page, status in pages.items():
+        if status["open"]:
+            section += _open_messages(app, docname, language["sphinx"], page, status)
+    return section
+
+
+def _table(app, docname, language, pages):
+    header = [
+        gettext("Page"),
+        gettext("Translated"),
+        gettext("Fuzzy"),
+        gettext("Untranslated"),
+        gettext("Last change"),
+        gettext("Behind since"),
+    ]
+    group = nodes.tgroup("", *[nodes.colspec(colwidth=1) for _ in header], cols=len(header))
+    group += nodes.thead("", _row([nodes.Text(text) for text in header]))
+    body = nodes.tbody()
+    for page, status in pages.items():
+        link = _page_link(app, docname, page)
+        if status["open"]:
+            link = nodes.reference("", link.astext(), refuri=f"#{_anchor(language, page)}")
+        body += _row(
+            [
+                link,
+                *(nodes.Text(str(status[x])) for x in ("translated", "fuzzy", "untranslated")),
+                nodes.Text(status["last_change"] or NOT_KNOWN),
+                nodes.Text(_behind(status)),
+            ]
+        )
+    group += body
+    return nodes.table("", group, classes=["translation-status"])
+
+
+def _row(cells):
+    return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", x)) for x in cells))
+
+
+def _page_link(app, docname, page):
+    if page not in app.env.titles:
+        return nodes.Text(gettext("Text around the pages"))
+    uri = app.builder.get_relative_uri(docname, page)
+    return nodes.reference("", app.env.titles[page].astext(), internal=True, refuri=uri)
+
+
+def _behind(status):
+    if not status["behind_since"]:
+        return NOT_KNOWN
+    since = {"date": status["behind_since"], "days": status["days_behind"]}
+    return gettext("%(date)s (%(days)s days)") % since
+
+
+def _open_messages(app, docname, language, page, status):
+    title = _page_link(app, docname, page).astext()
+    section = nodes.section("", nodes.title("", title), ids=[_anchor(language, page)])
+    states = {"fuzzy": gettext("Fuzzy"), "untranslated": gettext("Untranslated")}
+    source_language, *_ = app.config.translation_status_languages
+    messages = nodes.bullet_list()
+    for message in status["open"]:
+        text = " ".join(message["text"].split())
+        if len(text) > SHOWN_CHARACTERS:
+            text = text[: SHOWN_CHARACTERS - 1] + "…"
+        link = nodes.reference("", states[message["state"]], refuri=message["edit"])
+        source = nodes.inline("", text, classes=[_spoken(source_language)])
+        messages += nodes.list_item("", nodes.paragraph("", "", link, nodes.Text(" "), source))
+    section += messages
+    return section
+
+
+def _spoken(language):
+    """The class of which docutils makes the attribute lang."""
+    return f"language-{language['html']}"
+
+
+def _anchor(language, page=""):
+    return nodes.make_id(f"translation {language} {page}")
+
+
+def add_status(app, pagename, templatename, context, doctree):
+    pages = app.config.translation_status.get(app.config.language, {})
+    status = pages.get(pagename)
+    context["edit_address"] = status["edit"] if status else None
+    context["translation"] = None
+    if status and "translated" in status:
+        anchor = f"#{_anchor(app.config.language, pagename)}"
+        listing = status_page(app.env)
+        target = app.builder.get_target_uri(listing) if listing else ""
+        here = app.builder.get_target_uri(pagename)
+        address = relative_uri(here, target) + anchor if listing else None
+        context["translation"] = {**status, "anchor": address}
+
+
+def write_again(app, env):
+    """The list changes with any catalog."""
+    page = status_page(env)
+    return [page] if page else []
+
+
+def setup(app):
+    app.add_config_value("translation_status", {}, "", types=[dict])
+    app.add_config_value("translation_status_languages", [], "", types=[list])
+    app.add_node(translation_status)
+    app.add_directive("translation-status", TranslationStatus)
+    app.connect("doctree-resolved", fill)
+    app.connect("env-updated", write_again)
+    app.connect("html-page-context", add_status)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

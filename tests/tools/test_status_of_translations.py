@@ -1,0 +1,106 @@
+"""What is translated, and since when the rest waits: from catalogs and their history."""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+CATALOG = "locales/ko/LC_MESSAGES/index.po"
+HEADER = """\
+# 한국어 (ko)
+msgid ""
+msgstr ""
+"Language: ko\\n"
+"Content-Type: text/plain; charset=utf-8\\n"
+"""
+FIRST = '\nmsgid "First."\nmsgstr "첫째."\n'
+SECOND = '\nmsgid "Second."\nmsgstr ""\n'
+FUZZY = '\n#, fuzzy\nmsgid "Third, changed."\nmsgstr "셋째."\n'
+
+
+def git(folder, *arguments, day="2026-01-01"):
+    time = f"{day}T23:30:00+00:00"
+    name = {"NAME": "name", "EMAIL": "name@example.org", "DATE": time}
+    environment = {f"GIT_{who}_{x}": name[x] for who in ("AUTHOR", "COMMITTER") for x in name}
+    subprocess.run(
+        ["git", *arguments],
+        cwd=folder,
+        env={**os.environ, **environment, "GIT_CONFIG_GLOBAL": os.devnull},
+        check=True,
+        capture_output=True,
+        timeout=30,
+    )
+
+
+def commit(project, text, day):
+    project.write(CATALOG, HEADER + text)
+    git(project.root, "add", "--all", day=day)
+    git(project.root, "commit", "--message", "change", day=day)
+
+
+@pytest.fixture
+def history(project):
+    """Three commits: a translated text, one to translate, and one that has changed."""
+    project.write(".gitignore", "_build\n__pycache__\n")
+    git(project.root, "init", "--initial-branch=main")
+    commit(project, FIRST, "2026-01-01")
+    commit(project, FIRST + SECOND, "2026-01-05")
+    commit(project, FIRST + SECOND + FUZZY, "2026-01-09")
+    return project
+
+
+def report(project, **environment):
+    status, output = project.run("tools.translation_status", **environment)
+    assert status == 0, output
+    return output
+
+
+def test_states_and_days(history):
+    output = report(history, TZ="Asia/Seoul")
+    assert "한국어 (ko): 1 of 3 messages translated" in output
+    page = r"index +1 translated, 1 fuzzy, 1 untranslated, behind since 2026-01-05$"
+    assert re.search(page, output, re.M)
+    assert f"{CATALOG}:10: untranslated" in output
+    assert f"{CATALOG}:14: fuzzy" in output
+
+
+def test_a_complete_page_is_not_behind(history):
+    commit(history, FIRST, "2026-01-20")
+    assert re.search(r"index +1 translated$", report(history), re.M)
+
+
+def test_what_is_not_committed_has_no_day(history):
+    commit(history, FIRST, "2026-01-20")
+    history.write(CATALOG, HEADER + FIRST + SECOND)
+    assert re.search(r"index +1 translated, 0 fuzzy, 1 untranslated$", report(history), re.M)
+
+
+def test_a_shallow_clone_has_no_days(history):
+    clone = history.root.parent / "shallow"
+    git(clone.parent, "clone", "--depth=1", history.root.as_uri(), str(clone))
+    history.root = clone
+    output = report(history)
+    assert "1 of 3 messages translated" in output and "2026" not in output
+
+
+def test_a_malformed_catalog_is_named(history):
+    history.write(CATALOG, HEADER + '\nnonsense "First."\n')
+    for command in ("tools.translation_status", "tools.build render"):
+        history.write("docs/auto_gallery/x.rst", "X\n=\n")
+        assert f"{CATALOG}:7: malformed" in history.fail(*command.split())
+
+
+SHOW = """
+import json
+from tools.translation_status import for_sphinx
+print(json.dumps(for_sphinx()["ko"]["index"]))
+"""
+
+
+def test_what_pages_are_told(history):
+    history.write("show.py", SHOW)
+    status, output = history.run("show")
+    assert status == 0, output
+    assert '"last_change": "2026-01-09", "behind_since": "2026-01-05", "days_behind": 4' in output
+    assert f'"edit": "https://git.example.org/c10d-backend-tutorial/edit/main/{CATALOG}#L10"' in output

@@ -1,0 +1,89 @@
+"""The site in a language that nobody speaks, to find what no translation can reach.
+
+usage: python -m tools.pseudo_locale
+
+Every message is translated into itself: with accents, in brackets, 40 % longer. On its
+pages, text without accents is text that translators cannot get at, and what breaks there
+would break in a language of long words. Writes _build/pseudo.
+"""
+
+import math
+import re
+import shutil
+import sys
+from itertools import cycle, islice
+
+from . import catalogs
+from .errors import BuildError, readable
+from .languages import Language
+from .paths import BUILD, LOGS
+from .processes import run
+from .render import TIMEOUT, sphinx_command
+
+# "XA" is reserved for private use; pseudo-locales with accents go by it.
+PSEUDO = Language(gettext="en_XA", url="en-xa", html="en-XA", name="Ƥşḗŭḓǿ")
+FOLDER = BUILD / "pseudo"
+PAGES = FOLDER / "html"
+GROWTH = 0.4
+ACCENTED = str.maketrans(
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
+    "àƀçđéƒğĥîĵķļɱñöþɋŕšţüṽŵẋýžÀƁÇĐÉƑĞĤÎĴĶĻṀÑÖÞɊŔŠŢÜṼŴẊÝŽ",
+)
+PADDING = " lorem ipsum dolor sit amet".translate(ACCENTED)
+# Markup and code: the same in each language.
+KEPT = re.compile(
+    r"""
+    ``.+?``                             # literals in reST
+    | [:{][\w:.+-]+[:}]` (?:[^`<]*`)?   # a role, and its target if it has no title
+    | `[^`<]+`_{0,2}                    # literals in Markdown, references by name
+    | \s<[^<>]+>`_{0,2}                 # the target behind a title
+    | \]\([^)]*\)                       # the target of a link in Markdown
+    | <[^<>]+> | &\#?\w+;               # HTML, addresses
+    | %\(\w+\)[sd] | \$?\{\w*\}         # placeholders
+    | https?://\S+
+    | \\.
+    """,
+    re.S | re.X,
+)
+
+
+def pseudo(text):
+    """Return the message in the pseudo-language, with the markup that it had."""
+    kept = KEPT.findall(text)
+    between = [part.translate(ACCENTED) for part in KEPT.split(text)]
+    parts = [part for pair in zip(between, [*kept, ""], strict=True) for part in pair]
+    missing = math.ceil(len(text) * GROWTH) - len("⟦⟧")
+    padding = "".join(islice(cycle(PADDING), max(0, missing))).rstrip()
+    return f"⟦{''.join(parts)}{padding}⟧"
+
+
+def build():
+    """Render the site in the pseudo-language, from catalogs made for it."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    for page, catalog in catalogs.extract().items():
+        catalog.locale = "en"  # Of real languages, what it is closest to.
+        for message in catalog:
+            if message.id:
+                message.string = pseudo(message.id)
+        path = FOLDER / "locales" / PSEUDO.gettext / "LC_MESSAGES" / f"{page}.po"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(catalogs.write(catalog))
+    options = ["-W", "--keep-going", "-E", "-d", FOLDER / "doctrees"]
+    options += ["-D", f"locale_dirs={FOLDER / 'locales'}"]
+    command = sphinx_command("html", PSEUDO, PAGES, *options)
+    done = run(command, timeout=TIMEOUT, log=LOGS / "pseudo.log")
+    if done.status != 0:
+        raise BuildError(f"rendering the pseudo-locale failed:\n{readable(done.text)}")
+
+
+def main():
+    if len(sys.argv) != 1:
+        sys.exit(__doc__)
+    try:
+        build()
+    except BuildError as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""How far each translation is: for each language and page, from catalogs and history.
+
+usage: python -m tools.translation_status
+
+Dates are those of commits, so they are the same in each clone; where there is no history,
+as in a shallow clone, there are none.
+"""
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from functools import cache
+
+from . import catalogs
+from .digest import files_below
+from .errors import BuildError
+from .languages import SOURCE_LANGUAGE, TRANSLATIONS
+from .paths import DOCS, GALLERY, ROOT, relative
+from .site import PUBLISHED
+
+FUZZY, UNTRANSLATED = "fuzzy", "untranslated"
+# What `git blame --porcelain` says of a line.
+COMMITTER = re.compile(r"^committer (.*)\ncommitter-mail .*\ncommitter-time (\d+)$", re.M)
+NOT_COMMITTED = "Not Committed Yet"
+
+
+@dataclass
+class PageStatus:
+    """A page in one language. ``open`` holds the messages that readers see in English.
+
+    ``last_change`` is the day of the catalog's last commit. ``behind_since`` is the day on
+    which the oldest open message came into the catalog.
+    """
+
+    catalog: str
+    total: int = 0
+    open: list = field(default_factory=list)
+    last_change: date | None = None
+    behind_since: date | None = None
+
+    def count(self, state):
+        return sum(message.state == state for message in self.open)
+
+    @property
+    def translated(self):
+        return self.total - len(self.open)
+
+
+@dataclass
+class OpenMessage:
+    state: str
+    text: str
+    line: int
+
+
+def status_of(language):
+    """Return a PageStatus for each catalog of a language, by the name of its page."""
+    changes = last_changes()
+    pages = {}
+    for path in catalogs.catalogs_of(language):
+        status = PageStatus(relative(path), last_change=changes.get(relative(path)))
+        for message in catalogs.read(path):
+            if message.id:
+                status.total += 1
+                if message.fuzzy or not catalogs.is_translated(message):
+                    state = FUZZY if message.fuzzy else UNTRANSLATED
+                    status.open.append(OpenMessage(state, message.id, message.lineno))
+        status.behind_since = _oldest_line(path, [x.line for x in status.open])
+        pages[catalogs.page_of(language, path)] = status
+    return pages
+
+
+def for_sphinx():
+    """Return all there is to know, as sphinxext/translation_status.py wants it."""
+    built_on = head_date()
+    result = {SOURCE_LANGUAGE.gettext: {page: {"edit": x} for page, x in _sources()}}
+    for language in TRANSLATIONS:
+        result[language.gettext] = {
+            page: {
+                "edit": PUBLISHED.edit_address(
+                    status.catalog, status.open[0].line if status.open else None
+                ),
+                "translated": status.translated,
+                "fuzzy": status.count(FUZZY),
+                "untranslated": status.count(UNTRANSLATED),
+                "open": [
+                    {
+                        "state": message.state,
+                        "text": message.text,
+                        "edit": PUBLISHED.edit_address(status.catalog, message.line),
+                    }
+                    for message in status.open
+                ],
+                "last_change": str(status.last_change or ""),
+                "behind_since": str(status.behind_since or ""),
+                "days_behind": _days(status.behind_since, built_on),
+            }
+            for page, status in status_of(language).items()
+        }
+    return result
+
+
+def _sources():
+    """Yield each English page with the address of the file that it is written in."""
+    for path in files_below(DOCS):
+        if path.suffix == ".md":
+            page = path.relative_to(DOCS).with_suffix("").as_posix()
+            yield page, PUBLISHED.edit_address(relative(path))
+    for path in GALLERY.glob("*.py"):
+        yield f"auto_gallery/{path.stem}", PUBLISHED.edit_address(relative(path))
+
+
+def _days(first, last):
+    return (last - first).days if first and last else None
+
+
+# -- History ---------------------------------------------------------------------
+
+
+def _git(*arguments):
+    """What git prints, or None where there is no git or no whole history."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", ROOT, *arguments], capture_output=True, text=True, timeout=60
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+@cache
+def has_history():
+    """Whether this is a clone of its own with all its commits."""
+    top = _git("rev-parse", "--show-toplevel", "--is-shallow-repository")
+    return top is not None and top.splitlines() == [str(ROOT), "false"]
+
+
+def head_date():
+    """The day of the commit that is checked out, or None."""
+    text = _git("log", "-1", "--format=%cs") if has_history() else None
+    return date.fromisoformat(text.strip()) if text else None
+
+
+@cache
+def last_changes():
+    """The day of the last commit of each file that was ever committed, by its path."""
+    days = {}
+    if has_history():
+        log = _git("log", "--format=%x00%cs", "--name-only", "--no-renames") or ""
+        for commit in log.split("\0")[1:]:
+            day, *names = commit.split("\n")
+            for name in filter(None, names):
+                days.setdefault(name, date.fromisoformat(day))
+    return days
+
+
+def _oldest_line(path, lines):
+    """The day on which the oldest of some lines of a file was committed, or None."""
+    if not lines or not has_history():
+        return None
+    ranges = [option for line in lines for option in ("-L", f"{line},{line}")]
+    blame = _git("blame", "--porcelain", *ranges, "--", path) or ""
+    times = [int(time) for who, time in COMMITTER.findall(blame) if who != NOT_COMMITTED]
+    return datetime.fromtimestamp(min(times), UTC).date() if times else None
+
+
+# -- Command ---------------------------------------------------------------------
+
+
+def _report(language):
+    pages = status_of(language)
+    done, total = (sum(getattr(x, name) for x in pages.values()) for name in ("translated", "total"))
+    yield f"{language.name} ({language.gettext}): {done} of {total} messages translated"
+    for page, status in pages.items():
+        line = f"  {page:60} {status.translated:4} translated"
+        if status.open:
+            line += f", {status.count(FUZZY)} fuzzy, {status.count(UNTRANSLATED)} untranslated"
+        if status.behind_since:
+            line += f", behind since {status.behind_since}"
+        yield line
+        for message in status.open:
+            yield f"      {status.catalog}:{message.line}: {message.state}"
+
+
+def main():
+    if len(sys.argv) != 1:
+        sys.exit(__doc__)
+    try:
+        for language in TRANSLATIONS:
+            print("\n".join(_report(language)))
+    except BuildError as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()
