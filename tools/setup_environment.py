@@ -27,6 +27,11 @@ INCLUDED = {  # What each stage needs installed.
 }
 
 
+# For these, compiling all packages takes longer and more disk than what they use of them.
+# Samples cannot do without: their processes never write compiled files.
+NOT_COMPILED = {"render", "preview"}
+
+
 def fail(message):
     sys.exit("error: " + message)
 
@@ -76,10 +81,14 @@ def install(stage):
                 "could not create .venv with %s; on Debian and Ubuntu the "
                 "package python3-venv is needed" % sys.executable
             )
+        # Some versions of Python bring one that is not the pinned one.
+        run([PYTHON, "-m", "pip", "uninstall", "--quiet", "--yes", "setuptools"])
     file = os.path.join("requirements", stage + ".txt")
     print("installing " + file + " into .venv", flush=True)
     started = time.monotonic()
     command = [PYTHON, "-m", "pip", "install", "--quiet", "--requirement", file]
+    if stage in NOT_COMPILED:
+        command.append("--no-compile")
     done = run(command, cwd=ROOT, stderr=subprocess.PIPE, universal_newlines=True)
     if done.returncode != 0:
         reason = done.stderr.strip()
