@@ -31,6 +31,8 @@ extensions = [
     "sphinxext.faithful_translations",
     "sphinxext.language_switcher",
     "sphinxext.learning_path",
+    "sphinxext.linked_captions",
+    "sphinxext.program_output",
     "sphinxext.stable_anchors",
     "sphinxext.term_table",
     "sphinxext.translatable_comments",
@@ -41,6 +43,8 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_*"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 
+linked_captions_address = PUBLISHED.file_address("{path}")
+linked_captions_root = str(Path(__file__).parent)
 learning_path_run_seconds = {
     f"auto_gallery/{sample}": seconds
     for sample, seconds in json.loads(RUN_SECONDS.read_text()).items()
@@ -75,7 +79,7 @@ templates_path = ["docs/_templates"]
 html_static_path = ["docs/_static"]
 html_theme_options = {"top_of_page_buttons": ["edit"]}
 html_css_files = ["site.css"]
-html_js_files = ["language-switcher.js"]
+html_js_files = [("language-switcher.js", {"defer": ""}), ("copy-button.js", {"defer": ""})]
 html_sidebars = {
     "**": [
         "sidebar/brand.html",

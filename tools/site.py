@@ -20,6 +20,10 @@ class Site:
         address = f"{self.repository}/edit/{self.branch}/{path}"
         return f"{address}#L{line}" if line else address
 
+    def file_address(self, path):
+        """Where to read a file of the repository in the browser."""
+        return f"{self.repository}/blob/{self.branch}/{path}"
+
     def issue_address(self, title, body):
         """Where to open an issue that is written in part."""
         return f"{self.repository}/issues/new?{urlencode({'title': title, 'body': body})}"

@@ -1,0 +1,28 @@
+"""Link the caption of a listing to the whole file, if it is the name of one.
+
+Configuration: ``linked_captions_address``, where to read the file, with ``{path}`` in it;
+``linked_captions_root``, the folder from which the paths count.
+"""
+
+from pathlib import Path
+
+from docutils import nodes
+
+
+def link(app, doctree, docname):
+    if app.builder.name == "gettext" or not app.config.linked_captions_address:
+        return
+    for caption in doctree.findall(nodes.caption):
+        path = caption.astext()
+        if (Path(app.config.linked_captions_root) / path).is_file():
+            address = app.config.linked_captions_address.format(path=path)
+            reference = nodes.reference("", "", *caption.children, refuri=address)
+            caption.children = []
+            caption += reference
+
+
+def setup(app):
+    app.add_config_value("linked_captions_address", "", "html", types=[str])
+    app.add_config_value("linked_captions_root", ".", "html", types=[str])
+    app.connect("doctree-resolved", link)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,47 @@
+"""Show what a program printed as its output, not as more code.
+
+Literal blocks of the class ``program_output_class`` get a label for eyes and screen readers.
+Those of more than ``program_output_lines`` lines are folded: readers open them.
+
+The texts belong to the message catalog "sphinx", as those of templates do.
+"""
+
+from docutils import nodes
+from sphinx.locale import get_translation
+
+gettext = get_translation("sphinx")
+
+
+class program_output(nodes.General, nodes.Element):
+    """A box around a literal block; ``lines`` is its length if it is folded."""
+
+
+def label(app, doctree, docname):
+    for block in list(doctree.findall(nodes.literal_block)):
+        if app.config.program_output_class in block["classes"]:
+            lines = len(block.astext().splitlines())
+            folded = lines > app.config.program_output_lines
+            box = program_output(lines=lines if folded else None)
+            block.replace_self(box)
+            box += block
+
+
+def visit_html(self, node):
+    if node["lines"]:
+        title = gettext("Output, %(lines)s lines") % {"lines": node["lines"]}
+        self.body.append(f'<details class="program-output"><summary>{title}</summary>\n')
+    else:
+        title = gettext("Output")
+        self.body.append(f'<div class="program-output"><p class="label">{title}</p>\n')
+
+
+def depart_html(self, node):
+    self.body.append("</details>\n" if node["lines"] else "</div>\n")
+
+
+def setup(app):
+    app.add_config_value("program_output_class", "sphx-glr-script-out", "env", types=[str])
+    app.add_config_value("program_output_lines", 16, "env", types=[int])
+    app.add_node(program_output, html=(visit_html, depart_html))
+    app.connect("doctree-resolved", label)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

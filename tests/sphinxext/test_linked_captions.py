@@ -1,0 +1,33 @@
+"""The name of a file above a listing leads to the whole file."""
+
+from bs4 import BeautifulSoup
+
+CONFIGURATION = """
+extensions = ["sphinxext.linked_captions"]
+exclude_patterns = ["out"]
+html_theme = "basic"
+linked_captions_root = "code"
+linked_captions_address = "https://x.example/{path}"
+"""
+PAGE = """\
+Title
+=====
+
+.. literalinclude:: code/a.py
+   :caption: a.py
+
+.. code-block:: python
+   :caption: b.py
+
+   x = 2
+"""
+
+
+def test_captions_of_files_are_links(documents):
+    documents.write("conf.py", CONFIGURATION)
+    documents.write("code/a.py", "x = 1\n")
+    documents.write("index.rst", PAGE)
+    soup = BeautifulSoup(documents.page(), "html.parser")
+    texts = soup.select(".code-block-caption .caption-text")
+    assert [x.get_text() for x in texts] == ["a.py", "b.py"]
+    assert [x.a and x.a["href"] for x in texts] == ["https://x.example/a.py", None]
