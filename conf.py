@@ -9,8 +9,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from tools.languages import LANGUAGES  # noqa: E402
+from tools.cards import card  # noqa: E402
+from tools.languages import LANGUAGES, SOURCE_LANGUAGE  # noqa: E402
 from tools.paths import RUN_SECONDS  # noqa: E402
+from tools.site import PUBLISHED  # noqa: E402
 
 # -- Project ---------------------------------------------------------------------
 
@@ -24,8 +26,14 @@ extensions = [
     "sphinxext.complete_js_translations",
     "sphinxext.diagrams",
     "sphinxext.faithful_translations",
+    "sphinxext.language_of_parts",
     "sphinxext.language_switcher",
     "sphinxext.learning_path",
+    "sphinxext.link_previews",
+    "sphinxext.page_description",
+    "sphinxext.redirects",
+    "sphinxext.section_labels",
+    "sphinxext.sitemap",
     "sphinxext.stable_anchors",
     "sphinxext.translatable_comments",
     "sphinxext.translatable_labels",
@@ -47,9 +55,17 @@ gettext_compact = False  # One catalog per page.
 gettext_location = False  # Line numbers would change with every edit.
 gettext_uuid = False
 language_switcher_languages = [
-    {"sphinx": x.gettext, "url": x.url, "html": x.html, "name": x.name}
+    {"sphinx": x.gettext, "url": x.url, "html": x.html, "name": x.name, "card": card(x)}
     for x in LANGUAGES
 ]
+language_of_parts_source = SOURCE_LANGUAGE.html
+language_of_parts_classes = ["sphx-glr-script-out"]
+
+# -- Addresses -------------------------------------------------------------------
+
+html_baseurl = PUBLISHED.url
+redirects_file = "redirects.csv"
+html_context = {"site_url": PUBLISHED.url, "repository": PUBLISHED.repository}
 
 # -- HTML ------------------------------------------------------------------------
 
