@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help html test serve clean compile execute render check
-.PHONY: preview run-times i18n-add i18n-update i18n-check i18n-status browser
+.PHONY: preview run-times i18n-add i18n-update i18n-check i18n-status browser cards
 
 PYTHON ?= python3
 VENV_PYTHON := .venv/bin/python
@@ -76,6 +76,10 @@ i18n-check: ## check the message catalogs
 i18n-status: ## list what is translated, fuzzy and untranslated, and since when
 	$(SET_UP) render
 	@$(VENV_PYTHON) -m tools.translation_status
+
+cards: browser ## draw the pictures for link previews anew (docs/_root/card-*.png)
+	$(SET_UP) render
+	@$(VENV_PYTHON) -m tools.cards
 
 browser:
 	@sh tools/require_browser.sh

@@ -11,8 +11,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from sphinx.errors import ConfigError  # noqa: E402
 
+from tools.cards import card  # noqa: E402
 from tools.errors import BuildError  # noqa: E402
-from tools.languages import LANGUAGES  # noqa: E402
+from tools.languages import LANGUAGES, SOURCE_LANGUAGE  # noqa: E402
 from tools.paths import RUN_SECONDS  # noqa: E402
 from tools.site import PUBLISHED  # noqa: E402
 from tools.translation_status import for_sphinx  # noqa: E402
@@ -29,10 +30,16 @@ extensions = [
     "sphinxext.complete_js_translations",
     "sphinxext.diagrams",
     "sphinxext.faithful_translations",
+    "sphinxext.language_of_parts",
     "sphinxext.language_switcher",
     "sphinxext.learning_path",
+    "sphinxext.link_previews",
     "sphinxext.linked_captions",
+    "sphinxext.page_description",
     "sphinxext.program_output",
+    "sphinxext.redirects",
+    "sphinxext.section_labels",
+    "sphinxext.sitemap",
     "sphinxext.stable_anchors",
     "sphinxext.term_table",
     "sphinxext.translatable_comments",
@@ -57,7 +64,7 @@ gettext_compact = False  # One catalog per page.
 gettext_location = False  # Line numbers would change with every edit.
 gettext_uuid = False
 language_switcher_languages = [
-    {"sphinx": x.gettext, "url": x.url, "html": x.html, "name": x.name}
+    {"sphinx": x.gettext, "url": x.url, "html": x.html, "name": x.name, "card": card(x)}
     for x in LANGUAGES
 ]
 translation_status_languages = language_switcher_languages
@@ -69,6 +76,14 @@ term_table_languages = language_switcher_languages
 term_table_proposal = PUBLISHED.issue_address(
     "Term: ", "English:\nKorean:\nSimplified Chinese:\nWhere it stands, and why this word:\n"
 )
+language_of_parts_source = SOURCE_LANGUAGE.html
+language_of_parts_classes = ["sphx-glr-script-out"]
+
+# -- Addresses -------------------------------------------------------------------
+
+html_baseurl = PUBLISHED.url
+redirects_file = "redirects.csv"
+html_context = {"site_url": PUBLISHED.url, "repository": PUBLISHED.repository}
 
 # -- HTML ------------------------------------------------------------------------
 

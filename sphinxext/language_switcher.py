@@ -1,4 +1,4 @@
-"""Give every template the links to the same page in the other languages.
+"""Give every template the links to the same page in each language.
 
 Expects one build per language, side by side in folders named after the ``url`` of
 the language. The links are relative, so they work on a server and from a disk.
@@ -8,30 +8,58 @@ Configuration:
 ``language_switcher_languages``
     A list of dictionaries: ``sphinx`` (the value of ``language`` in a build of this
     language), ``url`` (the name of its folder), ``html`` (its lang attribute) and
-    ``name`` (what its readers call it).
+    ``name`` (what its readers call it). The first is the default.
+``html_baseurl``
+    Sphinx's own; here, the address at which the folders of the languages are published.
+    A start page that picks a language is expected there.
 
-Templates receive ``languages``: the same dictionaries with ``href`` and ``current``.
+Templates receive ``languages``: the same dictionaries with ``href`` and ``current``. If
+there is a ``html_baseurl``, they also have ``address``, which is absolute, and templates
+receive ``default_address``, for readers of other languages, and this page's own as
+``pageurl``, of which themes make the canonical link.
 """
+
+from urllib.parse import urljoin
 
 from sphinx.util.osutil import relative_uri
 
 
-def add_links(app, pagename, templatename, context, doctree):
+def own_language(app):
+    """The dictionary of the language that is being built."""
     languages = app.config.language_switcher_languages
-    own = {language["sphinx"]: language["url"] for language in languages}
+    name = app.config.language
+    own = [x for x in languages if x["sphinx"] == name]
     # A language that is not on the list, such as one for tests, may be built, too.
-    folder = own.get(app.config.language, app.config.language)
-    here = f"{folder}/{app.builder.get_target_uri(pagename)}"
-    context["languages"] = [
+    other = {**languages[0], "sphinx": name, "url": name, "html": name.replace("_", "-")}
+    return own[0] if own else other
+
+
+def addresses(app, pagename):
+    """The absolute address of a page by the lang attribute, and as ``x-default``."""
+    base, uri = app.config.html_baseurl, app.builder.get_target_uri(pagename)
+    languages = app.config.language_switcher_languages
+    found = {x["html"]: urljoin(base, f"{x['url']}/{uri}") for x in languages}
+    at_start = pagename == app.config.root_doc
+    return found | {"x-default": base if at_start else found[languages[0]["html"]]}
+
+
+def add_links(app, pagename, templatename, context, doctree):
+    uri = app.builder.get_target_uri(pagename)
+    own = own_language(app)
+    context["languages"] = languages = [
         {
             **language,
-            "current": language["sphinx"] == app.config.language,
-            "href": relative_uri(
-                here, f"{language['url']}/{app.builder.get_target_uri(pagename)}"
-            ),
+            "current": language is own,
+            "href": relative_uri(f"{own['url']}/{uri}", f"{language['url']}/{uri}"),
         }
-        for language in languages
+        for language in app.config.language_switcher_languages
     ]
+    if app.config.html_baseurl:
+        absolute = addresses(app, pagename)
+        for language in languages:
+            language["address"] = absolute[language["html"]]
+        context["pageurl"] = urljoin(app.config.html_baseurl, f"{own['url']}/{uri}")
+        context["default_address"] = absolute["x-default"]
 
 
 def setup(app):

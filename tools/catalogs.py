@@ -18,13 +18,13 @@ from babel.messages.pofile import PoFileError, denormalize, normalize, read_po, 
 
 from .errors import BuildError, readable
 from .languages import SOURCE_LANGUAGE, TRANSLATIONS
-from .paths import BUILD, LOCALES, LOGS, ROOT, relative
+from .paths import BUILD, LOCALES, LOGS, ROOT, ROOT_FILES, relative
 from .processes import run
 from .render import require_gallery_pages, sphinx_command
 
 WIDTH = 78
 TIMEOUT = 300  # seconds; it takes about 5
-TEMPLATES = [ROOT / "docs/_templates", Path(furo.__file__).parent / "theme" / "furo"]
+TEMPLATES = [ROOT / "docs/_templates", ROOT_FILES, Path(furo.__file__).parent / "theme" / "furo"]
 # Headers that say when something happened would change with every run.
 VOLATILE = re.compile(
     r'^"(POT-Creation-Date|PO-Revision-Date|Generated-By|Report-Msgid-Bugs-To|'

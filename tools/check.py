@@ -8,7 +8,7 @@ from bs4 import BeautifulSoup
 
 from sphinxext.translatable_comments import code_without_comments
 
-from . import catalog_check
+from . import catalog_check, check_findability
 from .errors import BuildError
 from .languages import LANGUAGES, SOURCE_LANGUAGE
 from .paths import RENDERED, ROOT, relative
@@ -35,6 +35,8 @@ def check():
         for page in sorted(pages & _pages(language)):
             findings += _check_page(language, page)
     findings += _check_links(RENDERED / "index.html", _parse(RENDERED / "index.html"))
+    if not findings:  # Which would be found a second time there.
+        findings = check_findability.findings(RENDERED, pages, _parse)
     if findings:
         raise BuildError("the rendered site has faults:\n" + "\n".join(findings))
     print(

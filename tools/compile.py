@@ -42,6 +42,19 @@ def toolchain():
     return f"torch {found}", f"Python {sys.version}", version.stdout
 
 
+def versions():
+    """Name the versions of PyTorch, Python and the compiler as readers know them."""
+    torch, python, compiler = toolchain()
+    line = compiler.partition("\n")[0]
+    name = "Clang" if "clang" in line else "GCC"
+    number = re.search(r"\d+\.\d+(\.\d+)?", re.sub(r"\(.*?\)", "", line))
+    return {
+        "pytorch": torch.removeprefix("torch ").partition("+")[0],
+        "python": python.removeprefix("Python ").partition(" ")[0],
+        "compiler": f"{name} {number[0]}" if number else line,
+    }
+
+
 def extension_sources():
     """The files of the extension, without what a build by hand left among them."""
     return [

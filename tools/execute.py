@@ -8,6 +8,7 @@ A script may say, in a comment, ``expected stderr: <regular expression>`` and
 ``time limit: <seconds>``.
 """
 
+import json
 import os
 import re
 import shutil
@@ -17,7 +18,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from . import bundle
-from .compile import compile_extension, extension_key
+from .compile import compile_extension, extension_key, versions
 from .digest import digest, files_below
 from .errors import BuildError, readable
 from .paths import (
@@ -27,6 +28,7 @@ from .paths import (
     INSTALLED_EXTENSION,
     LOGS,
     ROOT,
+    VERSIONS,
     relative,
 )
 from .processes import run
@@ -76,6 +78,7 @@ def execute():
     keys = {s: digest([s, *used_files(s)], shared) for s in samples()}
     stale = [script for script, key in keys.items() if not _is_current(script, key)]
     _remove_pages_without_script()
+    VERSIONS.unlink(missing_ok=True)
     failures = []
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         running = {pool.submit(_execute_one, s, keys[s]): s for s in _longest_first(stale)}
@@ -87,6 +90,9 @@ def execute():
                 failures.append(str(error))
     if failures:
         raise BuildError("\n\n".join(sorted(failures)))
+    # All pages that there are were now made with these: they are part of each key.
+    EXECUTED.mkdir(parents=True, exist_ok=True)
+    VERSIONS.write_text(json.dumps(versions(), indent=1) + "\n")
     return len(stale), len(keys)
 
 

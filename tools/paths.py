@@ -5,6 +5,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 DOCS = ROOT / "docs"
+ROOT_FILES = DOCS / "_root"  # What stands at the top of the site.
 GALLERY = ROOT / "gallery"
 LOCALES = ROOT / "locales"
 RUN_SECONDS = GALLERY / "run_seconds.json"
@@ -17,6 +18,8 @@ INSTALLED_EXTENSION = BUILD / "extension"
 # One folder for each executed sample, and the pages made from them.
 EXECUTED = BUILD / "execute"
 AUTO_GALLERY = DOCS / "auto_gallery"
+# With which versions the last whole execution was made.
+VERSIONS = EXECUTED / "versions.json"
 # The site while it is being made, and the site.
 RENDERED = BUILD / "render"
 SITE = BUILD / "html"

@@ -42,6 +42,8 @@ def preview(language, port):
     port = _open_port(port)
     sources = prepare_sources()
     output = PREVIEW / "html" / language.url
+    output.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(ROOT / "LICENSE", output.parent / "license.txt")
     site = Site(language, sources, output)
     site.build()
     server = Server()

@@ -7,17 +7,19 @@ import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from jinja2 import Environment
-
+from . import verified
 from .digest import digest, files_below
 from .errors import BuildError, readable
 from .languages import LANGUAGES
 from .paths import AUTO_GALLERY, BUILD, DOCS, GALLERY, LOCALES, LOGS, RENDERED, ROOT, relative
 from .processes import run
+from .root_files import write_root_files
+from .site import PUBLISHED, SITE_FILE
 
 TIMEOUT = 300  # seconds; it takes about 5
 KEY_FILE = BUILD / "render.key"
-START_PAGE = DOCS / "_root"
+# A change of what makes the pages is a change of the pages.
+MACHINERY = ("render", "root_files", "site", "texts", "translation_status", "verified")
 
 
 def render():
@@ -31,7 +33,7 @@ def render():
             failures = [x for x in pool.map(_render_language, LANGUAGES) if x]
         if failures:
             raise BuildError("\n".join(failures))
-        _render_start_page()
+        write_root_files(RENDERED, PUBLISHED)
         KEY_FILE.write_text(key)
     return len(list((RENDERED / LANGUAGES[0].url).rglob("*.html")))
 
@@ -54,8 +56,10 @@ def sphinx_command(builder, language, output, *options):
 def _inputs_key():
     files = [*files_below(DOCS), *files_below(LOCALES), *files_below(ROOT / "sphinxext")]
     files += files_below(GALLERY) + files_below(ROOT / "extension", ignore=["build"])
-    files += [ROOT / "conf.py", ROOT / "languages.toml", ROOT / "tools/render.py"]
-    return digest(files, (ROOT / "requirements/render.txt").read_text())
+    files += [ROOT / name for name in ("conf.py", "languages.toml", "LICENSE")]
+    files += [SITE_FILE, *(ROOT / "tools" / f"{name}.py" for name in MACHINERY)]
+    facts = [verified.template_values(language) for language in LANGUAGES]
+    return digest(files, (ROOT / "requirements/render.txt").read_text(), *facts)
 
 
 def _render_language(language):
@@ -65,6 +69,8 @@ def _render_language(language):
     log = LOGS / f"render-{language.url}.log"
     output = RENDERED / language.url
     options = ["-W", "--keep-going", "-d", doctrees]
+    for name, value in verified.template_values(language).items():
+        options += ["-A", f"{name}={value}"]
     command = sphinx_command("html", language, output, *options)
     done = run(command, timeout=TIMEOUT, log=log)
     if done.timed_out:
@@ -73,13 +79,3 @@ def _render_language(language):
         return f"rendering {language.url} failed:\n{readable(done.text)}"
     (output / ".buildinfo").unlink(missing_ok=True)  # Sphinx's own, not for readers.
     return None
-
-
-def _render_start_page():
-    template = Environment(autoescape=True).from_string(
-        (START_PAGE / "index.html").read_text()
-    )
-    page = template.render(languages=LANGUAGES)
-    (RENDERED / "index.html").write_text(page + "\n")
-    for name in ("start.css", "start.js"):
-        shutil.copyfile(START_PAGE / name, RENDERED / name)

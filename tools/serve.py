@@ -9,15 +9,31 @@ import errno
 import functools
 import http.server
 import sys
+from pathlib import Path
 
 from .paths import SITE, relative
 
 
-def make_server(port):
-    """Return a server for the site; ``port`` 0 means any free one."""
-    handler = functools.partial(
-        http.server.SimpleHTTPRequestHandler, directory=str(SITE)
-    )
+class Handler(http.server.SimpleHTTPRequestHandler):
+    """Answers addresses that lead nowhere with 404.html, as hosts of sites do."""
+
+    def send_error(self, code, message=None, explain=None):
+        page = Path(self.directory, "404.html")
+        if code != 404 or not page.is_file():
+            super().send_error(code, message, explain)
+            return
+        body = page.read_bytes()
+        self.send_response(404)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+def make_server(port, folder=SITE):
+    """Return a server for a folder; ``port`` 0 means any free one."""
+    handler = functools.partial(Handler, directory=str(folder))
     return http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
 
 

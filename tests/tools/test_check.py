@@ -60,6 +60,6 @@ def test_a_page_that_one_language_lacks(site):
 
 
 def test_the_start_page_is_checked_too(site):
-    replace(site, "index.html", "ko/index.html", "kr/index.html")
+    replace(site, "index.html", 'href="ko/index.html', 'href="kr/index.html')
     with pytest.raises(BuildError, match="index.html: kr/index.html leads nowhere"):
         check.check()

@@ -1,0 +1,43 @@
+"""Describe each page in its own words, for search engines and previews of links.
+
+Templates receive ``description``: the beginning of the page's first paragraph, as plain
+text in the language of the page. It ends with a sentence if one ends in the second half
+of what there is room for, or else with a word and an ellipsis.
+
+Configuration: ``page_description_width``, in columns; default 155. A CJK character takes
+two, as it says about twice as much.
+"""
+
+import re
+
+from docutils import nodes
+
+from .line_breaking import break_lines
+
+END_OF_SENTENCE = re.compile(r"[.!?](?=\s|$)|[。！？]")
+
+
+def describe(text, width):
+    """Return the beginning of ``text``, at most ``width`` columns of it."""
+    text = " ".join(text.split())
+    first, *rest = break_lines(text, width, narrow=1, wide=2)
+    if not rest and not first.endswith((":", "：")):  # Which announces what is left out.
+        return first
+    ends = [found.end() for found in END_OF_SENTENCE.finditer(first)]
+    if ends and 2 * ends[-1] > len(first):
+        return first[: ends[-1]]
+    return break_lines(text, width - 1, narrow=1, wide=2)[0].rstrip(",;:，；：、") + "…"
+
+
+def add_description(app, pagename, templatename, context, doctree):
+    for paragraph in doctree.findall(nodes.paragraph) if doctree is not None else []:
+        if isinstance(paragraph.parent, nodes.section):
+            width = app.config.page_description_width
+            context["description"] = describe(paragraph.astext(), width)
+            return
+
+
+def setup(app):
+    app.add_config_value("page_description_width", 155, "html", types=[int])
+    app.connect("html-page-context", add_description)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

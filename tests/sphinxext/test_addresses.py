@@ -1,0 +1,114 @@
+"""What says where a page is published: the switcher's addresses, sitemap and redirects."""
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+from sphinx.util.inventory import InventoryFile
+
+from sphinxext.link_previews import locale_of
+
+CONFIGURATION = """
+extensions = ["sphinxext.link_previews", "sphinxext.redirects",
+              "sphinxext.section_labels", "sphinxext.sitemap", "sphinxext.stable_anchors"]
+exclude_patterns = ["out"]
+locale_dirs = ["locales"]
+templates_path = ["templates"]
+html_theme = "basic"
+gettext_compact = False
+html_baseurl = "https://example.org/docs/"
+language_switcher_languages = [
+    {"sphinx": "en", "url": "en", "html": "en", "name": "English"},
+    {"sphinx": "ko", "url": "ko", "html": "ko", "name": "한국어"},
+]
+redirects_file = "redirects.csv"
+"""
+BASE = "https://example.org/docs/"
+
+
+@pytest.fixture
+def site(documents):
+    documents.write("conf.py", CONFIGURATION)
+    documents.write("index.rst", "Title\n=====\n\n.. toctree::\n\n   guide/start\n")
+    documents.write("guide/start.rst", "The start\n=========\n\nFirst step\n----------\n")
+    documents.write("redirects.csv", "old,new\nbegin,guide/start\nguide/old,guide/start\n")
+    documents.write(
+        "templates/page.html",
+        "{{ {'own': pageurl, 'default': default_address, 'others': languages"
+        "|map(attribute='address')|list, 'locales': languages|map(attribute='locale')"
+        "|list}|tojson }}",
+    )
+    return documents
+
+
+def test_templates_receive_absolute_addresses(site):
+    page = json.loads(site.page("guide/start", language="ko"))
+    assert page == {
+        "own": f"{BASE}ko/guide/start.html",
+        "default": f"{BASE}en/guide/start.html",
+        "others": [f"{BASE}en/guide/start.html", f"{BASE}ko/guide/start.html"],
+        "locales": ["en_US", "ko_KR"],
+    }
+
+
+def test_the_default_of_the_first_page_is_the_start_page(site):
+    assert json.loads(site.page())["default"] == BASE
+
+
+@pytest.mark.parametrize("language, locale", [("zh_CN", "zh_CN"), ("ja", "ja_JP"), ("pt_BR", "pt_BR")])
+def test_locales(language, locale):
+    assert locale_of(language) == locale
+
+
+def test_the_sitemap_lists_the_pages_in_all_languages(site):
+    site.page(language="ko")
+    first, second = ElementTree.parse(site.root / "out/sitemap.xml").getroot()
+    assert [x.text for x in (first[0], second[0])] == [
+        f"{BASE}ko/guide/start.html", f"{BASE}ko/index.html"
+    ]
+    assert {x.get("hreflang"): x.get("href") for x in second[1:]} == {
+        "en": f"{BASE}en/index.html", "ko": f"{BASE}ko/index.html", "x-default": BASE
+    }
+
+
+def test_sections_can_be_referred_to_by_anchor(site):
+    site.write("index.rst", "Title\n=====\n\n:ref:`guide/start#first-step`\n\n.. toctree::\n\n   guide/start\n")
+    site.write("templates/page.html", "{{ body }}")
+    site.translate("guide/start", {"First step": "첫 단계"})
+    assert '<a class="reference internal" href="guide/start.html#first-step">' in site.page(language="ko")
+    with open(site.root / "out/objects.inv", "rb") as file:
+        inventory = InventoryFile.load(file, "", lambda base, uri: uri)
+    item = inventory["std:label"]["guide/start#first-step"]
+    assert (item.uri, item.display_name) == ("guide/start.html#first-step", "첫 단계")
+
+
+def test_a_redirect_leads_to_the_page(site):
+    site.translate("guide/start", {"The start": "시작"})
+    site.page(language="ko")
+    page = (site.root / "out/guide/old.html").read_text()
+    for part in [
+        '<html lang="ko">', "<title>시작</title>", 'content="0; url=start.html"',
+        f'<link rel="canonical" href="{BASE}ko/guide/start.html">', '<a href="start.html">시작</a>',
+    ]:
+        assert part in page
+    assert 'url=guide/start.html"' in (site.root / "out/begin.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "rows, expected",
+    [
+        ("old,new\nz,index\na,index\n", "redirects.csv:1: WARNING: the rows are not sorted"),
+        ("old,new\na,index\na,guide/start\n", "redirects.csv:3: WARNING: a is there twice"),
+        ("old,new\na,nowhere\n", "redirects.csv:2: WARNING: nowhere is no page to lead to"),
+        ("old,new\na,b\nb,a\n", "redirects.csv:2: WARNING: b is no page to lead to"),
+        ("old,new\nindex,guide/start\n", "WARNING: index is a page, it cannot lead away"),
+        ("from,to\na,index\n", "WARNING: the columns are not old,new"),
+        ("old,new\na\n", "WARNING: the columns are not old,new"),
+    ],
+    ids=["order", "twice", "target", "circle", "page", "header", "column"],
+)
+def test_a_fault_in_the_table_is_a_warning(site, rows, expected):
+    site.write("redirects.csv", rows)
+    status, output = site.build()
+    assert status == 1 and expected in output
+    assert "First step" not in output

@@ -1,0 +1,43 @@
+"""What is shown in the source language says so."""
+
+CONFIGURATION = """
+extensions = ["sphinxext.language_of_parts"]
+exclude_patterns = ["out"]
+locale_dirs = ["locales"]
+html_theme = "basic"
+language_of_parts_classes = ["output"]
+"""
+TEXT = """
+Title
+=====
+
+First.
+
+Second.
+
+.. rst-class:: output
+
+.. code-block:: none
+
+   printed
+"""
+
+
+def page(documents, language):
+    documents.write("conf.py", CONFIGURATION)
+    documents.write("index.rst", TEXT)
+    documents.translate("index", {"First.": "첫째.", "CPU": "CPU"})
+    return documents.page(language=language)
+
+
+def test_in_a_translated_page(documents):
+    text = page(documents, "ko")
+    assert "<p>첫째.</p>" in text
+    assert '<p lang="en">Second.</p>' in text
+    assert '<h1 lang="en">Title<' in text
+    assert text.count('<div class="output highlight-none notranslate" lang="en">') == 1
+
+
+def test_not_in_the_source_language(documents):
+    text = page(documents, "en")
+    assert "<p>Second.</p>" in text and text.count('lang="en"') == 1, "that of the page"

@@ -1,0 +1,167 @@
+"""Each check of what search engines and other sites read finds its fault."""
+
+import re
+import shutil
+from functools import cache
+
+import pytest
+from bs4 import BeautifulSoup
+
+from tools import catalog_check, check, check_findability
+from tools.errors import BuildError
+from tools.paths import RENDERED
+from tools.site import PUBLISHED
+
+PAGE = "ko/tutorial/basics.html"
+URL = re.escape(PUBLISHED.url)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A copy of the site; each test gives back what it changes."""
+    folder = tmp_path_factory.mktemp("site") / "site"
+    shutil.copytree(RENDERED, folder)
+    return folder
+
+
+@cache
+def parse_text(text):
+    return BeautifulSoup(text, "html.parser")
+
+
+class Edits:
+    """Changes of files of the site, and what is found then."""
+
+    def __init__(self, folder):
+        self.folder, self.originals = folder, {}
+
+    def __call__(self, name, old, new):
+        self.write(name, old, new)
+        return self.find()
+
+    def write(self, name, old, new):
+        path = self.folder / name
+        text = path.read_text() if path.exists() else ""
+        self.originals[path] = text
+        changed = re.sub(old, lambda match: new, text, count=1)
+        assert changed != text
+        path.write_text(changed)
+
+    def find(self):
+        pages = check._pages(check.SOURCE_LANGUAGE)
+        parse = lambda path: parse_text(path.read_text())  # noqa: E731
+        return check_findability.findings(self.folder, pages, parse)
+
+    def undo(self):
+        for path, text in self.originals.items():
+            path.write_text(text) if text else path.unlink()
+
+
+@pytest.fixture
+def edit(folder):
+    edits = Edits(folder)
+    yield edits
+    edits.undo()
+
+
+@pytest.fixture(autouse=True)
+def few_pages(folder, monkeypatch):
+    monkeypatch.setattr(check, "RENDERED", folder)
+    for page in folder.rglob("*.html"):  # The check reads what there is.
+        if "auto_gallery" in page.parts and page.name != "step_4_one_rank.html":
+            page.unlink()
+    for sitemap in folder.glob("*/sitemap.xml"):
+        entry = r"(?s)\s*<url>\s*<loc>[^<]*/auto_gallery/(?!step_4_one_rank)[^<]*</loc>.*?</url>"
+        sitemap.write_text(re.sub(entry, "", sitemap.read_text()))
+
+
+def test_the_site_as_it_is_passes(edit):
+    assert edit("ko/index.html", "</body>", "<!-- the same --></body>") == []
+
+
+CANONICAL = rf'<link rel="canonical" href="{URL}ko/tutorial/basics.html">'
+ENGLISH = rf'<link rel="alternate" hreflang="en" href="{URL}en/tutorial/basics.html">'
+
+
+@pytest.mark.parametrize(
+    "old, new, expected",
+    [
+        (CANONICAL, "", "canonical links are []"),
+        ("</title>", f'</title><link rel="canonical" href="{PUBLISHED.url}">', "canonical links are ["),
+        (f"{URL}ko/tutorial/basics.html", "https://example.org/", "canonical links are ["),
+        (ENGLISH, "", "links to other languages"),
+        ('hreflang="x-default"', 'hreflang="fr"', "links to other languages"),
+        (r'<meta name="description" content="[^"]*">', "", "not one description"),
+        (r'name="description" content="[^"]*"', 'name="description" content=""', "not one description"),
+        (r'<meta property="og:title"[^>]*>', "", "one of each: title"),
+        ('property="og:url" content="', 'property="og:url" content="x', "told another address"),
+        ("card-ko.png", "card-xx.png", "card-xx.png is no image of 1200x630"),
+        ("verified-with", "other", "does not say with what"),
+    ],
+    ids=[
+        "canonical", "two", "elsewhere", "alternate", "default", "description", "empty",
+        "preview", "address", "card", "verified",
+    ],
+)
+def test_a_fault_of_a_page_is_found(edit, old, new, expected):
+    [finding] = edit(PAGE, old, new)
+    assert finding.startswith(f"{PAGE}: ") and expected in finding
+
+
+def test_two_pages_with_one_description(edit, folder):
+    other = (folder / "ko/tutorial/next-steps.html").read_text()
+    same = re.search(r'<meta name="description"[^>]*>', other)[0]
+    [finding] = edit(PAGE, r'<meta name="description"[^>]*>', same)
+    assert finding.startswith("ko: 2 pages have one description")
+
+
+def test_a_card_of_another_size(edit, folder):
+    (folder / "card-small.png").write_bytes((folder / "card-ko.png").read_bytes()[:16] + bytes(8))
+    [finding] = edit(PAGE, "card-ko.png", "card-small.png")
+    assert finding.endswith("card-small.png is no image of 1200x630")
+
+
+@pytest.mark.parametrize(
+    "name, old, new, expected",
+    [
+        ("index.html", 'rel="canonical"', 'rel="author"', "index.html: canonical"),
+        ("404.html", "/ko/search.html", "ko/search.html", "404.html: ko/search.html leads"),
+        ("404.html", "/ko/search.html", "/kr/search.html", "404.html: /kr/search.html leads"),
+        ("robots.txt", "Sitemap: ", "# ", "robots.txt: does not name"),
+        ("sitemap.xml", "/ko/", "/kr/", "sitemap.xml: does not name"),
+        ("ko/sitemap.xml", "(?s)<url>.*?</url>", "", "ko/sitemap.xml: does not list"),
+        ("ko/sitemap.xml", "<loc>[^<]*", "<loc>https://example.org/", "does not list"),
+        ("ko/sitemap.xml", 'hreflang="en"', 'hreflang="fr"', "has other links"),
+        ("ko/tutorial/basics.html", '<section id="', '<section id="more"></section><section id="',
+         "ko/objects.inv: lacks tutorial/basics.html#more"),
+    ],
+)
+def test_a_fault_of_another_file_is_found(edit, name, old, new, expected):
+    [finding] = edit(name, old, new)
+    assert expected in finding
+
+
+REDIRECT = """<html lang="ko"><head>
+<link rel="canonical" href="{url}ko/tutorial/basics.html">
+<meta http-equiv="refresh" content="0; url=tutorial/{target}"></head>
+<body><a href="tutorial/basics.html">x</a></body></html>"""
+
+
+@pytest.mark.parametrize("target, faults", [("basics.html", 0), ("next-steps.html", 1)])
+def test_redirects_lead_to_one_page(edit, folder, target, faults):
+    for language in ("en", "ko", "zh-cn"):
+        there = "basics.html" if language != "ko" else target
+        text = REDIRECT.format(url=PUBLISHED.url, target=there)
+        edit.write(f"{language}/old.html", "$", text.replace("ko/", f"{language}/"))
+    findings = edit.find()
+    assert len(findings) == faults
+    assert all(x == "ko/old.html: leads to different pages, or to none" for x in findings)
+
+
+def test_the_whole_check_includes_it(edit, monkeypatch):
+    monkeypatch.setattr(catalog_check, "check", lambda: 0)
+    monkeypatch.setattr(check, "_check_page", lambda language, page: [])
+    edit("robots.txt", "Sitemap: ", "# ")
+    check._parse.cache_clear()
+    with pytest.raises(BuildError, match="robots.txt: does not name the sitemap"):
+        check.check()

@@ -1,0 +1,50 @@
+"""The files for hosts of code and of pages are valid, and a mistake in them is found."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.paths import ROOT
+
+BIN = Path(sys.executable).parent
+WORKFLOWS = ROOT / ".github" / "workflows"
+READ_THE_DOCS = ROOT / ".readthedocs.yaml"
+SCHEMA = [BIN / "check-jsonschema", "--builtin-schema"]
+AUDIT = [BIN / "zizmor", "--offline", "--no-progress", "--pedantic"]
+
+
+def check(*command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("file", sorted(WORKFLOWS.iterdir()), ids=lambda x: x.name)
+def test_workflows_are_valid_and_safe(file):
+    for command in ([*SCHEMA, "vendor.github-workflows"], AUDIT):
+        status, output = check(*command, file)
+        assert status == 0, output
+
+
+def test_read_the_docs_takes_its_file():
+    status, output = check(*SCHEMA, "vendor.readthedocs", READ_THE_DOCS)
+    assert status == 0, output
+
+
+@pytest.mark.parametrize(
+    "command, file, old, new",
+    [
+        ([*SCHEMA, "vendor.github-workflows"], "workflow", "runs-on:", "runs-in:"),
+        ([*SCHEMA, "vendor.readthedocs"], READ_THE_DOCS, "commands:", "command:"),
+        (AUDIT, "workflow", "permissions: {}", "permissions: write-all"),
+        (AUDIT, "workflow", "@de0fac2e4500dabe0009e67214ff5f5447ce83dd", "@v6"),
+    ],
+    ids=["key", "read-the-docs", "permissions", "pin"],
+)
+def test_a_mistake_is_found(tmp_path, command, file, old, new):
+    source = WORKFLOWS / "test-and-publish.yml" if file == "workflow" else file
+    text = source.read_text()
+    assert old in text
+    (tmp_path / source.name).write_text(text.replace(old, new))
+    assert check(*command, tmp_path / source.name)[0] != 0

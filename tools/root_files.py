@@ -1,0 +1,44 @@
+"""Write what stands beside the folders of the languages, at the top of the site.
+
+The start page, the page for addresses that lead nowhere, what search engines look for, and
+the licence. Templates of docs/_root are filled in, its other files are copied.
+"""
+
+import shutil
+from urllib.parse import urlsplit
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from .cards import card
+from .languages import LANGUAGES, SOURCE_LANGUAGE
+from .paths import ROOT, ROOT_FILES
+from .texts import gettext_of
+
+TEMPLATES = {"index.html", "404.html", "robots.txt", "sitemap.xml"}
+NOT_PUBLISHED = {"card.svg"}
+
+
+def write_root_files(folder, site):
+    templates = Environment(
+        loader=FileSystemLoader(ROOT_FILES),
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    values = {
+        "url": site.url,
+        # A host shows 404.html at any address, so relative links would lead astray, and
+        # absolute ones would leave a copy of the site.
+        "mount": urlsplit(site.url).path,
+        "languages": LANGUAGES,
+        "texts": {language: gettext_of(language) for language in LANGUAGES},
+        "card": card(SOURCE_LANGUAGE),
+    }
+    for name in TEMPLATES:
+        (folder / name).write_text(templates.get_template(name).render(values))
+    for path in ROOT_FILES.iterdir():
+        if path.name not in TEMPLATES | NOT_PUBLISHED:
+            shutil.copyfile(path, folder / path.name)
+    shutil.copyfile(ROOT / "LICENSE", folder / "license.txt")
