@@ -8,6 +8,7 @@ from tools.paths import SITE
 PAGES = sorted(
     path.relative_to(SITE / LANGUAGES[0].url).as_posix()
     for path in (SITE / LANGUAGES[0].url).rglob("*.html")
+    if 'http-equiv="refresh"' not in path.read_text()  # A redirect has no heading.
 )
 
 
