@@ -2,7 +2,8 @@
 
 usage: python -m tools.serve [PORT]
 
-Without a port, 8000 is tried first and any free one after that.
+Without a port, 8000 is tried first and any free one after that. The answers have a
+Content-Security-Policy that allows nothing from elsewhere and no script in a page.
 """
 
 import errno
@@ -12,12 +13,19 @@ import sys
 
 from .paths import SITE, relative
 
+# The drawings and the theme have styles in the page.
+CONTENT_SECURITY_POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'"
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    def end_headers(self):
+        self.send_header("Content-Security-Policy", CONTENT_SECURITY_POLICY)
+        super().end_headers()
+
 
 def make_server(port):
     """Return a server for the site; ``port`` 0 means any free one."""
-    handler = functools.partial(
-        http.server.SimpleHTTPRequestHandler, directory=str(SITE)
-    )
+    handler = functools.partial(Handler, directory=str(SITE))
     return http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
 
 
