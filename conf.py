@@ -75,7 +75,10 @@ html_sidebars = {
 TOGGLES = [
     f'<input type="checkbox" class="sidebar-toggle" name="{name}" id="{name}"'
     f' aria-label="Toggle {label} sidebar">\n'
-    for name, label in [("__navigation", "site navigation"), ("__toc", "table of contents")]
+    for name, label in [
+        ("__navigation", "site navigation"),
+        ("__toc", "table of contents"),
+    ]
 ]
 template_edits = {
     "page.html": [
@@ -85,7 +88,10 @@ template_edits = {
             '<nav class="sidebar-drawer" aria-label="Site navigation">',
         ),
         ('</aside>\n  <div class="main">', '</nav>\n  <div class="main">'),
-        ('<aside class="toc-drawer', '<nav aria-label="On this page" class="toc-drawer'),
+        (
+            '<aside class="toc-drawer',
+            '<nav aria-label="On this page" class="toc-drawer',
+        ),
         (
             "{% endblock right_sidebar %}\n    </aside>",
             "{% endblock right_sidebar %}\n    </nav>",

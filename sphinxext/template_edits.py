@@ -23,7 +23,8 @@ class TemplateEdits(Extension):
 
     def preprocess(self, source, name, filename=None):
         name = (name or "").removeprefix("!")
-        own = filename and any(Path(filename).is_relative_to(x) for x in self.own_folders)
+        path = Path(filename or "")
+        own = any(path.is_relative_to(folder) for folder in self.own_folders)
         for text, replacement in [] if own else self.edits.get(name, []):
             if text not in source:
                 raise ThemeError(f"template_edits: {name} of the theme has no {text!r}")

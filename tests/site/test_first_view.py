@@ -18,6 +18,5 @@ def test_it_is_small(visit, address, language, name):
     page.goto(f"{address}/{language.url}/{name}.html", wait_until="networkidle")
     sizes = {x.url: len(gzip.compress(x.body(), 6)) for x in answers}
     assert sum(sizes.values()) <= MOST_KILOBYTES * 1024, sizes
-    # The request for the icon is one that Playwright does not show.
-    assert len(answers) + 1 <= MOST_REQUESTS, sizes
+    assert len(answers) <= MOST_REQUESTS, sizes
     assert len(answers) >= 5, "nothing was measured"

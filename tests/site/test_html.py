@@ -10,7 +10,8 @@ SCRIPT = "html-validate/bin/html-validate.mjs"
 
 
 def findings(run_node, folder):
-    done = run_node(SCRIPT, "--config", RULES, "--formatter", "json", f"{folder}/**/*.html")
+    options = ["--config", RULES, "--formatter", "json"]
+    done = run_node(SCRIPT, *options, f"{folder}/**/*.html")
     assert done.stdout, done.stderr
     return [
         f"{page['filePath']}:{x['line']}: {x['ruleId']}: {x['message']}"

@@ -81,7 +81,7 @@ def test_reading_needs_no_scripts(visit, address, language, where):
     page.wait_for_url(f"{base}/{language.url}/index.html")
     page.locator(f".sidebar-tree a[href='{TUTORIAL}']").click()
     page.wait_for_url(f"{base}/{language.url}/{TUTORIAL}")
-    for part in ("h1", ".sidebar-search", ".toc-tree li li a", "figure svg", ".highlight pre"):
+    for part in ("h1", ".sidebar-search", ".toc-tree li li a", "figure svg", "pre"):
         assert page.locator(part).first.is_visible(), part
     assert not page.locator(".theme-toggle-content button").is_visible()
     other = next(x for x in LANGUAGES if x != language)
