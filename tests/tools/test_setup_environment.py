@@ -3,6 +3,7 @@
 import ast
 import os
 import runpy
+import shutil
 import subprocess
 import sys
 
@@ -68,3 +69,24 @@ def test_a_build_folder_that_cannot_be_made(project):
     done = set_up(project)
     assert done.returncode == 1
     assert done.stderr.startswith("error: cannot write ")
+
+
+def test_no_network_for_npm(tmp_path, monkeypatch, capsys):
+    module = runpy.run_path(str(ROOT / SCRIPT))
+    for name in module["NPM_FILES"]:
+        shutil.copy(ROOT / "requirements" / name, tmp_path)
+    monkeypatch.setenv("NPM_CONFIG_REGISTRY", "http://127.0.0.1:9/")
+    monkeypatch.setenv("NPM_CONFIG_FETCH_RETRIES", "0")
+    monkeypatch.setenv("NPM_CONFIG_CACHE", str(tmp_path / "cache"))
+    command = ["-c", module["NPM"], "ci", "--ignore-scripts"]
+    with pytest.raises(SystemExit) as caught:
+        module["install_with"]("npm", command, "requirements/package.json", tmp_path)
+    assert "requirements/package.json was not installed; " in str(caught.value)
+    assert "check the network" in str(caught.value), capsys.readouterr().err
+
+
+def test_the_lock_file_names_no_registry():
+    """Then every machine takes the packages from where it takes all others."""
+    lock = (ROOT / "requirements/package-lock.json").read_text()
+    assert '"integrity"' in lock and "resolved" not in lock
+    assert "://" not in "".join(x for x in lock.splitlines() if '"url"' not in x)

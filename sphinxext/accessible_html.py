@@ -1,0 +1,41 @@
+"""Complete what Sphinx writes, for readers who use a keyboard or a screen reader.
+
+Listings and wide tables scroll sideways on a narrow screen; here the keyboard can
+scroll them too. The caption of a table of contents says that it is a heading; here it
+also says of which level. A link to a heading is a paragraph sign; here it has a name.
+"""
+
+from sphinx.writers.html5 import HTML5Translator
+
+# The classes of boxes that scroll.
+SCROLLING = {"table-wrapper"}
+
+
+class AccessibleTranslator(HTML5Translator):
+    def starttag(self, node, tagname, suffix="\n", empty=False, **attributes):
+        if attributes.get("ROLE") == "heading":
+            attributes["ARIA-LEVEL"] = "2"
+        if tagname == "pre" or SCROLLING.intersection(node.get("classes", [])):
+            attributes["TABINDEX"] = "0"
+        return super().starttag(node, tagname, suffix, empty, **attributes)
+
+    def visit_literal_block(self, node):
+        before = len(self.body)
+        try:
+            super().visit_literal_block(node)
+        finally:  # It ends with an exception; Pygments has written the box.
+            for index in range(before, len(self.body)):
+                html = self.body[index]
+                self.body[index] = html.replace("<pre>", '<pre tabindex="0">', 1)
+
+    def add_permalink_ref(self, node, title):
+        before = len(self.body)
+        super().add_permalink_ref(node, title)
+        name = f'aria-label="{self.attval(title)}" title='
+        for index in range(before, len(self.body)):
+            self.body[index] = self.body[index].replace("title=", name, 1)
+
+
+def setup(app):
+    app.set_translator("html", AccessibleTranslator)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,65 @@
+"""Every page of every language, in light and dark, on a desktop and a small phone."""
+
+import pytest
+from test_pages import PAGES
+
+WIDTHS = [1440, 360]
+# Starts a check; so that no page has to wait for another, its end is not awaited.
+START_CHECK = """
+() => {
+  window.shifted = 0;
+  new PerformanceObserver(list => {
+    for (const entry of list.getEntries()) shifted += entry.value;
+  }).observe({ type: "layout-shift", buffered: true });
+  window.checked = axe.run({ resultTypes: ["violations"], preload: false });
+}
+"""
+# In other colours, other contrasts are all that can be wrong, and they are the same for
+# texts that have the same classes all the way up: one of each kind is looked at.
+START_CHECK_OF_COLORS = """
+() => {
+  const kinds = new Map();
+  const kind = x => x ? kind(x.parentElement) + `>${x.localName}.${x.className}` : "";
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    if (texts.currentNode.data.trim()) {
+      const element = texts.currentNode.parentElement;
+      kinds.set(kind(element) + getComputedStyle(element).color, element);
+    }
+  }
+  window.checked = axe.run(
+    { include: [...kinds.values(), ...document.querySelectorAll("input")] },
+    { resultTypes: ["violations"], runOnly: ["color-contrast"] });
+}
+"""
+FINISH_CHECK = """
+async () => (await checked).violations.flatMap(rule => rule.nodes.map(
+  node => `${rule.id}: ${node.html.slice(0, 150)}: ${node.failureSummary}`))
+"""
+
+
+@pytest.mark.timeout(600)
+def test_pages_have_no_barrier_and_fit(visit, address, language, axe):
+    start = f"{address}/{language.url}/index.html"
+    pages = [visit(start, viewport={"width": x, "height": 740}) for x in WIDTHS]
+    faults = []
+    for name in PAGES:
+        for page in pages:
+            page.emulate_media(color_scheme="light")
+            page.goto(f"{address}/{language.url}/{name}")
+            page.evaluate(axe)
+            page.evaluate(START_CHECK)
+        for colors in ["light", "dark"]:
+            for width, page in zip(WIDTHS, pages, strict=True):
+                found = page.evaluate(FINISH_CHECK)
+                faults += [f"{name}, {width} px, {colors}: {x}" for x in found]
+            if colors == "light":
+                for page in pages:
+                    page.emulate_media(color_scheme="dark")
+                    page.evaluate(START_CHECK_OF_COLORS)
+        for width, page in zip(WIDTHS, pages, strict=True):
+            if page.evaluate("document.scrollingElement.scrollWidth") > width:
+                faults.append(f"{name}: is wider than {width} px")
+            if page.evaluate("shifted"):
+                faults.append(f"{name}, {width} px: its layout shifts while it loads")
+    assert faults == []
