@@ -21,11 +21,11 @@ author = "the authors of the c10d backend tutorial"
 
 extensions = [
     "myst_parser",
-    "sphinxext.complete_js_translations",
     "sphinxext.diagrams",
     "sphinxext.faithful_translations",
     "sphinxext.language_switcher",
     "sphinxext.learning_path",
+    "sphinxext.search",
     "sphinxext.stable_anchors",
     "sphinxext.translatable_comments",
     "sphinxext.translatable_labels",
@@ -73,6 +73,3 @@ html_use_index = False  # There are no index entries.
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
-# Sphinx 9.0's own splitters for Korean and Chinese find too little or fail in the
-# browser; the plain one at least finds whole words and identifiers.
-html_search_language = "en"
