@@ -28,15 +28,17 @@ INDEX = "search-index.js"
 # Files of Sphinx's own search, of its highlighter, and of the texts of both.
 REPLACED = ["searchtools.js", "language_data.js", "sphinx_highlight.js", "translations.js"]
 # Elements within a line of text; any other separates words.
-INLINE = {"a", "abbr", "b", "code", "em", "i", "kbd", "mark", "q", "s", "samp", "small"}
+INLINE = {"a", "abbr", "b", "code", "dfn", "em", "i", "kbd", "mark", "q", "s", "samp", "small"}
 INLINE |= {"span", "strong", "sub", "sup", "u", "var", "wbr"}
 VOID = {"area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"}
 UNSEEN = {"script", "style", "title"}
 HEADING = re.compile(r"h[1-6]$")
+# What a page defines, it writes into a list of definitions or emphasizes.
+TERM = {"dt", "dfn", "em", "strong"}
 
 
 class Sections(HTMLParser):
-    """Collects the sections of a page: ``[anchor, heading, text, defined terms]``."""
+    """Collects the sections of a page: ``[anchor, heading, text, terms]``."""
 
     def __init__(self, page):
         super().__init__()
@@ -66,7 +68,7 @@ class Sections(HTMLParser):
             self.found.append([attributes.get("id", ""), "", "", []])
         elif HEADING.match(tag):
             self.in_heading = True
-        elif tag == "dt" and self.open:
+        elif tag in TERM and self.open and self.unseen is None:
             self.found[self.open[-1]][3].append("")
             self.in_term = True
 
@@ -87,7 +89,7 @@ class Sections(HTMLParser):
             self.open.pop()
         elif HEADING.match(tag):
             self.in_heading = False
-        elif tag == "dt":
+        elif tag in TERM:
             self.in_term = False
 
     def handle_data(self, data):

@@ -86,16 +86,36 @@ globalThis.SearchEngine = (() => {
   }
 
   // Particles and the commonest endings of verbs, for queries that bring them along.
-  const ENDINGS_KO = new RegExp(
-    "^(.{2,}?)(?:은|는|이|가|을|를|의|에|에서|에게|로|으로|와|과|도|만|까지|부터|처럼|보다|이나|나|란|이란|마다|" +
-      "하는|한|하다|합니다|하기|하고|되는|된|되다|됩니다)$",
-  );
+  const KO =
+    "은|는|이|가|을|를|의|에|에서|에게|로|으로|와|과|도|만|까지|부터|처럼|보다|이나|나|란|이란|마다|에는|에서는|으로는|" +
+    "하는|한|하다|합니다|하기|하고|되는|된|되다|됩니다";
+  const PARTICLE_KO = new RegExp(`^(?:${KO})$`);
+  const ENDINGS_KO = new RegExp(`^(.{2,}?)(?:${KO})$`);
+  const SCRIPTS =
+    /\p{Script=Hangul}+|[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]+|[^\p{Script=Hangul}\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]+/gu;
   const ENDINGS_EN = /^([a-z]{3,}?)(?:es|s|ed|ing|ion)$/;
 
-  /** Shorter forms of a word of the query, which may stand in the text instead. */
+  /** The words of a query. Where the script changes, another word begins. */
+  function splitQuery(query) {
+    const words = [];
+    for (const word of query.split(/\s+/)) {
+      const parts = word.match(SCRIPTS) ?? [];
+      // A particle alone is no word to look for: "torchrun으로".
+      if (parts.length > 1 && PARTICLE_KO.test(parts.at(-1))) parts.pop();
+      words.push(...parts);
+    }
+    return words;
+  }
+
+  /** Shorter forms of a word, which may stand in the text instead, and their weights. */
   function shorterForms(term) {
-    const match = ENDINGS_KO.exec(term) ?? ENDINGS_EN.exec(term);
-    return match ? [match[1]] : [];
+    const forms = [];
+    const korean = ENDINGS_KO.exec(term);
+    // With another particle it is the same word.
+    if (korean) forms.push([korean[1], 0.8]);
+    const english = ENDINGS_EN.exec(term);
+    if (english) forms.push([english[1], 0.5]);
+    return forms;
   }
 
   /** The letters of a text, Hangul taken apart, and where each character begins. */
@@ -139,11 +159,11 @@ globalThis.SearchEngine = (() => {
 
   const TITLE = 0;
   const HEADING = 1;
-  const TERM = 2; // that a list defines
+  const TERM = 2; // that the text defines or emphasizes
   const TEXT = 3;
 
   class SearchEngine {
-    /** `pages`: a list of [address, [[anchor, heading, text, defined terms], ...]]. */
+    /** `pages`: a list of [address, [[anchor, heading, text, terms], ...]]. */
     constructor(pages) {
       this.pages = pages;
       // All texts stand in one string, so that the browser's own search runs over them.
@@ -190,20 +210,28 @@ globalThis.SearchEngine = (() => {
       const next = (from) => this.folded.indexOf(term, from);
       for (let at = next(0); at >= 0; at = next(at + 1)) {
         const start = this.starts[at];
-        const end = this.starts[at + term.length];
+        const to = at + term.length;
+        const end = this.starts[to];
+        const plural = latin && this.folded[to] === "s" && this.starts[to + 1] === WORD;
         // Or else "c" would be found in every word.
         if (short && start === WITHIN) continue;
         // Or else "elast" would be found in "the last".
-        if (latin && start === WITHIN && this.#crossesWords(at, at + term.length)) continue;
+        if (latin && start === WITHIN && this.#crossesWords(at, to)) continue;
         while (this.pieces[piece].to <= at) piece++;
-        let quality = 0.2;
+        let quality = latin ? 0.05 : 0.2;
         if (start === WORD && end === WORD) quality = 1;
         else if (start === WORD && hangul) quality = 0.8; // a particle follows
+        else if (start === WORD && plural) quality = 0.8;
         else if (start && end) quality = 0.6;
-        else if (start) quality = 0.4;
-        const to = at + term.length;
+        else if (start) quality = short ? 0.05 : 0.4;
         hits.push({ piece: this.pieces[piece], from: at, to, quality: quality * weight });
       }
+      return hits;
+    }
+
+    #findForms(term) {
+      const hits = this.#find(term, 1);
+      for (const [form, weight] of shorterForms(term)) hits.push(...this.#find(form, weight));
       return hits;
     }
 
@@ -221,7 +249,13 @@ globalThis.SearchEngine = (() => {
       const found = new Map();
       for (let from = 0; from < this.folded.length; from++) {
         if (!this.starts[from]) continue;
-        for (const end of nearlyBegins(query, codes, begins[from])) {
+        const at = begins[from];
+        // Most places are none, and this is seen from two letters.
+        const one = codes[at];
+        const two = codes[at + 1];
+        const likely = one === query[0] || one === query[1] || two === query[0];
+        if (!likely && two !== query[1]) continue;
+        for (const end of nearlyBegins(query, codes, at)) {
           let to = from;
           while (begins[to] < end) to++;
           const word = this.folded.slice(from, to);
@@ -250,11 +284,10 @@ globalThis.SearchEngine = (() => {
     #lookUp(query) {
       const sets = [];
       let exact = true;
-      const terms = query.trim().split(/\s+/).map((word) => fold(word).folded);
+      const terms = splitQuery(query).map((word) => fold(word).folded);
       for (const term of new Set(terms)) {
         if (!term) continue;
-        let hits = this.#find(term, 1);
-        for (const form of shorterForms(term)) hits.push(...this.#find(form, 0.5));
+        const hits = this.#findForms(term);
         if (!hits.some((hit) => hit.quality >= 0.4)) {
           for (const word of this.#corrections(term)) hits.push(...this.#find(word, 0.3));
         }
@@ -266,7 +299,7 @@ globalThis.SearchEngine = (() => {
         }
       }
       const phrase = terms.join("");
-      return { sets, phrase: terms.length > 1 ? this.#find(phrase, 1) : [], exact };
+      return { sets, phrase: terms.length > 1 ? this.#findForms(phrase) : [], exact };
     }
 
     /** Add what a set of hits is worth to the pages and sections they stand in. */
@@ -283,7 +316,7 @@ globalThis.SearchEngine = (() => {
           entry.count += worth;
         } else {
           // The more of the heading is what was asked for, the better.
-          worth *= 0.4 + 0.6 * Math.min(1, (hit.to - hit.from) / length);
+          worth *= 0.5 + 0.5 * Math.min(1, (hit.to - hit.from) / length);
           entry.best[kind] = Math.max(entry.best[kind], worth);
           worth *= 20;
         }
@@ -291,10 +324,12 @@ globalThis.SearchEngine = (() => {
       }
       const rarity = Math.max(0.2, Math.log((this.pages.length + 1) / (found.size + 0.5)));
       for (const [page, entry] of found) {
-        const length = 0.5 + (0.5 * this.lengths[page]) / this.meanLength;
-        const text = (5 * entry.count) / (entry.count + 2 * length);
-        const [title, heading, term] = entry.best;
-        const value = Math.max(20 * title, 10 * heading, 14 * term) + text;
+        const length = 0.75 + (0.25 * this.lengths[page]) / this.meanLength;
+        const text = (6 * entry.count) / (entry.count + 4 * length);
+        const named = [20 * entry.best[TITLE], 10 * entry.best[HEADING], 11 * entry.best[TERM]];
+        const best = Math.max(...named);
+        const others = named[0] + named[1] + named[2] - best;
+        const value = best + 0.25 * others + text;
         if (!scores.has(page)) {
           scores.set(page, { page, value: 0, terms: 0, sections: new Map() });
         }
@@ -315,7 +350,7 @@ globalThis.SearchEngine = (() => {
      */
     search(query) {
       // A consonant at the end is a syllable that is still being typed.
-      const typed = query.replace(/[\u1100-\u11ff\u3130-\u318f]+$/, "");
+      const typed = query.normalize("NFC").replace(/[\u1100-\u11ff\u3130-\u318f]+$/, "");
       const { sets, phrase, exact } = this.#lookUp(typed.normalize("NFKC"));
       const scores = new Map();
       for (const hits of sets) this.#score(hits, scores, 1);
@@ -323,7 +358,7 @@ globalThis.SearchEngine = (() => {
       const complete = found.filter((score) => score.terms === sets.length);
       const chosen = complete.length ? complete : found;
       for (const score of chosen) score.value *= (score.terms / sets.length) ** 2;
-      this.#score(phrase, scores, 1.5);
+      this.#score(phrase, scores, 4);
       chosen.sort((a, b) => b.value - a.value || a.page - b.page);
       const byPiece = new Map();
       for (const hits of [...sets, phrase]) {

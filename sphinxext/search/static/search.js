@@ -83,7 +83,6 @@
         "aria-autocomplete": "list",
         "aria-controls": this.panel.id,
         "aria-expanded": "false",
-        "aria-keyshortcuts": "/ Control+K",
       };
       for (const name of Object.keys(attributes)) field.setAttribute(name, attributes[name]);
       field.addEventListener("focus", () => load().catch(() => {}));
@@ -153,7 +152,8 @@
 
     open() {
       const { left, bottom } = this.field.getBoundingClientRect();
-      this.panel.style.setProperty("--search-left", `${Math.round(left)}px`);
+      // The sidebar may still be on its way in.
+      this.panel.style.setProperty("--search-left", `${Math.max(0, Math.round(left))}px`);
       this.panel.style.setProperty("--search-top", `${Math.round(bottom)}px`);
       this.panel.hidden = false;
       this.panel.scrollTop = 0;
@@ -267,13 +267,15 @@
     else new Suggestions(field, number);
   });
 
+  const preferred = main ?? fields[0];
+  preferred?.setAttribute("aria-keyshortcuts", "/ Control+K");
+
   function focusField() {
-    const field = main ?? fields[0];
     // On a narrow screen the theme keeps the sidebar aside.
     const drawer = document.getElementById("__navigation");
-    if (drawer && field !== main) drawer.checked = true;
-    field.focus({ preventScroll: true });
-    field.select();
+    if (drawer && preferred.getBoundingClientRect().right <= 0) drawer.checked = true;
+    preferred.focus({ preventScroll: true });
+    preferred.select();
   }
 
   const TYPING = "input, textarea, select, [contenteditable]";
@@ -284,7 +286,7 @@
       const command = ctrlKey || metaKey;
       const slash = key === "/" && !command && !altKey && !target.matches?.(TYPING);
       const controlK = key.toLowerCase() === "k" && command && !altKey;
-      if (event.isComposing || !fields.length || !(slash || controlK)) return;
+      if (event.isComposing || !preferred || !(slash || controlK)) return;
       event.preventDefault();
       event.stopImmediatePropagation(); // Sphinx has a shortcut of its own.
       focusField();
