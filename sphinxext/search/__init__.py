@@ -26,11 +26,13 @@ gettext = get_translation("sphinx")
 STATIC = Path(__file__).parent / "static"
 INDEX = "search-index.js"
 # Files of Sphinx's own search, of its highlighter, and of the texts of both.
-REPLACED = ["searchtools.js", "language_data.js", "sphinx_highlight.js", "translations.js"]
+REPLACED = ["searchtools.js", "language_data.js"]
+REPLACED += ["sphinx_highlight.js", "translations.js"]
 # Elements within a line of text; any other separates words.
-INLINE = {"a", "abbr", "b", "code", "dfn", "em", "i", "kbd", "mark", "q", "s", "samp", "small"}
-INLINE |= {"span", "strong", "sub", "sup", "u", "var", "wbr"}
-VOID = {"area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"}
+INLINE = {"a", "abbr", "b", "code", "dfn", "em", "i", "kbd", "mark", "q", "s", "samp"}
+INLINE |= {"small", "span", "strong", "sub", "sup", "u", "var", "wbr"}
+VOID = {"area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source"}
+VOID |= {"track", "wbr"}
 UNSEEN = {"script", "style", "title"}
 HEADING = re.compile(r"h[1-6]$")
 # What a page defines, it writes into a list of definitions or emphasizes.
@@ -139,20 +141,19 @@ def write_index(app, exception):
     pages = []
     for name in dict.fromkeys(names):
         # What was written, and not what is in memory: Sphinx writes only what changed.
-        html = Path(app.builder.get_output_path(name)).read_text()
+        html = Path(app.builder.get_output_path(name)).read_text(encoding="utf-8")
         pages.append([app.builder.get_target_uri(name), Sections(html).found])
-    index = {
-        "texts": {
-            "results": gettext("Search results"),
-            "found": gettext("Pages found: %(count)s"),
-            "similar": gettext("No exact match. Similar pages: %(count)s"),
-            "none": gettext("No page found."),
-            "all": gettext("Show all pages found: %(count)s"),
-        },
-        "pages": pages,
+    texts = {
+        "results": gettext("Search results"),
+        "found": gettext("Pages found: %(count)s"),
+        "similar": gettext("No exact match. Similar pages: %(count)s"),
+        "none": gettext("No page found."),
+        "all": gettext("Show all pages found: %(count)s"),
     }
-    data = json.dumps(index, ensure_ascii=False, separators=(",", ":"), default=str)
-    (app.outdir / INDEX).write_text(f"globalThis.searchIndex = {data};\n")
+    index = {"texts": texts, "pages": pages}
+    data = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
+    script = f"globalThis.searchIndex = {data};\n"
+    (app.outdir / INDEX).write_text(script, encoding="utf-8")
 
 
 def setup(app):

@@ -17,14 +17,16 @@ PAGE = "tutorial/basics.html"
 FIELD = 'aside input[name="q"]'
 MAIN_FIELD = 'article input[name="q"]'
 OPTIONS = '[role="option"]'
+STATUS = '[role="status"]'
 MAXIMAL_INDEX = 60_000  # bytes, as a server sends it
 BLOCKS = ["p", "h1", "h2", "h3", "td", "th", "dt", "pre", "figcaption", "tspan"]
 
 with open(Path(__file__).parent / "search_queries.csv", encoding="utf-8") as file:
     QUERIES = list(csv.DictReader(file))
 
+LOADED = "() => Boolean(globalThis.searchIndex && globalThis.SearchEngine)"
 # The pages that each query finds, as the search page lists them.
-FIND = """async queries => {
+TYPE = """async queries => {
   const field = document.querySelector('article input[name="q"]');
   const found = [];
   for (const query of queries) {
@@ -36,19 +38,28 @@ FIND = """async queries => {
   }
   return found;
 }"""
+# The same, without showing them.
+ASK = """queries => {
+  const engine = new SearchEngine(searchIndex.pages);
+  return queries.map(query => {
+    const found = engine.search(query);
+    const results = found.results(0, found.count);
+    return results.map(result => new URL(result.address, location.href).href);
+  });
+}"""
 
 
-def find(visit, language, queries):
+def find(visit, language, queries, how=TYPE):
     """Search a site on the disk; return a list of pages for each query."""
     folder = SITE / language.url
     page = visit((folder / "search.html").as_uri())
     with page.expect_event("requestfinished", lambda x: x.url.endswith("-index.js")):
         page.locator(MAIN_FIELD).focus()
-    page.wait_for_function("() => Boolean(globalThis.searchIndex && globalThis.SearchEngine)")
+    page.wait_for_function(LOADED)
     prefix = folder.as_uri() + "/"
     return [
         [address.removeprefix(prefix).partition(".html")[0] for address in addresses]
-        for addresses in page.evaluate(FIND, queries)
+        for addresses in page.evaluate(how, queries)
     ]
 
 
@@ -96,11 +107,13 @@ def samples_of(path, chance):
             yield " ".join(phrase)
             yield "".join(phrase)
     text = " ".join(words)
-    for run in chance.choices(re.findall(r"[\uac00-\ud7a3\u4e00-\u9fff]+", text) or [""], k=15):
+    runs = re.findall(r"[\uac00-\ud7a3\u4e00-\u9fff]+", text)
+    for run in chance.choices(runs or [""], k=15):
         if run:
             start = chance.randrange(len(run))
             yield run[start : start + chance.randint(1, 6)]
-    for name in chance.choices(re.findall(r"[A-Za-z]{3,}(?:_[A-Za-z]{3,})+", text) or [""], k=5):
+    names = re.findall(r"[A-Za-z]{3,}(?:_[A-Za-z]{3,})+", text)
+    for name in chance.choices(names or [""], k=5):
         if name:
             yield name
             yield name.rpartition("_")[2]
@@ -117,7 +130,7 @@ def test_what_stands_on_a_page_finds_the_page(visit, language):
             queries += samples
             expected += [name] * len(samples)
     assert len(queries) > 1000
-    found = find(visit, language, queries)
+    found = find(visit, language, queries, how=ASK)
     missed = [
         (page, query)
         for page, query, pages in zip(expected, queries, found, strict=True)
@@ -146,21 +159,22 @@ def test_pages_and_queries_are_folded_by_one_rule(visit, forms):
     """A page with one form is found, and marked, by a query in any other."""
     page = visit((SITE / "en" / "search.html").as_uri())
     page.locator(MAIN_FIELD).focus()
-    page.wait_for_function("() => Boolean(globalThis.SearchEngine)")
+    page.wait_for_function(LOADED)
     for text in forms:
         for query in forms:
             result = page.evaluate(
                 """([text, query]) => {
                      text = text.normalize("NFC");
                      const other = ["b.html", [["b", "Other", "nothing of it", []]]];
-                     const pages = [["a.html", [["a", "Title", `x ${text} y`, []]]], other];
-                     const found = new SearchEngine(pages).search(query);
+                     const one = ["a.html", [["a", "Title", `x ${text} y`, []]]];
+                     const found = new SearchEngine([one, other]).search(query);
                      return [found.exact, found.results(0, 9)];
                    }""",
                 [text, query],
             )
             exact, results = result
-            assert exact and [x["address"] for x in results] == ["a.html"], (text, query)
+            addresses = [x["address"] for x in results]
+            assert exact and addresses == ["a.html"], (text, query)
             marked = "".join(part for part, matches in results[0]["excerpt"] if matches)
             whole = unicodedata.normalize("NFC", text)
             assert re.sub(r"[\W_]", "", marked) == re.sub(r"[\W_]", "", whole)
@@ -183,9 +197,10 @@ def test_suggestions_by_keyboard(visit, address, language, where):
     options = page.locator(OPTIONS)
     options.first.wait_for()
     assert field.get_attribute("aria-expanded") == "true"
-    assert page.get_attribute(f"#{field.get_attribute('aria-controls')}", "role") == "listbox"
+    controlled = page.locator(f"#{field.get_attribute('aria-controls')}")
+    assert controlled.get_attribute("role") == "listbox"
     assert "getBackendName" in options.first.locator("mark").all_inner_texts()
-    page.locator('[role="status"]', has_text=re.compile(r"\d")).wait_for(state="attached")
+    page.locator(STATUS, has_text=re.compile(r"\d")).wait_for(state="attached")
 
     def active():
         name = field.get_attribute("aria-activedescendant")
@@ -216,6 +231,17 @@ def test_suggestions_by_keyboard(visit, address, language, where):
         page.keyboard.press("Enter")
     assert page.url == target
     assert page.locator(f"section#{target.partition('#')[2]}").is_visible()
+
+
+def test_nothing_found_is_said(visit, address, language):
+    page = visit(f"{address}/{language.url}/{PAGE}")
+    field = page.locator(FIELD)
+    field.fill("qqqqqzzzz")
+    text = page.locator(".search-suggestions p")
+    text.wait_for()
+    page.locator(STATUS, has_text=text.inner_text()).wait_for(state="attached")
+    assert field.get_attribute("aria-expanded") == "false"
+    assert page.locator(OPTIONS).count() == 0
 
 
 def test_enter_leads_to_all_results(visit, address, language):

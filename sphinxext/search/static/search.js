@@ -5,6 +5,8 @@
 
 (() => {
   const SUGGESTIONS = 8;
+  // What moves the sidebar of the theme (furo) in on a narrow screen.
+  const drawer = document.getElementById("__navigation");
   const here = document.currentScript.src;
   const root = new URL("../", here);
 
@@ -70,10 +72,14 @@
       this.field = field;
       this.active = -1;
       this.options = [];
-      this.panel = element("div", "search-suggestions");
-      this.panel.id = `search-suggestions-${number}`;
-      this.panel.role = "listbox";
+      this.panel = element("section", "search-suggestions");
       this.panel.hidden = true;
+      this.list = element("div");
+      this.list.id = `search-suggestions-${number}`;
+      this.list.role = "listbox";
+      this.nothing = element("p");
+      this.nothing.ariaHidden = "true"; // The status says it; this is for the eye.
+      this.panel.append(this.list, this.nothing);
       this.status = liveRegion("search-status-unseen");
       document.body.append(this.panel, this.status);
       const attributes = {
@@ -81,17 +87,23 @@
         autocomplete: "off",
         spellcheck: "false",
         "aria-autocomplete": "list",
-        "aria-controls": this.panel.id,
+        "aria-controls": this.list.id,
         "aria-expanded": "false",
       };
-      for (const name of Object.keys(attributes)) field.setAttribute(name, attributes[name]);
+      for (const [name, value] of Object.entries(attributes)) {
+        field.setAttribute(name, value);
+      }
       field.addEventListener("focus", () => load().catch(() => {}));
       field.addEventListener("input", () => this.update());
       field.addEventListener("keydown", (event) => this.onKey(event));
       field.addEventListener("blur", () => this.close());
       // A click in the panel does not take the focus from the field.
       this.panel.addEventListener("mousedown", (event) => event.preventDefault());
-      this.panel.addEventListener("click", () => this.close());
+      this.panel.addEventListener("click", () => {
+        this.close();
+        // It may lead to another place of this page.
+        if (drawer) drawer.checked = false;
+      });
       window.addEventListener("resize", () => this.close());
     }
 
@@ -126,18 +138,14 @@
         this.options.push(all);
       }
       this.options.forEach((option, index) => {
-        option.id = `${this.panel.id}-${index}`;
+        option.id = `${this.list.id}-${index}`;
         option.tabIndex = -1;
         option.ariaSelected = "false";
       });
-      this.panel.ariaLabel = texts.results;
-      this.panel.replaceChildren(...this.options);
-      if (!found.count) {
-        // The status says it; this is for the eye.
-        const nothing = element("p", "", [[texts.none, false]]);
-        nothing.ariaHidden = "true";
-        this.panel.append(nothing);
-      }
+      this.panel.ariaLabel = this.list.ariaLabel = texts.results;
+      this.list.replaceChildren(...this.options);
+      this.list.hidden = !found.count;
+      this.nothing.textContent = found.count ? "" : texts.none;
       this.open();
       this.announce(summary(texts, found));
     }
@@ -153,8 +161,8 @@
     open() {
       const { left, bottom } = this.field.getBoundingClientRect();
       // The sidebar may still be on its way in.
-      this.panel.style.setProperty("--search-left", `${Math.max(0, Math.round(left))}px`);
-      this.panel.style.setProperty("--search-top", `${Math.round(bottom)}px`);
+      this.panel.style.setProperty("--search-left", `${Math.max(0, left)}px`);
+      this.panel.style.setProperty("--search-top", `${bottom}px`);
       this.panel.hidden = false;
       this.panel.scrollTop = 0;
       this.field.ariaExpanded = this.options.length ? "true" : "false";
@@ -262,7 +270,7 @@
   const main = place?.parentElement.querySelector('input[name="q"]');
   fields.forEach((field, number) => {
     // They are for Sphinx's own search.
-    for (const hidden of field.form.querySelectorAll('[type="hidden"]')) hidden.remove();
+    field.form.querySelectorAll('[type="hidden"]').forEach((hidden) => hidden.remove());
     if (field === main) showResults(field, place);
     else new Suggestions(field, number);
   });
@@ -271,8 +279,6 @@
   preferred?.setAttribute("aria-keyshortcuts", "/ Control+K");
 
   function focusField() {
-    // On a narrow screen the theme keeps the sidebar aside.
-    const drawer = document.getElementById("__navigation");
     if (drawer && preferred.getBoundingClientRect().right <= 0) drawer.checked = true;
     preferred.focus({ preventScroll: true });
     preferred.select();
