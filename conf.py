@@ -28,7 +28,6 @@ author = "the authors of the c10d backend tutorial"
 extensions = [
     "myst_parser",
     "sphinxext.accessible_html",
-    "sphinxext.complete_js_translations",
     "sphinxext.diagrams",
     "sphinxext.faithful_translations",
     "sphinxext.language_of_parts",
@@ -40,6 +39,7 @@ extensions = [
     "sphinxext.page_description",
     "sphinxext.program_output",
     "sphinxext.redirects",
+    "sphinxext.search",
     "sphinxext.section_labels",
     "sphinxext.sitemap",
     "sphinxext.stable_anchors",
@@ -154,6 +154,3 @@ html_use_index = False  # There are no index entries.
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
-# Sphinx 9.0's own splitters for Korean and Chinese find too little or fail in the
-# browser; the plain one at least finds whole words and identifiers.
-html_search_language = "en"

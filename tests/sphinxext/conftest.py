@@ -25,10 +25,11 @@ class Documents:
         header = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-8\\n"\n\n'
         self.write(f"locales/ko/LC_MESSAGES/{page}.po", header + entries)
 
-    def build(self, builder="html", language="en"):
+    def build(self, builder="html", language="en", fresh=True):
         """Return the exit status and all output of sphinx-build."""
         command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going"]
-        command += ["-E", "-b", builder, "-D", f"language={language}", ".", "out"]
+        command += ["-E"] if fresh else []
+        command += ["-b", builder, "-D", f"language={language}", ".", "out"]
         done = subprocess.run(
             command,
             cwd=self.root,

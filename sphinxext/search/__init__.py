@@ -1,0 +1,165 @@
+"""A search that works in every script, in place of Sphinx's own.
+
+The index is the text of the built pages, section by section, as a reader sees it. It is
+written into ``search-index.js`` beside the pages. Nothing is split into words here: the
+browser folds the index and the query by one and the same function, and looks for the
+query anywhere in the text (``static/search-engine.js``). So a word is found whatever
+particle follows it, with or without spaces, and as a part of an identifier.
+
+``static/search.js`` shows suggestions below every field named ``q``, and results in the
+element ``search-results``, which the template ``search.html`` has to have. It loads the
+index as a script, on first use: that works from a disk too, and needs no inline script.
+
+The texts belong to the message catalog "sphinx", as those of templates do.
+"""
+
+import json
+import re
+import unicodedata
+from html.parser import HTMLParser
+from pathlib import Path
+
+from sphinx.locale import get_translation
+
+gettext = get_translation("sphinx")
+
+STATIC = Path(__file__).parent / "static"
+INDEX = "search-index.js"
+# Files of Sphinx's own search, of its highlighter, and of the texts of both.
+REPLACED = ["searchtools.js", "language_data.js"]
+REPLACED += ["sphinx_highlight.js", "translations.js"]
+# Elements within a line of text; any other separates words.
+INLINE = {"a", "abbr", "b", "code", "dfn", "em", "i", "kbd", "mark", "q", "s", "samp"}
+INLINE |= {"small", "span", "strong", "sub", "sup", "u", "var", "wbr"}
+VOID = {"area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source"}
+VOID |= {"track", "wbr"}
+UNSEEN = {"script", "style", "title"}
+HEADING = re.compile(r"h[1-6]$")
+# What a page defines, it writes into a list of definitions or emphasizes.
+TERM = {"dt", "dfn", "em", "strong"}
+
+
+class Sections(HTMLParser):
+    """Collects the sections of a page: ``[anchor, heading, text, terms]``."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.found = []
+        self.open = []  # Places in ``found``: the sections around this element.
+        self.elements = []
+        self.in_heading = self.in_term = False
+        self.unseen = None  # How many elements were open outside of the unseen one.
+        self.feed(page)
+        self.close()
+        for section in self.found:
+            section[1:3] = map(tidy, section[1:3])
+            section[3] = [tidy(term) for term in section[3]]
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        if tag not in INLINE:
+            self.handle_data(" ")
+        if tag in VOID:
+            return
+        classes = (attributes.get("class") or "").split()
+        if self.unseen is None and (tag in UNSEEN or "headerlink" in classes):
+            self.unseen = len(self.elements)
+        self.elements.append(tag)
+        if tag == "section":
+            self.open.append(len(self.found))
+            self.found.append([attributes.get("id", ""), "", "", []])
+        elif HEADING.match(tag):
+            self.in_heading = True
+        elif tag in TERM and self.open and self.unseen is None:
+            self.found[self.open[-1]][3].append("")
+            self.in_term = True
+
+    def handle_startendtag(self, tag, attributes):
+        if tag not in INLINE:
+            self.handle_data(" ")
+
+    def handle_endtag(self, tag):
+        if tag not in self.elements:
+            return
+        while self.elements.pop() != tag:
+            pass
+        if self.unseen is not None and len(self.elements) <= self.unseen:
+            self.unseen = None
+        if tag not in INLINE:
+            self.handle_data(" ")
+        if tag == "section":
+            self.open.pop()
+        elif HEADING.match(tag):
+            self.in_heading = False
+        elif tag in TERM:
+            self.in_term = False
+
+    def handle_data(self, data):
+        if self.open and self.unseen is None:
+            section = self.found[self.open[-1]]
+            section[1 if self.in_heading else 2] += data
+            if self.in_term:
+                section[3][-1] += data
+
+
+def tidy(text):
+    # One form of each character, since the browser folds them one by one.
+    return unicodedata.normalize("NFC", " ".join(text.split()))
+
+
+def replace_builtin_search(app):
+    if app.builder.format == "html":
+        app.builder.search = False
+        app.add_js_file("search.js", defer="defer")
+        app.add_css_file("search.css")
+
+
+def add_static_files(app, config):
+    config.html_static_path = [*config.html_static_path, str(STATIC)]
+
+
+def add_search_page(app):
+    return [("search", {}, "search.html")]
+
+
+def drop_builtin_scripts(app, pagename, templatename, context, doctree):
+    unused = {f"_static/{name}" for name in REPLACED}
+    context["script_files"] = [
+        script
+        for script in context.get("script_files", [])
+        if getattr(script, "filename", script) not in unused
+    ]
+
+
+def write_index(app, exception):
+    if exception or app.builder.format != "html":
+        return
+    for name in REPLACED:
+        (app.outdir / "_static" / name).unlink(missing_ok=True)
+    # In the order of reading: of two pages that fit as well, the earlier comes first.
+    names = [*app.env.collect_relations(), *sorted(app.env.found_docs)]
+    pages = []
+    for name in dict.fromkeys(names):
+        # What was written, and not what is in memory: Sphinx writes only what changed.
+        html = Path(app.builder.get_output_path(name)).read_text(encoding="utf-8")
+        pages.append([app.builder.get_target_uri(name), Sections(html).found])
+    texts = {
+        "results": gettext("Search results"),
+        "found": gettext("Pages found: %(count)s"),
+        "similar": gettext("No exact match. Similar pages: %(count)s"),
+        "none": gettext("No page found."),
+        "all": gettext("Show all pages found: %(count)s"),
+    }
+    index = {"texts": texts, "pages": pages}
+    data = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
+    script = f"globalThis.searchIndex = {data};\n"
+    (app.outdir / INDEX).write_text(script, encoding="utf-8")
+
+
+def setup(app):
+    app.connect("config-inited", add_static_files)
+    app.connect("builder-inited", replace_builtin_search)
+    app.connect("html-collect-pages", add_search_page)
+    app.connect("html-page-context", drop_builtin_scripts)
+    app.connect("build-finished", write_index)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

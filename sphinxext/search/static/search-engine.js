@@ -1,0 +1,477 @@
+/* Finds pages. Knows nothing of the page it runs on; search.js shows what it finds.
+
+   Text and query are folded by the same function: compatibility forms and case are
+   made one, and all that is neither letter nor digit is dropped, spaces too. A query is
+   then looked for anywhere in the folded text. Where words and the parts of identifiers
+   begin is noted beside it, since a whole word is worth more than a part of one. */
+"use strict";
+
+globalThis.SearchEngine = (() => {
+  // How a folded character begins.
+  const WITHIN = 0;
+  const PART = 1; // of an identifier: getRank, get_rank, rank0
+  const WORD = 2;
+
+  // Kinds of characters.
+  const DROPPED = 0;
+  const DIGIT = 1;
+  const LOWER = 2; // and letters without case
+  const UPPER = 3;
+  const HANGUL = 4;
+  const HAN = 5; // and Kana: scripts without spaces
+  const SIGN = 6; // of "C++" and "C#"
+
+  const WITHOUT_SPACES = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u;
+  const SYLLABLE = /[\uac00-\ud7a3]/;
+
+  const kindOf = (character) => {
+    if (/\p{Script=Hangul}/u.test(character)) return HANGUL;
+    if (WITHOUT_SPACES.test(character)) return HAN;
+    if (/\p{Lu}/u.test(character)) return UPPER;
+    if (/[\p{L}\p{M}]/u.test(character)) return LOWER;
+    if (/\p{N}/u.test(character)) return DIGIT;
+    return DROPPED;
+  };
+  const known = new Map(); // from character to [kind, folded]
+  const lookUp = (character) => {
+    let entry = known.get(character);
+    if (!entry) {
+      entry = [kindOf(character), character.normalize("NFKC").toLowerCase()];
+      known.set(character, entry);
+    }
+    return entry;
+  };
+
+  /** Fold a text. `origins` are the places of the folded characters in it. */
+  function fold(text) {
+    const folded = [];
+    const origins = [];
+    const starts = [];
+    let before = DROPPED;
+    let underscore = false;
+    let place = 0;
+    for (const character of text) {
+      let [kind, form] = lookUp(character);
+      if (
+        (character === "+" || character === "#") &&
+        (before === LOWER || before === UPPER || before === SIGN)
+      ) {
+        kind = SIGN;
+      }
+      if (kind !== DROPPED) {
+        let start = WITHIN;
+        if (before === DROPPED) start = underscore ? PART : WORD;
+        else if (kind === HAN) start = WORD;
+        else if (kind === before || kind === SIGN) start = WITHIN;
+        else if (kind <= UPPER && before <= UPPER) {
+          // "getRank", "rank0"; but "Rank" is one part.
+          start = before === UPPER && kind === LOWER ? WITHIN : PART;
+        } else start = WORD;
+        if (kind === LOWER && before === UPPER && folded.length > 1) {
+          // "DDPModel": the last capital begins the part.
+          const last = starts.length - 1;
+          if (starts[last] === WITHIN) starts[last] = PART;
+        }
+        for (let i = 0; i < form.length; i++) {
+          folded.push(form[i]);
+          origins.push(place);
+          starts.push(i ? WITHIN : start);
+        }
+      }
+      underscore = character === "_" && (before !== DROPPED || underscore);
+      before = kind;
+      place += character.length;
+    }
+    return { folded: folded.join(""), origins, starts };
+  }
+
+  // Particles and the commonest endings of verbs, for queries that bring them along.
+  const KO =
+    "은|는|이|가|을|를|의|에|에서|에게|로|으로|와|과|도|만|까지|부터|처럼|보다|이나|나|란|이란|마다|에는|에서는|으로는|" +
+    "하는|한|하다|합니다|하기|하고|되는|된|되다|됩니다";
+  const PARTICLE_KO = new RegExp(`^(?:${KO})$`);
+  const ENDINGS_KO = new RegExp(`^(.{2,}?)(?:${KO})$`);
+  const SCRIPTS =
+    /\p{Script=Hangul}+|[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]+|[^\p{Script=Hangul}\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]+/gu;
+  const ENDINGS_EN = /^([a-z]{3,}?)(?:es|s|ed|ing|ion)$/;
+
+  /** The words of a query. Where the script changes, another word begins. */
+  function splitQuery(query) {
+    const words = [];
+    for (const word of query.split(/\s+/)) {
+      const parts = word.match(SCRIPTS) ?? [];
+      // A particle alone is no word to look for: "torchrun으로".
+      if (parts.length > 1 && PARTICLE_KO.test(parts.at(-1))) parts.pop();
+      words.push(...parts);
+    }
+    return words;
+  }
+
+  /** Shorter forms of a word, which may stand in the text instead, and their weights. */
+  function shorterForms(term) {
+    const forms = [];
+    const korean = ENDINGS_KO.exec(term);
+    // With another particle it is the same word.
+    if (korean) forms.push([korean[1], 0.8]);
+    const english = ENDINGS_EN.exec(term);
+    if (english) forms.push([english[1], 0.5]);
+    return forms;
+  }
+
+  /** The letters of a text, Hangul taken apart, and where each character begins. */
+  function letters(text) {
+    const codes = new Uint16Array(3 * text.length);
+    const begins = new Uint32Array(text.length + 1);
+    let length = 0;
+    for (let i = 0; i < text.length; i++) {
+      begins[i] = length;
+      const code = text.charCodeAt(i);
+      const syllable = code - 0xac00;
+      if (syllable < 0 || syllable > 0x2ba3) {
+        codes[length++] = code;
+        continue;
+      }
+      codes[length++] = 0x1100 + Math.floor(syllable / 588);
+      codes[length++] = 0x1161 + Math.floor((syllable % 588) / 28);
+      if (syllable % 28) codes[length++] = 0x11a7 + (syllable % 28);
+    }
+    begins[text.length] = length;
+    return { codes: codes.subarray(0, length), begins };
+  }
+
+  /** Where in `text` the query ends that begins at `at`, but for one letter. */
+  function nearlyBegins(query, text, at) {
+    const ends = [];
+    const rest = (i, j) => {
+      for (; i < query.length; i++, j++) if (query[i] !== text[j]) return;
+      ends.push(j);
+    };
+    let i = 0;
+    while (i < query.length && query[i] === text[at + i]) i++;
+    const j = at + i;
+    rest(i, j); // no letter is wrong
+    rest(i, j + 1); // one is missing
+    rest(i + 1, j + 1); // one is another
+    rest(i + 1, j); // one is too much
+    if (query[i] === text[j + 1] && query[i + 1] === text[j]) rest(i + 2, j + 2); // swapped
+    return ends;
+  }
+
+  const TITLE = 0;
+  const HEADING = 1;
+  const TERM = 2; // that the text defines or emphasizes
+  const TEXT = 3;
+
+  class SearchEngine {
+    /** `pages`: a list of [address, [[anchor, heading, text, terms], ...]]. */
+    constructor(pages) {
+      this.pages = pages;
+      // All texts stand in one string, so that the browser's own search runs over them.
+      this.pieces = []; // { page, section, kind, text, origins, from, to, length }
+      const folded = [];
+      const starts = [];
+      this.lengths = pages.map(() => 0);
+      let from = 0;
+      const add = (page, section, kind, text) => {
+        const piece = fold(text);
+        const to = from + piece.folded.length;
+        const { origins } = piece;
+        // What stands in parentheses says the same in other words.
+        const essence = kind === TEXT ? "" : text.replace(/[(（].*?[)）]/g, "");
+        const { length } = fold(essence).folded;
+        this.pieces.push({ page, section, kind, text, origins, from, to, length });
+        this.lengths[page] += piece.folded.length;
+        folded.push(piece.folded);
+        for (const start of piece.starts) starts.push(start);
+        starts.push(WORD); // of the newline, which no query holds
+        from = to + 1;
+      };
+      pages.forEach(([, sections], page) => {
+        sections.forEach(([, heading, text, terms], section) => {
+          add(page, section, section ? HEADING : TITLE, heading);
+          for (const term of terms) add(page, section, TERM, term);
+          add(page, section, TEXT, text);
+        });
+      });
+      this.folded = folded.join("\n") + "\n";
+      this.starts = Uint8Array.from(starts);
+      this.letters = letters(this.folded);
+      this.meanLength = this.lengths.reduce((a, b) => a + b, 0) / (pages.length || 1);
+    }
+
+    /** Where a folded term stands: a list of { piece, from, to, quality }. */
+    #find(term, weight) {
+      const hits = [];
+      if (!term) return hits;
+      const short = /^[a-z0-9]{1,2}$/.test(term);
+      const latin = /^[a-z0-9]/.test(term);
+      const hangul = SYLLABLE.test(term[term.length - 1]);
+      let piece = 0;
+      const next = (from) => this.folded.indexOf(term, from);
+      for (let at = next(0); at >= 0; at = next(at + 1)) {
+        const start = this.starts[at];
+        const to = at + term.length;
+        const end = this.starts[to];
+        const plural = latin && this.folded[to] === "s" && this.starts[to + 1] === WORD;
+        // Or else "c" would be found in every word.
+        if (short && start === WITHIN) continue;
+        // Or else "elast" would be found in "the last".
+        if (latin && start === WITHIN && this.#crossesWords(at, to)) continue;
+        while (this.pieces[piece].to <= at) piece++;
+        let quality = latin ? 0.05 : 0.2;
+        if (start === WORD && end === WORD) quality = 1;
+        else if (start === WORD && hangul) quality = 0.8; // a particle follows
+        else if (start === WORD && plural) quality = 0.8;
+        else if (start && end) quality = 0.6;
+        else if (start) quality = short ? 0.05 : 0.4;
+        hits.push({ piece: this.pieces[piece], from: at, to, quality: quality * weight });
+      }
+      return hits;
+    }
+
+    #findForms(term) {
+      const hits = this.#find(term, 1);
+      for (const [form, weight] of shorterForms(term)) hits.push(...this.#find(form, weight));
+      return hits;
+    }
+
+    #crossesWords(from, to) {
+      return this.starts.subarray(from + 1, to).includes(WORD);
+    }
+
+    /** Strings of the text that differ from the term by a letter, likely ones first. */
+    #corrections(term) {
+      const query = letters(term).codes;
+      // One letter of fewer is too much of them: half of all words would be alike.
+      const fewest = SYLLABLE.test(term) ? 4 : 3;
+      if (query.length < fewest || /^\d+$/.test(term)) return [];
+      const { codes, begins } = this.letters;
+      const found = new Map();
+      for (let from = 0; from < this.folded.length; from++) {
+        if (!this.starts[from]) continue;
+        const at = begins[from];
+        // Most places are none, and this is seen from two letters.
+        const one = codes[at];
+        const two = codes[at + 1];
+        const likely = one === query[0] || one === query[1] || two === query[0];
+        if (!likely && two !== query[1]) continue;
+        for (const end of nearlyBegins(query, codes, at)) {
+          let to = from;
+          while (begins[to] < end) to++;
+          const word = this.folded.slice(from, to);
+          const whole = this.starts[to] || SYLLABLE.test(word[word.length - 1]);
+          found.set(word, (found.get(word) ?? 0) + (whole ? 1 : 0.01));
+        }
+      }
+      const byCount = [...found].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
+      return byCount.slice(0, 6).map(([word]) => word);
+    }
+
+    /** The term as the fewest strings that the text holds, longest first. */
+    #split(term) {
+      const parts = [];
+      for (let at = 0; at < term.length; ) {
+        let to = term.length;
+        while (to > at + 1 && !this.folded.includes(term.slice(at, to))) to--;
+        const part = term.slice(at, to);
+        if (this.folded.includes(part)) parts.push(part);
+        at = to;
+      }
+      return parts;
+    }
+
+    /** For each required term its hits, and whether words had to be replaced. */
+    #lookUp(query) {
+      const sets = [];
+      let exact = true;
+      const terms = splitQuery(query).map((word) => fold(word).folded);
+      for (const term of new Set(terms)) {
+        if (!term) continue;
+        const hits = this.#findForms(term);
+        if (!hits.some((hit) => hit.quality >= 0.4)) {
+          for (const word of this.#corrections(term)) hits.push(...this.#find(word, 0.3));
+        }
+        exact &&= this.folded.includes(term);
+        if (!hits.length && (WITHOUT_SPACES.test(term) || SYLLABLE.test(term))) {
+          for (const part of this.#split(term)) sets.push(this.#find(part, 1));
+        } else {
+          sets.push(hits);
+        }
+      }
+      const phrase = terms.join("");
+      return { sets, phrase: terms.length > 1 ? this.#findForms(phrase) : [], exact };
+    }
+
+    /** Add what a set of hits is worth to the pages and sections they stand in. */
+    #score(hits, scores, factor) {
+      const found = new Map(); // from page to what it is worth
+      for (const hit of hits) {
+        const { page, section, kind, length } = hit.piece;
+        if (!found.has(page)) {
+          found.set(page, { best: [0, 0, 0], count: 0, sections: new Map() });
+        }
+        const entry = found.get(page);
+        let worth = hit.quality;
+        if (kind === TEXT) {
+          entry.count += worth;
+        } else {
+          // The more of the heading is what was asked for, the better.
+          worth *= 0.5 + 0.5 * Math.min(1, (hit.to - hit.from) / length);
+          entry.best[kind] = Math.max(entry.best[kind], worth);
+          worth *= 20;
+        }
+        entry.sections.set(section, (entry.sections.get(section) ?? 0) + worth);
+      }
+      const rarity = Math.max(0.2, Math.log((this.pages.length + 1) / (found.size + 0.5)));
+      for (const [page, entry] of found) {
+        const length = 0.75 + (0.25 * this.lengths[page]) / this.meanLength;
+        const text = (6 * entry.count) / (entry.count + 4 * length);
+        const named = [20 * entry.best[TITLE], 10 * entry.best[HEADING], 11 * entry.best[TERM]];
+        const best = Math.max(...named);
+        const others = named[0] + named[1] + named[2] - best;
+        const value = best + 0.25 * others + text;
+        if (!scores.has(page)) {
+          scores.set(page, { page, value: 0, terms: 0, sections: new Map() });
+        }
+        const score = scores.get(page);
+        score.value += factor * rarity * value;
+        score.terms += 1;
+        for (const [section, worth] of entry.sections) {
+          const saturated = rarity * (worth / (worth + 2));
+          score.sections.set(section, (score.sections.get(section) ?? 0) + saturated);
+        }
+      }
+    }
+
+    /**
+     * What a query finds, as { exact, count, results }. `results(from, to)` are pages, the
+     * best first. Each has an address, and title, heading and excerpt as lists of
+     * [text, whether it matches]; the heading is empty where it would repeat the title.
+     */
+    search(query) {
+      // A consonant at the end is a syllable that is still being typed.
+      const typed = query.normalize("NFC").replace(/[\u1100-\u11ff\u3130-\u318f]+$/, "");
+      const { sets, phrase, exact } = this.#lookUp(typed.normalize("NFKC"));
+      const scores = new Map();
+      for (const hits of sets) this.#score(hits, scores, 1);
+      const found = [...scores.values()];
+      const complete = found.filter((score) => score.terms === sets.length);
+      const chosen = complete.length ? complete : found;
+      for (const score of chosen) score.value *= (score.terms / sets.length) ** 2;
+      this.#score(phrase, scores, 4);
+      chosen.sort((a, b) => b.value - a.value || a.page - b.page);
+      const byPiece = new Map();
+      for (const hits of [...sets, phrase]) {
+        for (const hit of bestInPiece(hits)) {
+          if (!byPiece.has(hit.piece)) byPiece.set(hit.piece, []);
+          byPiece.get(hit.piece).push(hit);
+        }
+      }
+      return {
+        exact: exact && complete.length > 0,
+        count: chosen.length,
+        /** Excerpts take time, and only few are seen. */
+        results: (from, to) => chosen.slice(from, to).map((x) => this.#result(x, byPiece)),
+      };
+    }
+
+    #result({ page, sections }, byPiece) {
+      let best = 0;
+      for (const [section, worth] of sections) {
+        const lead = worth - (sections.get(best) ?? 0);
+        if (lead > 0 || (lead === 0 && section < best)) best = section;
+      }
+      const [address, allSections] = this.pages[page];
+      const pieces = this.pieces.filter((x) => x.page === page);
+      const text = pieces.find((x) => x.section === best && x.kind === TEXT);
+      const heading = pieces.find((x) => x.section === best && x.kind === HEADING);
+      const hitsOf = (piece) => byPiece.get(piece) ?? [];
+      const marked = (piece) => marks(piece, hitsOf(piece), 0, piece.text.length);
+      const anchor = best ? allSections[best][0] : "";
+      return {
+        address: anchor ? `${address}#${encodeURIComponent(anchor)}` : address,
+        title: marked(pieces[0]),
+        heading: heading ? marked(heading) : [],
+        excerpt: excerpt(text, hitsOf(text)),
+      };
+    }
+  }
+
+  /** Leave out parts of words where there are whole ones. */
+  function bestInPiece(hits) {
+    const best = new Map();
+    for (const { piece, quality } of hits) {
+      best.set(piece, Math.max(best.get(piece) ?? 0, quality));
+    }
+    return hits.filter((hit) => hit.quality >= best.get(hit.piece) / 2);
+  }
+
+  /** A part of a piece's text, cut where it matches. */
+  function marks(piece, hits, from, to) {
+    const ranges = hits
+      .map((hit) => originalRange(piece, hit))
+      .filter(([start, end]) => start >= from && end <= to)
+      .sort((a, b) => a[0] - b[0] || b[1] - a[1]);
+    const parts = [];
+    let at = from;
+    for (const [start, end] of ranges) {
+      if (end <= at) continue;
+      if (start > at) parts.push([piece.text.slice(at, start), false]);
+      parts.push([piece.text.slice(Math.max(at, start), end), true]);
+      at = end;
+    }
+    if (at < to) parts.push([piece.text.slice(at, to), false]);
+    return parts;
+  }
+
+  function originalRange(piece, hit) {
+    const last = piece.origins[hit.to - 1 - piece.from];
+    const width = piece.text.codePointAt(last) > 0xffff ? 2 : 1;
+    return [piece.origins[hit.from - piece.from], last + width];
+  }
+
+  /** The part of a text where most of what was asked for stands close together. */
+  function excerpt(piece, hits) {
+    const { text } = piece;
+    const wide = WITHOUT_SPACES.test(text) || SYLLABLE.test(text);
+    const size = wide ? 100 : 170;
+    const ranges = hits
+      .map((hit) => ({ range: originalRange(piece, hit), hit }))
+      .sort((a, b) => a.range[0] - b.range[0]);
+    let start = 0;
+    let best = 0;
+    for (let i = 0; i < ranges.length; i++) {
+      const end = ranges[i].range[0] + 0.7 * size;
+      const different = new Map(); // from word to what it is worth
+      for (let j = i; j < ranges.length && ranges[j].range[1] <= end; j++) {
+        const { from, to, quality } = ranges[j].hit;
+        const word = text.slice(...ranges[j].range).toLowerCase();
+        different.set(word, Math.max(different.get(word) ?? 0, quality * (to - from)));
+      }
+      let worth = 0;
+      for (const value of different.values()) worth += value;
+      if (worth > best) {
+        best = worth;
+        start = ranges[i].range[0];
+      }
+    }
+    start = Math.max(0, start - Math.floor(size * 0.3));
+    let end = Math.min(text.length, start + size);
+    // Do not cut words.
+    if (start) {
+      const space = text.indexOf(" ", start);
+      if (space >= 0 && space < start + 15) start = space + 1;
+    }
+    if (end < text.length) {
+      const space = text.lastIndexOf(" ", end);
+      if (space > end - 15) end = space;
+    }
+    const parts = marks(piece, hits, start, end);
+    if (start) parts.unshift(["… ", false]);
+    if (end < text.length) parts.push([" …", false]);
+    return parts;
+  }
+
+  SearchEngine.fold = fold;
+  return SearchEngine;
+})();
