@@ -11,6 +11,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from tools.languages import LANGUAGES  # noqa: E402
 from tools.paths import RUN_SECONDS  # noqa: E402
+from tools.samples import downloads  # noqa: E402
+from tools.site import PUBLISHED  # noqa: E402
 
 # -- Project ---------------------------------------------------------------------
 
@@ -26,6 +28,7 @@ extensions = [
     "sphinxext.faithful_translations",
     "sphinxext.language_switcher",
     "sphinxext.learning_path",
+    "sphinxext.sample_downloads",
     "sphinxext.stable_anchors",
     "sphinxext.translatable_comments",
     "sphinxext.translatable_labels",
@@ -39,6 +42,10 @@ learning_path_run_seconds = {
     f"auto_gallery/{sample}": seconds
     for sample, seconds in json.loads(RUN_SECONDS.read_text()).items()
 }
+
+sample_downloads = downloads()
+sample_downloads_addresses = {x.gettext: f"{PUBLISHED.url}{x.url}/" for x in LANGUAGES}
+sample_downloads_outputs = ["sphx-glr-script-out", "result-table"]
 
 # -- Translation -----------------------------------------------------------------
 

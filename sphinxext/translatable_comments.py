@@ -27,7 +27,8 @@ logger = logging.getLogger(__name__)
 MINIMAL_WIDTH = 72  # columns
 # Comments that speak to a program: of linters, and markers such as "[step-1]".
 DIRECTIVE = re.compile(
-    r"noqa|type:|fmt:|pylint:|NOLINT|clang-format|namespace\b|\[/?[\w-]+\]$|!"
+    r"noqa|type:|fmt:|pylint:|NOLINT|clang-format|sphinx_gallery_|namespace\b|"
+    r"\[/?[\w-]+\]$|!"
 )
 BACKSLASHES = re.compile(r"\\.?")  # They end lines and strings, or keep them from it.
 LETTER = re.compile(r"[^\W\d_]")

@@ -54,8 +54,10 @@ def sphinx_command(builder, language, output, *options):
 def _inputs_key():
     files = [*files_below(DOCS), *files_below(LOCALES), *files_below(ROOT / "sphinxext")]
     files += files_below(GALLERY) + files_below(ROOT / "extension", ignore=["build"])
-    files += [ROOT / "conf.py", ROOT / "languages.toml", ROOT / "tools/render.py"]
-    return digest(files, (ROOT / "requirements/render.txt").read_text())
+    files += files_below(ROOT / "requirements")
+    files += [ROOT / x for x in ("conf.py", "languages.toml", "site.toml", "LICENSE")]
+    files += [ROOT / "tools/render.py", ROOT / "tools/samples.py"]
+    return digest(files)
 
 
 def _render_language(language):

@@ -10,7 +10,8 @@ import pytest
 from tools.paths import INSTALLED_EXTENSION, ROOT
 
 COPIED = ["tools", "extension", "sphinxext", "docs/_templates", "docs/_static"]
-COPIED += ["docs/_root", "docs/glossary.csv", "conf.py", "languages.toml", "requirements", "LICENSE"]
+COPIED += ["docs/_root", "docs/glossary.csv", "conf.py", "languages.toml"]
+COPIED += ["site.toml", "requirements", "LICENSE"]
 GENERATED = shutil.ignore_patterns("__pycache__", "build", "*.egg-info")
 
 
