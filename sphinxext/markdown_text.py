@@ -1,7 +1,8 @@
 """Write parts of a document as Markdown, for the cells of a notebook.
 
-``Markdown(env, address).block(node)`` returns what a node is in GitHub's Markdown, which
-Jupyter understands. ``address`` is where the page is published: links become absolute.
+``Markdown(env, address).block(node)`` returns what a node is in GitHub's Markdown,
+which Jupyter understands. ``address`` is where the page is published: links become
+absolute.
 
 Nodes of other extensions say themselves what they are, in a method
 ``as_markdown(env)``. What has no words and is not known, is left out.
@@ -92,8 +93,8 @@ class Markdown:
             rows.insert(0, [""] * len(rows[0]))
         rows.insert(1, ["---"] * len(rows[0]))
         lines = [f"| {' | '.join(row)} |" for row in rows]
-        titles = [f"**{self.inline(title)}**\n\n" for title in node.findall(nodes.title)]
-        return "".join(titles) + "\n".join(lines)
+        titles = map(self.block, node.findall(nodes.title))
+        return "\n\n".join([*titles, "\n".join(lines)])
 
     def _cell(self, entry):
         text = "<br>".join(self.block(child) for child in entry.children)
@@ -127,8 +128,8 @@ class Markdown:
             return f"${node.astext()}$"
         if isinstance(node, nodes.image):
             return self._image(node)
-        if isinstance(node, nodes.reference) and (node.get("refuri") or node.get("refid")):
-            target = node.get("refuri") or "#" + node["refid"]
+        target = node.get("refuri") or f"#{node.get('refid', '')}"
+        if isinstance(node, nodes.reference) and target != "#":
             return f"[{self.inline(node)}]({urljoin(self.address, target)})"
         if isinstance(node, nodes.Invisible | nodes.raw | nodes.system_message):
             return ""

@@ -31,9 +31,10 @@ def translate_rest(text, gettext, width):
         is_title = bool(words and lines and ADORNMENT.fullmatch(lines[0]))
         if is_title:
             original.append(lines.pop(0))
-        while words and lines and not is_title and _goes_on(lines[0], prefix):
-            original.append(lines.pop(0))
-            words += " " + original[-1].strip()
+        else:
+            while words and lines and _goes_on(lines[0], prefix):
+                original.append(lines.pop(0))
+                words += " " + original[-1].strip()
         translation = gettext(words) if words else words
         if translation == words:
             result += original
@@ -43,8 +44,8 @@ def translate_rest(text, gettext, width):
             result += [translation, original[1][0] * column_width(translation)]
         else:
             room = width - len(prefix)
-            first, *others = break_lines(translation, room, narrow=1, wide=2, words=WORDS)
-            result += [prefix + first, *(" " * len(prefix) + line for line in others)]
+            broken = break_lines(translation, room, narrow=1, wide=2, words=WORDS)
+            result += [prefix + broken[0], *(" " * len(prefix) + x for x in broken[1:])]
     return "\n".join(result)
 
 

@@ -154,7 +154,7 @@ class Sample:
         }
 
     def _seen_from_script(self, name):
-        """A file that the script needs, or the folder that holds it; empty for itself."""
+        """A file that the script needs, or the folder that it is in; empty for itself."""
         if name == self.script:
             return ""
         path = posixpath.relpath(name, posixpath.dirname(self.script))
@@ -182,8 +182,9 @@ class Sample:
         return catalog.gettext(message) if catalog else message
 
     def _gettext_of_comment(self, message):
-        for catalog in [self._gettext, *(x.gettext for x in _catalogs(self.app).values())]:
-            if (translation := catalog(message)) != message:
+        catalogs = _catalogs(self.app).values()
+        for gettext in [self._gettext, *(catalog.gettext for catalog in catalogs)]:
+            if (translation := gettext(message)) != message:
                 return translation
         return message
 
@@ -208,11 +209,7 @@ class Sample:
         return re.sub(pattern, rf"\1  # {comment}", code, flags=re.M)
 
     def _translated_comments(self, name):
-        try:
-            language = get_lexer_for_filename(name).aliases[0]
-        except (ClassNotFound, IndexError):
-            return self.files[name]
-        return self._translated_code(self.files[name], language)
+        return self._translated_code(self.files[name], _language(Path(name).suffix))
 
     def _translated_prose(self, kind, block):
         text = prose(kind, block)
@@ -227,13 +224,13 @@ class Sample:
     # The script and the notebook.
 
     def _script(self, blocks):
-        note = self._rendered("note").strip().split("\n")
-        broken = [x for line in note for x in break_lines(line, WIDTH - 2, narrow=1, wide=2)]
-        script = "".join(f"# {line}\n" for line in broken)
-        return script + "".join(
-            block if kind == "code" else self._translated_prose(kind, block)
-            for kind, block in blocks
-        )
+        script = ""
+        for line in self._rendered("note").strip().split("\n"):
+            for part in break_lines(line, WIDTH - len("# "), narrow=1, wide=2):
+                script += f"# {part}\n"
+        for kind, block in blocks:
+            script += block if kind == "code" else self._translated_prose(kind, block)
+        return script
 
     def _notebook(self, blocks):
         """The notebook: the page's text, and between it the blocks of code."""
@@ -318,6 +315,14 @@ def _catalogs(app):
                         name = path.relative_to(folder).with_suffix("").as_posix()
                         catalogs[name] = GNUTranslations(file)
     return app.catalogs_of_samples
+
+
+@cache
+def _language(suffix):
+    try:
+        return get_lexer_for_filename(f"file{suffix}").aliases[0]
+    except (ClassNotFound, IndexError):
+        return "none"
 
 
 @cache  # Many samples share a file.

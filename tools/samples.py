@@ -34,7 +34,7 @@ def _names(text, path):
 
 
 def downloads():
-    """What the zip file of each sample holds, as sphinxext/sample_downloads wants it."""
+    """What each zip file holds, in the form that sphinxext/sample_downloads wants."""
     return {f"auto_gallery/{script.stem}": _download(script) for script in samples()}
 
 

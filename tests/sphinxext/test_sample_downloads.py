@@ -83,12 +83,29 @@ sample_downloads = {"index": {
 sample_downloads_addresses = {"ko": "https://example.org/ko/"}
 sample_downloads_outputs = ["output"]
 """
+OTHER = """\
+:orphan:
+
+Other
+=====
+
+.. code-block:: python
+
+   f()  # Shown elsewhere.
+"""
+TEMPLATES = {
+    "note": "At {{ address }}\n{{ needed | join }}",
+    "readme": "{{ title }}: {{ files | join(' ') }}",
+    "downloads": "{% for x in downloads %}"
+    "<a href='{{ x.href }}'>{{ x.type }} {{ x.kilobytes }}</a>{% endfor %}",
+}
 KO = {
     "A title": "제목",
     "A text.": "글입니다.",
     "Begin.": "시작합니다.",
     "Go on.": "계속합니다.",
-    "*More* text, see the :ref:`end <the-end>`.": "*글*\\\\ 이 더 있습니다. :ref:`끝 <the-end>`.",
+    "*More* text, see the :ref:`end <the-end>`.":
+        "*글*\\\\ 이 더 있습니다. :ref:`끝 <the-end>`.",
     "The end": "끝",
     "Last words.": "마지막 말입니다.",
 }
@@ -102,13 +119,9 @@ def sample(documents):
     conf = CONF.replace("SCRIPT", f"{root}/_code/sample.py")
     documents.write("conf.py", conf.replace("HELPER", f"{root}/_code/helper.py"))
     documents.write("index.rst", PAGE)
-    documents.write("other.rst", ":orphan:\n\nOther\n=====\n\n.. code-block:: python\n\n   f()  # Shown elsewhere.\n")
-    documents.write("templates/sample-note.html", "At {{ address }}\n{{ needed | join }}")
-    documents.write("templates/sample-readme.html", "{{ title }}: {{ files | join(' ') }}")
-    documents.write(
-        "templates/sample-downloads.html",
-        "{% for x in downloads %}<a href='{{ x.href }}'>{{ x.type }} {{ x.kilobytes }}</a>{% endfor %}",
-    )
+    documents.write("other.rst", OTHER)
+    for name, template in TEMPLATES.items():
+        documents.write(f"templates/sample-{name}.html", template)
     documents.translate("index", KO)
     documents.translate("other", {"Shown elsewhere.": "다른 곳에 있습니다."})
     return documents
@@ -127,21 +140,21 @@ def test_the_page_links_to_the_files(sample):
 
 def test_the_english_script_is_the_source(sample):
     sample.page()
+    note = "# At index.html\n# helper.py\n"
+    hint = "import work  # in the zip file of this sample\n"
     script = offered(sample, "py").read_text()
-    assert script == (
-        "# At index.html\n# helper.py\n"
-        + SCRIPT.replace("import work\n", "import work  # in the zip file of this sample\n")
-    )
+    assert script == note + SCRIPT.replace("import work\n", hint)
 
 
 def test_a_translated_script(sample):
     sample.page(language="ko")
     script = offered(sample, "py").read_text()
-    assert script.startswith('# At https://example.org/ko/index.html\n# helper.py\n"""\n제목\n====\n')
+    note = "# At https://example.org/ko/index.html\n# helper.py\n"
+    assert script.startswith(f'{note}"""\n제목\n====\n')
     assert "work()  # 시작합니다.\n" in script
     assert "# *글*\\ 이 더 있습니다. :ref:`끝 <the-end>`.\n" in script
     assert "# 끝\n# --\n#\n# 마지막 말입니다.\n" in script
-    assert 'assert work\n# sphinx_gallery_end_ignore\n# 계속합니다.\nprint("the end")\n' in script
+    assert '# sphinx_gallery_end_ignore\n# 계속합니다.\nprint("the end")\n' in script
 
 
 def test_a_translated_notebook(sample):
@@ -193,7 +206,7 @@ def test_a_second_build_gives_the_same_bytes(sample):
 def test_a_page_of_another_script_is_reported(sample):
     sample.write("_code/sample.py", SCRIPT.replace('"the end"', '"something else"'))
     status, output = sample.build()
-    assert status == 1 and "sample.py was changed since this page was made of it" in output
+    assert status == 1 and "sample.py was changed since this page was made" in output
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from tools import samples
 def gallery(tmp_path, monkeypatch):
     folder = tmp_path / "gallery"
     (folder / "workers").mkdir(parents=True)
-    for name in ("launcher.py", "result_table.py", "workers/rpc.py", "workers/other.py"):
-        (folder / name).write_text("import psutil\n")
+    for name in ("launcher", "result_table", "workers/rpc", "workers/other"):
+        (folder / f"{name}.py").write_text("import psutil\n")
     monkeypatch.setattr(samples, "GALLERY", folder)
     return folder
 
@@ -32,7 +32,8 @@ def test_a_word_of_the_text_is_no_file(gallery):
 
 def test_what_a_worker_names_is_used_too(gallery):
     (gallery / "workers/rpc.py").write_text("# As in workers/other.py.\n")
-    assert used_by(gallery, "'workers/rpc.py'") == ["workers/other.py", "workers/rpc.py"]
+    used = used_by(gallery, 'run("workers/rpc.py")')
+    assert used == ["workers/other.py", "workers/rpc.py"]
 
 
 def test_helpers_are_no_samples(gallery):
@@ -44,10 +45,8 @@ def test_each_sample_takes_the_packages_that_it_needs():
     downloads = samples.downloads()
     plain = downloads["auto_gallery/operations_choosing_a_library"]
     assert list(plain["files"]) == ["gallery/operations_choosing_a_library.py"]
-    assert [x.partition("==")[0] for x in plain["texts"]["requirements.txt"].split()] == [
-        "torch",
-        "numpy",
-    ]
+    requirements = plain["texts"]["requirements.txt"].split()
+    assert [line.partition("==")[0] for line in requirements] == ["torch", "numpy"]
     compiled = downloads["auto_gallery/step_4_one_rank"]
     assert "extension/dummy_collectives/src/dummy.cpp" in compiled["files"]
     assert "ninja==" in compiled["texts"]["requirements.txt"]
