@@ -15,6 +15,7 @@ from tools.cards import card  # noqa: E402
 from tools.errors import BuildError  # noqa: E402
 from tools.languages import LANGUAGES, SOURCE_LANGUAGE  # noqa: E402
 from tools.paths import RUN_SECONDS  # noqa: E402
+from tools.samples import downloads  # noqa: E402
 from tools.site import PUBLISHED  # noqa: E402
 from tools.translation_status import for_sphinx  # noqa: E402
 
@@ -39,6 +40,7 @@ extensions = [
     "sphinxext.page_description",
     "sphinxext.program_output",
     "sphinxext.redirects",
+    "sphinxext.sample_downloads",
     "sphinxext.search",
     "sphinxext.section_labels",
     "sphinxext.sitemap",
@@ -59,6 +61,10 @@ learning_path_run_seconds = {
     f"auto_gallery/{sample}": seconds
     for sample, seconds in json.loads(RUN_SECONDS.read_text()).items()
 }
+
+sample_downloads = downloads()
+sample_downloads_addresses = {x.gettext: f"{PUBLISHED.url}{x.url}/" for x in LANGUAGES}
+sample_downloads_outputs = ["sphx-glr-script-out", "result-table"]
 
 # -- Translation -----------------------------------------------------------------
 

@@ -32,6 +32,7 @@ from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
 from .line_breaking import break_lines
+from .markdown_text import escaped
 from .plain_messages import plain_messages, translations
 
 LATIN_WIDTH = 0.56  # em, on average, in the usual fonts
@@ -39,6 +40,13 @@ LATIN_WIDTH = 0.56  # em, on average, in the usual fonts
 
 class diagram(nodes.General, nodes.Element):
     """A drawing. Its children are its texts."""
+
+    def as_markdown(self, env):
+        """What it says to those who cannot see it: its caption and its description."""
+        drawing = ElementTree.fromstring(_draw_translated(env, self))
+        words = {found.tag.rpartition("}")[2]: found.text for found in drawing.iter()}
+        told = [words[x] for x in ("figcaption", "desc") if words.get(x)]
+        return "\n>\n".join(f"> {escaped(' '.join(text.split()))}" for text in told)
 
 
 class Diagram(SphinxDirective):
@@ -100,10 +108,13 @@ def _lines(text, width):
 
 
 def visit_html(translator, node):
-    texts = translations(node.children)
-    gettext = lambda message: texts.get(message, message)  # noqa: E731
-    translator.body.append(_draw(translator.builder.env, node, gettext))
+    translator.body.append(_draw_translated(translator.builder.env, node))
     raise nodes.SkipNode
+
+
+def _draw_translated(env, node):
+    texts = translations(node.children)
+    return _draw(env, node, lambda message: texts.get(message, message))
 
 
 def setup(app):

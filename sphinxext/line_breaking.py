@@ -14,10 +14,11 @@ UNBREAKABLE = re.compile(
 )
 
 
-def break_lines(text, width, *, narrow, wide):
+def break_lines(text, width, *, narrow, wide, words=UNBREAKABLE):
     """Return ``text`` as lines of at most ``width``, longer only where one word is.
 
-    ``narrow`` and ``wide`` are the widths of a Latin and of a CJK character.
+    ``narrow`` and ``wide`` are the widths of a Latin and of a CJK character. ``words``
+    is a pattern of what is kept whole.
     """
 
     def measure(line):
@@ -25,7 +26,7 @@ def break_lines(text, width, *, narrow, wide):
         return wide * count + narrow * (len(line) - count)
 
     lines = [""]
-    for piece in UNBREAKABLE.findall(text):
+    for piece in words.findall(text):
         if lines[-1] and measure(lines[-1] + piece.rstrip()) > width:
             lines.append("")
         lines[-1] += piece if lines[-1] else piece.lstrip()

@@ -10,6 +10,7 @@ lines; ``emphasize-lines`` does not follow.
 """
 
 import re
+from functools import lru_cache
 
 from docutils import nodes
 from pygments.lexers import get_lexer_by_name
@@ -27,7 +28,8 @@ logger = logging.getLogger(__name__)
 MINIMAL_WIDTH = 72  # columns
 # Comments that speak to a program: of linters, and markers such as "[step-1]".
 DIRECTIVE = re.compile(
-    r"noqa|type:|fmt:|pylint:|NOLINT|clang-format|namespace\b|\[/?[\w-]+\]$|!"
+    r"noqa|type:|fmt:|pylint:|NOLINT|clang-format|sphinx_gallery_|namespace\b|"
+    r"\[/?[\w-]+\]$|!"
 )
 BACKSLASHES = re.compile(r"\\.?")  # They end lines and strings, or keep them from it.
 LETTER = re.compile(r"[^\W\d_]")
@@ -49,12 +51,17 @@ def code_without_comments(text, language):
     return [line for line in lines if line]
 
 
+@lru_cache(maxsize=1024)  # Each listing is looked at several times.
 def _comments(text, language):
-    """Yield begin, end and kind of the inner text of each comment.
+    """Return begin, end and kind of the inner text of each comment.
 
     The kind is "line" for one that ends with its line, "block" for ``/* */``, and
     "docstring".
     """
+    return list(_find_comments(text, language))
+
+
+def _find_comments(text, language):
     try:
         lexer = get_lexer_by_name(language)
     except ClassNotFound:

@@ -17,14 +17,12 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from . import bundle
 from .compile import compile_extension, extension_key, versions
-from .digest import digest, files_below
+from .digest import digest
 from .errors import BuildError, readable
 from .paths import (
     AUTO_GALLERY,
     EXECUTED,
-    GALLERY,
     INSTALLED_EXTENSION,
     LOGS,
     ROOT,
@@ -32,39 +30,16 @@ from .paths import (
     relative,
 )
 from .processes import run
+from .samples import samples, used_files
 
 DEFAULT_TIME_LIMIT = 120  # seconds
-HELPERS = {"launcher.py", "result_table.py"}
 # What a stack shows of sphinx-gallery and of Python itself tells a reader nothing.
 NOISE = re.compile(
     r"\s*(File .*(/sphinx_gallery/|/sphinx/|tools/run_sample|<frozen runpy>)|"
     r"Extension modules: )"
 )
 # A change of what makes the pages is a change of the pages.
-MACHINERY = [ROOT / "tools" / f"{name}.py" for name in ("execute", "run_sample", "bundle")]
-
-
-def samples():
-    """The gallery scripts, in alphabetical order."""
-    return sorted(path for path in GALLERY.glob("*.py") if path.name not in HELPERS)
-
-
-def used_files(script):
-    """The files of gallery/ that a script names, and those that they name."""
-    candidates = {
-        path for path in files_below(GALLERY) if path.suffix == ".py" and path != script
-    }
-    used, to_read = set(), [script]
-    while to_read:
-        text = to_read.pop().read_text()
-        named = {
-            path
-            for path in candidates - used
-            if re.search(rf"\b{re.escape(path.stem)}\b", text)
-        }
-        used |= named
-        to_read += named
-    return sorted(used)
+MACHINERY = [ROOT / "tools" / f"{name}.py" for name in ("execute", "run_sample")]
 
 
 def execute():
@@ -106,10 +81,6 @@ def _page(script):
     return AUTO_GALLERY / f"{script.stem}.rst"
 
 
-def _bundle(script):
-    return AUTO_GALLERY / f"{script.stem}.zip"
-
-
 def _key_file(script):
     return EXECUTED / f"{script.stem}.key"
 
@@ -120,12 +91,12 @@ def _seconds_file(script):
 
 def _is_current(script, key):
     key_file = _key_file(script)
-    made = [key_file, _page(script), _bundle(script)]
-    return all(file.is_file() for file in made) and key_file.read_text() == key
+    made = key_file.is_file() and _page(script).is_file()
+    return made and key_file.read_text() == key
 
 
 def _remove_pages_without_script():
-    expected = {made(s) for s in samples() for made in (_page, _bundle)}
+    expected = {_page(script) for script in samples()}
     if AUTO_GALLERY.is_dir():
         for path in set(AUTO_GALLERY.iterdir()) - expected:
             path.unlink()
@@ -190,8 +161,7 @@ def _execute_one(script, key):
     if not generated.is_file():
         raise BuildError(f"{name}: ended the process before its last line\n{hint}")
     AUTO_GALLERY.mkdir(parents=True, exist_ok=True)
-    _page(script).write_text(_strip_page(generated.read_text(), script))
-    bundle.write(_bundle(script), script, used_files(script))
+    _page(script).write_text(_strip_page(generated.read_text()))
     shutil.rmtree(work)
     _seconds_file(script).write_text(f"{seconds:.1f}\n")
     _key_file(script).write_text(key)
@@ -207,7 +177,7 @@ def _tail(text, lines=40):
     return "\n".join("    " + line for line in kept[-lines:])
 
 
-def _strip_page(text, script):
+def _strip_page(text):
     """Keep what the script says and prints; drop what sphinx-gallery adds.
 
     Its header and footer speak of files that would not run on their own, and its
@@ -216,9 +186,4 @@ def _strip_page(text, script):
     start = text.index(".. _sphx_glr_auto_gallery_")
     end = text.index(".. _sphx_glr_download_auto_gallery_")
     body = re.sub(r"^\.\. GENERATED FROM PYTHON .*\n\n", "", text[start:end], flags=re.M)
-    label = "Download this sample with everything that it needs"
-    return (
-        f"{body.rstrip()}\n\n"
-        ".. rst-class:: sample-download\n\n"
-        f":download:`{label} <{script.stem}.zip>`\n"
-    )
+    return f"{body.rstrip()}\n"

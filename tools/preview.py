@@ -7,7 +7,6 @@ output. Works in _build/preview, so that the state of `make html` stays as it is
 """
 
 import logging
-import re
 import shutil
 import socket
 import sys
@@ -17,6 +16,8 @@ from livereload import Server
 from livereload.handlers import LiveReloadHandler
 from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
+
+from sphinxext.gallery_scripts import prose, split, visible
 
 from .errors import BuildError
 from .languages import LANGUAGES
@@ -81,26 +82,20 @@ def copy_sources(target):
     shutil.copytree(DOCS, target, dirs_exist_ok=True)
 
 
-HIDDEN = re.compile(
-    r"^\s*# sphinx_gallery_start_ignore\n.*?# sphinx_gallery_end_ignore\n?", re.M | re.S
-)
-# A block of text: "# %%", and the comment lines below it.
-TEXT = re.compile(r"^# %%\n((?:#.*\n?)*)", re.M)
-
-
 def _write_page_without_output(script, pages):
     """What sphinx-gallery makes of a script, without running it.
 
     sphinx-gallery itself would bring Pillow: a third of the whole installation.
     """
-    opening, _, rest = script.read_text().partition('\n"""\n')
-    if not opening.startswith('"""\n'):
+    try:
+        blocks = split(script.read_text())
+    except ValueError:
         return  # A helper, not a sample.
-    parts = [opening.removeprefix('"""')]
-    for number, block in enumerate(TEXT.split(HIDDEN.sub("", rest))):
-        if number % 2:
-            parts.append(re.sub(r"^# ?", "", block, flags=re.M))
-        elif code := block.strip("\n"):
+    parts = []
+    for kind, source in blocks:
+        if kind != "code":
+            parts.append(prose(kind, source))
+        elif code := visible(source):
             indented = code.replace("\n", "\n    ")
             parts.append(f".. code-block:: Python\n\n    {indented}")
     (pages / f"{script.stem}.rst").write_text("\n\n".join(parts) + "\n")

@@ -19,7 +19,8 @@ from .site import PUBLISHED, SITE_FILE
 TIMEOUT = 300  # seconds; it takes about 5
 KEY_FILE = BUILD / "render.key"
 # A change of what makes the pages is a change of the pages.
-MACHINERY = ("render", "root_files", "site", "texts", "translation_status", "verified")
+MACHINERY = ("cards", "catalogs", "render", "root_files", "samples", "site", "texts")
+MACHINERY += ("translation_status", "verified")
 
 
 def render():
@@ -56,10 +57,11 @@ def sphinx_command(builder, language, output, *options):
 def _inputs_key():
     files = [*files_below(DOCS), *files_below(LOCALES), *files_below(ROOT / "sphinxext")]
     files += files_below(GALLERY) + files_below(ROOT / "extension", ignore=["build"])
+    files += files_below(ROOT / "requirements")
     files += [ROOT / name for name in ("conf.py", "languages.toml", "LICENSE")]
     files += [SITE_FILE, *(ROOT / "tools" / f"{name}.py" for name in MACHINERY)]
     facts = [verified.template_values(language) for language in LANGUAGES]
-    return digest(files, (ROOT / "requirements/render.txt").read_text(), *facts)
+    return digest(files, *facts)
 
 
 def _render_language(language):

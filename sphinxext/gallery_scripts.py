@@ -1,0 +1,55 @@
+"""Read scripts in the format of sphinx-gallery, without sphinx-gallery.
+
+Such a script is a docstring with a title, and then blocks of code and of text. A text
+begins with a line ``# %%`` and is a comment in reStructuredText. What stands between
+``sphinx_gallery_start_ignore`` and ``sphinx_gallery_end_ignore`` is run, and not shown.
+"""
+
+import re
+
+DOCSTRING = re.compile(r'\Ar?"""\n(.*?)\n"""\n', re.S)
+TEXT = re.compile(r"^(# %%\n(?:#.*\n?)*)", re.M)
+HIDDEN = re.compile(
+    r"^[ \t]*# sphinx_gallery_start_ignore\n.*?# sphinx_gallery_end_ignore(?:\n|\Z)",
+    re.M | re.S,
+)
+
+
+def split(script):
+    """Return a list of (kind, source), which together are the script.
+
+    The kind is "docstring", "text" or "code". Raises ValueError without a docstring.
+    """
+    docstring = DOCSTRING.match(script)
+    if not docstring:
+        raise ValueError('does not begin with """ on a line of its own')
+    pieces = TEXT.split(script[docstring.end() :])
+    kinds = ["code", "text"] * len(pieces)
+    blocks = [(kind, piece) for kind, piece in zip(kinds, pieces) if piece]
+    return [("docstring", docstring[0]), *blocks]
+
+
+def prose(kind, source):
+    """The reStructuredText of a docstring or a text."""
+    if kind == "docstring":
+        return DOCSTRING.match(source)[1]
+    return re.sub(r"^# ?", "", source.partition("\n")[2].rstrip("\n"), flags=re.M)
+
+
+def with_prose(kind, text):
+    """The reverse of ``prose``: a docstring or a text.
+
+    Raises ValueError if the text would end the docstring.
+    """
+    if kind == "docstring":
+        if '"""' in text:
+            raise ValueError(f'""" in {text!r}')
+        prefix = "r" if "\\" in text else ""
+        return f'{prefix}"""\n{text}\n"""\n'
+    lines = ["# %%", *(f"# {line}" if line else "#" for line in text.split("\n"))]
+    return "\n".join(lines) + "\n"
+
+
+def visible(code):
+    """The part of a block of code that is shown, without blank lines around it."""
+    return HIDDEN.sub("", code).strip("\n")

@@ -1,0 +1,163 @@
+"""Write parts of a document as Markdown, for the cells of a notebook.
+
+``Markdown(env, address).block(node)`` returns what a node is in GitHub's Markdown,
+which Jupyter understands. ``address`` is where the page is published: links become
+absolute.
+
+Nodes of other extensions say themselves what they are, in a method
+``as_markdown(env)``. What has no words and is not known, is left out.
+"""
+
+import re
+from urllib.parse import urljoin
+
+from docutils import nodes
+from sphinx.locale import admonitionlabels
+
+# What Markdown or HTML would read something into.
+SPECIAL = re.compile(r"([\\`*\[\]<>$#|~]|\b_|_\b)")
+# A line that would begin a list or an underline.
+BEGINNING = re.compile(r"^(\d+)([.)])|^([-+=])", re.M)
+
+
+class Markdown:
+    def __init__(self, env, address):
+        self.env, self.address = env, address
+
+    def block(self, node):
+        """A node that takes up lines of its own; empty if there is nothing to say."""
+        if hasattr(node, "as_markdown"):
+            return node.as_markdown(self.env)
+        method = getattr(self, f"_{type(node).__name__}", None)
+        if method:
+            return method(node)
+        if isinstance(node, nodes.Invisible | nodes.raw | nodes.system_message):
+            return ""
+        if isinstance(node, nodes.Admonition):
+            title = admonitionlabels.get(node.tagname)
+            heading = f"**{title}**\n\n" if title else ""
+            return _prefixed("> ", heading + self.blocks(node))
+        if isinstance(node, nodes.TextElement):
+            return BEGINNING.sub(r"\1\\\2\3", self.inline(node)).strip()
+        return self.blocks(node)
+
+    def blocks(self, node):
+        """All that is in a node, with empty lines in between."""
+        return "\n\n".join(filter(None, map(self.block, node.children)))
+
+    def title(self, node, level):
+        return f"{'#' * level} {self.inline(node)}"
+
+    def _title(self, node):  # Of an admonition; those of sections have a level.
+        return f"**{self.inline(node)}**"
+
+    def _caption(self, node):
+        return self.inline(node)
+
+    def _literal_block(self, node):
+        text = node.astext().strip("\n")
+        language = node.get("language", "").lower()
+        fence = _longer_than_any("`", text, at_least=3)
+        return f"{fence}{'' if language == 'none' else language}\n{text}\n{fence}"
+
+    _doctest_block = _literal_block
+
+    def _block_quote(self, node):
+        return _prefixed("> ", self.blocks(node))
+
+    def _bullet_list(self, node):
+        return self._items(node, ["- "] * len(node))
+
+    def _enumerated_list(self, node):
+        start = node.get("start", 1)
+        return self._items(node, [f"{start + place}. " for place in range(len(node))])
+
+    def _items(self, node, marks):
+        items = []
+        for mark, item in zip(marks, node.children, strict=True):
+            text = _prefixed(" " * len(mark), self.blocks(item))
+            items.append(mark + text.strip())
+        is_tight = all(len(item) <= 1 for item in node.children)
+        return ("\n" if is_tight else "\n\n").join(items)
+
+    def _definition_list_item(self, node):
+        term, *others = map(self.block, node.children)
+        return f"**{term}**\n\n" + _prefixed("> ", "\n\n".join(others))
+
+    def _table(self, node):
+        rows = [
+            [self._cell(entry) for entry in row.findall(nodes.entry)]
+            for row in node.findall(nodes.row)
+        ]
+        if not node.next_node(nodes.thead):  # Markdown has no table without a header.
+            rows.insert(0, [""] * len(rows[0]))
+        rows.insert(1, ["---"] * len(rows[0]))
+        lines = [f"| {' | '.join(row)} |" for row in rows]
+        titles = map(self.block, node.findall(nodes.title))
+        return "\n\n".join([*titles, "\n".join(lines)])
+
+    def _cell(self, entry):
+        text = "<br>".join(self.block(child) for child in entry.children)
+        # Only there, a bar has to be escaped in code, too.
+        return re.sub(r"(?<!\\)\|", r"\\|", text.replace("\n", " "))
+
+    def _transition(self, node):
+        return "---"
+
+    def _math_block(self, node):
+        return f"$$\n{node.astext()}\n$$"
+
+    def _image(self, node):
+        uri = urljoin(self.address, node["uri"])
+        return f"![{escaped(node.get('alt', ''))}]({uri})"
+
+    def inline(self, node):
+        """The text of a node, on one line."""
+        return "".join(map(self._inline, node.children))
+
+    def _inline(self, node):
+        if isinstance(node, nodes.Text):
+            return escaped(" ".join(re.split(r"\s+", node.astext())))
+        if isinstance(node, nodes.literal):
+            return _code(node.astext())
+        if isinstance(node, nodes.emphasis | nodes.title_reference):
+            return _emphasized("*", "em", self.inline(node))
+        if isinstance(node, nodes.strong):
+            return _emphasized("**", "strong", self.inline(node))
+        if isinstance(node, nodes.math):
+            return f"${node.astext()}$"
+        if isinstance(node, nodes.image):
+            return self._image(node)
+        target = node.get("refuri") or f"#{node.get('refid', '')}"
+        if isinstance(node, nodes.reference) and target != "#":
+            return f"[{self.inline(node)}]({urljoin(self.address, target)})"
+        if isinstance(node, nodes.Invisible | nodes.raw | nodes.system_message):
+            return ""
+        return self.inline(node)
+
+
+def escaped(text):
+    return SPECIAL.sub(r"\\\1", text)
+
+
+def _code(text):
+    text = " ".join(text.split())
+    marks = _longer_than_any("`", text, at_least=1)
+    space = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{marks}{space}{text}{space}{marks}"
+
+
+def _emphasized(mark, tag, text):
+    """Marks beside punctuation count only where there are spaces, as in English."""
+    if text[:1].isalnum() and text[-1:].isalnum():
+        return f"{mark}{text}{mark}"
+    return f"<{tag}>{text}</{tag}>"
+
+
+def _longer_than_any(character, text, *, at_least):
+    runs = re.findall(f"{character}+", text)
+    return character * max([at_least, *(len(run) + 1 for run in runs)])
+
+
+def _prefixed(prefix, text):
+    return "\n".join((prefix + line).rstrip() for line in text.split("\n"))

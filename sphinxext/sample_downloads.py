@@ -1,0 +1,344 @@
+"""Files to take away from the pages of a gallery, in the language of the page.
+
+A sample is a page that sphinx-gallery made of a script. Its page ends with three links:
+to the script, to a notebook, and to a zip file that holds both and all that it takes to
+run them. In them the prose and the comments are those of the page's language; the code
+is that of the script, token for token, with the parts that the page does not show. A
+text of the script is translated by the catalog of its page alone; a comment, in the
+script or in any file of the zip, also by any other catalog of the language that has it.
+What no page shows stays as it is.
+
+Nothing is executed. The page has to show the code of the script as it is now; if not,
+there is a warning.
+
+Configuration:
+
+``sample_downloads``
+    A dictionary from page to a dictionary: ``script``, the script's name in the zip
+    file; ``files``, the paths of the script and of what it needs, by their names in the
+    zip file; and ``texts``, the contents of further files, by their names.
+``sample_downloads_addresses``
+    A dictionary from language to where the pages of that language are published.
+``sample_downloads_outputs``
+    The classes of what the code put on the page; notebooks leave it out.
+
+The project has three templates: ``sample-downloads.html`` makes the links, of
+``downloads``, a list of dictionaries with ``type``, ``href`` and ``kilobytes``.
+``sample-note.html`` and ``sample-readme.html`` make plain text: what the script and the
+notebook say at the top, and ``README.txt``. They receive ``title``, ``address`` (of the
+page), ``needed`` (what else the script needs, as seen from it), ``script`` and
+``notebook`` (names without folder), ``files`` (names in the zip file) and ``code``.
+"""
+
+import io
+import json
+import posixpath
+import re
+import zipfile
+from functools import cache
+from gettext import GNUTranslations
+from pathlib import Path, PurePosixPath
+
+from docutils import nodes
+from pygments.lexers import get_lexer_for_filename
+from pygments.util import ClassNotFound
+from sphinx.locale import get_translation
+from sphinx.transforms import SphinxTransform
+from sphinx.transforms.i18n import Locale
+from sphinx.util import logging
+from sphinx.util.osutil import relative_uri
+
+from .gallery_scripts import prose, split, visible, with_prose
+from .line_breaking import break_lines
+from .markdown_text import Markdown
+from .rest_source import translate_rest
+from .translatable_comments import paragraphs, translate
+
+logger = logging.getLogger(__name__)
+
+WIDTH = 88  # columns
+ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # The same bytes, whenever it is made.
+NOTEBOOK_METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+# -- When a page is read -----------------------------------------------------------
+
+
+class MarkCells(SphinxTransform):
+    """Note at each listing which block of the script it shows, while it is as there."""
+
+    default_priority = Locale.default_priority - 1
+
+    def apply(self, **kwargs):
+        sample = self.config.sample_downloads.get(self.env.docname)
+        if not sample:
+            return
+        for path in sample["files"].values():
+            self.env.note_dependency(path)
+        source = sample["files"][sample["script"]]
+        shown = [
+            (number, visible(block))
+            for number, (kind, block) in enumerate(split(_read(source)))
+            if kind == "code" and visible(block)
+        ]
+        for listing in self.document.findall(nodes.literal_block):
+            if shown and listing.astext().strip("\n") == shown[0][1]:
+                listing["block_of_sample"] = shown.pop(0)[0]
+        if shown:
+            logger.warning(
+                "%s was changed since this page was made of it", source,
+                location=self.env.docname,
+            )  # fmt: skip
+
+
+# -- When a page is written --------------------------------------------------------
+
+
+def add_downloads(app, doctree, docname):
+    sample = app.config.sample_downloads.get(docname)
+    if not sample or app.builder.format != "html":
+        return
+    folder = Path(app.outdir, "_downloads", docname).parent
+    folder.mkdir(parents=True, exist_ok=True)
+    page = app.builder.get_target_uri(docname)
+    links = []
+    for name, content in Sample(app, docname, sample, doctree).downloads().items():
+        (folder / name).write_bytes(content)
+        target = posixpath.join("_downloads", posixpath.dirname(docname), name)
+        links.append(
+            {
+                "type": PurePosixPath(name).suffix.removeprefix("."),
+                "href": relative_uri(page, target),
+                "kilobytes": max(1, round(len(content) / 1024)),
+            }
+        )
+    html = app.builder.templates.render("sample-downloads.html", {"downloads": links})
+    doctree += nodes.raw("", html, format="html")
+
+
+class Sample:
+    """One sample in the language of a build."""
+
+    def __init__(self, app, docname, sample, doctree):
+        self.app, self.docname, self.doctree = app, docname, doctree
+        self.name = PurePosixPath(sample["script"]).stem
+        self.script, self.texts = sample["script"], sample["texts"]
+        self.files = {name: _read(path) for name, path in sample["files"].items()}
+        self.blocks = split(self.files[self.script])
+        base = app.config.sample_downloads_addresses.get(app.config.language, "")
+        self.address = base + app.builder.get_target_uri(docname)
+        self.needed = sorted({self._seen_from_script(x) for x in self.files} - {""})
+
+    def downloads(self):
+        """The contents of each file to offer, by name."""
+        blocks = [
+            (kind, self._translated_code(block) if kind == "code" else block)
+            for kind, block in self.blocks
+        ]
+        notebook = PurePosixPath(self.script).with_suffix(".ipynb")
+        files = {
+            name: self._script(blocks) if name == self.script
+            else self._translated_comments(name)
+            for name in self.files
+        }  # fmt: skip
+        files[str(notebook)] = self._notebook(blocks)
+        files["README.txt"] = self._rendered("readme")
+        contents = {name: text.encode() for name, text in (files | self.texts).items()}
+        return {
+            f"{self.name}.py": contents[self.script],
+            f"{self.name}.ipynb": contents[str(notebook)],
+            f"{self.name}.zip": _zipped(self.name, contents),
+        }
+
+    def _seen_from_script(self, name):
+        """A file that the script needs, or the folder that it is in; empty for itself."""
+        if name == self.script:
+            return ""
+        path = posixpath.relpath(name, posixpath.dirname(self.script))
+        return re.match(r"(\.\./)*[^/]+/?", path)[0]
+
+    def _rendered(self, template):
+        return self.app.builder.templates.render(
+            f"sample-{template}.html",
+            {
+                "title": self.app.env.titles[self.docname].astext(),
+                "address": self.address,
+                "needed": self.needed,
+                "script": f"{self.name}.py",
+                "notebook": f"{self.name}.ipynb",
+                "files": sorted(self.files),
+                "code": self.files[self.script],
+            },
+        ).strip() + "\n"  # fmt: skip
+
+    # Translations.
+
+    def _gettext(self, message):
+        """The translation of a text of the page."""
+        catalog = _catalogs(self.app).get(self.docname)
+        return catalog.gettext(message) if catalog else message
+
+    def _gettext_of_comment(self, message):
+        catalogs = _catalogs(self.app).values()
+        for gettext in [self._gettext, *(catalog.gettext for catalog in catalogs)]:
+            if (translation := gettext(message)) != message:
+                return translation
+        return message
+
+    def _translated_code(self, code, language="python"):
+        found = ((x, self._gettext_of_comment(x)) for x in _comments(code, language))
+        translated = tuple((x, y) for x, y in found if x != y)
+        if language == "python":
+            code = self._pointing_to_zip(code)
+        try:
+            return _translate(code, language, translated)
+        except ValueError as error:
+            logger.warning("translated sample: %s", error, location=self.docname)
+            return code
+
+    def _pointing_to_zip(self, code):
+        """Where Python says that it lacks a helper, let it show where to find it."""
+        helpers = [re.escape(x[:-3]) for x in self.needed if x.endswith(".py")]
+        if not helpers:
+            return code
+        comment = get_translation("sphinx")("in the zip file of this sample")
+        pattern = rf"^((?:from|import) (?:{'|'.join(helpers)})\b[^#\n]*)$"
+        return re.sub(pattern, rf"\1  # {comment}", code, flags=re.M)
+
+    def _translated_comments(self, name):
+        return self._translated_code(self.files[name], _language(Path(name).suffix))
+
+    def _translated_prose(self, kind, block):
+        text = prose(kind, block)
+        width = WIDTH - (len("# ") if kind == "text" else 0)
+        translated = translate_rest(text, self._gettext, width)
+        try:
+            return with_prose(kind, translated) if translated != text else block
+        except ValueError as error:
+            logger.warning("translated sample: %s", error, location=self.docname)
+            return block
+
+    # The script and the notebook.
+
+    def _script(self, blocks):
+        script = ""
+        for line in self._rendered("note").strip().split("\n"):
+            for part in break_lines(line, WIDTH - len("# "), narrow=1, wide=2):
+                script += f"# {part}\n"
+        for kind, block in blocks:
+            script += block if kind == "code" else self._translated_prose(kind, block)
+        return script
+
+    def _notebook(self, blocks):
+        """The notebook: the page's text, and between it the blocks of code."""
+        markdown = Markdown(self.app.env, self.address)
+        code = {number: x for number, (kind, x) in enumerate(blocks) if kind == "code"}
+        cells, text = [], []
+
+        def end_text():
+            if text:
+                cells.append(("markdown", "\n\n".join(text)))
+                text.clear()
+
+        def add_code_before(end):
+            for number in sorted(x for x in code if x < end):
+                if source := code.pop(number).strip("\n"):
+                    end_text()
+                    cells.append(("code", source))
+
+        outputs = set(self.app.config.sample_downloads_outputs)
+        for level, node in _flat(self.doctree):
+            number = node.get("block_of_sample")
+            if number is not None:
+                end_text()
+                add_code_before(number + 1)
+            elif isinstance(node, nodes.title):
+                text.append(markdown.title(node, level))
+                if level == 1:
+                    note = self._rendered("note").strip()
+                    text.append("\n".join(f"> {line}  " for line in note.split("\n")))
+            elif not outputs.intersection(node.get("classes", [])):
+                text += filter(None, [markdown.block(node)])
+        end_text()
+        add_code_before(len(blocks))
+        return _notebook_json(cells)
+
+
+def _flat(node, level=0):
+    """All that is in the sections of a document, with the level of the section."""
+    for child in node.children:
+        if isinstance(child, nodes.section):
+            yield from _flat(child, level + 1)
+        else:
+            yield level, child
+
+
+def _notebook_json(cells):
+    made = []
+    for number, (kind, source) in enumerate(cells, 1):
+        cell = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}}
+        cell["source"] = source.splitlines(keepends=True)
+        if kind == "code":
+            cell |= {"execution_count": None, "outputs": []}
+        made.append(cell)
+    notebook = {"cells": made, "metadata": NOTEBOOK_METADATA}
+    notebook |= {"nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def _zipped(folder, contents):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in sorted(contents.items()):
+            entry = zipfile.ZipInfo(f"{folder}/{name}", ZIP_EPOCH)
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()
+
+
+def _read(path):
+    return Path(path).read_text(encoding="utf-8")
+
+
+def _catalogs(app):
+    """All catalogs of the language, by page."""
+    if not hasattr(app, "catalogs_of_samples"):
+        app.catalogs_of_samples = catalogs = {}
+        for locale_dir in app.config.locale_dirs:
+            folder = Path(app.srcdir, locale_dir, app.config.language, "LC_MESSAGES")
+            for path in sorted(folder.rglob("*.mo")):
+                if path.with_suffix(".po").is_file():  # Not one that was left behind.
+                    with path.open("rb") as file:
+                        name = path.relative_to(folder).with_suffix("").as_posix()
+                        catalogs[name] = GNUTranslations(file)
+    return app.catalogs_of_samples
+
+
+@cache
+def _language(suffix):
+    try:
+        return get_lexer_for_filename(f"file{suffix}").aliases[0]
+    except (ClassNotFound, IndexError):
+        return "none"
+
+
+@cache  # Many samples share a file.
+def _comments(code, language):
+    return [message for *_, message in paragraphs(code, language)]
+
+
+@cache
+def _translate(code, language, translated):
+    return translate(code, language, dict(translated)) if translated else code
+
+
+def setup(app):
+    app.add_config_value("sample_downloads", {}, "env", types=[dict])
+    app.add_config_value("sample_downloads_addresses", {}, "env", types=[dict])
+    app.add_config_value("sample_downloads_outputs", ["sphx-glr-script-out"], "env")
+    app.add_transform(MarkCells)
+    app.connect("doctree-resolved", add_downloads)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,269 @@
+"""What the samples offer to take away: the verified code, in the reader's language."""
+
+import io
+import os
+import re
+import subprocess
+import sys
+import token
+import tokenize
+import zipfile
+from urllib.parse import urlsplit
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup
+
+from sphinxext.gallery_scripts import prose, split
+from sphinxext.rest_source import translate_rest
+from sphinxext.translatable_comments import code_without_comments
+from tools import catalogs
+from tools.languages import SOURCE_LANGUAGE, TRANSLATIONS
+from tools.message_rules import structure
+from tools.paths import EXTENSION, ROOT, SITE
+from tools.samples import samples, used_files
+from tools.site import PUBLISHED
+
+NAMES = [script.stem for script in samples()]
+QUICK = "step_4_one_rank"
+WITH_WORKERS = "operations_collectives"
+MULTI = re.M | re.S
+LAYOUT = {token.NL, token.NEWLINE, token.INDENT, token.DEDENT, token.COMMENT}
+
+
+def download(language, name, kind):
+    return SITE / language.url / "_downloads/auto_gallery" / f"{name}.{kind}"
+
+
+def without_note(script):
+    """The script from its docstring on."""
+    return re.sub(r"\A(#.*\n)+", "", script)
+
+
+def notebook_of(language, name):
+    path = download(language, name, "ipynb")
+    return nbformat.read(path, as_version=nbformat.NO_CONVERT)
+
+
+def cells(language, name, kind):
+    """The text of each cell of a kind in a notebook."""
+    found = notebook_of(language, name).cells
+    return [cell.source for cell in found if cell.cell_type == kind]
+
+
+def unzipped(language, name):
+    with zipfile.ZipFile(download(language, name, "zip")) as archive:
+        return {x.removeprefix(f"{name}/"): archive.read(x) for x in archive.namelist()}
+
+
+def code_tokens(text):
+    """All tokens but comments, docstrings, and where lines without code are."""
+    found, begins_statement = [], True
+    for kind, value, *_ in tokenize.generate_tokens(io.StringIO(text).readline):
+        if kind in (token.NEWLINE, token.INDENT, token.DEDENT):
+            begins_statement = True
+        elif kind in LAYOUT:
+            continue
+        elif not (kind == token.STRING and begins_statement):
+            begins_statement = False
+        else:
+            continue
+        found.append((kind, value if kind not in LAYOUT else ""))
+    return found
+
+
+def test_the_code_of_a_script_is_the_verified_one(language):
+    for script in samples():
+        offered = download(language, script.stem, "py").read_text()
+        assert code_tokens(offered) == code_tokens(script.read_text()), script.name
+        compile(offered, script.name, "exec")
+
+
+def test_the_code_of_a_notebook_is_that_of_the_script(language):
+    for name in NAMES:
+        blocks = split(without_note(download(language, name, "py").read_text()))
+        code = [block.strip("\n") for kind, block in blocks if kind == "code"]
+        assert cells(language, name, "code") == [block for block in code if block]
+
+
+def test_notebooks_are_valid(language):
+    for name in NAMES:
+        notebook = notebook_of(language, name)
+        nbformat.validate(notebook)
+        assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
+        assert not any(cell.get("outputs") for cell in notebook.cells)
+
+
+def test_a_zip_file_holds_what_the_sample_uses(language):
+    for script in samples():
+        files = unzipped(language, script.stem)
+        for kind in ("py", "ipynb"):
+            alone = download(language, script.stem, kind).read_bytes()
+            assert files[f"gallery/{script.stem}.{kind}"] == alone
+        for used in used_files(script):
+            name = used.relative_to(ROOT).as_posix()
+            assert code_tokens(files[name].decode()) == code_tokens(used.read_text())
+        text = "".join(files[name].decode() for name in files if name.endswith(".py"))
+        compiled = "extension/dummy_collectives/setup.py" in files
+        assert compiled == ("dummy_collectives" in text)
+        assert {"README.txt", "requirements.txt", "LICENSE"} <= set(files)
+        assert b"torch==" in files["requirements.txt"]
+        assert (b"psutil==" in files["requirements.txt"]) == ("import psutil" in text)
+
+
+@pytest.mark.parametrize("translation", TRANSLATIONS, ids=lambda x: x.url)
+def test_comments_of_the_extension_are_translated(translation):
+    files = unzipped(translation, QUICK)
+    for source in sorted(EXTENSION.glob("*/dummy.?pp")):
+        name = source.relative_to(ROOT).as_posix()
+        texts = files[name].decode(), source.read_text()
+        code, original = (code_without_comments(text, "cpp") for text in texts)
+        assert texts[0] != texts[1] and code == original
+
+
+@pytest.mark.parametrize("translation", TRANSLATIONS, ids=lambda x: x.url)
+@pytest.mark.parametrize("script", samples(), ids=lambda x: x.stem)
+def test_the_prose_of_a_script_is_that_of_its_page(translation, script):
+    """The same messages, in the same order, with the same markup."""
+    page = f"auto_gallery/{script.stem}"
+    catalog = catalogs.read(catalogs.path_of(translation, page))
+    translated = {x.id: x.string for x in catalog if x.id and x.string and not x.fuzzy}
+    offered = without_note(download(translation, script.stem, "py").read_text())
+    pairs = []
+    for text in (script.read_text(), offered):
+        messages = []
+        collect = lambda message: messages.append(message) or message  # noqa: E731
+        for kind, source in split(text):
+            if kind != "code":
+                translate_rest(prose(kind, source), collect, 88)
+        pairs.append(messages)
+    originals, found = pairs
+    expected = [translated.get(message, message) for message in originals]
+    # Lines of Chinese are broken where there is no space.
+    assert ["".join(x.split()) for x in found] == ["".join(x.split()) for x in expected]
+    assert sum(x != y for x, y in zip(originals, expected)) >= 3
+    for message, text, wanted in zip(originals, found, expected):
+        if not message.startswith(".."):
+            markup, original = (structure(x, "rest", message) for x in (text, wanted))
+            assert markup == original
+
+
+@pytest.mark.parametrize("translation", TRANSLATIONS, ids=lambda x: x.url)
+def test_no_paragraph_of_a_notebook_is_in_english(translation):
+    if not translation.complete:
+        return
+    for name in NAMES:
+        for text in cells(translation, name, "markdown"):
+            text = re.sub(r"^```.*?^```$|`[^`]+`|\[.*?\]\(.*?\)", "", text, flags=MULTI)
+            assert not re.search(r"(\b[a-z]+ ){4}[a-z]+\b", text), f"{name}: {text}"
+
+
+def test_links_of_a_notebook_lead_to_the_published_site(language):
+    found = 0
+    for name in NAMES:
+        for text in cells(language, name, "markdown"):
+            text = re.sub(r"^(```+).*?^\1$", "", text, flags=MULTI)
+            for address in re.findall(r"\]\(([^)]+)\)|^> (http\S+)", text, re.M):
+                parts = urlsplit(address[0] or address[1])
+                assert parts.scheme == "https", address
+                if parts.geturl().startswith(PUBLISHED.url):
+                    assert (SITE / parts.path.lstrip("/")).is_file(), address
+                    found += 1
+    assert found >= len(NAMES)
+
+
+def test_a_page_links_to_its_downloads_and_says_their_size(language):
+    for name in NAMES:
+        page = SITE / language.url / "auto_gallery" / f"{name}.html"
+        soup = BeautifulSoup(page.read_text(), "html.parser")
+        links = soup.select(".sample-downloads a")
+        targets = [(page.parent / link["href"]).resolve() for link in links]
+        assert targets == [download(language, name, x) for x in ("py", "ipynb", "zip")]
+        for link, target in zip(links, targets):
+            kilobytes = int(re.search(r"(\d+) KB", link.get_text())[1])
+            assert abs(kilobytes - target.stat().st_size / 1024) <= 1
+            assert link.has_attr("download")
+        assert len({link.get_text() for link in links}) == 3
+
+
+def test_the_links_are_found_by_their_names(visit, address, language):
+    page = visit(f"{address}/{language.url}/auto_gallery/{QUICK}.html")
+    with page.expect_download() as download:
+        page.get_by_role("group").get_by_role("link").last.click()
+    assert download.value.suggested_filename == f"{QUICK}.zip"
+
+
+# -- They run ----------------------------------------------------------------------
+
+RUN_CELLS = """\
+import json, sys
+for cell in json.load(open(sys.argv[1], encoding="utf-8"))["cells"]:
+    if cell["cell_type"] == "code":
+        exec(compile("".join(cell["source"]), cell["id"], "exec"), globals())
+"""
+
+
+def run(folder, *command):
+    # The test's own environment has the packages that requirements.txt names.
+    return subprocess.run(
+        [sys.executable, *command],
+        cwd=folder,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+
+
+def printed_on_page(name):
+    """What the code of a sample printed when the site was made."""
+    page = SITE / SOURCE_LANGUAGE.url / "auto_gallery" / f"{name}.html"
+    soup = BeautifulSoup(page.read_text(), "html.parser")
+    boxes = soup.select(".sphx-glr-script-out pre")
+    return "\n".join(box.get_text().strip("\n") for box in boxes)
+
+
+def test_a_zip_file_runs(tmp_path, language):
+    unzip_and_run(tmp_path, language, QUICK)
+
+
+def test_a_zip_file_with_workers_runs(tmp_path):
+    unzip_and_run(tmp_path, TRANSLATIONS[0], WITH_WORKERS)
+
+
+def unzip_and_run(tmp_path, language, name):
+    with zipfile.ZipFile(download(language, name, "zip")) as archive:
+        archive.extractall(tmp_path)
+    folder = tmp_path / name / "gallery"
+    for command in ([f"{name}.py"], ["-c", RUN_CELLS, f"{name}.ipynb"]):
+        done = run(folder, *command)
+        assert done.returncode == 0, done.stderr
+        lines = [line for line in done.stdout.split("\n") if line]
+        assert lines == [x for x in printed_on_page(name).split("\n") if x]
+
+
+def test_a_script_without_helpers_runs_alone(tmp_path, language):
+    (tmp_path / "a.py").write_bytes(download(language, QUICK, "py").read_bytes())
+    done = run(tmp_path, "a.py")
+    assert done.returncode == 0 and "backend: dummy" in done.stdout, done.stderr
+
+
+def test_a_script_that_lacks_its_helper_says_where_it_is(tmp_path, language):
+    script = download(language, WITH_WORKERS, "py").read_text()
+    note = "".join(re.match(r"(#.*\n)+", script)[0].split())
+    page = f"{PUBLISHED.url}{language.url}/auto_gallery/{WITH_WORKERS}.html"
+    assert page in note and "launcher.py,workers/" in note and "zip" in note
+    (tmp_path / "a.py").write_text(script)
+    errors = run(tmp_path, "a.py").stderr
+    assert re.search(r"^ +from launcher import launch  # .*zip", errors, re.M), errors
+    assert "ModuleNotFoundError: No module named 'launcher'" in errors
+
+
+def test_zip_files_have_no_traces_of_their_making(language):
+    for name in NAMES:
+        with zipfile.ZipFile(download(language, name, "zip")) as archive:
+            entries = archive.infolist()
+        assert {entry.date_time for entry in entries} == {(1980, 1, 1, 0, 0, 0)}
+        assert [x.filename for x in entries] == sorted(x.filename for x in entries)
+        for file, content in unzipped(language, name).items():
+            assert str(ROOT).encode() not in content, file

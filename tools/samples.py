@@ -1,0 +1,69 @@
+"""Which scripts of gallery/ are samples, and what each of them takes to run."""
+
+import re
+
+from .compile import extension_sources
+from .digest import files_below
+from .paths import EXTENSION, GALLERY, ROOT
+
+HELPERS = {"launcher.py", "result_table.py"}
+
+
+def samples():
+    """The gallery scripts, in alphabetical order."""
+    return sorted(path for path in GALLERY.glob("*.py") if path.name not in HELPERS)
+
+
+def used_files(script):
+    """The files of gallery/ that a script names, and those that they name."""
+    candidates = {
+        path for path in files_below(GALLERY) if path.suffix == ".py" and path != script
+    }
+    used, to_read = set(), [script]
+    while to_read:
+        text = to_read.pop().read_text()
+        named = {path for path in candidates - used if _names(text, path)}
+        used |= named
+        to_read += named
+    return sorted(used)
+
+
+def _names(text, path):
+    module = re.escape(path.stem)
+    return re.search(rf"\b{module}\.py\b|^\s*(from|import) {module}\b", text, re.M)
+
+
+def downloads():
+    """What each zip file holds, in the form that sphinxext/sample_downloads wants."""
+    return {f"auto_gallery/{script.stem}": _download(script) for script in samples()}
+
+
+def _download(script):
+    files = [script, *used_files(script)]
+    packages = ["torch", "numpy"]
+    if GALLERY / "launcher.py" in files:
+        packages.append("psutil")
+    if any(EXTENSION.name in file.read_text() for file in files):
+        packages += ["setuptools", "ninja"]
+        files += extension_sources()
+    return {
+        "script": _name(script),
+        "files": {_name(file): str(file) for file in files},
+        "texts": {
+            "LICENSE": (ROOT / "LICENSE").read_text(),
+            "requirements.txt": _requirements(packages),
+        },
+    }
+
+
+def _name(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def _requirements(packages):
+    pinned = "".join(
+        (ROOT / "requirements" / f"{name}.txt").read_text()
+        for name in ("execute", "render")
+    )
+    lines = [re.search(rf"^{name}==\S+$", pinned, re.M)[0] for name in packages]
+    return "\n".join(lines) + "\n"
