@@ -21,7 +21,13 @@ globalThis.SearchEngine = (() => {
   const HAN = 5; // and Kana: scripts without spaces
   const SIGN = 6; // of "C++" and "C#"
 
-  const WITHOUT_SPACES = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u;
+  const HANGUL_SCRIPT = "\\p{Script=Hangul}";
+  const SPACELESS = "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}";
+  const WITHOUT_SPACES = new RegExp(`[${SPACELESS}]`, "u");
+  const SCRIPTS = new RegExp(
+    `${HANGUL_SCRIPT}+|[${SPACELESS}]+|[^${HANGUL_SCRIPT}${SPACELESS}]+`,
+    "gu",
+  );
   const SYLLABLE = /[\uac00-\ud7a3]/;
 
   const kindOf = (character) => {
@@ -87,12 +93,10 @@ globalThis.SearchEngine = (() => {
 
   // Particles and the commonest endings of verbs, for queries that bring them along.
   const KO =
-    "은|는|이|가|을|를|의|에|에서|에게|로|으로|와|과|도|만|까지|부터|처럼|보다|이나|나|란|이란|마다|에는|에서는|으로는|" +
-    "하는|한|하다|합니다|하기|하고|되는|된|되다|됩니다";
+    "은|는|이|가|을|를|의|에|에서|에게|로|으로|와|과|도|만|까지|부터|처럼|보다|마다|" +
+    "이나|나|란|이란|에는|에서는|으로는|하는|한|하다|합니다|하기|하고|되는|된|되다|됩니다";
   const PARTICLE_KO = new RegExp(`^(?:${KO})$`);
   const ENDINGS_KO = new RegExp(`^(.{2,}?)(?:${KO})$`);
-  const SCRIPTS =
-    /\p{Script=Hangul}+|[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]+|[^\p{Script=Hangul}\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]+/gu;
   const ENDINGS_EN = /^([a-z]{3,}?)(?:es|s|ed|ing|ion)$/;
 
   /** The words of a query. Where the script changes, another word begins. */
@@ -107,7 +111,7 @@ globalThis.SearchEngine = (() => {
     return words;
   }
 
-  /** Shorter forms of a word, which may stand in the text instead, and their weights. */
+  /** Shorter forms of a word that may stand in the text instead, with weights. */
   function shorterForms(term) {
     const forms = [];
     const korean = ENDINGS_KO.exec(term);
@@ -153,7 +157,8 @@ globalThis.SearchEngine = (() => {
     rest(i, j + 1); // one is missing
     rest(i + 1, j + 1); // one is another
     rest(i + 1, j); // one is too much
-    if (query[i] === text[j + 1] && query[i + 1] === text[j]) rest(i + 2, j + 2); // swapped
+    const swapped = query[i] === text[j + 1] && query[i + 1] === text[j];
+    if (swapped) rest(i + 2, j + 2);
     return ends;
   }
 
@@ -224,14 +229,17 @@ globalThis.SearchEngine = (() => {
         else if (start === WORD && plural) quality = 0.8;
         else if (start && end) quality = 0.6;
         else if (start) quality = short ? 0.05 : 0.4;
-        hits.push({ piece: this.pieces[piece], from: at, to, quality: quality * weight });
+        quality *= weight;
+        hits.push({ piece: this.pieces[piece], from: at, to, quality });
       }
       return hits;
     }
 
     #findForms(term) {
       const hits = this.#find(term, 1);
-      for (const [form, weight] of shorterForms(term)) hits.push(...this.#find(form, weight));
+      for (const [form, weight] of shorterForms(term)) {
+        hits.push(...this.#find(form, weight));
+      }
       return hits;
     }
 
@@ -289,7 +297,9 @@ globalThis.SearchEngine = (() => {
         if (!term) continue;
         const hits = this.#findForms(term);
         if (!hits.some((hit) => hit.quality >= 0.4)) {
-          for (const word of this.#corrections(term)) hits.push(...this.#find(word, 0.3));
+          for (const word of this.#corrections(term)) {
+            hits.push(...this.#find(word, 0.3));
+          }
         }
         exact &&= this.folded.includes(term);
         if (!hits.length && (WITHOUT_SPACES.test(term) || SYLLABLE.test(term))) {
@@ -322,11 +332,13 @@ globalThis.SearchEngine = (() => {
         }
         entry.sections.set(section, (entry.sections.get(section) ?? 0) + worth);
       }
-      const rarity = Math.max(0.2, Math.log((this.pages.length + 1) / (found.size + 0.5)));
+      const share = (found.size + 0.5) / (this.pages.length + 1);
+      const rarity = Math.max(0.2, -Math.log(share));
       for (const [page, entry] of found) {
         const length = 0.75 + (0.25 * this.lengths[page]) / this.meanLength;
         const text = (6 * entry.count) / (entry.count + 4 * length);
-        const named = [20 * entry.best[TITLE], 10 * entry.best[HEADING], 11 * entry.best[TERM]];
+        const { best: inNames } = entry;
+        const named = [20 * inNames[TITLE], 10 * inNames[HEADING], 11 * inNames[TERM]];
         const best = Math.max(...named);
         const others = named[0] + named[1] + named[2] - best;
         const value = best + 0.25 * others + text;
@@ -344,13 +356,14 @@ globalThis.SearchEngine = (() => {
     }
 
     /**
-     * What a query finds, as { exact, count, results }. `results(from, to)` are pages, the
-     * best first. Each has an address, and title, heading and excerpt as lists of
+     * What a query finds, as { exact, count, results }. `results(from, to)` are pages,
+     * the best first. Each has an address, and title, heading and excerpt as lists of
      * [text, whether it matches]; the heading is empty where it would repeat the title.
      */
     search(query) {
       // A consonant at the end is a syllable that is still being typed.
-      const typed = query.normalize("NFC").replace(/[\u1100-\u11ff\u3130-\u318f]+$/, "");
+      const composed = query.normalize("NFC");
+      const typed = composed.replace(/[\u1100-\u11ff\u3130-\u318f]+$/, "");
       const { sets, phrase, exact } = this.#lookUp(typed.normalize("NFKC"));
       const scores = new Map();
       for (const hits of sets) this.#score(hits, scores, 1);
@@ -370,8 +383,9 @@ globalThis.SearchEngine = (() => {
       return {
         exact: exact && complete.length > 0,
         count: chosen.length,
-        /** Excerpts take time, and only few are seen. */
-        results: (from, to) => chosen.slice(from, to).map((x) => this.#result(x, byPiece)),
+        // Excerpts take time, and only few are seen.
+        results: (from, to) =>
+          chosen.slice(from, to).map((score) => this.#result(score, byPiece)),
       };
     }
 
