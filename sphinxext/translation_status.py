@@ -33,13 +33,21 @@ NOT_KNOWN = "–"
 
 
 class translation_status(nodes.General, nodes.Element):
-    pass
+    """The table of a language to be."""
 
 
 class TranslationStatus(SphinxDirective):
     def run(self):
         self.env.metadata[self.env.docname]["translation_status"] = True
-        return [translation_status()]
+        _, *languages = self.config.translation_status_languages
+        return [self.section(language) for language in languages]
+
+    def section(self, language):
+        name = nodes.inline("", language["name"], classes=[_spoken(language)])
+        title = nodes.title("", "", name, translatable=False)
+        section = nodes.section("", title, ids=[_anchor(language["sphinx"])])
+        section += translation_status(language=language["sphinx"])
+        return section
 
 
 def status_page(env):
@@ -49,24 +57,15 @@ def status_page(env):
 
 
 def fill(app, doctree, docname):
-    """Put the tables in the place of the directive, when all titles are known."""
+    """Put the tables into their places, when all titles are known."""
     for place in list(doctree.findall(translation_status)):
-        content = []
-        for language in app.config.translation_status_languages:
-            pages = app.config.translation_status.get(language["sphinx"], {})
-            if any("translated" in status for status in pages.values()):
-                content.append(_section(app, docname, language, pages))
+        language = place["language"]
+        pages = app.config.translation_status.get(language, {})
+        content = [_table(app, docname, language, pages)]
+        for page, status in pages.items():
+            if status["open"]:
+                content.append(_open_messages(app, docname, language, page, status))
         place.replace_self(content)
-
-
-def _section(app, docname, language, pages):
-    name = nodes.inline("", language["name"], classes=[_spoken(language)])
-    section = nodes.section("", nodes.title("", "", name), ids=[_anchor(language["sphinx"])])
-    section += _table(app, docname, language["sphinx"], pages)
-    for page, status in pages.items():
-        if status["open"]:
-            section += _open_messages(app, docname, language["sphinx"], page, status)
-    return section
 
 
 def _table(app, docname, language, pages):
@@ -117,7 +116,7 @@ def _behind(status):
 
 def _open_messages(app, docname, language, page, status):
     title = _page_link(app, docname, page).astext()
-    section = nodes.section("", nodes.title("", title), ids=[_anchor(language, page)])
+    listing = nodes.container("", nodes.rubric("", title), ids=[_anchor(language, page)])
     states = {"fuzzy": gettext("Fuzzy"), "untranslated": gettext("Untranslated")}
     source_language, *_ = app.config.translation_status_languages
     messages = nodes.bullet_list()
@@ -128,8 +127,8 @@ def _open_messages(app, docname, language, page, status):
         link = nodes.reference("", states[message["state"]], refuri=message["edit"])
         source = nodes.inline("", text, classes=[_spoken(source_language)])
         messages += nodes.list_item("", nodes.paragraph("", "", link, nodes.Text(" "), source))
-    section += messages
-    return section
+    listing += messages
+    return listing
 
 
 def _spoken(language):

@@ -54,10 +54,10 @@ def run_render():
 
 
 def run_check():
-    from .check import check
+    from .check import check_if_changed
 
     with stage("check"):
-        check()
+        check_if_changed()
 
 
 def run_html():

@@ -9,9 +9,13 @@ from bs4 import BeautifulSoup
 from sphinxext.translatable_comments import code_without_comments
 
 from . import catalog_check, check_findability
+from .digest import digest, files_below
 from .errors import BuildError
 from .languages import LANGUAGES, SOURCE_LANGUAGE
-from .paths import RENDERED, ROOT, relative
+from .paths import BUILD, RENDERED, ROOT, relative
+from .render import inputs_key
+
+KEY_FILE = BUILD / "check.key"
 
 # Attributes through which a page makes the browser load something.
 LOADING = [("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src")]
@@ -19,6 +23,18 @@ LOADING = [("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"
 NAMING = {"canonical", "alternate", "author", "license", "next", "prev", "search"}
 # The class that Sphinx gives to the box around a listing.
 HIGHLIGHTED = re.compile(r"highlight-(\S+)")
+
+
+def check_if_changed():
+    """Check, unless everything is as it was when there was nothing to find."""
+    files = files_below(RENDERED) + files_below(ROOT / "tools")
+    key = digest(files, inputs_key())
+    if KEY_FILE.is_file() and KEY_FILE.read_text() == key:
+        print("    nothing has changed since there were no findings", flush=True)
+        return
+    KEY_FILE.unlink(missing_ok=True)
+    check()
+    KEY_FILE.write_text(key)
 
 
 def check():

@@ -26,7 +26,7 @@ MACHINERY += ("translation_status", "verified")
 def render():
     """Render what has changed; return the number of pages per language."""
     require_gallery_pages()
-    key = _inputs_key()
+    key = inputs_key()
     if not (KEY_FILE.is_file() and KEY_FILE.read_text() == key):
         KEY_FILE.unlink(missing_ok=True)
         shutil.rmtree(RENDERED, ignore_errors=True)
@@ -54,7 +54,8 @@ def sphinx_command(builder, language, output, *options):
     return [*command, *options, DOCS, output]
 
 
-def _inputs_key():
+def inputs_key():
+    """A digest of all that the pages are made from."""
     files = [*files_below(DOCS), *files_below(LOCALES), *files_below(ROOT / "sphinxext")]
     files += files_below(GALLERY) + files_below(ROOT / "extension", ignore=["build"])
     files += files_below(ROOT / "requirements")
