@@ -15,13 +15,16 @@ XHTML = "http://www.w3.org/1999/xhtml"
 
 
 def write(app, exception):
+    own = own_language(app)
     if exception or app.builder.format != "html":
         return
+    if own not in app.config.language_switcher_languages:
+        return  # A language for tests, which has no place on the published site.
     root = ElementTree.Element("urlset", {"xmlns": SITEMAP, "xmlns:xhtml": XHTML})
     for page in sorted(app.env.found_docs):
         entry = ElementTree.SubElement(root, "url")
         absolute = addresses(app, page)
-        ElementTree.SubElement(entry, "loc").text = absolute[own_language(app)["html"]]
+        ElementTree.SubElement(entry, "loc").text = absolute[own["html"]]
         for language, address in absolute.items():
             attributes = {"rel": "alternate", "hreflang": language, "href": address}
             ElementTree.SubElement(entry, "xhtml:link", attributes)

@@ -28,6 +28,8 @@ INDEX = "search-index.js"
 # Files of Sphinx's own search, of its highlighter, and of the texts of both.
 REPLACED = ["searchtools.js", "language_data.js"]
 REPLACED += ["sphinx_highlight.js", "translations.js"]
+# Only the above, and themes that listen to the keyboard, need these.
+REPLACED += ["doctools.js", "documentation_options.js"]
 # Elements within a line of text; any other separates words.
 INLINE = {"a", "abbr", "b", "code", "dfn", "em", "i", "kbd", "mark", "q", "s", "samp"}
 INLINE |= {"small", "span", "strong", "sub", "sup", "u", "var", "wbr"}

@@ -12,8 +12,8 @@ from test_diagrams_in_browser import MISPLACED
 # What is the same in each language: code and its output, and names of languages.
 SAME = "pre, code, svg .code, script, style, nav.languages, [lang]:not(html)"
 ATTRIBUTES = ("title", "aria-label", "alt", "placeholder")
-# Names of features of PyTorch, in headings of tables and lists.
-NAMES = {"DCP", "DDP", "DTensor", "FSDP2", "ZeRO"}
+# Names: of features of PyTorch, in tables and lists, and of the licence.
+NAMES = {"BSD-3-Clause", "DCP", "DDP", "DTensor", "FSDP2", "ZeRO"}
 ENGLISH = re.compile(r"[A-Za-z]{2,}")
 # Boxes whose text is cut off, and what sticks out of the page.
 CUT_OFF = """
