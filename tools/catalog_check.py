@@ -11,15 +11,14 @@ import json
 import re
 import sys
 from collections import defaultdict
+from dataclasses import replace
 
 from . import catalogs
 from .errors import BuildError
 from .languages import TRANSLATIONS
-from .message_rules import RULES, Message
+from .message_rules import RULES, Message, code_words, translated_words
 from .paths import BUILD, DOCS, relative
 
-# One line of a catalog: empty, a comment, or a keyword and a string, or a string.
-LINE = re.compile(r'\s*(#.*|((msg(ctxt|id|id_plural|str(\[\d+\])?)\s+)?"(\\.|[^"\\])*"\s*)?)$')
 EXEMPTION = re.compile(r"allow ([\w-]+) ([0-9a-f]{6}): (.*\S)$")
 AGREEMENT = "agreement"
 HEADERS = ("Language", "Plural-Forms", "Content-Type")
@@ -31,7 +30,6 @@ def check():
     plain = json.loads((BUILD / "gettext" / "plain-messages.json").read_text())
     findings = []
     for language in TRANSLATIONS:
-        same_source = defaultdict(list)
         expected = {catalogs.path_of(language, page) for page in templates}
         for path in catalogs.catalogs_of(language):
             if path not in expected:
@@ -39,6 +37,7 @@ def check():
                     f"{relative(path)}: its page is gone; once `make i18n-update` has taken "
                     "over what was moved, remove it"
                 )
+        pages = {}
         for page, template in templates.items():
             path = catalogs.path_of(language, page)
             if not path.is_file():
@@ -46,52 +45,37 @@ def check():
                     f"{relative(path)}: missing; run `make i18n-update` and translate it"
                 )
                 continue
-            malformed = list(_malformed_lines(path))
-            if malformed:
+            if malformed := list(catalogs.malformed_lines(path)):
                 findings += malformed
                 continue
             catalog = catalogs.read(path)
-            findings += _check_form(path, catalog, language)
-            findings += _check_completeness(path, catalog, template, language)
-            for entry in _translated(catalog):
-                message = Message(
-                    entry.id, entry.string, language.gettext,
-                    _format(page, entry.id, plain),
-                )  # fmt: skip
-                findings += _check_message(f"{relative(path)}:{entry.lineno}", entry, message)
-                same_source[entry.id].append((path, entry))
-        findings += _check_agreement(same_source)
+            incomplete = list(_check_completeness(path, catalog, template, language))
+            findings += incomplete or _check_form(path, catalog, template, language)
+            pages[path] = [
+                (entry, _message(entry, language, page, plain))
+                for entry in _translated(catalog)
+            ]
+        findings += _check_messages(pages)
+        findings += _check_agreement(pages)
     if findings:
         raise BuildError("message catalogs:\n" + "\n".join(findings))
     return sum(len(template) for template in templates.values())
 
 
-def _malformed_lines(path):
-    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
-        try:
-            text = line.decode()
-        except UnicodeDecodeError:
-            yield f"{relative(path)}:{number}: malformed catalog: not UTF-8"
-            continue
-        if not LINE.match(text):
-            yield (
-                f"{relative(path)}:{number}: malformed catalog: {text.strip()!r}; a line is "
-                "a comment, or msgid or msgstr and a string in quotation marks, and "
-                'quotation marks within the string are written \\"'
-            )
-
-
-def _check_form(path, catalog, language):
+def _check_form(path, catalog, template, language):
     headers = dict(catalog.mime_headers)
     for name in HEADERS:
         if name not in headers:
             yield f"{relative(path)}:1: lacks the header {name}; run `make i18n-update`"
     if catalog.locale_identifier != language.gettext:
         yield f"{relative(path)}:1: is for {catalog.locale_identifier}, not for {language.gettext}"
-    if catalogs.write(catalog) != path.read_text():
+    if (
+        catalogs.written(catalogs.read(path), template, language, {})
+        != path.read_bytes().decode()
+    ):
         yield (
-            f"{relative(path)}:1: is not formatted like the others; `make i18n-update` "
-            "does that and changes no text"
+            f"{relative(path)}:1: its form is not that of the others; `make i18n-update` "
+            "mends it and changes no translation"
         )
 
 
@@ -123,11 +107,24 @@ def _translated(catalog):
             yield entry
 
 
-def _format(page, text, plain):
-    """What markup the messages of a page are written in."""
-    if page not in plain or text in plain[page]:
-        return "plain"
-    return "myst" if (DOCS / f"{page}.md").is_file() else "rest"
+def _message(entry, language, page, plain):
+    """An entry with the markup that the messages of its page are written in."""
+    if page not in plain or entry.id in plain[page]:
+        format = "plain"
+    else:
+        format = "myst" if (DOCS / f"{page}.md").is_file() else "rest"
+    return Message(entry.id, entry.string, language.gettext, format)
+
+
+def _check_messages(pages):
+    everywhere = translated_words(message for page in pages.values() for _, message in page)
+    for path, page in pages.items():
+        words = everywhere - code_words(message for _, message in page)
+        for entry, message in page:
+            where = f"{relative(path)}:{entry.lineno}"
+            yield from _check_message(
+                where, entry, replace(message, translated_elsewhere=words)
+            )
 
 
 def _check_message(where, entry, message):
@@ -143,8 +140,12 @@ def _check_message(where, entry, message):
     yield from _expired(where, exemptions)
 
 
-def _check_agreement(same_source):
+def _check_agreement(pages):
     """The same text is translated in the same way on all pages."""
+    same_source = defaultdict(list)
+    for path, page in pages.items():
+        for entry, message in page:
+            same_source[message.source].append((path, entry))
     for source, entries in same_source.items():
         first_path, first = entries[0]
         for path, entry in entries:

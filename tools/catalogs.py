@@ -32,6 +32,12 @@ VOLATILE = re.compile(
     re.M,
 )
 
+# One line of a catalog: empty, a comment, or a keyword and a string, or a string.
+LINE = re.compile(
+    r'\s*(#.*|((msg(ctxt|id|id_plural|str(\[\d+\])?)\s+)?"(\\[\\"abfnrtv]|[^"\\])*"\s*)?)$'
+)
+ENTRY = re.compile(r'^(?:msgctxt (?:".*"\s*)+)?msgid (?:".*"\s*)+', re.M)
+
 
 def extract():
     """Return a catalog of msgids for each page, by its path without suffix."""
@@ -65,16 +71,26 @@ def update():
         known = _known_translations(found.values())
         for page, template in templates.items():
             path = path_of(language, page)
-            catalog = _merge(found.get(path, Catalog()), template, known)
-            catalog.locale = language.gettext
-            catalog.project, catalog.version = "c10d-backend-tutorial", "1"
-            catalog.header_comment = f"# {language.name} ({language.gettext})"
-            catalog.fuzzy = False
-            text = write(catalog)
-            if not path.is_file() or path.read_text() != text:
+            text = written(found.get(path, Catalog()), template, language, known)
+            if not path.is_file() or path.read_bytes() != text.encode():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
                 print(f"    updated {relative(path)}")
+
+
+def written(catalog, template, language, known):
+    """The text of a catalog brought up to date. It changes ``catalog``."""
+    catalog = _merge(catalog, template, known)
+    catalog.locale = language.gettext
+    catalog.project, catalog.version = "c10d-backend-tutorial", "1"
+    catalog.header_comment = f"# {language.name} ({language.gettext})"
+    catalog.fuzzy = False
+    plural_forms = Catalog(locale=language.gettext).plural_forms
+    catalog.mime_headers = [("Plural-Forms", plural_forms)]
+    for entry in catalog:
+        if entry.id and (known_entry := template.get(entry.id, entry.context)):
+            entry.flags = known_entry.flags | (entry.flags & {"fuzzy"})
+    return write(catalog)
 
 
 def _known_translations(catalogs):
@@ -160,17 +176,49 @@ def is_translated(message):
 
 
 def read(path):
+    """Read a catalog. Raises BuildError with the places of what is no catalog."""
+    if malformed := list(malformed_lines(path)):
+        raise BuildError("\n".join(malformed))
     try:
         with open(path, "rb") as file:
             catalog = read_po(file, abort_invalid=True)
-    except (PoFileError, UnicodeDecodeError) as error:
-        where = getattr(error, "lineno", None)
-        line = f":{where + 1}" if where is not None else ""
-        reason = re.sub(r" on \d+$", "", str(error))  # Babel counts from 0.
-        raise BuildError(f"{relative(path)}{line}: malformed catalog: {reason}") from None
+        catalog.num_plurals  # noqa: B018 - Babel reads the header when it is asked.
+    except (PoFileError, ValueError, LookupError, TypeError) as error:
+        line = (getattr(error, "lineno", None) or 0) + 1  # Babel counts from 0.
+        reason = re.sub(r" on \d+$", "", str(error))
+        raise BuildError(f"{relative(path)}:{line}: malformed catalog: {reason}") from None
     for message in catalog:
         _take_over_previous_id(message)
     return catalog
+
+
+def malformed_lines(path):
+    """Yield what is wrong in single lines; Babel makes something of most of it."""
+    last = None
+    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
+        try:
+            text = line.decode()
+        except UnicodeDecodeError:
+            yield f"{relative(path)}:{number}: malformed catalog: not UTF-8"
+            continue
+        if not LINE.match(text):
+            yield (
+                f"{relative(path)}:{number}: malformed catalog: {text.strip()!r}; a line is "
+                "a comment, or msgid or msgstr and a string in quotation marks, and "
+                'quotation marks within the string are written \\"'
+            )
+        keyword = text.split(" ")[0]
+        if keyword == last == "msgstr":
+            yield f"{relative(path)}:{number}: malformed catalog: a msgstr without a msgid"
+        if keyword.startswith("msg"):
+            last = keyword
+    text, seen = path.read_bytes().decode(errors="replace"), set()
+    for entry in ENTRY.finditer(text):
+        msgid = "".join(re.findall('"(.*)"', entry[0]))
+        if msgid in seen:
+            line = text.count("\n", 0, entry.start()) + 1
+            yield f"{relative(path)}:{line}: malformed catalog: the msgid {msgid!r} stands twice"
+        seen.add(msgid)
 
 
 def _take_over_previous_id(message):

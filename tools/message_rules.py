@@ -1,12 +1,12 @@
 """What a translation must have in common with its source text, rule by rule.
 
 Each rule is a function that yields what it found, as a phrase for a translator. It gets
-``Message``: the two texts, and the language. ``RULES`` holds them by name.
+``Message``: the two texts, and the language. ``RULES`` holds them by name, with those
+of ``prose_rules``, which look at the language alone.
 """
 
 import csv
 import re
-import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -20,25 +20,30 @@ from myst_parser.mdit_to_docutils.base import DocutilsRenderer
 from myst_parser.parsers.mdit import create_md_parser
 
 from .paths import DOCS
+from .prose_rules import HIDDEN_SPACE, LITERAL, PROSE_RULES
 
 GLOSSARY = DOCS / "glossary.csv"
-HAN = "\u4e00-\u9fff"
-HANGUL = "\uac00-\ud7a3"
-FULL_WIDTH = "\u3001\u3002\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f"
 # In a text without markup, where code would be literal, these are what has to stay.
 LITERALS = re.compile(r"``.+?``|(?<!`)`[^`\n]+`(?!`)", re.S)
 URL = re.compile(r"\b[a-z][a-z+.-]*://[^\s<>()`]+[^\s<>()`.,;:]")
+TEXT_AND_TARGET = re.compile(
+    r"(?::[A-Za-z][\w:+.-]*:)?(?<!`)`([^`<]+?)\s*<[^<>`]+>`(?!`)_{0,2}"
+)
 ROLE = re.compile(r":([A-Za-z][\w:+.-]*):(?=`)")
 
 
 @dataclass(frozen=True)
 class Message:
-    """One entry of a catalog. ``format`` is "rest", "myst", or "plain" for no markup."""
+    """One entry of a catalog. ``format`` is "rest", "myst", or "plain" for no markup.
+
+    ``translated_elsewhere`` are English words that other entries do not leave standing.
+    """
 
     source: str
     translation: str
     language: str
     format: str
+    translated_elsewhere: frozenset = frozenset()
 
     @cached_property
     def source_prose(self):
@@ -50,11 +55,12 @@ class Message:
 
 
 def prose(text):
-    """A text without HTML and link targets, and with a mark for each literal."""
-    text = LITERALS.sub("\x00", text)
+    """A text without HTML, roles and link targets, and with a mark for each literal."""
+    text = ROLE.sub("", TEXT_AND_TARGET.sub(r"\1", HIDDEN_SPACE.sub("", text)))
+    text = LITERALS.sub(LITERAL, text)
     text = re.sub(r"(?<=\])\([^)]*\)|(?<=[\w\x00]) ?<[^>]+>`__?", "", text)
     text = re.sub(r"<[^>]+>", "", text)
-    return URL.sub("\x00", text)
+    return URL.sub(LITERAL, text)
 
 
 def _differences(what, source, translation):
@@ -108,7 +114,11 @@ def _myst_structure(text):
             if token.type in ("text", "softbreak") or token.nesting < 0:
                 continue
             target = token.attrs.get("href") or token.attrs.get("src")
-            yield token.type.removesuffix("_open"), token.meta.get("name"), target or token.content
+            yield (
+                token.type.removesuffix("_open"),
+                token.meta.get("name"),
+                target or token.content,
+            )
     yield from [("second paragraph",)] * (paragraphs - 1)
 
 
@@ -147,36 +157,105 @@ def _rest_structure(text, source):
             yield type(node).__name__, target if node.get("refuri") else None
 
 
+# What is markup in one language or another.
+SYMBOL = re.compile(r"[\\^|#@$={}\[\]<>*_+`]|~~|%%")
+LIST_MARKER = re.compile(r"(?:\d+[.)]|[-+*>•]|#+)\s")
+PLACEHOLDER = re.compile(r"%\(\w+\)[sdr]|%[sd]\b|\$\{\w+\}|(?<![$`{])\{\w*\}(?![`}])|%")
+EMPTY_TEXT = re.compile(r"\[\s*\]\(|`\s*<")
+
+
+def symbol(message):
+    """Characters that are markup somewhere are as many as in the source."""
+    texts = [HIDDEN_SPACE.sub("", x) if message.format == "rest" else x
+             for x in (message.source, message.translation)]  # fmt: skip
+    bare = (PLACEHOLDER.sub("", text) for text in texts)
+    yield from _differences("character", *map(SYMBOL.findall, bare))
+    yield from _differences("link without a text", *map(EMPTY_TEXT.findall, texts))
+    if LIST_MARKER.match(texts[1]) and not LIST_MARKER.match(texts[0]):
+        yield "begins like an item of a list"
+
+
 # -- What is the same in every language ------------------------------------------
 
 
-NUMBER_WORDS = dict(
-    zip("zeros? ones? two three four five six seven eight nine ten".split(), range(11))
-) | {"hundred": 100}
+NUMBER = re.compile(r"(?:(?<![\w.)])-)?(?<![\w.])\d+(?:[.,]\d+)*(?![A-Za-z])", re.ASCII)
+NUMBER_WORDS = {
+    str(value): re.compile(rf"\b{word}\b", re.I)
+    for value, word in [
+        *enumerate("zeros? ones? two three four five six seven eight nine ten".split()),
+        (100, "hundred"),
+    ]
+}
+# Of the numbers that are written in words, those that no language uses idly.
+SPELLED = {
+    "en": {3: "three|third", 4: "four|fourth|quarters?", 5: "five|fifth", 6: "six|sixth",
+           7: "seven|seventh", 8: "eight|eighth", 9: "nine|ninth"},
+    "ko": {3: "세|셋", 4: "네|넷", 5: "다섯", 6: "여섯", 7: "일곱", 8: "여덟", 9: "아홉"},
+    "zh_CN": {3: "三", 4: "四", 5: "五", 6: "六", 7: "七", 8: "八", 9: "九"},
+}  # fmt: skip
+NATIVE_NUMBER = {
+    "ko": r"(?<![가-힣])(?:%s)(?=[ 을를이가은는의개번째도로과와,.)]|$)",
+    "zh_CN": r"(?:%s)(?![方角周十百千元])",
+}
+UNITS = {  # after a digit, and what it has to be in the source
+    "ko": {"초": r"s\b|sec", "분(?!의)": "min|hour", "시간": r"hour|h\b",
+           "바이트": "byte", "비트": "bit"},
+    "zh_CN": {"毫秒": r"ms\b|milli", "秒": r"s\b|sec", "分钟": "min|hour",
+              "小时": r"hour|h\b", "字节": "byte", "位(?!置)": "bit"},
+}  # fmt: skip
 
 
 def number(message):
     """Digits, outside of literals. A number that the source spells out may be digits."""
-    pattern = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*(?![A-Za-z])", re.ASCII)
-    source = Counter(pattern.findall(message.source_prose))
-    translation = Counter(pattern.findall(message.prose))
-    for word, value in NUMBER_WORDS.items():
-        spelled = len(re.findall(rf"\b{word}\b", message.source_prose, re.I))
-        extra = translation[str(value)] - source[str(value)]
-        translation[str(value)] -= max(0, min(spelled, extra))
+    source = Counter(NUMBER.findall(message.source_prose))
+    translation = Counter(NUMBER.findall(message.prose))
+    for value in NUMBER_WORDS.keys() & translation.keys():
+        spelled = len(NUMBER_WORDS[value].findall(message.source_prose))
+        extra = translation[value] - source[value]
+        translation[value] -= max(0, min(spelled, extra))
     yield from _differences("number", source, translation)
+    yield from _spelled_numbers(message)
+    yield from _units(message)
+
+
+def _units(message):
+    """Units of another kind than the source has. It may be that it has none."""
+    units = UNITS.get(message.language, {})
+    in_source = {
+        unit
+        for unit, english in units.items()
+        if re.search(rf"(?<![A-Za-z])(?:{english})", message.source_prose)
+    }
+    for unit in sorted(units.keys() - in_source) if in_source else ():
+        if found := re.search(rf"\d ?({unit})", message.prose):
+            yield f"has the unit {found[1]!r}, which the source has not"
+
+
+def _spelled_numbers(message):
+    for value, words in SPELLED.get(message.language, {}).items():
+        english = rf"\b(?:{SPELLED['en'][value]})\b(?!-party)"
+        native = NATIVE_NUMBER[message.language] % words
+        in_source = re.search(english, message.source_prose, re.I)
+        in_translation = re.search(native, message.prose)
+        if in_translation and not in_source and str(value) not in message.source:
+            yield f"has the number {in_translation[0]!r}, which the source has not"
+        if in_source and not in_translation and str(value) not in message.translation:
+            yield f"lacks the number {in_source[0]!r}"
+
+
+IDENTIFIER = re.compile(
+    r"--[a-z][\w-]+|(?<![\w가-힣一-鿿-])-[A-Za-z]\w*|"
+    r"\b\w*[a-z0-9]_\w+|\b[A-Z]+_\w+|"
+    r"(?<![\w/])(?:[\w.-]+/){2,}[\w.-]*\w|(?<![\w/])[\w.-]+/[\w-]+\.\w+|"
+    r"\b[A-Z][a-z]+(?:[A-Z][a-z]*)+\b|\b\w+::\w+|\b[a-z]\w+\.[a-z]\w+\b",
+    re.ASCII,
+)
 
 
 def identifier(message):
     """Names of code, options and paths that stand outside of literals."""
-    pattern = re.compile(
-        r"--[a-z][\w-]+|\b\w*[a-z0-9]_\w+|\b[A-Z]+_\w+|(?<![\w/])(?:[\w.-]+/){2,}[\w.-]*\w|"
-        r"(?<![\w/])[\w.-]+/[\w-]+\.\w+|"
-        r"\b[A-Z][a-z]+(?:[A-Z][a-z]*)+\b|\b\w+::\w+|\b[a-z]\w+\.[a-z]\w+\b",
-        re.ASCII,
-    )
     source, translation = (
-        set(pattern.findall(text)) for text in (message.source_prose, message.prose)
+        set(IDENTIFIER.findall(text)) for text in (message.source_prose, message.prose)
     )
     yield from _differences("name", source, translation)
 
@@ -190,92 +269,129 @@ def link(message):
 
 def placeholder(message):
     """``%(name)s``, ``{}`` and ``${name}``, which the site fills in."""
-    pattern = re.compile(r"%\(\w+\)[sdr]|%[sd]\b|\$\{\w+\}|(?<![\w$`{])\{\w*\}(?![`{])")
-    yield from _differences(
-        "placeholder", pattern.findall(message.source), pattern.findall(message.translation)
-    )
+    texts = (message.source, message.translation)
+    if "%(" not in message.source:  # Otherwise no % may stand alone.
+        texts = (re.sub(r"%(?![(sd])", "", text) for text in texts)
+    yield from _differences("placeholder", *map(PLACEHOLDER.findall, texts))
 
 
 def html(message):
     """HTML tags and entities."""
-    pattern = re.compile(r"</?[A-Za-z][^<>`]*>(?!`)|&#?\w+;|\b(?:javascript|data|vbscript):(?=\S)")
+    pattern = re.compile(
+        r"</?[A-Za-z][^<>`]*>(?!`)|&#?\w+;|\b(?:javascript|data|vbscript):(?=\S)"
+    )
     yield from _differences(
         "HTML", pattern.findall(message.source), pattern.findall(message.translation)
     )
 
 
-# -- What makes good text --------------------------------------------------------
+# -- English that was left standing ----------------------------------------------
 
-
-def invisible(message):
-    """Control characters and characters without width."""
-    for character in message.translation:
-        if unicodedata.category(character) in ("Cc", "Cf", "Co") and character != "\n":
-            yield f"has the invisible character U+{ord(character):04X}"
+LOWER_WORD = re.compile(r"(?<![\w./:'\"-])[a-z]{2,}(?![\w/:'\"=(-]|\.\w)", re.ASCII)
+RUN = re.compile(r"[A-Za-z]*[a-z](?:[, ]+[a-z]+){2,}+(?![a-z]| ?[(（])")
+TITLE = re.compile(r"(?:[A-Z]\w+ (?:(?:the|of|on|and|for) )*)+[A-Z]\w+", re.ASCII)
+# A sentence that begins with a small letter begins with a name.
+NAME_OF_CODE = re.compile(r"(?<=[.!?]\s)[a-z]\w*")
+# Words that are no names anywhere.
+FUNCTION_WORDS = frozenset(
+    "an the of and or but to in into with for from that this these those it its is are was "
+    "were be been has have had will would can could may must should which who when while "
+    "then than not only also each every some any at by because however if so there here "
+    "they them their we you your our see before other same all".split()
+)
 
 
 def english(message):
-    """English that was left standing."""
+    """English that was left standing, outside of parentheses."""
+    prose = TITLE.sub("", _outside_parentheses(message.prose))
+    kept = _kept(message.language).union(NAME_OF_CODE.findall(message.source_prose))
     if message.translation == message.source:
-        if re.search(r"\b[a-z]{2,}[,:]? [a-z]{2,}\b", message.source_prose):
-            yield "is the English text"
-    else:
-        for run in re.findall(r"(?:\b[a-z]+ ){4,}[a-z]+\b", message.prose):
+        for found in re.findall(r"(?<![\w./-])[A-Za-z][a-z]+(?![\w./-])", prose):
+            if found.lower() not in kept:
+                yield f"is the English text: {found!r}"
+        return
+    for run in RUN.findall(prose):
+        if not kept.issuperset(re.findall("[a-z]+", run)):
             yield f"has English left in it: {run!r}"
+    for found in sorted(set(LOWER_WORD.findall(prose)) - kept):
+        if found in FUNCTION_WORDS or found in message.translated_elsewhere:
+            yield f"leaves the word {found!r} in English"
 
 
-def doubled(message):
-    """A word twice in a row."""
-    if message.language == "zh_CN":
-        pattern = r"(的的|了了|是是|在在|和和|与与|为为|个个个|不不)"
-    else:
-        pattern = rf"(?<![{HANGUL}\w])([{HANGUL}A-Za-z]{{2,}}) \1(?![{HANGUL}\w])"
-    for found in re.finditer(pattern, message.prose):
-        yield f"says {found[1]!r} twice in a row"
+def _outside_parentheses(prose):
+    """A text without calls, and without what only explains a word, before or behind it."""
+    call, before, within = (
+        r"[A-Za-z]\w*\([ -~]*?\)", r"[A-Za-z ]+(?=[(（][^A-Za-z]+[)）])", r"[(（][^()（）]*[)）]",
+    )  # fmt: skip
+    return re.sub(f"{call}|{before}|{within}", " ", prose)
 
 
-def spacing(message):
-    """Punctuation and spaces as the language writes them."""
-    text = message.prose.replace("\n", " ")
-    if "  " in text.strip() and "  " not in message.source_prose:
-        yield "has two spaces in a row"
-    for side in (str.lstrip, str.rstrip):
-        ends = [x.removeprefix(side(x)).removesuffix(side(x)) for x in
-                (message.source, message.translation)]  # fmt: skip
-        if ends[0] != ends[1]:
-            yield f"begins or ends with {ends[1]!r}, the source with {ends[0]!r}"
-    if message.language == "ko":
-        for found in re.findall(f"[{FULL_WIDTH}]", text):
-            yield f"has the punctuation mark {found!r} of Chinese"
-        for found in re.findall(rf"[{HANGUL}] [,.;:!?](?=\s|$)", text):
-            yield f"has a space before the punctuation mark in {found!r}"
-    if message.language == "zh_CN":
-        for found in re.findall(rf"[{HAN}][,;:!?](?![A-Za-z0-9])|[{HAN}]\.(?=\s|$)|[{HAN}] ?\(", text):
-            yield f"has a punctuation mark of half width in {found!r}"
-        for found in re.findall(rf"[{HAN}][A-Za-z0-9\x00]|[A-Za-z0-9\x00][{HAN}]", text):
-            shown = found.replace("\x00", "``")
-            yield f"lacks a space between the scripts in {shown!r}"
-        for found in re.findall(rf"[{HAN}] [{HAN}]|[{FULL_WIDTH}] (?=[^*_])|[{HAN}] [{FULL_WIDTH}]", text):
-            yield f"has a space too many in {found!r}"
+def translated_words(messages):
+    """English words that the translations hardly ever leave standing."""
+    found, left = Counter(), Counter()
+    for message in messages:
+        words = set(LOWER_WORD.findall(message.source_prose))
+        found.update(words)
+        left.update(
+            words.intersection(LOWER_WORD.findall(_outside_parentheses(message.prose)))
+        )
+    return frozenset(
+        word for word in found if found[word] > 3 and left[word] <= found[word] / 4
+    )
 
 
-def traditional(message):
-    """Traditional characters in simplified Chinese: GB 2312 has none of them."""
-    if message.language == "zh_CN":
-        for character in sorted(set(re.findall(f"[{HAN}]", message.translation))):
-            try:
-                character.encode("gb2312")
-            except UnicodeEncodeError:
-                yield f"has the traditional or rare character {character!r}"
+def code_words(messages):
+    """The words in the literals of texts. They may stand anywhere on their page."""
+    literals = (
+        literal for message in messages for literal in LITERALS.findall(message.source)
+    )
+    return frozenset(word for literal in literals for word in WORD.findall(literal))
 
 
-def speech_level(message):
-    """One speech level in Korean: sentences end in 합니다-style."""
-    if message.language == "ko":
-        text = re.sub(r"\([^)]*\)", "", message.prose)
-        for found in re.findall(rf"[{HANGUL}]+(?=[.?!](?:\s|$))", text):
-            if re.search("(?:[^니]다|[^필중주수개소]요|[^니]까)$", found):
-                yield f"ends a sentence with {found!r}, not in 합니다-style"
+WORD = re.compile(r"[A-Za-z]+\d*")
+# With two capitals: an acronym, or the name of a product or a class.
+NAME = re.compile(
+    r"(?<![\w./-])(?:[A-Z]\w*[A-Z]\w*?|[a-z]+[A-Z]\w*)(?=s?(?![\w-]))", re.ASCII
+)
+
+
+def word(message):
+    """Words in Latin letters are words of the source."""
+    known = {form for found in WORD.findall(message.source) for form in _forms(found)}
+    for found in dict.fromkeys(WORD.findall(PLACEHOLDER.sub("", message.prose))):
+        if found not in known and found not in _english_terms():
+            yield f"has the word {found!r}, which the source has not"
+    for name in sorted(set(NAME.findall(message.source_prose))):
+        if name not in message.translation:
+            yield f"lacks the name {name!r}"
+
+
+def _forms(found):
+    """A word of the source as it may stand elsewhere: alone, and not first."""
+    endings = [found.removesuffix(x) for x in ("s", "es", "d", "ed", "ing", "ly")]
+    endings += [found.removesuffix("ing") + "e", found.removesuffix("ies") + "y"]
+    for form in (found, *endings):
+        yield form
+        if form[1:].islower() or len(form) == 1:
+            yield from (form.lower(), form.capitalize())
+        if len(form) < 4:
+            yield form.upper()
+
+
+@cache
+def _english_terms():
+    return {found for term in glossary() for found in WORD.findall(term.english)}
+
+
+@cache
+def _kept(language):
+    """Words of the terms that stand in English in a language, too."""
+    return frozenset(
+        word
+        for term in glossary()
+        if term.translation.get(language) == [term.english]
+        for word in term.english.lower().split()
+    )
 
 
 # -- Terms -----------------------------------------------------------------------
@@ -294,11 +410,13 @@ def glossary():
     """The terms, the longest first: "process group" is not a "process"."""
     with open(GLOSSARY, encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    languages = [name.removeprefix("avoid_") for name in rows[0] if name.startswith("avoid_")]
+    languages = [
+        name.removeprefix("avoid_") for name in rows[0] if name.startswith("avoid_")
+    ]
     terms = [
         Term(
             row["term"],
-            {x: _accepted(row[x], row["term"]) for x in languages},
+            {x: _accepted(row[x]) for x in languages},
             {x: [y for y in row[f"avoid_{x}"].split("|") if y] for x in languages},
             re.compile(rf"\b{re.escape(row['term'])}(?:s|es)?\b(?![-_])", re.I),
         )
@@ -307,42 +425,52 @@ def glossary():
     return sorted(terms, key=lambda term: -len(term.english))
 
 
-def _accepted(translation, english):
+def _accepted(translation):
     """저장소(store) is fine in full and as either half."""
-    halves = re.split(r"[(（）)]", translation)
-    return [half for half in halves if half] + [english]
+    return [half for half in re.split(r"[(（）)]", translation) if half]
 
 
 def glossary_term(message):
     """Terms of the glossary are translated as it says."""
-    text = message.source_prose
+    text = NAME_OF_CODE.sub("", CODE_WORD.sub("", message.source_prose))
     for term in glossary():
-        if not term.pattern.search(text):
+        found = term.pattern.search(text)
+        if not found or message.language not in term.translation:
             continue
         text = term.pattern.sub("\x01", text)
-        accepted = term.translation.get(message.language, [])
-        for avoided in term.avoided.get(message.language, []):
+        accepted = term.translation[message.language]
+        for avoided in term.avoided[message.language]:
             if avoided in message.prose and not any(avoided in x for x in accepted):
                 yield f"says {avoided!r} for {term.english!r}; the glossary has {accepted[0]!r}"
-        if accepted and not any(x.lower() in message.translation.lower() for x in accepted):
+        if not any(
+            x in message.translation or x.lower() in message.translation for x in accepted
+        ) and not _is_name(found[0], message):
             yield f"lacks {accepted[0]!r}, the glossary's word for {term.english!r}"
+
+
+CODE_WORD = re.compile(r"[\w.]*(?:[/_]|::|(?<=\s)-)[\w./:-]*")
+
+
+def _is_name(term, message):
+    """Whether a term is kept as a name, or to explain another word."""
+    term = re.escape(term.removesuffix("s"))
+    before = "(?<![A-Za-z])" if term[0].isupper() else "[(（]"
+    return re.search(rf"{before}{term}(?![a-z])", message.prose)
 
 
 RULES = {
     rule.__name__.replace("_", "-"): rule
     for rule in (
         markup,
+        symbol,
         number,
         identifier,
         link,
         placeholder,
         html,
-        invisible,
         english,
-        doubled,
-        spacing,
-        traditional,
-        speech_level,
+        word,
         glossary_term,
+        *PROSE_RULES,
     )
 }

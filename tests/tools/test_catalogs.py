@@ -1,7 +1,6 @@
 """Catalogs: merging is stable, and each fault is named with file and line."""
 
 import re
-import shutil
 
 import pytest
 
@@ -11,21 +10,31 @@ from tools.paths import LOCALES
 PAGE = "locales/ko/LC_MESSAGES/index.po"
 
 
+TEXTS = {
+    "ko": {"Title": "제목", "Other page": "다른 쪽", "The `first` text.": "`first` 문장입니다."},
+    "zh_CN": {"Title": "标题", "Other page": "另一页", "The `first` text.": "`first` 文字。"},
+}
+
+
 @pytest.fixture
 def pages(project):
     """A site of two pages, with translations of all their messages."""
     project.write("docs/index.md", "# Title\n\nThe `first` text.\n")
     project.write("docs/auto_gallery/sample.rst", ":orphan:\n\nOther page\n==========\n")
     project.fail("tools.catalog_check")
+    for language in TEXTS:
+        sphinx = f"{language}/LC_MESSAGES/sphinx.po"
+        project.write(f"locales/{sphinx}", (LOCALES / sphinx).read_text())
     assert project.run("tools.catalogs", "update")[0] == 0
-    for language in ("ko", "zh_CN"):
+    for language, texts in TEXTS.items():
         folder = f"locales/{language}/LC_MESSAGES"
-        shutil.copyfile(LOCALES / language / "LC_MESSAGES/sphinx.po", project.root / folder / "sphinx.po")
         for page in ("index", "auto_gallery/sample"):
-            text = project.read(f"{folder}/{page}.po").split("\n\n", 1)
-            body = text[1].replace('msgstr ""', 'msgstr "T"')
-            body = body.replace('`first` text."\nmsgstr "T"', '`first` text."\nmsgstr "`first` T"')
-            project.write(f"{folder}/{page}.po", text[0] + "\n\n" + body)
+            catalog = project.read(f"{folder}/{page}.po")
+            for text, translation in texts.items():
+                catalog = catalog.replace(
+                    f'msgid "{text}"\nmsgstr ""', f'msgid "{text}"\nmsgstr "{translation}"'
+                )
+            project.write(f"{folder}/{page}.po", catalog)
     return project
 
 
@@ -44,19 +53,26 @@ def test_updating_twice_changes_no_byte(pages):
 @pytest.mark.parametrize(
     "old, new, expected",
     [
-        ('msgstr "`first` T"', 'msgstr ""', "not translated: 'The `first` text.'"),
+        ('msgstr "`first` 문장입니다."', 'msgstr ""', "not translated: 'The `first` text.'"),
         ('msgid "Title"', '#, fuzzy\nmsgid "Title"', "fuzzy: 'Title'"),
         ('msgid "Title"', 'msgid "Tittle"', "not in the English text: 'Tittle'"),
-        ('msgid "Title"', 'nonsense "Title"', "malformed catalog"),
+        ('msgid "Title"', 'nonsense "Title"', "malformed catalog: 'nonsense"),
         ('msgid "Title"', 'msgid "Title', "malformed catalog"),
-        ('msgstr "`first` T"', 'msgstr "`first` "T"', "malformed catalog"),
-        ('msgstr "`first` T"', 'msgstr "`other` T"', "markup: lacks"),
+        ('msgstr "`first` 문장입니다."', 'msgstr "`first` "문장입니다."', "malformed catalog"),
+        ('msgstr "`first` 문장입니다."', 'msgstr "`other` 문장입니다."', "markup: lacks"),
+        ('msgstr "제목"', 'msgstr "제목\\q"', "malformed catalog"),
+        ('msgstr "제목"', 'msgstr "제목"\nmsgstr "쪽"', "without a msgid"),
+        ('msgid "Title"', 'msgid "Title"\nmsgstr "쪽"\n\nmsgid "Title"', "stands twice"),
+        ('msgid "Title"', '#, c-format\nmsgid "Title"', "its form is not that"),
+        ("nplurals=1; plural=0;", "nplurals=x;", "malformed catalog"),
+        ("charset=utf-8", "charset=none", "malformed catalog"),
         ('msgid "Title"', "# allow markup 0a1b2c: why\nmsgid \"Title\"", "its exemption"),
-        ('msgstr "T"', 'msgstr  "T"', "is not formatted like the others"),
+        ('msgstr "제목"', 'msgstr  "제목"', "its form is not that"),
     ],
     ids=[
         "untranslated", "fuzzy", "msgid", "keyword", "unterminated", "quotation mark",
-        "rule", "expired", "format",
+        "rule", "escape", "msgstr", "twice", "flag",
+        "plural forms", "charset", "expired", "format",
     ],
 )
 def test_a_fault_is_named_with_its_place(pages, old, new, expected):
@@ -78,7 +94,7 @@ def test_a_changed_english_text_is_noticed(pages):
 
 
 def test_an_exemption_holds_until_a_text_changes(pages):
-    text = pages.read(PAGE).replace('msgstr "`first` T"', 'msgstr "`other` T"')
+    text = pages.read(PAGE).replace('msgstr "`first` 문장입니다."', 'msgstr "`other` 문장입니다."')
     pages.write(PAGE, text)
     output = pages.fail("tools.catalog_check")
     line = re.search(r"# allow markup [0-9a-f]{6}: ", output)[0] + "for the test"
@@ -86,7 +102,7 @@ def test_an_exemption_holds_until_a_text_changes(pages):
     pages.write(PAGE, exempted)
     status, output = pages.run("tools.catalog_check")
     assert status == 0, output
-    pages.write(PAGE, exempted.replace("`other` T", "`third` T"))
+    pages.write(PAGE, exempted.replace("`other` 문장입니다.", "`third` 문장입니다."))
     output = pages.fail("tools.catalog_check")
     assert "markup: lacks" in output and "its exemption from markup (for the test)" in output
 
@@ -95,7 +111,7 @@ def test_the_same_text_is_translated_in_the_same_way(pages):
     other = PAGE.replace("index", "auto_gallery/sample")
     pages.write("docs/auto_gallery/sample.rst", ":orphan:\n\nTitle\n=====\n")
     assert pages.run("tools.catalogs", "update")[0] == 0
-    pages.write(other, pages.read(other).replace('"Title"\nmsgstr "T"', '"Title"\nmsgstr "X"'))
+    pages.write(other, pages.read(other).replace('"Title"\nmsgstr "제목"', '"Title"\nmsgstr "표제"'))
     output = pages.fail("tools.catalog_check")
     assert f"{PAGE}:" in output and "agreement: 'Title' is translated in another way" in output
 
@@ -107,13 +123,13 @@ def test_a_paragraph_that_moves_keeps_its_translation(pages):
     )
     pages.write("docs/moved.md", "---\norphan: true\n---\n# Title\n\nThe `first` text.\n")
     assert pages.run("tools.catalogs", "update")[0] == 0
-    assert '"`first` T"' in pages.read(PAGE.replace("index", "moved"))
+    assert '"`first` 문장입니다."' in pages.read(PAGE.replace("index", "moved"))
     assert "sample.po: its page is gone" not in pages.fail("tools.catalog_check")
     (pages.root / "docs/auto_gallery/sample.rst").rename(
         pages.root / "docs/auto_gallery/renamed.rst"
     )
     assert pages.run("tools.catalogs", "update")[0] == 0
-    assert '"`first` T"' in pages.read(PAGE.replace("index", "auto_gallery/renamed"))
+    assert '"`first` 문장입니다."' in pages.read(PAGE.replace("index", "auto_gallery/renamed"))
     assert "sample.po: its page is gone" in pages.fail("tools.catalog_check")
     assert "#, fuzzy" not in pages.read(PAGE.replace("index", "moved"))
 
@@ -122,7 +138,7 @@ def test_an_obsolete_text_comes_back(pages):
     before = pages.read(PAGE)
     pages.write("docs/index.md", "# Title\n\nSomething quite different, and long.\n")
     assert pages.run("tools.catalogs", "update")[0] == 0
-    assert '#~ msgstr "`first` T"' in pages.read(PAGE)
+    assert '#~ msgstr "`first` 문장입니다."' in pages.read(PAGE)
     pages.write("docs/index.md", "# Title\n\nThe `first` text.\n")
     assert pages.run("tools.catalogs", "update")[0] == 0
     assert pages.read(PAGE) == before
