@@ -14,7 +14,7 @@ from tools.languages import LANGUAGES
 from tools.paths import SITE
 
 PAGE = "tutorial/basics.html"
-FIELD = 'aside input[name="q"]'
+FIELD = ".sidebar-search"
 MAIN_FIELD = 'article input[name="q"]'
 OPTIONS = '[role="option"]'
 STATUS = '[role="status"]'
@@ -85,7 +85,7 @@ def test_the_queries_find_their_pages(visit, language):
 def blocks_of(path):
     """Pieces of a page in which words stand beside each other."""
     article = BeautifulSoup(path.read_text(), "html.parser").select_one("article")
-    for tag in article.select(".headerlink, .languages, .page-times"):
+    for tag in article.select(".headerlink, .languages, .page-times, .sample-downloads"):
         tag.decompose()
     return [tag.get_text().split() for tag in article.find_all(BLOCKS)]
 
