@@ -84,7 +84,7 @@ def _draw(env, node, gettext):
         raise ExtensionError(f"no diagram {error} in {_folder(env)}") from None
     except jinja2.TemplateSyntaxError as error:
         raise ExtensionError(f"{error.filename}:{error.lineno}: {error}") from None
-    except (jinja2.TemplateError, TypeError, ValueError, ElementTree.ParseError) as error:
+    except (jinja2.TemplateError, TypeError, ValueError, LookupError, SyntaxError) as error:
         raise ExtensionError(f"diagram {name}: {error}") from None
     return drawing
 

@@ -3,15 +3,17 @@
 Translations come from many hands. This extension compares each translated node with
 the source: the same roles, targets, links, literals and images, as often, in any order.
 A translation with anything else, or with raw HTML, is refused with a warning, and the
-source text stays. While translations are parsed, no directive can read a file or insert
-raw output. Texts of templates may contain the HTML tags of their source only.
+source text stays. While translations are parsed there are no directives, no files are
+read and no raw output is inserted. Texts of templates and of Sphinx itself may contain
+the HTML tags, quotation marks and placeholders of their source only.
 """
 
 import re
 from collections import Counter
 
 from docutils import nodes
-from sphinx import addnodes
+from docutils.parsers.rst import directives
+from sphinx import addnodes, locale
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.i18n import Locale
 from sphinx.util import logging
@@ -22,6 +24,9 @@ logger = logging.getLogger(__name__)
 # What tells one inline node of a class from another.
 IDENTITY = ("reftype", "reftarget", "refuri", "refname", "uri", "format")
 TAG = re.compile(r"<[^>]*>|[<>]")
+# Control characters, and those that turn the direction of text.
+STRANGE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
+FILLED = re.compile(r"%(?:\(\w*\))?.?")
 
 
 def markup(node):
@@ -40,8 +45,14 @@ def markup(node):
 def _is_code(node):
     """Whether the text of a node must stay. That of a link is translated."""
     if isinstance(node, nodes.literal):
-        return not isinstance(node.parent, addnodes.pending_xref | addnodes.download_reference)
+        return not isinstance(
+            node.parent, addnodes.pending_xref | addnodes.download_reference
+        )
     return isinstance(node, nodes.raw)
+
+
+def _no_directive(name, language_module, document):
+    return None, []
 
 
 class KeepSource(SphinxTransform):
@@ -54,6 +65,8 @@ class KeepSource(SphinxTransform):
             settings.raw_enabled,
         )
         settings.file_insertion_enabled = settings.raw_enabled = False
+        self.document.directives_of_author = directives.directive
+        directives.directive = _no_directive
         for node, message in extract_messages(self.document):
             if isinstance(node, nodes.TextElement) and not isinstance(
                 node, addnodes.translatable
@@ -71,10 +84,16 @@ class RefuseUnfaithful(SphinxTransform):
         settings.file_insertion_enabled, settings.raw_enabled = (
             self.document.settings_of_author
         )
+        directives.directive = self.document.__dict__.pop("directives_of_author")
         for node in list(self.document.findall(nodes.TextElement)):
             source = node.__dict__.pop("source_markup", None)
-            if source is None or (translated := markup(node)) == source:
+            if source is None:
                 continue
+            translated = markup(node)
+            strange = set(STRANGE.findall(node.astext())) - set(node.source_message)
+            if translated == source and not strange:
+                continue
+            translated.update(strange)
             node.children = []
             node += node.source_children
             logger.warning(
@@ -87,31 +106,55 @@ class RefuseUnfaithful(SphinxTransform):
             )
 
 
-def guard(translate):
-    """A gettext function whose translations have the HTML tags of their source."""
+class Guarded:
+    """Translations of Sphinx and of templates, which come without any parsing."""
 
-    def guarded(*messages):
-        translated = translate(*messages)
-        allowed = {tuple(sorted(TAG.findall(message))) for message in messages[:2]
-                   if isinstance(message, str)}
-        if tuple(sorted(TAG.findall(translated))) in allowed:
+    def __init__(self, translator):
+        self.translator = translator
+
+    def gettext(self, message):
+        return self._faithful(self.translator.gettext(message), message)
+
+    def ngettext(self, singular, plural, number):
+        translated = self.translator.ngettext(singular, plural, number)
+        return self._faithful(translated, singular, plural)
+
+    def _faithful(self, translated, *sources):
+        if any(_is_as_harmless(translated, source) for source in sources):
             return translated
-        logger.warning("refused a translation with other HTML than %r", messages[0])
-        return messages[0]
-
-    return guarded
-
-
-def guard_templates(app):
-    templates = getattr(app.builder, "templates", None)
-    if templates is not None and app.translator is not None:
-        templates.environment.install_gettext_callables(
-            guard(app.translator.gettext), guard(app.translator.ngettext)
+        logger.warning(
+            "refused a translation with other HTML or placeholders than %r",
+            sources[0],
+            once=True,
         )
+        return sources[0]
+
+
+def _is_as_harmless(translated, source):
+    """Whether it is no more in HTML, in an attribute and when it is filled in."""
+    return (
+        sorted(TAG.findall(translated)) == sorted(TAG.findall(source))
+        and not set(STRANGE.findall(translated)) - set(source)
+        and TAG.sub("", translated).count('"') <= TAG.sub("", source).count('"')
+        and (
+            "%(" not in source
+            or set(FILLED.findall(translated)) == set(FILLED.findall(source))
+        )
+    )
+
+
+def guard_messages(app):
+    if app.translator is None:
+        return
+    app.translator = Guarded(app.translator)
+    locale.translators["general", "sphinx"] = app.translator
+    templates = getattr(app.builder, "templates", None)
+    if templates is not None:
+        templates.environment.install_gettext_translations(app.translator)
 
 
 def setup(app):
     app.add_transform(KeepSource)
     app.add_transform(RefuseUnfaithful)
-    app.connect("builder-inited", guard_templates)
+    app.connect("builder-inited", guard_messages)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,15 +1,27 @@
 """Messages that are plain text: words in drawings, comments in listings.
 
 Other extensions put nodes ``plain_message`` into a document. Each is a message of the
-page's catalog; ``translation(node)`` is what to show. No markup is parsed in them, and
-so that tools can know which ones they are, the gettext builder also writes
+page's catalog; ``translations(nodes)`` is what to show. No markup is parsed in them; a
+translation with other braces than its source is refused with a warning, since templates
+may fill them in. So that tools can know which ones they are, the gettext builder also writes
 ``plain-messages.json``: a list of messages for each page.
 """
 
 import json
+import re
 
 from docutils import nodes
 from sphinx import addnodes
+from sphinx.util import logging
+
+from .faithful_translations import STRANGE
+
+logger = logging.getLogger(__name__)
+BRACES = re.compile(r"{[^{}]*}|[{}]")
+
+
+def _unsafe(text):
+    return sorted(BRACES.findall(text) + STRANGE.findall(text))
 
 
 class plain_message(nodes.TextElement, addnodes.translatable):
@@ -20,6 +32,12 @@ class plain_message(nodes.TextElement, addnodes.translatable):
         return [self["message"]]
 
     def apply_translated_message(self, original_message, translated_message):
+        if _unsafe(original_message) != _unsafe(translated_message):
+            logger.warning(
+                "refused a translation with other braces or control characters than %r",
+                original_message, location=self,
+            )  # fmt: skip
+            return
         self.children = []
         self += nodes.Text(translated_message)
         self["translated"] = True  # Sphinx notes it of its own nodes only.

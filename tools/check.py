@@ -4,7 +4,7 @@ import re
 from functools import cache
 from urllib.parse import unquote, urlsplit
 
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, NavigableString
 
 from sphinxext.translatable_comments import code_without_comments
 
@@ -22,6 +22,13 @@ LOADING = [("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"
 # Relations of <link> that only name another page.
 NAMING = {"canonical", "alternate", "author", "license", "next", "prev", "search"}
 # The class that Sphinx gives to the box around a listing.
+# Markup of the sources, and of templates, as a reader would see it.
+MARKUP = re.compile(
+    r"`|\*\*|\]\(|:[a-z][\w:]*:(?=`)|\{[a-z:]+\}`|^\.\. |:::|^#+ |\\[ *_`]|"
+    r"\{\{|\{%|\$\{|%\(\w+\)|&(?:lt|gt|amp|quot|#\d+);|</?[a-z]+[ >/]|\bmsg(?:id|str)\b",
+    re.M,
+)
+CODE = {"code", "pre", "script", "style", "kbd", "samp"}
 HIGHLIGHTED = re.compile(r"highlight-(\S+)")
 
 
@@ -90,6 +97,8 @@ def _check_page(language, page):
         findings.append(f"{name}: a listing or an output differs from the English page")
     for tag in soup.select(".problematic, .system-message"):
         findings.append(f"{name}: markup that was not understood: {tag.get_text()!r}")
+    for found, text in _leaked_markup(soup):
+        findings.append(f"{name}: shows the markup {found!r} in {text!r}")
     if str(ROOT) in str(soup):
         findings.append(f"{name}: shows the path of the machine that built it")
     for tag_name, attribute in LOADING:
@@ -98,6 +107,18 @@ def _check_page(language, page):
             if not named and urlsplit(tag[attribute]).netloc:
                 findings.append(f"{name}: loads {tag[attribute]} from another site")
     return findings + _check_links(path, soup)
+
+
+def _leaked_markup(soup):
+    """Yield source markup that stands in running text, and some text around it."""
+    for text in soup.find_all(string=MARKUP):
+        shown = type(text) is NavigableString
+        if shown and not any(parent.name in CODE for parent in text.parents):
+            found = MARKUP.search(text)
+            yield (
+                found[0],
+                " ".join(text[max(found.start() - 30, 0) : found.end() + 30].split()),
+            )
 
 
 def _section_ids(soup):

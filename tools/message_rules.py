@@ -20,7 +20,7 @@ from myst_parser.mdit_to_docutils.base import DocutilsRenderer
 from myst_parser.parsers.mdit import create_md_parser
 
 from .paths import DOCS
-from .prose_rules import HIDDEN_SPACE, LITERAL, PROSE_RULES
+from .prose_rules import CHARACTERS, HIDDEN_SPACE, LITERAL, PROSE_RULES
 
 GLOSSARY = DOCS / "glossary.csv"
 # In a text without markup, where code would be literal, these are what has to stay.
@@ -303,6 +303,10 @@ FUNCTION_WORDS = frozenset(
 
 def english(message):
     """English that was left standing, outside of parentheses."""
+    if message.language not in CHARACTERS:  # It may be one in Latin letters.
+        if message.translation == message.source and message.source_prose.count(" ") > 2:
+            yield "is the English text"
+        return
     prose = TITLE.sub("", _outside_parentheses(message.prose))
     kept = _kept(message.language).union(NAME_OF_CODE.findall(message.source_prose))
     if message.translation == message.source:
@@ -357,6 +361,8 @@ NAME = re.compile(
 
 def word(message):
     """Words in Latin letters are words of the source."""
+    if message.language not in CHARACTERS:
+        return
     known = {form for found in WORD.findall(message.source) for form in _forms(found)}
     for found in dict.fromkeys(WORD.findall(PLACEHOLDER.sub("", message.prose))):
         if found not in known and found not in _english_terms():

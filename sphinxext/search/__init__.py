@@ -10,6 +10,9 @@ particle follows it, with or without spaces, and as a part of an identifier.
 element ``search-results``, which the template ``search.html`` has to have. It loads the
 index as a script, on first use: that works from a disk too, and needs no inline script.
 
+A page that is only about other pages, as a list of them is, says how much less it is worth
+as a result, in its metadata: ``search-weight: 0.5``.
+
 The texts belong to the message catalog "sphinx", as those of templates do.
 """
 
@@ -144,7 +147,8 @@ def write_index(app, exception):
     for name in dict.fromkeys(names):
         # What was written, and not what is in memory: Sphinx writes only what changed.
         html = Path(app.builder.get_output_path(name)).read_text(encoding="utf-8")
-        pages.append([app.builder.get_target_uri(name), Sections(html).found])
+        weight = float(app.env.metadata[name].get("search-weight", 1))
+        pages.append([app.builder.get_target_uri(name), Sections(html).found, weight])
     texts = {
         "results": gettext("Search results"),
         "found": gettext("Pages found: %(count)s"),

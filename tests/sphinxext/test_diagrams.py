@@ -65,11 +65,14 @@ def test_a_broken_drawing_names_the_file_and_the_page(diagram, drawing, expected
     assert "index.rst:4" in output and expected in output
 
 
-def test_a_translation_with_a_wrong_placeholder_fails(diagram):
-    diagram.translate("index", {"rank {}": "랭크 {number}"})
+@pytest.mark.parametrize(
+    "translation", ["랭크 {number}", "랭크 {0.__class__}", "랭크 {} {}", "랭크 {"]
+)
+def test_a_translation_with_other_braces_is_refused(diagram, translation):
+    diagram.translate("index", {"rank {}": translation})
     status, output = diagram.build(language="ko")
-    assert status != 0
-    assert "boxes.svg" in output and "number" in output
+    assert status != 0 and "index.rst:4: WARNING: refused" in output and "'rank {}'" in output
+    assert "<text>rank 1</text>" in (diagram.root / "out" / "index.html").read_text()
 
 
 def test_a_thumbnail_has_no_texts_to_translate(diagram):

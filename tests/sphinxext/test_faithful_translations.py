@@ -30,6 +30,9 @@ REST_ATTACKS = {
     "literalinclude": ".. literalinclude:: secret.txt",
     "csv": ".. csv-table::\\n   :file: secret.txt",
     "image": "|x|\\n\\n.. |x| image:: https://evil.example/x.png",
+    "directive that fails": ".. productionlist:: evil",
+    "metadata": ".. meta::\\n   :refresh: 0;url=//evil.example",
+    "contents": ".. toctree::\\n\\n   index",
     "raw role": ".. role:: h(raw)\\n   :format: html\\n\\n:h:`<script>evil()</script>`",
 }
 MARKDOWN_ATTACKS = {
@@ -41,6 +44,10 @@ MARKDOWN_ATTACKS = {
     "image": "[사이트](https://example.org/a) `code` *것* ![x](https://evil.example/x.png)",
     "include": "```{include} secret.txt\\n```",
     "eval": "```{eval-rst}\\n.. raw:: html\\n\\n   <script>evil()</script>\\n```",
+    "definition": "[사이트]\\n\\n[사이트]: javascript:evil()",
+    "control character": "[사이트](https://example.org/a) `code` *것* \x1b evil",
+    "direction": "[사이트](https://example.org/a) `code` *것* \u202e evil",
+    "fenced": ":::{raw} html\\n<script>evil()</script>\\n:::",
     "role": "[사이트](https://example.org/a) `code` *것* {download}`secret.txt`",
     "substitution": "{{ env.config }} [x](https://example.org/a) `code` *것* <i>x</i>",
 }
@@ -51,7 +58,8 @@ def site(documents):
     documents.write("conf.py", CONFIGURATION)
     documents.write("secret.txt", "the secret")
     documents.write("templates/layout.html", '{% extends "!layout.html" %}'
-                    '{% block footer %}<p>{{ _("Made here") }}</p>{% endblock %}')
+                    '{% block footer %}<p title="{{ _("Made here") }}">{{ _("Made here") }}</p>'
+                    '{% trans author="me" %}by {{ author }}{% endtrans %}{% endblock %}')
     return documents
 
 
@@ -78,6 +86,7 @@ def test_attacks_are_refused(site, suffix, text, message, attacks):
         assert "javascript:" not in html, name
         assert "See <a" in html and 'href="https://example.org/a"' in html, name
         assert f"{page}.{suffix}" in output, name
+    assert "Traceback" not in output and "Extension error" not in output
     assert not (site.root / "out" / "_downloads").exists()
 
 
@@ -96,14 +105,32 @@ def test_a_faithful_translation_in_another_order_is_taken(site, source):
     assert "사이트</a>" in page and "See" not in page
 
 
-def test_templates(site):
+@pytest.mark.parametrize(
+    "message, attack",
+    [
+        ("Made here", "<script>evil()</script>"),
+        ("Made here", '\\" onclick=\\"evil()'),
+        ("Link to this heading", '\\" onclick=\\"evil()'),
+        ("by %(author)s", "%(evil)s"),
+        ("by %(author)s", "%(author)d evil"),
+        ("by %(author)s", "evil %(author)s %"),
+    ],
+    ids=["tag", "attribute", "of Sphinx itself", "name", "type", "percent"],
+)
+def test_templates(site, message, attack):
     site.write("index.rst", "Title\n=====\n")
-    site.translate("sphinx", {"Made here": "<script>evil()</script>"})
+    site.translate("sphinx", {message: attack})
     status, output = site.build(language="ko")
-    assert status != 0 and "other HTML" in output
-    assert "evil" not in (site.root / "out" / "index.html").read_text()
-    site.translate("sphinx", {"Made here": "여기서 만듦"})
-    assert "<p>여기서 만듦</p>" in site.page(language="ko")
+    assert status != 0 and f"other HTML or placeholders than {message!r}" in output
+    page = (site.root / "out" / "index.html").read_text()
+    assert "evil" not in page and "Made here" in page and "by me" in page
+
+
+def test_faithful_translations_in_templates(site):
+    site.write("index.rst", "Title\n=====\n")
+    site.translate("sphinx", {"Made here": "여기서 만듦", "by %(author)s": "%(author)s 지음"})
+    page = site.page(language="ko")
+    assert 'title="여기서 만듦">여기서 만듦</p>' in page and "me 지음" in page
 
 
 def test_fuzz(site):

@@ -15,6 +15,8 @@ TEMPLATE = """\
 {% endblock %}
 """
 INDEX = """\
+:search-weight: 0.5
+
 Title
 =====
 
@@ -60,8 +62,8 @@ def test_it_holds_what_a_reader_sees(documents):
     write(documents)
     documents.page()
     pages = index_of(documents)["pages"]
-    addresses = [address for address, _ in pages]
-    assert addresses == ["index.html", "second.html", "first.html"]
+    worth = [(address, weight) for address, _, weight in pages]
+    assert worth == [("index.html", 0.5), ("second.html", 1), ("first.html", 1)]
     first, second = pages[0][1]
     assert first[:2] == ["title", "Title"]
     assert first[2].startswith("Before. Terms of inline_code을 here.")

@@ -53,6 +53,30 @@ def test_a_fault_is_found_and_its_page_is_named(site, old, new, expected):
     assert finding.startswith(f"{PAGE}: ")
 
 
+LEAKED = {
+    "`": "``code``", "**": "**strong**", "](": "[text](page.md)", ":doc:": ":doc:`page`",
+    "{doc}`": "{doc}`page`", ".. ": ".. note:: text", ":::": ":::{note}", "\\ ": "a\\ b",
+    "{{": "{{ name }}", "%(name)": "%(name)s", "${": "${name}", "&lt;": "a &amp;lt; b",
+}  # fmt: skip
+
+
+def test_markup_that_a_reader_sees_is_found(site):
+    pages = (PAGE, PAGE.replace("ko/", "en/"))
+    paragraphs = "".join(f"<p>Text\n{leaked} text</p>" for leaked in LEAKED.values())
+    for page in pages:
+        replace(site, page, "</article>", f"{paragraphs}</article>")
+    with pytest.raises(BuildError) as caught:
+        check.check()
+    for page in pages:
+        for markup in LEAKED:
+            assert f"{page}: shows the markup {markup!r}" in str(caught.value)
+
+
+def test_markup_in_code_is_code(site):
+    replace(site, PAGE, "</article>", "<p><code>**kwargs {{ `x` }}</code></p></article>")
+    check.check()
+
+
 def test_a_page_that_one_language_lacks(site):
     (site / "zh-cn/tutorial/basics.html").unlink()
     with pytest.raises(BuildError, match="tutorial/basics.html: not there in every"):

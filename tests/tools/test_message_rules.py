@@ -140,6 +140,10 @@ FAULTS = [
 ]
 
 GOOD = [
+    ("de", "rest", "Call ``wait`` in *one* rank.", "*Ein* Rang ruft ``wait`` auf; in Ruhe."),
+    ("de", "plain", "Next", "Weiter"),
+    ("de", "plain", "Name", "Name"),
+    ("ja", "myst", "Call `wait` three times.", "`wait` を三回呼び出します。"),
     (KO, "rest", "``wait`` in *one* :doc:`a` rank.", "한 *랭크*\\ 의 :doc:`a`\\ 에서 ``wait``\\ 합니다."),
     (KO, "rest", "See `the site <https://a.org>`__.", "`사이트 <https://a.org>`__\\ 를 봅니다."),
     (KO, "myst", "See [the page](a.md) and `x_y`.", "[페이지](a.md)와 `x_y`를 봅니다."),

@@ -168,7 +168,7 @@ globalThis.SearchEngine = (() => {
   const TEXT = 3;
 
   class SearchEngine {
-    /** `pages`: a list of [address, [[anchor, heading, text, terms], ...]]. */
+    /** `pages`: a list of [address, [[anchor, heading, text, terms], ...], weight]. */
     constructor(pages) {
       this.pages = pages;
       // All texts stand in one string, so that the browser's own search runs over them.
@@ -372,6 +372,7 @@ globalThis.SearchEngine = (() => {
       const chosen = complete.length ? complete : found;
       for (const score of chosen) score.value *= (score.terms / sets.length) ** 2;
       this.#score(phrase, scores, 4);
+      for (const score of chosen) score.value *= this.pages[score.page][2];
       chosen.sort((a, b) => b.value - a.value || a.page - b.page);
       const byPiece = new Map();
       for (const hits of [...sets, phrase]) {
