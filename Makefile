@@ -47,7 +47,7 @@ execute: ## stage 2: run the samples that changed
 	$(SET_UP) execute
 	@$(VENV_PYTHON) -m tools.build execute
 
-run-times: ## show on the pages how long the samples took in the last build
+run-times: ## measure how long each sample takes a reader, for the pages to show
 	$(SET_UP) execute
 	@$(VENV_PYTHON) -m tools.run_times
 

@@ -65,7 +65,8 @@ def launch(
     errors = ["".join(texts) for texts in attempts]
 
     if stuck:
-        reasons = {rank: f"still running after {timeout:g} s" for rank in stuck}
+        reason = f"still running after {timeout:g} s"
+        reasons = {places.index(place): reason for place in stuck}
         _fail(worker, ranks, reasons, errors, summary)
     if failed:
         _fail(worker, ranks, _failed_ranks(summary), errors, summary)
@@ -116,19 +117,18 @@ def run_program(program, *, timeout=60.0, expected_stderr=None):
 
 
 def _start(command, out, err):
-    # One thread a process: the samples are small and the machine may be, too. By default
-    # gloo and TensorPipe would listen where the name of the host leads. The session
-    # makes a process group, which _end() ends as a whole.
-    loopback = next(x for _, x in socket.if_nameindex() if x.startswith("lo"))
-    environment = {
-        "GLOO_SOCKET_IFNAME": loopback,
-        "TP_SOCKET_IFNAME": loopback,
-        **os.environ,
-        "OMP_NUM_THREADS": "1",
-    }
+    # The session makes a process group, which _end() ends as a whole.
     return psutil.Popen(
-        command, stdout=out, stderr=err, env=environment, start_new_session=True
+        command, stdout=out, stderr=err, env=_environment(), start_new_session=True
     )
+
+
+def _environment():
+    # One thread a process: the samples are small and the machine may be, too. By default
+    # gloo and TensorPipe would listen where the name of the host leads.
+    loopback = next(x for _, x in socket.if_nameindex() if x.startswith("lo"))
+    own = {"GLOO_SOCKET_IFNAME": loopback, "TP_SOCKET_IFNAME": loopback}
+    return {**own, **os.environ, "OMP_NUM_THREADS": "1"}
 
 
 def _end(process, descendants):
@@ -159,7 +159,7 @@ def _print_command(worker, options, nodes):
 
 
 def _run_torchruns(worker, options, nodes, timeout, logs):
-    """Return whether a torchrun failed, and the ranks that had to be stopped."""
+    """Return whether a torchrun failed, and the places of ranks that were stopped."""
     command = [sys.executable, "-m", "torch.distributed.run", *options]
     program = ["--no-python", sys.executable, "-W", "error", "-X", "faulthandler"]
     program += [str(worker)]
@@ -184,7 +184,7 @@ def _run_torchruns(worker, options, nodes, timeout, logs):
             return True, []
         for torchrun in running:
             descendants += torchrun.children(recursive=True)
-        return False, _show_where_ranks_hang(running)
+        return False, _show_where_ranks_hang(logs)
     finally:
         for torchrun in torchruns:
             _end(torchrun, descendants)
@@ -207,14 +207,18 @@ def _wait(processes, timeout):
         time.sleep(0.05)
 
 
-def _show_where_ranks_hang(torchruns):
-    """Make each running rank write its stack to its stderr; return the ranks."""
+def _show_where_ranks_hang(logs):
+    """Make each running rank write its stack to its stderr; return their places."""
     running = {}
-    for process in [child for torchrun in torchruns for child in torchrun.children()]:
+    for process in psutil.process_iter():
         try:
-            running[int(process.environ()["RANK"])] = process
-        except (psutil.Error, KeyError):
-            continue  # It ended just now, or it is no rank.
+            files = {file.fd: Path(file.path) for file in process.open_files()}
+        except psutil.Error:
+            continue  # It ended just now, or it is not ours.
+        stderr = files.get(2, logs)
+        if stderr.name == "stderr.log" and logs in stderr.parents:
+            node = stderr.relative_to(logs).parts[0].removeprefix("node_")
+            running[int(node), int(stderr.parent.name)] = process
     for process in running.values():
         process.send_signal(signal.SIGABRT)  # faulthandler prints the stack.
     psutil.wait_procs(running.values(), timeout=5)

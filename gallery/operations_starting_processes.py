@@ -121,6 +121,7 @@ print("\n".join(warning[:2]))
 # sphinx_gallery_start_ignore
 assert done.returncode == 0
 assert "deprecated" in warning[0] and "Use torchrun" in warning[1]
+# every rank starts an interpreter of its own
 # sphinx_gallery_end_ignore
 
 # %%

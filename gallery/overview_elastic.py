@@ -26,6 +26,7 @@ survivor, lost = launch("workers/lost_rank.py", ranks=2)
 # sphinx_gallery_start_ignore
 assert survivor.splitlines()[2:] == ["step 2: RuntimeError", "step 3: RuntimeError"]
 assert lost.splitlines()[-1] == "ends"
+# every rank starts an interpreter of its own
 # sphinx_gallery_end_ignore
 
 # %%

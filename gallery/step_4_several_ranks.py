@@ -74,4 +74,5 @@ except RankError as error:
     assert "rank 1 gives up" in str(error)
 else:
     raise AssertionError("the launcher did not notice that a rank failed")
+# every rank starts an interpreter of its own
 # sphinx_gallery_end_ignore

@@ -89,16 +89,26 @@ COMMANDS = {
 
 
 @contextmanager
-def only_one_build():
+def only_one_build(this_build):
     """Hold the clone's build lock; a second build waits and says so."""
     BUILD.mkdir(exist_ok=True)
-    with open(BUILD / "build.lock", "a") as lock:
+    with open(BUILD / "build.lock", "a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             print("another build of this clone is running; waiting for it", flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        # A build that was killed has left its name there, and maybe processes.
+        lock.seek(0)
+        if killed := lock.read():
+            kill_marked(killed)
+        lock.truncate(0)
+        lock.write(this_build)
+        lock.flush()
+        try:
+            yield
+        finally:
+            lock.truncate(0)
 
 
 def main():
@@ -117,7 +127,7 @@ def main():
     signal.signal(signal.SIGINT, stop)
     untouched = f"The site in {relative(SITE)} was not changed." if SITE.exists() else ""
     try:
-        with only_one_build():
+        with only_one_build(this_build):
             COMMANDS[sys.argv[1]]()
     except BuildError as error:
         sys.exit(f"\nerror: {error}\n{untouched}".rstrip())

@@ -4,19 +4,26 @@ Each script runs in a process of its own, under sphinx-gallery, with a time limi
 A script is run again when its own text, the files of gallery/ that it names, the
 extension, or the versions of PyTorch, Python and the compiler have changed.
 
-A script may say, in a comment, ``expected stderr: <regular expression>`` and
-``time limit: <seconds>``.
+A script may say, in a comment, ``expected stderr: <regular expression>``,
+``time limit: <seconds>``, and ``every rank starts an interpreter of its own``. The
+ranks of other scripts are forked from a process that has imported PyTorch already,
+which is what nearly all of their time would go into.
 """
 
 import json
+import math
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from functools import partial
 
+from . import fork_server
 from .compile import compile_extension, extension_key, versions
 from .digest import digest
 from .errors import BuildError, readable
@@ -26,6 +33,7 @@ from .paths import (
     INSTALLED_EXTENSION,
     LOGS,
     ROOT,
+    RUN_SECONDS,
     VERSIONS,
     relative,
 )
@@ -33,13 +41,18 @@ from .processes import run
 from .samples import samples, used_files
 
 DEFAULT_TIME_LIMIT = 120  # seconds
+OWN_INTERPRETERS = re.compile("^# every rank starts an interpreter of its own$", re.M)
 # What a stack shows of sphinx-gallery and of Python itself tells a reader nothing.
 NOISE = re.compile(
-    r"\s*(File .*(/sphinx_gallery/|/sphinx/|tools/run_sample|<frozen runpy>)|"
+    r"\s*(File .*(/sphinx_gallery/|/sphinx/|tools/(run_sample|fork_server)|<frozen runpy>)|"
     r"Extension modules: )"
 )
 # A change of what makes the pages is a change of the pages.
-MACHINERY = [ROOT / "tools" / f"{name}.py" for name in ("execute", "run_sample")]
+MACHINERY = ("execute", "fork_server", "forked_ranks", "run_sample")
+MACHINERY = [ROOT / "tools" / f"{name}.py" for name in MACHINERY]
+# What takes long to import, in a sample or in its ranks.
+LOADED_ONCE = ["sphinx_gallery.gen_gallery", "sphinx.builders.dummy", "psutil"]
+LOADED_ONCE += ["torch.distributed.run", "torch.distributed.rpc"]
 
 
 def execute():
@@ -55,8 +68,11 @@ def execute():
     _remove_pages_without_script()
     VERSIONS.unlink(missing_ok=True)
     failures = []
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        running = {pool.submit(_execute_one, s, keys[s]): s for s in _longest_first(stale)}
+    with ThreadPoolExecutor(os.cpu_count()) as pool, _fork_server(stale) as server:
+        running = {
+            pool.submit(_execute_one, script, keys[script], server): script
+            for script in _longest_first(stale)
+        }
         for future in as_completed(running):
             try:
                 future.result()
@@ -69,12 +85,6 @@ def execute():
     EXECUTED.mkdir(parents=True, exist_ok=True)
     VERSIONS.write_text(json.dumps(versions(), indent=1) + "\n")
     return len(stale), len(keys)
-
-
-def measured_seconds(script):
-    """How long the last execution of a script took, or None."""
-    file = _seconds_file(script)
-    return float(file.read_text()) if file.is_file() else None
 
 
 def _page(script):
@@ -104,7 +114,8 @@ def _remove_pages_without_script():
 
 def _longest_first(scripts):
     """So that no long one is left over in the end, with one core idle."""
-    return sorted(scripts, key=lambda script: -_time_limit(script.read_text()))
+    seconds = json.loads(RUN_SECONDS.read_text())
+    return sorted(scripts, key=lambda script: -seconds.get(script.stem, math.inf))
 
 
 def _time_limit(text):
@@ -112,30 +123,64 @@ def _time_limit(text):
     return int(declared[1]) if declared else DEFAULT_TIME_LIMIT
 
 
-def _execute_one(script, key):
-    _key_file(script).unlink(missing_ok=True)
-    work = EXECUTED / script.stem
-    shutil.rmtree(work, ignore_errors=True)
-    (work / "docs").mkdir(parents=True)
+@contextmanager
+def _fork_server(stale):
+    """Yield the address of a fork server, if there is anything to run."""
+    if not stale:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="fork-") as folder:
+        environment = {**os.environ, **_environment(INSTALLED_EXTENSION)}
+        with fork_server.running(
+            folder, modules=LOADED_ONCE, env=environment
+        ) as address:
+            yield address
 
-    text = script.read_text()
-    limit = _time_limit(text)
-    log = LOGS / f"{script.stem}.log"
-    command = [sys.executable, "-X", "faulthandler", "-m", "tools.run_sample"]
-    command += [script, work]
-    environment = {
-        "PYTHONPATH": os.pathsep.join([str(INSTALLED_EXTENSION), str(ROOT)]),
+
+def _environment(extension):
+    return {
+        "PYTHONPATH": os.pathsep.join([str(extension), str(ROOT)]),
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
         "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]),
     }
+
+
+def _execute_one(script, key, server):
+    _key_file(script).unlink(missing_ok=True)
+    page, seconds = run_sample(script, EXECUTED / script.stem, server=server)
+    AUTO_GALLERY.mkdir(parents=True, exist_ok=True)
+    _page(script).write_text(page)
+    _seconds_file(script).write_text(f"{seconds:.1f}\n")
+    _key_file(script).write_text(key)
+
+
+def run_sample(script, work, *, server=None, extension=INSTALLED_EXTENSION, env=None):
+    """Run a script in the folder ``work``; return its page, and how long it took.
+
+    With the address of a fork ``server``, it and its ranks come from there. The folder
+    is removed if all is well; otherwise BuildError says what is not.
+    """
+    shutil.rmtree(work, ignore_errors=True)
+    (work / "docs").mkdir(parents=True)
+    text = script.read_text()
+    limit = _time_limit(text)
+    log = LOGS / f"{work.name}.log"
+    command = [sys.executable, "-X", "faulthandler", "-m", "tools.run_sample"]
+    command += [script, work]
+    environment = {**_environment(extension), **(env or {})}
+    popen = subprocess.Popen
+    if server:
+        popen = partial(fork_server.popen, address=server)
+        if not OWN_INTERPRETERS.search(text):
+            environment[fork_server.ADDRESS] = server
     # Not in the work folder: sockets have to have short paths.
     with tempfile.TemporaryDirectory(
         prefix="sample-", ignore_cleanup_errors=True
     ) as temporary:
         environment["TMPDIR"] = temporary
         started = time.monotonic()
-        done = run(command, timeout=limit, log=log, env=environment)
+        done = run(command, timeout=limit, log=log, env=environment, popen=popen)
         seconds = time.monotonic() - started
 
     name, details = relative(script), _clean(done.text, work)
@@ -160,11 +205,9 @@ def _execute_one(script, key):
     generated = work / "docs" / "auto_gallery" / f"{script.stem}.rst"
     if not generated.is_file():
         raise BuildError(f"{name}: ended the process before its last line\n{hint}")
-    AUTO_GALLERY.mkdir(parents=True, exist_ok=True)
-    _page(script).write_text(_strip_page(generated.read_text()))
+    page = _strip_page(generated.read_text())
     shutil.rmtree(work)
-    _seconds_file(script).write_text(f"{seconds:.1f}\n")
-    _key_file(script).write_text(key)
+    return page, seconds
 
 
 def _clean(text, work):

@@ -33,11 +33,12 @@ class Outcome:
         return self.stdout + self.stderr
 
 
-def run(command, *, timeout, log, env=None):
+def run(command, *, timeout, log, env=None, popen=subprocess.Popen):
     """Run ``command``; write its output to ``log`` and ``log`` + ".stderr".
 
     ``timeout`` is in seconds. A command that is still running then gets a
-    SIGABRT, upon which Python's fault handler writes where it hangs.
+    SIGABRT, upon which Python's fault handler writes where it hangs. ``popen``
+    starts it.
     """
     if stopping.is_set():
         raise BuildError("interrupted")
@@ -46,10 +47,10 @@ def run(command, *, timeout, log, env=None):
     environment[MARKER] = f"{os.environ.get(MARKER, '')} {marker}"
     errors = log.with_name(log.name + ".stderr")
     log.parent.mkdir(parents=True, exist_ok=True)
-    timed_out = False
+    timed_out, process = False, None
     try:
         with open(log, "wb") as out, open(errors, "wb") as err:
-            process = subprocess.Popen(
+            process = popen(
                 [str(part) for part in command],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -66,9 +67,11 @@ def run(command, *, timeout, log, env=None):
                 except subprocess.TimeoutExpired:
                     pass
     finally:
+        if process:
+            process.kill()
         kill_marked(marker)
     outcome = Outcome(
-        process.poll(),
+        process.wait(),
         timed_out,
         log.read_text(errors="replace"),
         errors.read_text(errors="replace"),

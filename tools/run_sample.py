@@ -6,6 +6,7 @@ Writes the page to WORK_FOLDER/docs/auto_gallery. tools/execute.py starts one su
 process for each script; nothing here knows about languages or themes.
 """
 
+import os
 import re
 import sys
 import traceback
@@ -13,6 +14,8 @@ import warnings
 from pathlib import Path
 
 from sphinx.application import Sphinx
+
+from . import fork_server
 
 shown_tables = []
 
@@ -79,6 +82,26 @@ def report(error, script):
     print("".join(summary.format()), file=sys.stderr)
 
 
+def use_fork_server():
+    """Let the ranks of this sample come from the fork server, if it was given one."""
+    if fork_server.ADDRESS not in os.environ:
+        return
+    import launcher
+
+    start = launcher._start
+
+    def start_forked(command, out, err):
+        module = ["-m", "torch.distributed.run"]
+        if command[1:3] != module:
+            return start(command, out, err)
+        command[2] = "tools.forked_ranks"
+        return fork_server.popen(
+            command, stdout=out, stderr=err, env=launcher._environment()
+        )
+
+    launcher._start = start_forked
+
+
 def main():
     script, work = Path(sys.argv[1]), Path(sys.argv[2])
     source, output = work / "docs", work / "out"
@@ -86,6 +109,7 @@ def main():
     import result_table  # of the gallery, like all that its scripts import
 
     result_table.show_on_page = lambda *table: shown_tables.append(table)
+    use_fork_server()
     try:
         # sphinx-gallery does all its work while Sphinx starts; there is nothing to build.
         Sphinx(

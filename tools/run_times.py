@@ -1,31 +1,38 @@
-"""Take over the measured run times of the samples, for the pages to show.
+"""Measure how long each sample takes a reader, for the pages to show.
 
 usage: python -m tools.run_times
 
-Every execution of a sample is measured; the figures stay in _build, because they differ
-each time. This writes them, rounded up to five seconds, into gallery/run_seconds.json,
-which is committed: two builds of one commit show the same times.
+Runs the samples one after the other, with a new interpreter for each rank, and writes
+the times, rounded up to five seconds, into gallery/run_seconds.json. That is committed:
+two builds of one commit show the same times.
 """
 
 import json
 import math
 import sys
 
-from .execute import measured_seconds, samples
-from .paths import RUN_SECONDS, relative
+from .compile import compile_extension
+from .errors import BuildError
+from .execute import run_sample
+from .paths import BUILD, RUN_SECONDS, relative
+from .samples import samples
 
 STEP = 5  # seconds
 
 
 def main():
-    measured = {script.stem: measured_seconds(script) for script in samples()}
-    missing = [name for name, seconds in measured.items() if seconds is None]
-    if missing:
-        sys.exit(f"error: not measured: {', '.join(missing)}; run `make execute` first")
-    rounded = {name: math.ceil(x / STEP) * STEP for name, x in measured.items()}
+    compile_extension()
+    rounded = {}
+    for script in samples():
+        _, seconds = run_sample(script, BUILD / "run_times" / script.stem)
+        rounded[script.stem] = math.ceil(seconds / STEP) * STEP
+        print(f"{seconds:6.1f} s  {relative(script)}", flush=True)
     RUN_SECONDS.write_text(json.dumps(rounded, indent=2, sort_keys=True) + "\n")
-    print(f"wrote {relative(RUN_SECONDS)}: {sum(measured.values()):.0f} s in all")
+    print(f"wrote {relative(RUN_SECONDS)}")
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except BuildError as error:
+        sys.exit(f"error: {error}")

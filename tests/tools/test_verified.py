@@ -81,12 +81,12 @@ def test_without_git(clone, monkeypatch):
 
 
 def test_pages_are_rendered_anew_for_another_commit_and_other_versions(clone):
-    keys = [render._inputs_key()]
+    keys = [render.inputs_key()]
     (clone / "versions.json").write_text('{"pytorch": "2.1"}')
-    keys.append(render._inputs_key())
+    keys.append(render.inputs_key())
     commit(clone)
-    keys.append(render._inputs_key())
-    assert len(set(keys)) == 3 and render._inputs_key() == keys[-1]
+    keys.append(render.inputs_key())
+    assert len(set(keys)) == 3 and render.inputs_key() == keys[-1]
 
 
 @pytest.mark.parametrize(

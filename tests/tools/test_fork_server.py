@@ -1,0 +1,186 @@
+"""Programs from the fork server: like those of an interpreter of their own."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from tools import fork_server
+from tools.paths import ROOT
+
+# Only the server loads it; a program that has it was forked from there.
+LOADED = "colorsys"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    folder = tmp_path_factory.mktemp("server")
+    with fork_server.running(folder, modules=[LOADED], env=environment) as address:
+        yield address
+
+
+@pytest.fixture
+def start(server, tmp_path):
+    """Start a program; return the process, and a function that reads its streams."""
+    processes = []
+
+    def started(text, *options, env=None):
+        program = tmp_path / f"program_{len(processes)}.py"
+        program.write_text(text)
+        arguments = options if "-m" in options else [*options, str(program), "argument"]
+        paths = [program.with_suffix(suffix) for suffix in (".out", ".err")]
+        environment = {**os.environ, fork_server.ADDRESS: server, **(env or {})}
+        with open(paths[0], "wb") as out, open(paths[1], "wb") as err:
+            process = fork_server.popen(
+                [sys.executable, *arguments],
+                stdout=out,
+                stderr=err,
+                env=environment,
+                address=server,
+            )
+        processes.append(process)
+        return process, lambda: tuple(path.read_text() for path in paths)
+
+    yield started
+    for process in processes:
+        process.kill()
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def gone(process):
+    try:
+        return psutil.Process(process).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_a_program_is_on_its_own(start):
+    process, read = start(
+        "import os, sys\n"
+        f"print(sys.argv[1:], __name__, {LOADED!r} in sys.modules, os.environ['OWN'])\n"
+        "print(os.getsid(0) == os.getpid(), sys.path[0] == os.path.dirname(__file__))\n"
+        "print(sys.stdin.read() == '', 'SECRET' in os.environ)\n"
+        "os.write(1, b'from below\\n')\n",
+        env={"OWN": "value"},
+    )
+    assert process.wait(10) == 0
+    out, err = read()
+    assert sorted(out.splitlines()) == sorted(
+        ["['argument'] __main__ True value", "True True", "True False", "from below"]
+    )
+    assert err == ""
+
+
+def test_a_module_as_program(start):
+    process, read = start("", "-m", "json.tool", "--help")
+    assert process.wait(10) == 0
+    assert "usage: " in read()[0]
+
+
+def test_the_interpreter_goes_down_as_usual(start):
+    process, read = start(
+        "import atexit, sys, threading, time\n"
+        "atexit.register(print, 'registered')\n"
+        "threading.Thread(target=lambda: (time.sleep(0.2), print('thread'))).start()\n"
+        "class Held:\n    def __del__(self): print('freed')\n"
+        "held = Held()\n"
+        "sys.exit(3)\n"
+    )
+    assert process.wait(10) == 3
+    assert read()[0].split() == ["thread", "registered", "freed"]
+
+
+def test_an_exception(start):
+    process, read = start("def broken():\n    1 / 0\n\nbroken()\n")
+    assert process.wait(10) == 1
+    error = read()[1]
+    assert "program_0.py\", line 2, in broken\n" in error
+    assert error.endswith("ZeroDivisionError: division by zero\n")
+
+
+def test_options(start):
+    warn = "import warnings\nwarnings.warn('careful')\n"
+    process, read = start(warn, "-W", "error", "-X", "faulthandler")
+    assert process.wait(10) == 1 and "UserWarning: careful" in read()[1]
+    process, read = start("import os; os.abort()", "-X", "faulthandler")
+    assert process.wait(10) == -signal.SIGABRT
+    assert "Fatal Python error: Aborted" in read()[1]
+    process, read = start("import os; os.abort()")
+    assert process.wait(10) == -signal.SIGABRT
+    assert "Fatal Python error" not in read()[1]
+
+
+def test_time_limit(start):
+    process, _ = start("import time; time.sleep(60)")
+    assert process.poll() is None
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.1)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == -signal.SIGTERM
+    assert gone(process.pid)
+
+
+STARTS_OTHERS = """\
+import os, subprocess, sys, time
+from tools import fork_server
+inner = [sys.executable, {sleeper!r}]
+one = subprocess.Popen(inner, start_new_session=True)
+two = fork_server.popen(inner, stdout=sys.stdout, stderr=sys.stderr, env=os.environ.copy())
+print(one.pid, two.pid, flush=True)
+{then}
+"""
+
+
+@pytest.mark.parametrize("how", ["kill", "ends", "crashes"])
+def test_nothing_outlives_a_program(start, tmp_path, how):
+    sleeper = tmp_path / "sleeper.py"
+    sleeper.write_text("import time\ntime.sleep(60)\n")
+    then = {"kill": "time.sleep(60)", "ends": "", "crashes": "os.abort()"}[how]
+    process, read = start(STARTS_OTHERS.format(sleeper=str(sleeper), then=then))
+    wait_until(lambda: len(read()[0].split()) == 2)
+    one, two = map(int, read()[0].split())
+    try:
+        if how == "kill":
+            process.kill()
+            wait_until(lambda: gone(one))
+        else:
+            process.wait(10)
+        wait_until(lambda: gone(two))
+    finally:
+        if not gone(one):  # Of another session: the build's marker finds it.
+            os.kill(one, signal.SIGKILL)
+
+
+def test_nothing_outlives_the_server(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("import time; time.sleep(60)")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with fork_server.running(tmp_path, modules=[], env=environment) as address:
+        with open(tmp_path / "log", "wb") as log:
+            process = fork_server.popen(
+                [sys.executable, str(program)],
+                stdout=log,
+                stderr=log,
+                env=environment,
+                address=address,
+            )
+    wait_until(lambda: gone(process.pid))
+    assert process.wait(10) == -signal.SIGKILL
+
+
+def test_a_module_that_does_not_load(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with pytest.raises(OSError, match="did not start"):
+        with fork_server.running(tmp_path, modules=["no_such_module"], env=environment):
+            pass

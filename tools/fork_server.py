@@ -1,0 +1,265 @@
+"""Start Python programs without waiting for imports: fork them from a loaded process.
+
+A rank spends nearly all of its life importing PyTorch. This server imports it once.
+``popen`` then asks it for a program, given as the command line of ``python`` that
+would start it, and gets a process that has read its modules already. Apart from that
+the program is on its own: its own session, standard streams, environment, arguments
+and ``__main__``, and the interpreter's whole way down at the end.
+
+A program lives no longer than the connection over which it was asked for. So what a
+program has started through the server ends when it does, however it ends.
+
+usage: python -m tools.fork_server SOCKET MODULE...
+"""
+
+import ctypes
+import faulthandler
+import gc
+import importlib
+import importlib.util
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import types
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+# The address of the server, for programs that may start others with it.
+ADDRESS = "FORK_SERVER"
+SET_PDEATHSIG, SET_CHILD_SUBREAPER = 1, 36  # From Linux's <linux/prctl.h>.
+
+
+class ForkedProcess:
+    """A process of the server's. Like subprocess.Popen, as far as it is used here."""
+
+    def __init__(self, connection, command):
+        self.args = command
+        self.returncode = None
+        self._connection = connection
+        self.pid = self._receive()
+        if self.pid is None:
+            raise OSError(f"the fork server could not start {command}")
+
+    def _receive(self):
+        line = b""
+        while not line.endswith(b"\n"):
+            if not (byte := self._connection.recv(1)):
+                return None
+            line += byte
+        return int(line)
+
+    def wait(self, timeout=None):
+        """Return the exit status, in seconds at most ``timeout``, or TimeoutExpired."""
+        if self.returncode is None:
+            with selectors.DefaultSelector() as selector:
+                selector.register(self._connection, selectors.EVENT_READ)
+                if not selector.select(timeout):
+                    raise subprocess.TimeoutExpired(self.args, timeout)
+            status = self._receive()
+            # Without the server its programs do not live long.
+            self.returncode = -signal.SIGKILL if status is None else status
+            self._connection.close()
+        return self.returncode
+
+    def poll(self):
+        try:
+            return self.wait(0)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def send_signal(self, number):
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self):
+        """End the process, and all that it has started."""
+        if self.poll() is None:
+            self._connection.shutdown(socket.SHUT_WR)
+            self.wait()
+
+    def children(self, recursive=False):
+        return psutil.Process(self.pid).children(recursive)
+
+
+def popen(command, *, stdout, stderr, env, stdin=None, address=None):
+    """Start the program of ``python`` that ``command`` says.
+
+    Of the interpreter's options -W, -X faulthandler and -m are understood. Its standard
+    input is empty, whatever ``stdin`` says.
+    """
+    request = {"arguments": command[1:], "environment": env, "folder": os.getcwd()}
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(address or os.environ[ADDRESS])
+    socket.send_fds(connection, [b"\n"], [stdout.fileno(), stderr.fileno()])
+    connection.sendall(json.dumps(request).encode() + b"\n")
+    return ForkedProcess(connection, command)
+
+
+@contextmanager
+def running(folder, *, modules, env):
+    """Run a server that has loaded ``modules``; yield its address in ``folder``."""
+    address = f"{folder}/fork-server"
+    command = [sys.executable, "-m", "tools.fork_server", address, *modules]
+    server = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=env, text=True
+    )
+    try:
+        if server.stdout.readline() != "ready\n":
+            raise OSError(f"the fork server did not start: status {server.wait()}")
+        yield address
+    finally:
+        server.terminate()
+        server.wait()
+        server.stdout.close()
+
+
+def serve(address):
+    """Fork a process for each request. Returns in these only, with the request."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(address)
+    listener.listen()
+    woken, wake = socket.socketpair()
+    for end in (woken, wake):
+        end.setblocking(False)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The build ends the server itself.
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake.fileno())
+    selector = selectors.DefaultSelector()
+    selector.register(listener, selectors.EVENT_READ)
+    selector.register(woken, selectors.EVENT_READ)
+    connections = {}  # from process id
+    print("ready", flush=True)
+    while True:
+        # Last who has ended: by then, whoever it had asked for gets killed, too.
+        for key, _ in sorted(selector.select(), key=lambda x: x[0].fileobj is woken):
+            if key.fileobj is listener:
+                connection, request, streams = _accept(listener)
+                process = os.fork()
+                if not process:
+                    signal.set_wakeup_fd(-1)
+                    for mine in (selector, listener, woken, wake, connection):
+                        mine.close()
+                    for other in connections.values():
+                        other.close()
+                    return request, streams
+                for stream in streams:
+                    os.close(stream)
+                connections[process] = connection
+                selector.register(connection, selectors.EVENT_READ, process)
+                _tell(connection, process)
+            elif key.fileobj is woken:
+                woken.recv(4096)
+                for process, status in _ended():
+                    if process in connections:
+                        _kill_session(process)
+                        connection = connections.pop(process)
+                        if connection in selector.get_map():
+                            selector.unregister(connection)
+                        _tell(connection, status)
+                        connection.close()
+            else:  # Who asked for the process has ended, or wants it to end.
+                selector.unregister(key.fileobj)
+                _kill_tree(key.data)
+
+
+def _accept(listener):
+    connection, _ = listener.accept()
+    _, streams, _, _ = socket.recv_fds(connection, 1, 2)
+    with connection.makefile("rb") as file:
+        return connection, json.loads(file.readline()), streams
+
+
+def _tell(connection, number):
+    try:
+        connection.sendall(b"%d\n" % number)
+    except BrokenPipeError:
+        pass
+
+
+def _ended():
+    """Yield the children that have ended, with their exit statuses."""
+    while True:
+        try:
+            process, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not process:
+            return
+        yield process, os.waitstatus_to_exitcode(status)
+
+
+def _kill_session(leader):
+    """Kill what a process has left behind."""
+    for process in psutil.pids():
+        try:
+            if os.getsid(process) == leader:
+                os.kill(process, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def _kill_tree(process):
+    root = psutil.Process(process)
+    for found in [root, *root.children(recursive=True)]:
+        try:
+            found.kill()
+        except psutil.NoSuchProcess:
+            continue
+
+
+def end_with(parent):
+    """Let the system kill this process when its parent dies, however it dies."""
+    ctypes.CDLL(None).prctl(SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # It has died already.
+        os._exit(1)
+
+
+def become(server, request, streams):
+    """Turn this process into the one that was asked for; return its main program."""
+    os.setsid()
+    end_with(server)
+    # What its children leave behind when they end stays below it.
+    ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for standard, stream in enumerate(streams, start=1):
+        os.dup2(stream, standard)
+        os.close(stream)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.chdir(request["folder"])
+    arguments = request["arguments"]
+    while (option := arguments.pop(0)) in ("-W", "-X"):
+        value = arguments.pop(0)
+        if option == "-W":
+            sys.warnoptions.append(value)
+            warnings.simplefilter(value)
+        elif value == "faulthandler":
+            faulthandler.enable()
+    main = types.ModuleType("__main__")
+    if option == "-m":
+        name = arguments.pop(0)
+        main.__spec__ = importlib.util.find_spec(name)
+        main.__file__, main.__package__ = main.__spec__.origin, main.__spec__.parent
+    else:
+        main.__file__ = option
+        sys.path[0] = str(Path(option).resolve().parent)
+    sys.argv = [main.__file__, *arguments]
+    sys.modules["__main__"] = main
+    return main
+
+
+if __name__ == "__main__":
+    end_with(os.getppid())
+    for module in sys.argv[2:]:
+        importlib.import_module(module)
+    gc.freeze()  # Collecting it would copy the pages that all the processes share.
+    main = become(os.getpid(), *serve(sys.argv[1]))
+    exec(compile(Path(main.__file__).read_bytes(), main.__file__, "exec"), vars(main))
