@@ -68,7 +68,10 @@ def _table(app, rows, notes):
     header = [_in_language(source, source["name"])]
     header += [_in_language(language, language["name"]) for language in languages]
     header.append([nodes.Text(gettext("Note"))])
-    group = nodes.tgroup("", *[nodes.colspec(colwidth=1) for _ in header], cols=len(header))
+    # Two parts for each language, three for the note.
+    widths = [2] * (len(header) - 1) + [3]
+    columns = [nodes.colspec(colwidth=width) for width in widths]
+    group = nodes.tgroup("", *columns, cols=len(columns))
     group += nodes.thead("", _row(header))
     body = nodes.tbody()
     for row in rows:
@@ -77,7 +80,7 @@ def _table(app, rows, notes):
         cells.append([nodes.Text(notes.get(row["note"], ""))])
         body += _row(cells, ids=[nodes.make_id(f"term {row['term']}")])
     group += body
-    return nodes.table("", group, classes=["term-table"])
+    return nodes.table("", group, classes=["term-table", "colwidths-given"])
 
 
 def _translation(language, row):

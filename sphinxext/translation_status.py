@@ -30,6 +30,7 @@ gettext = get_translation("sphinx")
 
 SHOWN_CHARACTERS = 160  # of an open message
 NOT_KNOWN = "–"
+WIDTHS = [30, 11, 11, 12, 18, 18]  # of the columns, in percent
 
 
 class translation_status(nodes.General, nodes.Element):
@@ -77,7 +78,8 @@ def _table(app, docname, language, pages):
         gettext("Last change"),
         gettext("Behind since"),
     ]
-    group = nodes.tgroup("", *[nodes.colspec(colwidth=1) for _ in header], cols=len(header))
+    columns = [nodes.colspec(colwidth=width) for width in WIDTHS]
+    group = nodes.tgroup("", *columns, cols=len(columns))
     group += nodes.thead("", _row([nodes.Text(text) for text in header]))
     body = nodes.tbody()
     for page, status in pages.items():
@@ -93,7 +95,7 @@ def _table(app, docname, language, pages):
             ]
         )
     group += body
-    return nodes.table("", group, classes=["translation-status"])
+    return nodes.table("", group, classes=["translation-status", "colwidths-given"])
 
 
 def _row(cells):
