@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help html test serve clean compile execute render check
-.PHONY: preview run-times i18n-add i18n-update i18n-check i18n-status browser cards
+.PHONY: accept-outputs preview run-times i18n-add i18n-update i18n-check i18n-status browser cards
 
 PYTHON ?= python3
 VENV_PYTHON := .venv/bin/python
@@ -46,6 +46,10 @@ compile: ## stage 1: build the C++ extension
 execute: ## stage 2: run the samples that changed
 	$(SET_UP) execute
 	@$(VENV_PYTHON) -m tools.build execute
+
+accept-outputs: ## take over what the samples showed when they were last run
+	$(SET_UP) execute
+	@$(VENV_PYTHON) -m tools.outputs
 
 run-times: ## measure how long each sample takes a reader, for the pages to show
 	$(SET_UP) execute

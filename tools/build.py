@@ -65,7 +65,6 @@ def run_html():
     from .publish import publish
 
     started = time.monotonic()
-    run_compile()
     ran, total = run_execute()
     pages = run_render()
     run_check()

@@ -1,8 +1,11 @@
 """Stage "execute": run each gallery script once and turn it into a page.
 
-Each script runs in a process of its own, under sphinx-gallery, with a time limit.
-A script is run again when its own text, the files of gallery/ that it names, the
-extension, or the versions of PyTorch, Python and the compiler have changed.
+Samples that do not use the extension run while it is being compiled.
+
+Each script runs in a process of its own, under sphinx-gallery, with a time limit. What
+it shows has to be what was committed (tools/outputs.py). It is run again when its own
+text, the files of gallery/ that it names, its committed output, the extension (if it
+uses that), or the versions of PyTorch, Python and the compiler have changed.
 
 A script may say, in a comment, ``expected stderr: <regular expression>``,
 ``time limit: <seconds>``, and ``every rank starts an interpreter of its own``. The
@@ -19,12 +22,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
 
-from . import fork_server
-from .compile import compile_extension, extension_key, versions
+from . import fork_server, outputs
+from .compile import compile_extension, extension_key, toolchain, versions
 from .digest import digest
 from .errors import BuildError, readable
 from .paths import (
@@ -38,7 +41,7 @@ from .paths import (
     relative,
 )
 from .processes import run
-from .samples import samples, used_files
+from .samples import samples, used_files, uses_extension
 
 DEFAULT_TIME_LIMIT = 120  # seconds
 OWN_INTERPRETERS = re.compile("^# every rank starts an interpreter of its own$", re.M)
@@ -48,7 +51,7 @@ NOISE = re.compile(
     r"Extension modules: )"
 )
 # A change of what makes the pages is a change of the pages.
-MACHINERY = ("execute", "fork_server", "forked_ranks", "run_sample")
+MACHINERY = ("execute", "fork_server", "forked_ranks", "outputs", "run_sample")
 MACHINERY = [ROOT / "tools" / f"{name}.py" for name in MACHINERY]
 # What takes long to import, in a sample or in its ranks.
 LOADED_ONCE = ["sphinx_gallery.gen_gallery", "sphinx.builders.dummy", "psutil"]
@@ -57,34 +60,56 @@ LOADED_ONCE += ["torch.distributed.run", "torch.distributed.rpc"]
 
 def execute():
     """Run the samples that have changed; return how many ran and how many are."""
-    compile_extension()
-    shared = digest(
-        MACHINERY,
-        extension_key(),
-        (ROOT / "requirements/execute.txt").read_text(),
-    )
-    keys = {s: digest([s, *used_files(s)], shared) for s in samples()}
+    keys = _keys()
     stale = [script for script, key in keys.items() if not _is_current(script, key)]
     _remove_pages_without_script()
     VERSIONS.unlink(missing_ok=True)
     failures = []
     with ThreadPoolExecutor(os.cpu_count()) as pool, _fork_server(stale) as server:
-        running = {
-            pool.submit(_execute_one, script, keys[script], server): script
-            for script in _longest_first(stale)
-        }
-        for future in as_completed(running):
-            try:
-                future.result()
-                print(f"    executed {relative(running[future])}", flush=True)
-            except BuildError as error:
-                failures.append(str(error))
+        compiling = pool.submit(compile_extension)
+        running, waiting = {compiling: None}, _longest_first(stale)
+        while running or waiting:
+            compiled = compiling.done() and not compiling.exception()
+            for script in [s for s in waiting if compiled or not uses_extension(s)]:
+                if len(running) < os.cpu_count():
+                    waiting.remove(script)
+                    task = pool.submit(_execute_one, script, keys[script], server)
+                    running[task] = script
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for task in done:
+                script = running.pop(task)
+                try:
+                    task.result()
+                    if script:
+                        print(f"    executed {relative(script)}", flush=True)
+                except BuildError as error:
+                    failures.append(str(error))
+                    if task is compiling:
+                        waiting = []
     if failures:
         raise BuildError("\n\n".join(sorted(failures)))
     # All pages that there are were now made with these: they are part of each key.
     EXECUTED.mkdir(parents=True, exist_ok=True)
     VERSIONS.write_text(json.dumps(versions(), indent=1) + "\n")
     return len(stale), len(keys)
+
+
+def _keys():
+    """For each sample a digest of all that its page depends on."""
+    requirements = (ROOT / "requirements/execute.txt").read_text()
+    shared = digest(MACHINERY, *toolchain(), requirements)
+    extension = extension_key()
+    return {
+        script: digest(
+            _files_of(script), shared, extension if uses_extension(script) else ""
+        )
+        for script in samples()
+    }
+
+
+def _files_of(script):
+    committed = outputs.committed(script)
+    return [script, *used_files(script), *([committed] if committed.is_file() else [])]
 
 
 def _page(script):
@@ -142,6 +167,11 @@ def _environment(extension):
         "PYTHONPATH": os.pathsep.join([str(extension), str(ROOT)]),
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
+        # Pages are the same from every machine: without GPU, whatever its CPU can do.
+        "CUDA_VISIBLE_DEVICES": "",
+        "ATEN_CPU_CAPABILITY": "default",
+        "MKL_CBWR": "COMPATIBLE",
+        "ONEDNN_MAX_CPU_ISA": "SSE41",
         "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]),
     }
 
@@ -149,6 +179,7 @@ def _environment(extension):
 def _execute_one(script, key, server):
     _key_file(script).unlink(missing_ok=True)
     page, seconds = run_sample(script, EXECUTED / script.stem, server=server)
+    outputs.compare(script, page)
     AUTO_GALLERY.mkdir(parents=True, exist_ok=True)
     _page(script).write_text(page)
     _seconds_file(script).write_text(f"{seconds:.1f}\n")

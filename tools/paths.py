@@ -8,6 +8,8 @@ DOCS = ROOT / "docs"
 ROOT_FILES = DOCS / "_root"  # What stands at the top of the site.
 GALLERY = ROOT / "gallery"
 LOCALES = ROOT / "locales"
+# What the samples show, as it was last looked at.
+OUTPUTS = GALLERY / "outputs"
 RUN_SECONDS = GALLERY / "run_seconds.json"
 EXTENSION = ROOT / "extension" / "dummy_collectives"
 

@@ -28,6 +28,11 @@ def used_files(script):
     return sorted(used)
 
 
+def uses_extension(script):
+    files = [script, *used_files(script)]
+    return any(EXTENSION.name in file.read_text() for file in files)
+
+
 def _names(text, path):
     module = re.escape(path.stem)
     return re.search(rf"\b{module}\.py\b|^\s*(from|import) {module}\b", text, re.M)
@@ -43,7 +48,7 @@ def _download(script):
     packages = ["torch", "numpy"]
     if GALLERY / "launcher.py" in files:
         packages.append("psutil")
-    if any(EXTENSION.name in file.read_text() for file in files):
+    if uses_extension(script):
         packages += ["setuptools", "ninja"]
         files += extension_sources()
     return {

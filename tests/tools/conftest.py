@@ -43,10 +43,17 @@ class Project:
     def read(self, name):
         return (self.root / name).read_text()
 
-    def sample(self, code, name="sample"):
-        """Add a gallery script that consists of a title and ``code``."""
+    def sample(self, code, name="sample", output=None):
+        """Add a gallery script that consists of a title and ``code``.
+
+        Without ``output``, it may show anything.
+        """
         title = f'"""\n{name}\n{"=" * len(name)}\n\nA text.\n"""\n\n'
-        return self.write(f"gallery/{name}.py", title + code)
+        if output is None:
+            code += r"# output may differ in: \A(?s:.*)\Z"
+        else:
+            self.write(f"gallery/outputs/{name}.txt", output)
+        return self.write(f"gallery/{name}.py", title + code + "\n")
 
     def run(self, *command, timeout=100, **environment):
         """Run a module of tools; return its exit status and all its output."""
