@@ -19,6 +19,9 @@ from .paths import BUILD, SITE, relative
 from .processes import MARKER, kill_marked, stopping
 
 
+OPEN_IT = f"Open {relative(SITE)}/index.html, or run `make serve`."
+
+
 @contextmanager
 def stage(name):
     """Say that a stage begins, and how long it took."""
@@ -61,21 +64,32 @@ def run_check():
 
 
 def run_html():
+    from . import unchanged
+
+    started = time.monotonic()
+    sources = unchanged.sources()
+    if unchanged.is_good(sources):
+        print(f"Nothing has changed since {relative(SITE)} was built.\n{OPEN_IT}")
+        return
+    unchanged.forget()
     from .languages import LANGUAGES
     from .publish import publish
 
-    started = time.monotonic()
     run_compile()
     ran, total = run_execute()
+    generated = unchanged.generated()
     pages = run_render()
     run_check()
     with stage("publish"):
         publish()
+    # What was edited meanwhile may have been too late for some of the stages.
+    if (sources, generated) == (unchanged.sources(), unchanged.generated()):
+        unchanged.note(sources, generated)
     print(
         f"\n{len(LANGUAGES)} languages ({', '.join(x.url for x in LANGUAGES)}), "
         f"{pages} pages each, {ran} of {total} samples executed, "
         f"{time.monotonic() - started:.0f} s\n"
-        f"Open {relative(SITE)}/index.html, or run `make serve`."
+        f"{OPEN_IT}"
     )
 
 
