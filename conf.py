@@ -29,6 +29,7 @@ author = "the authors of the c10d backend tutorial"
 extensions = [
     "myst_parser",
     "sphinxext.accessible_html",
+    "sphinxext.compiled_templates",
     "sphinxext.diagrams",
     "sphinxext.faithful_translations",
     "sphinxext.language_of_parts",

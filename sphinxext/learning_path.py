@@ -101,7 +101,11 @@ def add_times(app, pagename, templatename, context, doctree):
 
 
 def write_again(app, env):
-    """The lists change with the text of any page."""
+    """The lists, when the text of any page has become longer or shorter."""
+    before = getattr(env, "listed_minutes", None)
+    env.listed_minutes = {x: data.get("reading_minutes") for x, data in env.metadata.items()}
+    if before == env.listed_minutes:
+        return []
     return [page for page, data in env.metadata.items() if "learning_path" in data]
 
 

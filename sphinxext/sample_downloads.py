@@ -326,9 +326,10 @@ def write_again(app, env):
              for name, path in x["files"].items()}  # fmt: skip
     known, env.comments_of_samples = getattr(env, "comments_of_samples", {}), {}
     for name, path in files.items():
-        code, language = _read(path), _language(Path(name).suffix)
-        key = hashlib.sha256(f"{language}\0{code}".encode()).hexdigest()
-        env.comments_of_samples[key] = known.get(key) or _comments(code, language)
+        code, suffix = _read(path), Path(name).suffix
+        key = hashlib.sha256(f"{suffix}\0{code}".encode()).hexdigest()
+        found = known[key] if key in known else _comments(code, _language(suffix))
+        env.comments_of_samples[key] = found
     comments = sorted({x for found in env.comments_of_samples.values() for x in found})
     translations = [[x, *(y.gettext(x) for y in _catalogs(app).values())] for x in comments]
     before = getattr(env, "translations_in_samples", None)

@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from .errors import BuildError
@@ -56,11 +57,17 @@ def run_render():
     return pages
 
 
-def run_check():
+def run_check(check_catalogs=None):
     from .check import check_if_changed
 
     with stage("check"):
-        check_if_changed()
+        check_if_changed(check_catalogs)
+
+
+def check_catalogs():
+    from .catalog_check import check
+
+    return check()
 
 
 def run_html():
@@ -78,8 +85,11 @@ def run_html():
     run_compile()
     ran, total = run_execute()
     generated = unchanged.generated()
-    pages = run_render()
-    run_check()
+    # Sphinx runs in other processes; meanwhile this one can look at the catalogs.
+    with ThreadPoolExecutor(1) as pool:
+        catalogs = pool.submit(check_catalogs)
+        pages = run_render()
+        run_check(catalogs.result)
     with stage("publish"):
         publish()
     # What was edited meanwhile may have been too late for some of the stages.

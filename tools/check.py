@@ -1,43 +1,46 @@
 """Stage "check": read the rendered site as a stranger would; fail on any finding."""
 
+import posixpath
+import sys
 from urllib.parse import unquote, urlsplit
 
 from . import catalog_check, check_findability, records
-from .digest import digest, files_below
+from .digest import digest, files_below, installed, project_files
 from .errors import BuildError
 from .languages import LANGUAGES, SOURCE_LANGUAGE
-from .page_facts import PageFacts
-from .paths import RENDERED, ROOT, relative
-from .render import inputs
+from .page_facts import facts_of_pages
+from .paths import LOCALES, RENDERED, ROOT, VERSIONS, relative
 
 RECORD = "check"
 # Relations of <link> that only name another page.
 NAMING = {"canonical", "alternate", "author", "license", "next", "prev", "search"}
 
 
-def check_if_changed():
+def check_if_changed(check_catalogs=None):
     """Check, unless everything is as it was when there was nothing to find."""
-    key = digest(files_below(RENDERED), inputs())
+    files = [*files_below(RENDERED), *files_below(LOCALES), *project_files()]
+    key = digest(files, sys.version, installed(), VERSIONS.is_file())
     if records.load(RECORD) == key:
         print("    nothing has changed since there were no findings", flush=True)
         return
     records.forget(RECORD)
-    check()
+    check(check_catalogs)
     records.save(RECORD, key)
 
 
-def check():
-    """Check the catalogs and every page. Raises BuildError with all findings."""
-    messages = catalog_check.check()
+def check(check_catalogs=None):
+    """Check the catalogs and every page. Raises BuildError with all findings.
+
+    ``check_catalogs`` returns how many messages there are, if they are checked elsewhere.
+    """
+    messages = (check_catalogs or catalog_check.check)()
     pages = _pages(SOURCE_LANGUAGE)
     if not pages:
         raise BuildError(f"{relative(RENDERED)} holds no pages: run `make render` first")
-    facts = PageFacts()
-    facts.prepare(sorted(RENDERED.rglob("*.html")))
+    facts = facts_of_pages(RENDERED)
     findings = _check_pages(pages, facts)
     if not findings:  # Which would be found a second time there.
         findings = check_findability.findings(RENDERED, pages, facts)
-    facts.save()
     if findings:
         raise BuildError("the rendered site has faults:\n" + "\n".join(findings))
     print(
@@ -65,7 +68,7 @@ def _check_pages(pages, facts):
 
 def _check_page(language, page, facts):
     path, name = RENDERED / language.url / page, f"{language.url}/{page}"
-    here, source = facts(path), facts(RENDERED / SOURCE_LANGUAGE.url / page)
+    here, source = facts[path], facts[RENDERED / SOURCE_LANGUAGE.url / page]
     findings = []
     if here.language != language.html:
         findings.append(f"{name}: lang is {here.language!r}")
@@ -87,19 +90,19 @@ def _check_page(language, page, facts):
 
 def _check_links(path, facts):
     """Every relative address has to lead to a file, and to an anchor in it."""
-    findings = []
-    for _, address in facts(path).links:
-        parts = urlsplit(address or "")
-        if not address or parts.scheme or parts.netloc:
+    findings, name = [], path.relative_to(RENDERED).as_posix()
+    for address in dict.fromkeys(address for _, address in facts[path].links if address):
+        parts = urlsplit(address)
+        if parts.scheme or parts.netloc:
             continue
-        target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
-        name = path.relative_to(RENDERED).as_posix()
-        if not target.is_file():
+        there = posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(parts.path)))
+        target = RENDERED / there if parts.path else path
+        if there.startswith("../") or not target.is_file():
             findings.append(f"{name}: {address} leads nowhere")
         elif (
             parts.fragment
             and target.suffix == ".html"
-            and unquote(parts.fragment) not in facts(target).anchors
+            and unquote(parts.fragment) not in facts[target].anchors
         ):
             findings.append(f"{name}: {address} leads to no heading")
     return findings

@@ -20,14 +20,14 @@ XHTML = "{http://www.w3.org/1999/xhtml}"
 
 
 def findings(site, pages, facts):
-    """Return the faults of a site of ``pages``; ``facts`` gives those of a path."""
-    redirects = {page for page in pages if facts(site / SOURCE_LANGUAGE.url / page).refresh}
+    """Return the faults of a site of ``pages``; ``facts`` are those of each path."""
+    redirects = {page for page in pages if facts[site / SOURCE_LANGUAGE.url / page].refresh}
     found = _start_page(site, facts) + _not_found_page(site, facts) + _root_files(site)
     for language in LANGUAGES:
         folder = site / language.url
         descriptions = Counter()
         for page in sorted(pages):
-            name, here = f"{language.url}/{page}", facts(folder / page)
+            name, here = f"{language.url}/{page}", facts[folder / page]
             if page in redirects:
                 faults = _redirect(site, folder / page, here)
             else:
@@ -107,14 +107,14 @@ def _redirect(site, path, page):
 
 
 def _start_page(site, facts):
-    faults = _head(site, facts(site / "index.html"), PUBLISHED.url, _alternates("index.html"))
+    faults = _head(site, facts[site / "index.html"], PUBLISHED.url, _alternates("index.html"))
     return [f"index.html: {fault}" for fault in faults]
 
 
 def _not_found_page(site, facts):
     """It is shown at any address: its links have to begin at the root of the host."""
     mount, faults = urlsplit(PUBLISHED.url).path, []
-    for _, link in facts(site / "404.html").links:
+    for _, link in facts[site / "404.html"].links:
         if link and not (
             link.startswith(mount) and (site / link.removeprefix(mount)).is_file()
         ):
@@ -159,7 +159,7 @@ def _inventory(folder, language, pages, facts):
     targets = {item.uri for items in inventory.values() for item in items.values()}
     wanted = set(pages)
     for page in pages:
-        wanted |= {f"{page}#{section}" for section in facts(folder / page).sections}
+        wanted |= {f"{page}#{section}" for section in facts[folder / page].sections}
     return [
         f"{language.url}/objects.inv: lacks {target}" for target in sorted(wanted - targets)
     ]

@@ -28,35 +28,29 @@ MARKUP = re.compile(
 CODE = {"code", "pre", "script", "style", "kbd", "samp"}
 # The class that Sphinx gives to the box around a listing.
 HIGHLIGHTED = re.compile(r"highlight-(\S+)")
+# The classes of what docutils did not understand.
+PROBLEMS = ["problematic", "system-message"]
 MANY = 8  # pages, for which other processes are worth while
 
 
-class PageFacts:
-    """The facts of pages, by their paths; those that are read again are remembered."""
-
-    def __init__(self):
-        self.results = Results("pages", *MADE_BY)
-
-    def __call__(self, path):
-        html = path.read_bytes()
-        return SimpleNamespace(**self.results.get(_key(html), lambda: read(html)))
-
-    def prepare(self, paths):
-        """Read the pages that are not known yet, several at a time."""
-        pages = {_key(html): html for html in (path.read_bytes() for path in paths)}
-        unknown = {key: html for key, html in pages.items() if key not in self.results.known}
-        if len(unknown) < MANY:
-            return
-        with ProcessPoolExecutor(os.cpu_count(), get_context("fork")) as pool:
-            for key, facts in zip(unknown, pool.map(read, unknown.values()), strict=True):
-                self.results.get(key, lambda facts=facts: facts)
-
-    def save(self):
-        self.results.save()
+def facts_of_pages(site):
+    """The facts of all pages of a site, by their paths."""
+    results = Results("pages", *MADE_BY)
+    pages = {path: path.read_bytes() for path in sorted(site.rglob("*.html"))}
+    keys = {path: hashlib.sha256(html).hexdigest() for path, html in pages.items()}
+    unknown = {key: pages[path] for path, key in keys.items() if key not in results.known}
+    for key, facts in zip(unknown, _read_all(list(unknown.values())), strict=True):
+        results.get(key, lambda facts=facts: facts)
+    found = {path: results.get(key, None) for path, key in keys.items()}
+    results.save()
+    return {path: SimpleNamespace(**facts) for path, facts in found.items()}
 
 
-def _key(html):
-    return hashlib.sha256(html).hexdigest()
+def _read_all(pages):
+    if len(pages) < MANY:
+        return map(read, pages)
+    with ProcessPoolExecutor(os.cpu_count(), get_context("fork")) as pool:
+        return list(pool.map(read, pages))
 
 
 def read(html):
@@ -74,7 +68,7 @@ def read(html):
         "sections": [tag["id"] for tag in page.find_all("section", id=True)],
         "anchors": sorted({tag["id"] for tag in page.find_all(id=True)}),
         "listings": [_listing(tag) for tag in page.find_all("pre")],
-        "problems": [x.get_text() for x in page.select(".problematic, .system-message")],
+        "problems": [x.get_text() for x in page.find_all(class_=PROBLEMS)],
         "leaked_markup": list(_leaked_markup(page)),
         "loaded": list(_loaded(page)),
         "links": [
@@ -89,7 +83,7 @@ def read(html):
         "descriptions": [x["content"] for x in head.find_all("meta", {"name": "description"})],
         "previews": previews,
         "refresh": refresh and refresh["content"],
-        "says_with_what_verified": page.select_one(".verified-with") is not None,
+        "says_with_what_verified": page.find(class_="verified-with") is not None,
     }
 
 

@@ -7,11 +7,10 @@ import pytest
 
 from tools import catalog_check, check, check_findability
 from tools.errors import BuildError
-from tools.page_facts import PageFacts
+from tools.page_facts import facts_of_pages
 from tools.paths import RENDERED
 from tools.site import PUBLISHED
 
-FACTS = PageFacts()
 PAGE = "ko/tutorial/basics.html"
 URL = re.escape(PUBLISHED.url)
 
@@ -44,7 +43,7 @@ class Edits:
 
     def find(self):
         pages = check._pages(check.SOURCE_LANGUAGE)
-        return check_findability.findings(self.folder, pages, FACTS)
+        return check_findability.findings(self.folder, pages, facts_of_pages(self.folder))
 
     def undo(self):
         for path, text in self.originals.items():
