@@ -69,7 +69,10 @@ def write_again(app, env):
     if before in (None, env.shared_facts):
         return []
     for path in app.outdir.iterdir():
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if path.is_file():
+            path.unlink()
+        elif not app.doctreedir.is_relative_to(path):
+            shutil.rmtree(path)
     return sorted(env.found_docs)
 
 

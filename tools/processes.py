@@ -86,10 +86,19 @@ def _disk_is_full(outcome, folder):
 
 def kill_marked(marker):
     """Kill every process that was started with ``marker`` in its environment."""
+    _kill(lambda process: marker in process.environ().get(MARKER, "").split())
+
+
+def kill_writers(folder):
+    """Kill what a build that was killed left behind: commands that name a folder."""
+    _kill(lambda process: str(folder) in process.cmdline())
+
+
+def _kill(is_wanted):
     found = []
     for process in psutil.process_iter():
         try:
-            if marker in process.environ().get(MARKER, "").split():
+            if is_wanted(process):
                 process.kill()
                 found.append(process)
         except (psutil.Error, OSError):

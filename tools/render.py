@@ -16,7 +16,7 @@ from .digest import digest, files_below, installed, project_files
 from .errors import BuildError, readable
 from .languages import LANGUAGES
 from .paths import BUILD, DOCS, LOCALES, LOGS, RENDERED
-from .processes import run
+from .processes import kill_writers, run
 from .root_files import write_root_files
 from .site import PUBLISHED
 from .sphinx_command import require_gallery_pages, sphinx_command
@@ -139,6 +139,7 @@ class Plan:
     def carry_out(self):
         """Return a description of what went wrong, or None."""
         if self.changed is None:
+            kill_writers(self.output)
             shutil.rmtree(self.output, ignore_errors=True)
             shutil.rmtree(self.doctrees, ignore_errors=True)
             for path in _catalogs(self.language, "mo"):
