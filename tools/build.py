@@ -11,8 +11,6 @@ import os
 import signal
 import sys
 import time
-import uuid
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from .errors import BuildError
@@ -79,6 +77,8 @@ def run_html():
         print(f"Nothing has changed since {relative(SITE)} was built.\n{OPEN_IT}")
         return
     unchanged.forget()
+    from concurrent.futures import ThreadPoolExecutor
+
     from .languages import LANGUAGES
     from .publish import publish
 
@@ -128,7 +128,7 @@ def only_one_build():
 def main():
     if len(sys.argv) != 2 or sys.argv[1] not in COMMANDS:
         sys.exit(__doc__)
-    this_build = uuid.uuid4().hex
+    this_build = os.urandom(16).hex()
     os.environ[MARKER] = f"{os.environ.get(MARKER, '')} {this_build}"
 
     def stop(signal_number, frame):

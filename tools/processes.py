@@ -6,10 +6,7 @@ import shutil
 import signal
 import subprocess
 import threading
-import uuid
 from dataclasses import dataclass
-
-import psutil
 
 from .errors import BuildError
 
@@ -41,7 +38,7 @@ def run(command, *, timeout, log, env=None):
     """
     if stopping.is_set():
         raise BuildError("interrupted")
-    marker = uuid.uuid4().hex
+    marker = os.urandom(16).hex()
     environment = {**os.environ, **(env or {})}
     environment[MARKER] = f"{os.environ.get(MARKER, '')} {marker}"
     errors = log.with_name(log.name + ".stderr")
@@ -95,6 +92,8 @@ def kill_writers(folder):
 
 
 def _kill(is_wanted):
+    import psutil  # It takes a moment; a build with nothing to do kills nothing.
+
     found = []
     for process in psutil.process_iter():
         try:
