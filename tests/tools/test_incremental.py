@@ -156,6 +156,8 @@ def git(project, *arguments):
 def commit(project):
     git(project, "add", "--all")
     git(project, "commit", "--quiet", "--allow-empty", "--message", "A change")
+    # Changes that are not committed: else the next edit would change every footer.
+    project.write("tests/notes.txt", str(time.monotonic_ns()))
 
 
 def succeed(project, *command):
@@ -268,7 +270,7 @@ EDITS = {
     ),
     "a paragraph": change("docs/second.md", "Another paragraph.", "Many more words." * 99),
     "a title": change("docs/second.md", "The second page", "The 2nd page"),
-    "a section": change("docs/second.md", "Many", "## Another section\n\nMany"),
+    "a section": change("docs/second.md", "## A section", "## New\n\nText.\n\n## A section"),
     "a file that is not used any more": change("docs/first.md", "{download}`data.txt`\n", ""),
     "an image that is not used any more": change("docs/first.md", "![A picture](picture.png)", ""),
     "a front matter": change("docs/second.md", "# The", "---\nsearch-weight: 0.5\n---\n# The"),
