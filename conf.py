@@ -29,6 +29,7 @@ author = "the authors of the c10d backend tutorial"
 extensions = [
     "myst_parser",
     "sphinxext.accessible_html",
+    "sphinxext.compiled_templates",
     "sphinxext.diagrams",
     "sphinxext.faithful_translations",
     "sphinxext.language_of_parts",
@@ -43,6 +44,7 @@ extensions = [
     "sphinxext.sample_downloads",
     "sphinxext.search",
     "sphinxext.section_labels",
+    "sphinxext.shared_facts",
     "sphinxext.sitemap",
     "sphinxext.stable_anchors",
     "sphinxext.template_edits",
@@ -61,6 +63,8 @@ learning_path_run_seconds = {
     f"auto_gallery/{sample}": seconds
     for sample, seconds in json.loads(RUN_SECONDS.read_text()).items()
 }
+
+shared_facts_private_metadata = ["reading_minutes"]
 
 sample_downloads = downloads()
 sample_downloads_addresses = {x.gettext: f"{PUBLISHED.url}{x.url}/" for x in LANGUAGES}

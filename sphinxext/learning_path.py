@@ -39,6 +39,7 @@ class LearningPath(SphinxDirective):
     required_arguments = 1
 
     def run(self):
+        self.env.metadata[self.env.docname]["learning_path"] = True
         return [learning_path("", toctrees=int(self.arguments[0]))]
 
 
@@ -99,11 +100,21 @@ def add_times(app, pagename, templatename, context, doctree):
         context["reading_minutes"], context["run_seconds"] = _times(app, pagename)
 
 
+def write_again(app, env):
+    """The lists, when the text of any page has become longer or shorter."""
+    before = getattr(env, "listed_minutes", None)
+    env.listed_minutes = {x: data.get("reading_minutes") for x, data in env.metadata.items()}
+    if before == env.listed_minutes:
+        return []
+    return [page for page, data in env.metadata.items() if "learning_path" in data]
+
+
 def setup(app):
     app.add_config_value("learning_path_run_seconds", {}, "env", types=[dict])
     app.add_node(learning_path)
     app.add_directive("learning-path", LearningPath)
     app.connect("doctree-read", measure)
     app.connect("doctree-resolved", list_pages, priority=400)  # Before toctrees go.
+    app.connect("env-updated", write_again)
     app.connect("html-page-context", add_times)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

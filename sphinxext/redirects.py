@@ -87,6 +87,6 @@ def write(app, exception):
 def setup(app):
     app.setup_extension("sphinxext.language_switcher")
     app.add_config_value("redirects_file", None, "html", types=[str])
-    app.connect("env-check-consistency", read)
+    app.connect("env-updated", read)  # In each build, other than the check of consistency.
     app.connect("build-finished", write)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

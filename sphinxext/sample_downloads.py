@@ -30,6 +30,7 @@ page), ``needed`` (what else the script needs, as seen from it), ``script`` and
 ``notebook`` (names without folder), ``files`` (names in the zip file) and ``code``.
 """
 
+import hashlib
 import io
 import json
 import posixpath
@@ -317,6 +318,25 @@ def _catalogs(app):
     return app.catalogs_of_samples
 
 
+def write_again(app, env):
+    """All samples, when a comment in any of them is translated in another way."""
+    if app.builder.format != "html":
+        return []
+    files = {name: path for x in app.config.sample_downloads.values()
+             for name, path in x["files"].items()}  # fmt: skip
+    known, env.comments_of_samples = getattr(env, "comments_of_samples", {}), {}
+    for name, path in files.items():
+        code, suffix = _read(path), Path(name).suffix
+        key = hashlib.sha256(f"{suffix}\0{code}".encode()).hexdigest()
+        found = known[key] if key in known else _comments(code, _language(suffix))
+        env.comments_of_samples[key] = found
+    comments = sorted({x for found in env.comments_of_samples.values() for x in found})
+    translations = [[x, *(y.gettext(x) for y in _catalogs(app).values())] for x in comments]
+    before = getattr(env, "translations_in_samples", None)
+    env.translations_in_samples = hashlib.sha256(repr(translations).encode()).hexdigest()
+    return [] if before == env.translations_in_samples else [*app.config.sample_downloads]
+
+
 @cache
 def _language(suffix):
     try:
@@ -340,5 +360,6 @@ def setup(app):
     app.add_config_value("sample_downloads_addresses", {}, "env", types=[dict])
     app.add_config_value("sample_downloads_outputs", ["sphx-glr-script-out"], "env")
     app.add_transform(MarkCells)
+    app.connect("env-updated", write_again)
     app.connect("doctree-resolved", add_downloads)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -157,9 +157,10 @@ def add_status(app, pagename, templatename, context, doctree):
 
 
 def write_again(app, env):
-    """The list changes with any catalog."""
-    page = status_page(env)
-    return [page] if page else []
+    """The list, when it is not what it was."""
+    page, before = status_page(env), getattr(env, "listed_status", None)
+    env.listed_status = app.config.translation_status
+    return [page] if page and before != env.listed_status else []
 
 
 def setup(app):

@@ -11,12 +11,13 @@ import os
 import signal
 import sys
 import time
-import uuid
 from contextlib import contextmanager
 
 from .errors import BuildError
 from .paths import BUILD, SITE, relative
 from .processes import MARKER, kill_marked, stopping
+
+OPEN_IT = f"Open {relative(SITE)}/index.html, or run `make serve`."
 
 
 @contextmanager
@@ -53,28 +54,50 @@ def run_render():
     return pages
 
 
-def run_check():
+def run_check(check_catalogs=None):
     from .check import check_if_changed
 
     with stage("check"):
-        check_if_changed()
+        check_if_changed(check_catalogs)
+
+
+def check_catalogs():
+    from .catalog_check import check
+
+    return check()
 
 
 def run_html():
+    from . import unchanged
+
+    started = time.monotonic()
+    sources = unchanged.sources()
+    if unchanged.is_good(sources):
+        print(f"Nothing has changed since {relative(SITE)} was built.\n{OPEN_IT}")
+        return
+    unchanged.forget()
+    from concurrent.futures import ThreadPoolExecutor
+
     from .languages import LANGUAGES
     from .publish import publish
 
-    started = time.monotonic()
     ran, total = run_execute()
-    pages = run_render()
-    run_check()
+    generated = unchanged.generated()
+    # Sphinx runs in other processes; meanwhile this one can look at the catalogs.
+    with ThreadPoolExecutor(1) as pool:
+        catalogs = pool.submit(check_catalogs)
+        pages = run_render()
+        run_check(catalogs.result)
     with stage("publish"):
         publish()
+    # What was edited meanwhile may have been too late for some of the stages.
+    if (sources, generated) == (unchanged.sources(), unchanged.generated()):
+        unchanged.note(sources, generated)
     print(
         f"\n{len(LANGUAGES)} languages ({', '.join(x.url for x in LANGUAGES)}), "
         f"{pages} pages each, {ran} of {total} samples executed, "
         f"{time.monotonic() - started:.0f} s\n"
-        f"Open {relative(SITE)}/index.html, or run `make serve`."
+        f"{OPEN_IT}"
     )
 
 
@@ -113,7 +136,7 @@ def only_one_build(this_build):
 def main():
     if len(sys.argv) != 2 or sys.argv[1] not in COMMANDS:
         sys.exit(__doc__)
-    this_build = uuid.uuid4().hex
+    this_build = os.urandom(16).hex()
     os.environ[MARKER] = f"{os.environ.get(MARKER, '')} {this_build}"
 
     def stop(signal_number, frame):

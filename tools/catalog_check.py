@@ -11,23 +11,46 @@ import json
 import re
 import sys
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 
 from . import catalogs
+from .digest import digest
 from .errors import BuildError
 from .languages import TRANSLATIONS
-from .message_rules import RULES, Message, code_words, translated_words
-from .paths import BUILD, DOCS, relative
+from .message_rules import (
+    GLOSSARY, RULES, Message, code_words, translated_words, word_counts,
+)  # fmt: skip
+from .paths import DOCS, relative
+from .records import Results
 
 EXEMPTION = re.compile(r"allow ([\w-]+) ([0-9a-f]{6}): (.*\S)$")
 AGREEMENT = "agreement"
 HEADERS = ("Language", "Plural-Forms", "Content-Type")
 
 
+# What makes the results that are kept; a change of it makes them worthless.
+MADE_BY = [f"tools/{name}.py" for name in ("catalog_check", "catalogs", "languages")]
+MADE_BY += [f"tools/{name}.py" for name in ("message_rules", "prose_rules", "records")]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A translated message of a catalog, as far as the rules look at it."""
+
+    id: str
+    string: str
+    lineno: int
+    user_comments: list
+
+
 def check():
-    """Return how many messages there are; raise BuildError with all findings."""
-    templates = catalogs.extract()
-    plain = json.loads((BUILD / "gettext" / "plain-messages.json").read_text())
+    """Return how many messages there are; raise BuildError with all findings.
+
+    What was found in a catalog is kept for as long as nothing changes that it depends on.
+    """
+    templates = catalogs.extracted()
+    plain = json.loads((catalogs.EXTRACTION / "plain-messages.json").read_text())
+    results = Results("catalogs", *MADE_BY)
     findings = []
     for language in TRANSLATIONS:
         expected = {catalogs.path_of(language, page) for page in templates}
@@ -45,21 +68,64 @@ def check():
                     f"{relative(path)}: missing; run `make i18n-update` and translate it"
                 )
                 continue
-            if malformed := list(catalogs.malformed_lines(path)):
-                findings += malformed
-                continue
-            catalog = catalogs.read(path)
-            incomplete = list(_check_completeness(path, catalog, template, language))
-            findings += incomplete or _check_form(path, catalog, template, language)
-            pages[path] = [
-                (entry, _message(entry, language, page, plain))
-                for entry in _translated(catalog)
-            ]
-        findings += _check_messages(pages)
-        findings += _check_agreement(pages)
+            pages[path] = Page(path, page, template, language, plain, results)
+            findings += pages[path].form
+        everywhere = translated_words(x.counts for x in pages.values())
+        for page in pages.values():
+            findings += page.check_messages(everywhere)
+        findings += _check_agreement({path: page.entries for path, page in pages.items()})
+    total = sum(
+        results.get(digest([x], "count"), lambda x=x: len(catalogs.read(x)))
+        for x in templates.values()
+    )
+    results.save()
     if findings:
         raise BuildError("message catalogs:\n" + "\n".join(findings))
-    return sum(len(template) for template in templates.values())
+    return total
+
+
+class Page:
+    """One catalog, and what is wrong with its form and its completeness."""
+
+    def __init__(self, path, page, template, language, plain, results):
+        self.path, self.language, self.results = path, language, results
+        self.plain = plain.get(page)
+        self.format = "myst" if (DOCS / f"{page}.md").is_file() else "rest"
+        self.key = digest([path, template], language, self.plain, self.format)
+        self.form, entries, self.counts = results.get(self.key, lambda: self._read(template))
+        self.entries = [Entry(*entry) for entry in entries]
+
+    def _read(self, template):
+        if malformed := list(catalogs.malformed_lines(self.path)):
+            return [malformed, [], [{}, {}]]
+        catalog, template = catalogs.read(self.path), catalogs.read(template)
+        findings = list(_check_completeness(self.path, catalog, template, self.language))
+        findings = findings or _check_form(self.path, catalog, template, self.language)
+        self.entries = [
+            Entry(x.id, x.string, x.lineno, x.user_comments) for x in _translated(catalog)
+        ]
+        entries = [list(asdict(entry).values()) for entry in self.entries]
+        return [list(findings), entries, word_counts(map(self._message, self.entries))]
+
+    def _message(self, entry):
+        """An entry with the markup that the messages of its page are written in."""
+        is_plain = self.plain is None or entry.id in self.plain
+        format = "plain" if is_plain else self.format
+        return Message(entry.id, entry.string, self.language.gettext, format)
+
+    def check_messages(self, everywhere):
+        """Apply the rules; ``everywhere`` are words that all catalogs translate."""
+        key = digest([GLOSSARY], "rules", self.key, sorted(everywhere))
+        return self.results.get(key, lambda: list(self._check_messages(everywhere)))
+
+    def _check_messages(self, everywhere):
+        messages = [self._message(entry) for entry in self.entries]
+        words = everywhere - code_words(messages)
+        for entry, message in zip(self.entries, messages, strict=True):
+            where = f"{relative(self.path)}:{entry.lineno}"
+            yield from _check_message(
+                where, entry, replace(message, translated_elsewhere=words)
+            )
 
 
 def _check_form(path, catalog, template, language):
@@ -107,26 +173,6 @@ def _translated(catalog):
             yield entry
 
 
-def _message(entry, language, page, plain):
-    """An entry with the markup that the messages of its page are written in."""
-    if page not in plain or entry.id in plain[page]:
-        format = "plain"
-    else:
-        format = "myst" if (DOCS / f"{page}.md").is_file() else "rest"
-    return Message(entry.id, entry.string, language.gettext, format)
-
-
-def _check_messages(pages):
-    everywhere = translated_words(message for page in pages.values() for _, message in page)
-    for path, page in pages.items():
-        words = everywhere - code_words(message for _, message in page)
-        for entry, message in page:
-            where = f"{relative(path)}:{entry.lineno}"
-            yield from _check_message(
-                where, entry, replace(message, translated_elsewhere=words)
-            )
-
-
 def _check_message(where, entry, message):
     """Apply all rules but those that the entry is exempted from."""
     texts = message.source, message.translation
@@ -144,8 +190,8 @@ def _check_agreement(pages):
     """The same text is translated in the same way on all pages."""
     same_source = defaultdict(list)
     for path, page in pages.items():
-        for entry, message in page:
-            same_source[message.source].append((path, entry))
+        for entry in page:
+            same_source[entry.id].append((path, entry))
     for source, entries in same_source.items():
         first_path, first = entries[0]
         for path, entry in entries:

@@ -10,21 +10,24 @@ import io
 import re
 import shutil
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
-import furo
 from babel.messages.catalog import Catalog
 from babel.messages.pofile import PoFileError, denormalize, normalize, read_po, write_po
 
+from . import records
+from .digest import digest, files_below, installed, project_files
 from .errors import BuildError, readable
 from .languages import SOURCE_LANGUAGE, TRANSLATIONS
 from .paths import BUILD, LOCALES, LOGS, ROOT, ROOT_FILES, relative
 from .processes import run
-from .render import require_gallery_pages, sphinx_command
+from .sphinx_command import require_gallery_pages, sphinx_command
 
+EXTRACTION = BUILD / "gettext"
 WIDTH = 78
 TIMEOUT = 300  # seconds; it takes about 5
-TEMPLATES = [ROOT / "docs/_templates", ROOT_FILES, Path(furo.__file__).parent / "theme" / "furo"]
+TEMPLATES = [ROOT / "docs/_templates", ROOT_FILES, Path(find_spec("furo").origin).parent / "theme" / "furo"]
 # Headers that say when something happened would change with every run.
 VOLATILE = re.compile(
     r'^"(POT-Creation-Date|PO-Revision-Date|Generated-By|Report-Msgid-Bugs-To|'
@@ -41,8 +44,24 @@ ENTRY = re.compile(r'^(?:msgctxt (?:".*"\s*)+)?msgid (?:".*"\s*)+', re.M)
 
 def extract():
     """Return a catalog of msgids for each page, by its path without suffix."""
+    return {page: read(path) for page, path in extracted().items()}
+
+
+def extracted():
+    """Extract the messages, if anything in English has changed; return the files."""
     require_gallery_pages()
-    output = BUILD / "gettext"
+    made_from = digest(project_files(), sys.version, installed())
+    if records.load(EXTRACTION.name) != [made_from, digest(files_below(EXTRACTION))]:
+        records.forget(EXTRACTION.name)
+        _extract(EXTRACTION)
+        records.save(EXTRACTION.name, [made_from, digest(files_below(EXTRACTION))])
+    return {
+        path.relative_to(EXTRACTION).with_suffix("").as_posix(): path
+        for path in sorted(EXTRACTION.rglob("*.pot"))
+    }
+
+
+def _extract(output):
     shutil.rmtree(output, ignore_errors=True)
     templates = ",".join(str(folder) for folder in TEMPLATES)
     options = ["-W", "--keep-going", "-E", "-D", f"templates_path={templates}"]
@@ -52,10 +71,6 @@ def extract():
     done = run(command, timeout=TIMEOUT, log=log)
     if done.status != 0:
         raise BuildError(f"extracting the messages failed:\n{readable(done.text)}")
-    return {
-        path.relative_to(output).with_suffix("").as_posix(): read(path)
-        for path in sorted(output.rglob("*.pot"))
-    }
 
 
 def update():

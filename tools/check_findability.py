@@ -9,8 +9,6 @@ from collections import Counter
 from urllib.parse import urljoin, urlsplit
 from xml.etree import ElementTree
 
-from sphinx.util.inventory import InventoryFile
-
 from .languages import LANGUAGES, SOURCE_LANGUAGE
 from .paths import VERSIONS
 from .site import PUBLISHED
@@ -21,28 +19,28 @@ SITEMAP = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
 XHTML = "{http://www.w3.org/1999/xhtml}"
 
 
-def findings(site, pages, parse):
-    """Return the faults of a site of ``pages``; ``parse`` reads a file."""
-    redirects = {page for page in pages if _refresh(parse(site / SOURCE_LANGUAGE.url / page))}
-    found = _start_page(site, parse) + _not_found_page(site, parse) + _root_files(site)
+def findings(site, pages, facts):
+    """Return the faults of a site of ``pages``; ``facts`` are those of each path."""
+    redirects = {page for page in pages if facts[site / SOURCE_LANGUAGE.url / page].refresh}
+    found = _start_page(site, facts) + _not_found_page(site, facts) + _root_files(site)
     for language in LANGUAGES:
         folder = site / language.url
         descriptions = Counter()
         for page in sorted(pages):
-            name, soup = f"{language.url}/{page}", parse(folder / page)
+            name, here = f"{language.url}/{page}", facts[folder / page]
             if page in redirects:
-                faults = _redirect(site, folder / page, soup)
+                faults = _redirect(site, folder / page, here)
             else:
-                faults = _head(site, soup, _address(language, page), _alternates(page))
-                faults += _about_the_build(soup)
-                descriptions[_description(soup)] += 1
+                faults = _head(site, here, _address(language, page), _alternates(page))
+                faults += _about_the_build(here)
+                descriptions.update(here.descriptions[:1])
             found += [f"{name}: {fault}" for fault in faults]
         for text, count in descriptions.items():
             if count > 1:
                 found.append(f"{language.url}: {count} pages have one description, {text!r}")
         real = pages - redirects
         found += _sitemap(folder, language, real - {"search.html"})
-        found += _inventory(folder, language, real - {"search.html"}, parse)
+        found += _inventory(folder, language, real - {"search.html"}, facts)
     return found
 
 
@@ -65,31 +63,18 @@ def _file(site, address):
     return path if path.is_file() else None
 
 
-def _refresh(soup):
-    return soup.head.find("meta", {"http-equiv": "refresh"})
-
-
-def _description(soup):
-    tag = soup.head.find("meta", {"name": "description"})
-    return tag["content"] if tag else ""
-
-
-def _head(site, soup, address, alternates):
-    head, faults = soup.head, []
-    canonical = [tag["href"] for tag in head.find_all("link", rel="canonical")]
-    if canonical != [address]:
-        faults.append(f"canonical links are {canonical}, not {address}")
-    tags = head.find_all("link", rel="alternate", hreflang=True)
-    if sorted((x["hreflang"], x["href"]) for x in tags) != sorted(alternates.items()):
+def _head(site, page, address, alternates):
+    faults = []
+    if page.canonical != [address]:
+        faults.append(f"canonical links are {page.canonical}, not {address}")
+    if sorted(map(tuple, page.alternates)) != sorted(alternates.items()):
         faults.append("the links to other languages are not one for each")
     for other in [address, *alternates.values()]:
         if not _file(site, other):
             faults.append(f"{other} is no page of this site")
-    if len(head.find_all("meta", {"name": "description"})) != 1 or not _description(soup):
+    if len(page.descriptions) != 1 or not page.descriptions[0]:
         faults.append("there is not one description")
-    previews = {}
-    for tag in head.find_all("meta", property=True):
-        previews.setdefault(tag["property"].removeprefix("og:"), []).append(tag["content"])
+    previews = page.previews
     wrong = [name for name in ONCE if len(previews.get(name, [])) != 1]
     if wrong:
         return [*faults, f"link previews need one of each: {', '.join(wrong)}"]
@@ -105,34 +90,31 @@ def _png_size(path):
     return struct.unpack(">II", path.read_bytes()[16:24])
 
 
-def _about_the_build(soup):
+def _about_the_build(page):
     """The footer says with what the samples were run, if they were run."""
-    line = soup.select_one(".verified-with")
-    if VERSIONS.is_file() != bool(line):
+    if VERSIONS.is_file() != page.says_with_what_verified:
         return ["the footer does not say with what the page was verified"]
     return []
 
 
-def _redirect(site, path, soup):
-    target = _refresh(soup)["content"].partition("url=")[2]
-    links = {tag["href"] for tag in soup.find_all("a")}
-    canonical = [tag["href"] for tag in soup.find_all("link", rel="canonical")]
+def _redirect(site, path, page):
+    target = (page.refresh or "").partition("url=")[2]
+    links = {address for tag, address in page.links if tag == "a"}
     led_to = (path.parent / target).resolve()
-    if links != {target} or [_file(site, x) for x in canonical] != [led_to]:
+    if links != {target} or [_file(site, x) for x in page.canonical] != [led_to]:
         return ["leads to different pages, or to none"]
     return []
 
 
-def _start_page(site, parse):
-    faults = _head(site, parse(site / "index.html"), PUBLISHED.url, _alternates("index.html"))
+def _start_page(site, facts):
+    faults = _head(site, facts[site / "index.html"], PUBLISHED.url, _alternates("index.html"))
     return [f"index.html: {fault}" for fault in faults]
 
 
-def _not_found_page(site, parse):
+def _not_found_page(site, facts):
     """It is shown at any address: its links have to begin at the root of the host."""
     mount, faults = urlsplit(PUBLISHED.url).path, []
-    for tag in parse(site / "404.html").find_all(["a", "link", "script"]):
-        link = tag.get("href") or tag.get("src")
+    for _, link in facts[site / "404.html"].links:
         if link and not (
             link.startswith(mount) and (site / link.removeprefix(mount)).is_file()
         ):
@@ -168,15 +150,16 @@ def _sitemap(folder, language, pages):
     return faults
 
 
-def _inventory(folder, language, pages, parse):
+def _inventory(folder, language, pages, facts):
     """Every page and every section can be referred to from another project."""
+    from sphinx.util.inventory import InventoryFile
+
     with open(folder / "objects.inv", "rb") as file:
         inventory = InventoryFile.load(file, "", lambda base, uri: uri)
     targets = {item.uri for items in inventory.values() for item in items.values()}
     wanted = set(pages)
     for page in pages:
-        sections = parse(folder / page).find_all("section", id=True)
-        wanted |= {f"{page}#{section['id']}" for section in sections}
+        wanted |= {f"{page}#{section}" for section in facts[folder / page].sections}
     return [
         f"{language.url}/objects.inv: lacks {target}" for target in sorted(wanted - targets)
     ]

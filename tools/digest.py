@@ -1,11 +1,14 @@
 """Digests that tell whether the inputs of a stage have changed."""
 
 import hashlib
+import sysconfig
 from pathlib import Path
 
 from .paths import ROOT
 
 IGNORED = {"__pycache__"}
+# At the top of the clone: nothing is made from these.
+NO_SOURCES = {"_build", "locales", "tests"}
 
 
 def files_below(folder, *, ignore=()):
@@ -18,6 +21,18 @@ def files_below(folder, *, ignore=()):
         and path.suffix != ".mo"
         and not skip.intersection(path.relative_to(folder).parts)
     )
+
+
+def project_files():
+    """All that a page may be made from, but catalogs: whatever is in the clone."""
+    for path in sorted(ROOT.iterdir()):
+        if path.name not in NO_SOURCES and not path.name.startswith("."):
+            yield from files_below(path) if path.is_dir() else [path]
+
+
+def installed():
+    """The names and versions of the packages in .venv."""
+    return sorted(path.name for path in Path(sysconfig.get_path("purelib")).glob("*-info"))
 
 
 def digest(files, *facts):

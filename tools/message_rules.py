@@ -330,8 +330,8 @@ def _outside_parentheses(prose):
     return re.sub(f"{call}|{before}|{within}", " ", prose)
 
 
-def translated_words(messages):
-    """English words that the translations hardly ever leave standing."""
+def word_counts(messages):
+    """How many messages have each English word, and how many leave it standing."""
     found, left = Counter(), Counter()
     for message in messages:
         words = set(LOWER_WORD.findall(message.source_prose))
@@ -339,6 +339,18 @@ def translated_words(messages):
         left.update(
             words.intersection(LOWER_WORD.findall(_outside_parentheses(message.prose)))
         )
+    return found, left
+
+
+def translated_words(counts):
+    """English words that the translations hardly ever leave standing.
+
+    ``counts`` are those of ``word_counts``, of all catalogs.
+    """
+    found, left = Counter(), Counter()
+    for found_here, left_here in counts:
+        found.update(found_here)
+        left.update(left_here)
     return frozenset(
         word for word in found if found[word] > 3 and left[word] <= found[word] / 4
     )

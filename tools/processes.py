@@ -6,10 +6,7 @@ import shutil
 import signal
 import subprocess
 import threading
-import uuid
 from dataclasses import dataclass
-
-import psutil
 
 from .errors import BuildError
 
@@ -42,7 +39,7 @@ def run(command, *, timeout, log, env=None, popen=subprocess.Popen):
     """
     if stopping.is_set():
         raise BuildError("interrupted")
-    marker = uuid.uuid4().hex
+    marker = os.urandom(16).hex()
     environment = {**os.environ, **(env or {})}
     environment[MARKER] = f"{os.environ.get(MARKER, '')} {marker}"
     errors = log.with_name(log.name + ".stderr")
@@ -89,6 +86,8 @@ def _disk_is_full(outcome, folder):
 
 def kill_marked(marker):
     """Kill every process that was started with ``marker`` in its environment."""
+    import psutil  # It takes a moment; a build with nothing to do kills nothing.
+
     found = []
     for process in psutil.process_iter():
         try:

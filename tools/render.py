@@ -1,76 +1,166 @@
 """Stage "render": the pages, in every language, into _build/render.
 
-Executes nothing and needs neither PyTorch nor a compiler.
+Executes nothing and needs neither PyTorch nor a compiler. A language is left as it is
+when nothing has changed that it is made from. When only texts of some pages have
+changed, Sphinx goes on from where it was and reads just these again; after any other
+change, and after a build that was interrupted, it starts from nothing. The pages are
+the same either way.
 """
 
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from . import verified
-from .digest import digest, files_below
+from . import records, translation_status, verified
+from .digest import digest, files_below, installed, project_files
 from .errors import BuildError, readable
 from .languages import LANGUAGES
-from .paths import AUTO_GALLERY, BUILD, DOCS, GALLERY, LOCALES, LOGS, RENDERED, ROOT, relative
+from .paths import BUILD, DOCS, LOCALES, LOGS, RENDERED
 from .processes import run
 from .root_files import write_root_files
-from .site import PUBLISHED, SITE_FILE
+from .site import PUBLISHED
+from .sphinx_command import require_gallery_pages, sphinx_command
 
 TIMEOUT = 300  # seconds; it takes about 5
-KEY_FILE = BUILD / "render.key"
-# A change of what makes the pages is a change of the pages.
-MACHINERY = ("cards", "catalogs", "render", "root_files", "samples", "site", "texts")
-MACHINERY += ("translation_status", "verified")
+PAGES = {".md", ".rst"}
+# What a page is made from, where a change takes Sphinx more than reading it again.
+SHARED, FACTS = "shared", "facts"
 
 
 def render():
     """Render what has changed; return the number of pages per language."""
     require_gallery_pages()
-    key = inputs_key()
-    if not (KEY_FILE.is_file() and KEY_FILE.read_text() == key):
-        KEY_FILE.unlink(missing_ok=True)
-        shutil.rmtree(RENDERED, ignore_errors=True)
-        with ThreadPoolExecutor() as pool:
-            failures = [x for x in pool.map(_render_language, LANGUAGES) if x]
-        if failures:
-            raise BuildError("\n".join(failures))
-        write_root_files(RENDERED, PUBLISHED)
-        KEY_FILE.write_text(key)
+    before = inputs()
+    plans = [Plan(language, before[language.url]) for language in LANGUAGES]
+    plans = [plan for plan in plans if not plan.is_current]
+    for plan in plans:
+        records.forget(plan.record)
+    with ThreadPoolExecutor() as pool:
+        failures = [x for x in pool.map(Plan.carry_out, plans) if x]
+    if failures:
+        raise BuildError("\n".join(failures))
+    _remove_what_is_of_no_language()
+    write_root_files(RENDERED, PUBLISHED)
+    if plans:
+        after = inputs()
+        for plan in plans:
+            # What was edited meanwhile may be on some of its pages only.
+            if plan.inputs == after[plan.language.url]:
+                plan.note()
     return len(list((RENDERED / LANGUAGES[0].url).rglob("*.html")))
 
 
-def require_gallery_pages():
-    """Raise if nothing was executed yet: the pages link to what the samples make."""
-    if not any(AUTO_GALLERY.glob("*.rst")):
-        raise BuildError(
-            f"{relative(AUTO_GALLERY)} holds no pages: run `make execute` first"
-        )
+def inputs():
+    """What the pages are made from, by the url of each language: digests.
+
+    "pages" are those of the sources and the catalog of each page, "listed" is what the
+    page on translations says of all languages, "facts" stand around every page, and
+    "shared" is all else.
+    """
+    sources = page_sources()
+    pages = {page: digest([path]) for page, path in sources.items()}
+    own = set(sources.values())
+    shared = digest(
+        [path for path in project_files() if path not in own], sys.version, installed()
+    )
+    status = translation_status.for_sphinx()
+    commit = verified.commit()
+    return {
+        language.url: _inputs_of(language, pages, shared, status, commit)
+        for language in LANGUAGES
+    }
 
 
-def sphinx_command(builder, language, output, *options):
-    """The sphinx-build command line that every use of Sphinx here shares."""
-    command = [sys.executable, "-m", "sphinx", "-q", "-b", builder, "-c", ROOT]
-    command += ["-D", f"language={language.gettext}"]
-    return [*command, *options, DOCS, output]
+def _inputs_of(language, pages, shared, status, commit):
+    found = {_page_of(path, language): path for path in _catalogs(language, "po")}
+    own_status = status.get(language.gettext, {})
+    return {
+        "pages": {
+            page: digest([found[page]] if page in found else [], source, own_status.get(page))
+            for page, source in pages.items()
+        },
+        "listed": digest([], status),
+        FACTS: digest([], verified.template_values(language, commit)),
+        SHARED: digest([path for page, path in found.items() if page not in pages], shared),
+    }
 
 
-def inputs_key():
-    """A digest of all that the pages are made from."""
-    files = [*files_below(DOCS), *files_below(LOCALES), *files_below(ROOT / "sphinxext")]
-    files += files_below(GALLERY) + files_below(ROOT / "extension", ignore=["build"])
-    files += files_below(ROOT / "requirements")
-    files += [ROOT / name for name in ("conf.py", "languages.toml", "LICENSE")]
-    files += [SITE_FILE, *(ROOT / "tools" / f"{name}.py" for name in MACHINERY)]
-    facts = [verified.template_values(language) for language in LANGUAGES]
-    return digest(files, *facts)
+def page_sources():
+    """The file that each page is written in."""
+    return {
+        path.relative_to(DOCS).with_suffix("").as_posix(): path
+        for path in files_below(DOCS)
+        if path.suffix in PAGES and not path.relative_to(DOCS).parts[0].startswith("_")
+    }
 
 
-def _render_language(language):
+def _catalogs(language, suffix):
+    return sorted(_catalog_folder(language).rglob(f"*.{suffix}"))
+
+
+def _catalog_folder(language):
+    return LOCALES / language.gettext / "LC_MESSAGES"
+
+
+def _page_of(catalog, language):
+    return catalog.relative_to(_catalog_folder(language)).with_suffix("").as_posix()
+
+
+class Plan:
+    """How to bring the pages of one language up to date."""
+
+    def __init__(self, language, inputs):
+        self.language, self.inputs = language, inputs
+        self.record = f"render-{language.url}"
+        self.output = RENDERED / language.url
+        self.doctrees = BUILD / "doctrees" / language.url
+        known = records.load(self.record)
+        self.is_current = False
+        self.changed = None  # The pages to read again; None is all of them.
+        if not known or known["made"] != self._made():
+            return
+        old, compiled = known["inputs"], self._compiled()
+        # Catalogs that somebody else compiled, or removed.
+        foreign = {x for x in compiled | known["compiled"]
+                   if compiled.get(x) != known["compiled"].get(x)}  # fmt: skip
+        self.is_current = old == inputs and not foreign
+        pages = inputs["pages"]
+        if old[SHARED] == inputs[SHARED] and old["pages"].keys() == pages.keys() >= foreign:
+            self.changed = {x for x in pages if pages[x] != old["pages"][x]} | foreign
+            self.same_facts = old[FACTS] == inputs[FACTS]
+
+    def _made(self):
+        """A digest of what Sphinx wrote."""
+        return digest([*files_below(self.output), *files_below(self.doctrees)])
+
+    def _compiled(self):
+        return {_page_of(x, self.language): digest([x]) for x in _catalogs(self.language, "mo")}
+
+    def carry_out(self):
+        """Return a description of what went wrong, or None."""
+        if self.changed is None:
+            shutil.rmtree(self.output, ignore_errors=True)
+            shutil.rmtree(self.doctrees, ignore_errors=True)
+            for path in _catalogs(self.language, "mo"):
+                path.unlink()
+        else:
+            if not self.same_facts:  # No page is left, so Sphinx writes them all.
+                shutil.rmtree(self.output)
+            for page in self.changed:  # Sphinx reads what is not there.
+                (self.doctrees / f"{page}.doctree").unlink()
+                catalog = _catalog_folder(self.language) / f"{page}.mo"
+                catalog.unlink(missing_ok=True)
+        return _render_language(self.language, self.output, self.doctrees)
+
+    def note(self):
+        """Remember what there is now."""
+        known = {"inputs": self.inputs, "made": self._made(), "compiled": self._compiled()}
+        records.save(self.record, known)
+
+
+def _render_language(language, output, doctrees):
     """Return a description of what went wrong, or None."""
-    doctrees = BUILD / "doctrees" / language.url
-    shutil.rmtree(doctrees, ignore_errors=True)
     log = LOGS / f"render-{language.url}.log"
-    output = RENDERED / language.url
     options = ["-W", "--keep-going", "-d", doctrees]
     for name, value in verified.template_values(language).items():
         options += ["-A", f"{name}={value}"]
@@ -82,3 +172,12 @@ def _render_language(language):
         return f"rendering {language.url} failed:\n{readable(done.text)}"
     (output / ".buildinfo").unlink(missing_ok=True)  # Sphinx's own, not for readers.
     return None
+
+
+def _remove_what_is_of_no_language():
+    """The files at the top of the site are written anew; all else is of a language."""
+    for path in RENDERED.iterdir():
+        if path.is_file():
+            path.unlink()
+        elif path.name not in {language.url for language in LANGUAGES}:
+            shutil.rmtree(path)

@@ -14,10 +14,11 @@ from datetime import UTC, date, datetime
 from functools import cache
 
 from . import catalogs
-from .digest import files_below
+from .digest import digest, files_below
 from .errors import BuildError
 from .languages import SOURCE_LANGUAGE, TRANSLATIONS
 from .paths import DOCS, GALLERY, ROOT, relative
+from .records import Results
 from .site import PUBLISHED
 
 FUZZY, UNTRANSLATED = "fuzzy", "untranslated"
@@ -59,17 +60,26 @@ def status_of(language):
     """Return a PageStatus for each catalog of a language, by the name of its page."""
     changes = last_changes()
     pages = {}
+    results = Results(f"status-{language.gettext}", "tools/translation_status.py", "tools/catalogs.py")
     for path in catalogs.catalogs_of(language):
         status = PageStatus(relative(path), last_change=changes.get(relative(path)))
-        for message in catalogs.read(path):
-            if message.id:
-                status.total += 1
-                if message.fuzzy or not catalogs.is_translated(message):
-                    state = FUZZY if message.fuzzy else UNTRANSLATED
-                    status.open.append(OpenMessage(state, message.id, message.lineno))
+        total, found = results.get(digest([path]), lambda path=path: _read(path))
+        status.total, status.open = total, [OpenMessage(*message) for message in found]
         status.behind_since = _oldest_line(path, [x.line for x in status.open])
         pages[catalogs.page_of(language, path)] = status
+    results.save()
     return pages
+
+
+def _read(path):
+    """How many messages a catalog has, and those that are open, in a list."""
+    messages = [message for message in catalogs.read(path) if message.id]
+    found = [
+        [FUZZY if x.fuzzy else UNTRANSLATED, x.id, x.lineno]
+        for x in messages
+        if x.fuzzy or not catalogs.is_translated(x)
+    ]
+    return [len(messages), found]
 
 
 def for_sphinx():

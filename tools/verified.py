@@ -9,24 +9,39 @@ import json
 import subprocess
 from datetime import date
 
-from babel.dates import format_date
-
 from .paths import ROOT, VERSIONS
 
 
-def template_values(language):
+def commit():
+    """The commit that is checked out, its day and whether anything was changed, or None."""
+    # Not that of a repository in which the sources merely lie.
+    if _git("rev-parse", "--show-toplevel") != str(ROOT):
+        return None
+    if not (log := _git("log", "-1", "--format=%H %cs")):
+        return None
+    name, day = log.split()
+    return name, day, bool(_git("status", "--porcelain"))
+
+
+def shallow():
+    """Whether the history is cut off; what is said of dates depends on it."""
+    return _git("rev-parse", "--is-shallow-repository")
+
+
+def template_values(language, known_commit=None):
     """The values that the template verified.html shows, as texts in a language."""
     if not VERSIONS.is_file():
         return {}
+    from babel.dates import format_date  # It takes a moment.
+
     known = {f"verified_{name}": x for name, x in json.loads(VERSIONS.read_text()).items()}
-    # Not that of a repository in which the sources merely lie.
-    if _git("rev-parse", "--show-toplevel") == str(ROOT):
-        commit, day = _git("log", "-1", "--format=%H %cs").split()
-        known["verified_commit"] = commit
+    if current := known_commit or commit():
+        name, day, changed = current
+        known["verified_commit"] = name
         known["verified_date"] = format_date(
             date.fromisoformat(day), "long", locale=language.gettext
         )
-        if _git("status", "--porcelain"):
+        if changed:
             known["verified_changed"] = "1"
     return known
 

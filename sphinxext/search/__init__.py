@@ -16,6 +16,7 @@ as a result, in its metadata: ``search-weight: 0.5``.
 The texts belong to the message catalog "sphinx", as those of templates do.
 """
 
+import hashlib
 import json
 import re
 import unicodedata
@@ -28,6 +29,8 @@ gettext = get_translation("sphinx")
 
 STATIC = Path(__file__).parent / "static"
 INDEX = "search-index.js"
+KNOWN = "search-sections.json"  # Reading a page takes longer than writing it.
+OWN_TEXT = Path(__file__).read_bytes()
 # Files of Sphinx's own search, of its highlighter, and of the texts of both.
 REPLACED = ["searchtools.js", "language_data.js"]
 REPLACED += ["sphinx_highlight.js", "translations.js"]
@@ -143,12 +146,14 @@ def write_index(app, exception):
         (app.outdir / "_static" / name).unlink(missing_ok=True)
     # In the order of reading: of two pages that fit as well, the earlier comes first.
     names = [*app.env.collect_relations(), *sorted(app.env.found_docs)]
-    pages = []
+    pages, known, used = [], _known_sections(app), {}
     for name in dict.fromkeys(names):
         # What was written, and not what is in memory: Sphinx writes only what changed.
-        html = Path(app.builder.get_output_path(name)).read_text(encoding="utf-8")
+        html = Path(app.builder.get_output_path(name)).read_bytes()
+        key = hashlib.sha256(OWN_TEXT + html).hexdigest()
+        used[key] = known.get(key) or Sections(html.decode()).found
         weight = float(app.env.metadata[name].get("search-weight", 1))
-        pages.append([app.builder.get_target_uri(name), Sections(html).found, weight])
+        pages.append([app.builder.get_target_uri(name), used[key], weight])
     texts = {
         "results": gettext("Search results"),
         "found": gettext("Pages found: %(count)s"),
@@ -160,6 +165,15 @@ def write_index(app, exception):
     data = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
     script = f"globalThis.searchIndex = {data};\n"
     (app.outdir / INDEX).write_text(script, encoding="utf-8")
+    (app.doctreedir / KNOWN).write_text(json.dumps(used), encoding="utf-8")
+
+
+def _known_sections(app):
+    """The sections of the pages as they were at the last build, by digest."""
+    try:
+        return json.loads((app.doctreedir / KNOWN).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
 
 
 def setup(app):

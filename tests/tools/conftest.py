@@ -80,3 +80,9 @@ class Project:
 @pytest.fixture
 def project(tmp_path):
     return Project(tmp_path / "clone")
+
+
+@pytest.fixture(scope="module")
+def lasting_project(tmp_path_factory):
+    """One for all tests of a file, which go on from where the last one was."""
+    return Project(tmp_path_factory.mktemp("project") / "clone")

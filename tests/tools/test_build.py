@@ -23,11 +23,12 @@ def test_rendering_without_pages_says_what_to_do(project):
 
 
 def test_rendering_needs_neither_torch_nor_a_compiler(project):
-    """With imports of torch made to fail, and no compiler on the path."""
+    """With imports of what runs samples made to fail, and no compiler on the path."""
     project.write("docs/index.md", "# Title\n\nA text.\n")
     project.write("docs/auto_gallery/sample.rst", ":orphan:\n\nSample\n======\n")
-    project.write("torch.py", "raise ImportError('rendering imported torch')\n")
-    environment = {"PYTHONPATH": str(project.root), "PATH": "/nowhere", "CXX": "none"}
+    for name in ("torch", "matplotlib", "sphinx_gallery", "numpy"):
+        project.write(f"forbidden/{name}.py", f"import os; print({name!r}); os._exit(9)\n")
+    environment = {"PYTHONPATH": str(project.root / "forbidden"), "PATH": "/nowhere", "CXX": "none"}
     status, output = project.run("tools.build", "render", **environment)
     assert status == 0, output
     for page in ("index.html", "en/index.html", "ko/index.html", "zh-cn/index.html"):

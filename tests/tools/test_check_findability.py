@@ -2,13 +2,12 @@
 
 import re
 import shutil
-from functools import cache
 
 import pytest
-from bs4 import BeautifulSoup
 
 from tools import catalog_check, check, check_findability
 from tools.errors import BuildError
+from tools.page_facts import facts_of_pages
 from tools.paths import RENDERED
 from tools.site import PUBLISHED
 
@@ -22,11 +21,6 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site") / "site"
     shutil.copytree(RENDERED, folder)
     return folder
-
-
-@cache
-def parse_text(text):
-    return BeautifulSoup(text, "html.parser")
 
 
 class Edits:
@@ -49,8 +43,7 @@ class Edits:
 
     def find(self):
         pages = check._pages(check.SOURCE_LANGUAGE)
-        parse = lambda path: parse_text(path.read_text())  # noqa: E731
-        return check_findability.findings(self.folder, pages, parse)
+        return check_findability.findings(self.folder, pages, facts_of_pages(self.folder))
 
     def undo(self):
         for path, text in self.originals.items():
@@ -160,8 +153,7 @@ def test_redirects_lead_to_one_page(edit, folder, target, faults):
 
 def test_the_whole_check_includes_it(edit, monkeypatch):
     monkeypatch.setattr(catalog_check, "check", lambda: 0)
-    monkeypatch.setattr(check, "_check_page", lambda language, page: [])
+    monkeypatch.setattr(check, "_check_pages", lambda pages, facts: [])
     edit("robots.txt", "Sitemap: ", "# ")
-    check._parse.cache_clear()
     with pytest.raises(BuildError, match="robots.txt: does not name the sitemap"):
         check.check()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tools.message_rules import RULES, Message, code_words, translated_words
+from tools.message_rules import RULES, Message, code_words, translated_words, word_counts
 
 KO, ZH = "ko", "zh_CN"
 
@@ -193,7 +193,7 @@ def test_a_good_translation_passes(language, format, source, translation):
 def test_a_word_that_is_translated_elsewhere_is_not_left_in_english():
     source = "It saves memory for all."
     others = [Message(source, "메모리를 아낍니다.", KO, "plain")] * 4
-    words = translated_words(others)
+    words = translated_words([word_counts(others)])
     message = Message(source, "모두의 memory 절약입니다.", KO, "plain", words)
     assert list(RULES["english"](message)) == ["leaves the word 'memory' in English"]
     code = code_words([Message("Call `memory`.", "", KO, "myst")])

@@ -1,0 +1,20 @@
+"""Keep the compiled templates with the doctrees: compiling them takes longer than a page.
+
+Jinja looks at the text of a template, and not at the extensions that rewrite it. So the
+folder has to be removed, as the doctrees have to, when such an extension is changed.
+"""
+
+from jinja2 import FileSystemBytecodeCache
+
+
+def keep(app):
+    templates = getattr(app.builder, "templates", None)
+    if templates is not None:
+        folder = app.doctreedir / "templates"
+        folder.mkdir(parents=True, exist_ok=True)
+        templates.environment.bytecode_cache = FileSystemBytecodeCache(str(folder))
+
+
+def setup(app):
+    app.connect("builder-inited", keep)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

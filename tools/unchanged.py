@@ -1,0 +1,48 @@
+"""The first look of a build: has anything changed since the last good one?
+
+It reads every file that the site is made from, what the stages left, and the site itself,
+and imports next to nothing. So it finds what was edited, removed or damaged, anywhere.
+"""
+
+import os
+import sys
+
+from . import records, verified
+from .compile import toolchain
+from .digest import digest, files_below, installed, project_files
+from .paths import AUTO_GALLERY, EXECUTED, INSTALLED_EXTENSION, LOCALES, SITE
+
+RECORD = "html"
+
+
+def sources():
+    """A digest of all that people edit, and of what compiles and runs it."""
+    generated = set(files_below(AUTO_GALLERY))
+    files = [path for path in project_files() if path not in generated]
+    flags = [os.environ.get(name) for name in ("CXX", "CFLAGS", "CXXFLAGS")]
+    tools = [sys.version, installed(), toolchain(), flags]
+    return digest([*files, *files_below(LOCALES)], *tools, verified.commit(), verified.shallow())
+
+
+def generated():
+    """A digest of what the stages "compile" and "execute" made."""
+    folders = AUTO_GALLERY, EXECUTED, INSTALLED_EXTENSION
+    return digest([path for folder in folders for path in files_below(folder)])
+
+
+def is_good(sources):
+    """Whether the site is what the last good build made of the same sources."""
+    return records.load(RECORD) == _state(sources, generated())
+
+
+def forget():
+    records.forget(RECORD)
+
+
+def note(sources, generated):
+    """Remember that the site is made of these."""
+    records.save(RECORD, _state(sources, generated))
+
+
+def _state(sources, generated):
+    return {"sources": sources, "generated": generated, "site": digest(files_below(SITE))}
