@@ -23,9 +23,10 @@ the directive, and ``pages``, a list of dictionaries with ``title``, ``href`` an
 ``listings``. A listing is a dictionary with ``number`` (on its page, from 1), ``href``,
 ``kind`` ("include", "cell", "output" or "typed"), ``language``, ``file``, ``lines`` (the
 first and the last), ``sha256`` (of its text in the source language), ``partly``,
-``not_executed`` (the reason, in the language of the page, or empty), and ``runs``: the
-names of what executed it, followed by what the project says about each. The template also
-receives ``language_root``, the way to the folder in which the pages are, and
+``not_executed`` (the reason, in the language of the page, or empty), ``runs``: the name of
+each run that executed it, with what the project says about the run, and ``rows``: for how
+many listings, from this one on, the runs are the same; 0 if those of the one before still
+go on. The template also receives ``language_root``, the way to the folder in which the pages are, and
 ``html_context``.
 
 Every listing is a target of its own, ``code-1`` and so on. The same data, without what is
@@ -49,7 +50,7 @@ Configuration:
 import hashlib
 import json
 import os
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from textwrap import dedent
 
@@ -112,7 +113,9 @@ class FindSources(SphinxTransform):
         script = self.config.code_provenance_scripts.get(self.env.docname)
         script = script and str(root / script)
         cells = list(code_lines(_read(script))) if script else []
-        printing = None  # The lines of the code to which an output belongs.
+        # The lines of the code to which an output belongs: those before it, and only in a
+        # script without texts those after it.
+        printing = list(cells[0][1:]) if len(cells) == 1 else None
         for number, listing in enumerate(_listings(self.document), 1):
             listing["ids"].append(f"code-{number}")
             text = listing.astext().strip("\n")
@@ -267,15 +270,19 @@ def _for_template(app, docname, page):
         }
 
     listings = []
-    for listing in _of_page(app.env, page):
-        listing = _with_runs(app, listing)
-        listing["href"] = f"{link(page)['href']}#code-{listing['number']}"
-        listing["runs"] = [
+    found = [_with_runs(app, listing) for listing in _of_page(app.env, page)]
+    for names, group in groupby(found, key=lambda listing: listing["runs"]):
+        runs = [
             {"name": name, **run, **(link(run["page"]) if "page" in run else {})}
-            for name in listing["runs"]
+            for name in names
             for run in [app.config.code_provenance_runs[name]]
         ]
-        listings.append(listing)
+        alike = list(group)
+        for place_in_group, listing in enumerate(alike):
+            listing["href"] = f"{link(page)['href']}#code-{listing['number']}"
+            listing["runs"] = runs
+            listing["rows"] = len(alike) if place_in_group == 0 else 0
+        listings += alike
     return {**link(page), "listings": listings}
 
 

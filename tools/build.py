@@ -30,9 +30,13 @@ def stage(name):
 
 def run_compile():
     from .compile import compile_extension
+    from .provenance import note
 
     with stage("compile"):
-        if not compile_extension():
+        started = time.monotonic()
+        if compile_extension():
+            note("compile", time.monotonic() - started)
+        else:
             print("    the extension is up to date", flush=True)
 
 
@@ -62,6 +66,7 @@ def run_check():
 
 def run_html():
     from .languages import LANGUAGES
+    from .provenance import write_beside_site
     from .publish import publish
 
     started = time.monotonic()
@@ -71,6 +76,7 @@ def run_html():
     run_check()
     with stage("publish"):
         publish()
+        write_beside_site()
     print(
         f"\n{len(LANGUAGES)} languages ({', '.join(x.url for x in LANGUAGES)}), "
         f"{pages} pages each, {ran} of {total} samples executed, "

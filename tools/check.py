@@ -8,7 +8,7 @@ from bs4 import BeautifulSoup, NavigableString
 
 from sphinxext.translatable_comments import code_without_comments
 
-from . import catalog_check, check_findability
+from . import catalog_check, check_findability, provenance
 from .digest import digest, files_below
 from .errors import BuildError
 from .languages import LANGUAGES, SOURCE_LANGUAGE
@@ -60,6 +60,7 @@ def check():
     findings += _check_links(RENDERED / "index.html", _parse(RENDERED / "index.html"))
     if not findings:  # Which would be found a second time there.
         findings = check_findability.findings(RENDERED, pages, _parse)
+        findings += provenance.findings(RENDERED, pages, _parse)
     if findings:
         raise BuildError("the rendered site has faults:\n" + "\n".join(findings))
     print(

@@ -7,7 +7,7 @@ import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from . import verified
+from . import provenance, verified
 from .digest import digest, files_below
 from .errors import BuildError, readable
 from .languages import LANGUAGES
@@ -19,7 +19,7 @@ from .site import PUBLISHED, SITE_FILE
 TIMEOUT = 300  # seconds; it takes about 5
 KEY_FILE = BUILD / "render.key"
 # A change of what makes the pages is a change of the pages.
-MACHINERY = ("cards", "catalogs", "render", "root_files", "samples", "site", "texts")
+MACHINERY = ("cards", "catalogs", "provenance", "render", "root_files", "samples", "site", "texts")
 MACHINERY += ("translation_status", "verified")
 
 
@@ -35,6 +35,7 @@ def render():
         if failures:
             raise BuildError("\n".join(failures))
         write_root_files(RENDERED, PUBLISHED)
+        provenance.write_for_readers()
         KEY_FILE.write_text(key)
     return len(list((RENDERED / LANGUAGES[0].url).rglob("*.html")))
 

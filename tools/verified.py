@@ -14,21 +14,26 @@ from babel.dates import format_date
 from .paths import ROOT, VERSIONS
 
 
-def template_values(language):
-    """The values that the template verified.html shows, as texts in a language."""
+def facts():
+    """The versions, the commit and its day, and whether anything was changed since."""
     if not VERSIONS.is_file():
         return {}
-    known = {f"verified_{name}": x for name, x in json.loads(VERSIONS.read_text()).items()}
+    known = json.loads(VERSIONS.read_text())
     # Not that of a repository in which the sources merely lie.
     if _git("rev-parse", "--show-toplevel") == str(ROOT):
-        commit, day = _git("log", "-1", "--format=%H %cs").split()
-        known["verified_commit"] = commit
-        known["verified_date"] = format_date(
-            date.fromisoformat(day), "long", locale=language.gettext
-        )
+        known["commit"], known["date"] = _git("log", "-1", "--format=%H %cs").split()
         if _git("status", "--porcelain"):
-            known["verified_changed"] = "1"
+            known["changed"] = "1"
     return known
+
+
+def template_values(language):
+    """The values that the template verified.html shows, as texts in a language."""
+    known = facts()
+    if "date" in known:
+        day = date.fromisoformat(known["date"])
+        known["date"] = format_date(day, "long", locale=language.gettext)
+    return {f"verified_{name}": value for name, value in known.items()}
 
 
 def _git(*arguments):

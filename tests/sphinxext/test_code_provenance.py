@@ -24,7 +24,7 @@ code_provenance_runs = {
 TEMPLATE = """\
 {{ listed }} {{ greeting }} {{ language_root }}
 {% for page in pages %}{% for x in page.listings %}
-{{ page.title }}|{{ x.href }}|{{ x.kind }}|{{ x.file }}|{{ x.lines }}|{{ x.not_executed }}
+{{ page.title }}|{{ x.rows }}|{{ x.href }}|{{ x.kind }}|{{ x.file }}|{{ x.lines }}|{{ x.not_executed }}
 {%- for run in x.runs %}|{{ run.name }}{{ run.title }}{% endfor %};
 {% endfor %}{% endfor %}
 """
@@ -153,7 +153,18 @@ def test_each_listing_has_its_file_lines_and_runs(project):
     assert found["index", 1]["sha256"] == hashlib.sha256(text.encode()).hexdigest()
     assert 'id="code-1"' in page and 'id="code-2"' in page
     assert "executed hello" in page
-    assert "Sample|sample.html#code-2|cell|sample.py|[13, 13]||sampleSample;" in page
+    assert "Sample|4|sample.html#code-1|typed|sample.py|[7, 7]||sampleSample;" in page
+    assert "Sample|0|sample.html#code-2|cell|sample.py|[13, 13]||sampleSample;" in page
+
+
+def test_the_output_of_a_script_without_texts_stands_before_its_code(project):
+    project.write("sample.py", '"""\nSample\n======\n"""\n\nprint(1)\n')
+    output, code = PAGE.index(".. rst-class"), PAGE.index(".. code-block")
+    page = "Sample\n======\n\n" + PAGE[output : PAGE.index("Text.")] + PAGE[code:output]
+    project.write("sample.rst", page)
+    project.page()
+    found = [(x["kind"], x["lines"]) for x in listings(project).values()]
+    assert found[2:] == [("output", [6, 6]), ("cell", [6, 6])]
 
 
 def test_a_translated_comment_is_the_same_listing(project):
