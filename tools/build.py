@@ -42,9 +42,12 @@ def run_compile():
 
 def run_execute():
     from .execute import execute
+    from .provenance import discard_changed_pages, seal_pages
 
     with stage("execute"):
+        discard_changed_pages()
         ran, total = execute()
+        seal_pages()
         print(f"    {ran} of {total} samples executed, the others have not changed")
     return ran, total
 

@@ -20,9 +20,11 @@ from sphinxext.gallery_scripts import HIDDEN, prose_lines
 
 from . import verified
 from .compile import extension_sources
+from .digest import digest
 from .errors import BuildError
 from .languages import LANGUAGES, SOURCE_LANGUAGE
 from .paths import (
+    AUTO_GALLERY,
     BUILD,
     EXECUTED,
     EXTENSION,
@@ -126,6 +128,37 @@ def _loads_extension(path):
         and str(node.value).endswith(f"/{EXTENSION.parent.name}/{EXTENSION.name}")
         for node in ast.walk(ast.parse(path.read_text()))
     )
+
+
+# -- The pages of samples stay as their runs made them ------------------------------
+
+
+def discard_changed_pages():
+    """Let the samples be executed again whose pages were changed since by hand."""
+    for script in samples():
+        page, key, seal = _page_files(script)
+        if page.is_file() and key.is_file() and seal.is_file():
+            when, page_digest = seal.read_text().split()
+            if when == _time(key) and page_digest != digest([page]):
+                key.unlink()
+
+
+def seal_pages():
+    """Note what the pages are like after the last execution of each."""
+    for script in samples():
+        page, key, seal = _page_files(script)
+        if not seal.is_file() or seal.read_text().split()[0] != _time(key):
+            seal.write_text(f"{_time(key)} {digest([page])}\n")
+
+
+def _page_files(script):
+    """The page of a sample, what says that it was executed, and what its page was like."""
+    name = script.stem
+    return AUTO_GALLERY / f"{name}.rst", EXECUTED / f"{name}.key", EXECUTED / f"{name}.seal"
+
+
+def _time(file):
+    return str(file.stat().st_mtime_ns)
 
 
 # -- The files for programs --------------------------------------------------------
