@@ -15,6 +15,7 @@ import hashlib
 import json
 import re
 from datetime import UTC, datetime
+from functools import cache
 
 from sphinxext.gallery_scripts import HIDDEN, prose_lines
 
@@ -106,12 +107,17 @@ def programs_of(script):
 
 def _named_in(path):
     """The files of gallery/ whose path is a string of the code, or that it imports."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in _nodes(path.read_text()):
         if isinstance(node, ast.Constant) and str(node.value).endswith(".py"):
             candidates = [GALLERY / node.value]
         else:
             candidates = [GALLERY / f"{name}.py" for name in _imported(node)]
         yield from (x for x in candidates if x.is_file())
+
+
+@cache  # Many samples use the same files.
+def _nodes(code):
+    return list(ast.walk(ast.parse(code)))
 
 
 def _imported(node):
@@ -126,7 +132,7 @@ def _loads_extension(path):
         EXTENSION.name in _imported(node)
         or isinstance(node, ast.Constant)
         and str(node.value).endswith(f"/{EXTENSION.parent.name}/{EXTENSION.name}")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in _nodes(path.read_text())
     )
 
 

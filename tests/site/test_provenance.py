@@ -77,7 +77,7 @@ def test_the_foot_of_every_page_leads_there(visit, address, language):
     assert page.request.get(f"{address}/{language.url}/{href}").json()["listings"]
 
 
-def test_the_open_tables_fit_on_a_phone(visit, address, language):
+def test_the_open_tables_fit_on_a_phone_and_have_no_barrier(visit, address, language, axe):
     page = visit(f"{address}/{language.url}/{PAGE}", viewport={"width": 360, "height": 740})
     page.evaluate("document.querySelectorAll('details').forEach(x => x.open = true)")
     assert page.evaluate("document.scrollingElement.scrollWidth") == 360
@@ -85,6 +85,9 @@ def test_the_open_tables_fit_on_a_phone(visit, address, language):
         ".code-provenance td", "all => all.filter(x => x.scrollWidth > x.clientWidth).length"
     )
     assert cut_off == 0
+    page.evaluate(axe)
+    found = page.evaluate("async () => (await axe.run('.code-provenance')).violations")
+    assert found == []
 
 
 def test_the_table_is_not_in_the_search_index(language):
