@@ -1,15 +1,15 @@
 """Where the listings of all pages come from, and what executed them.
 
-Every listing has to be text of a file, and that file has to be executed by something that
-the project names. A listing without such a proof is a warning.
+Every listing has to be text of a file, and that file has to be executed by something
+that the project names. A listing without such a proof is a warning.
 
-The text is looked for in the file that ``literalinclude`` names; in the script, on a page
-that sphinx-gallery made of one; and else in the source of the page. What the code of a
-script printed belongs to the code before it.
+The text is looked for in the file that ``literalinclude`` names; in the script, on a
+page that sphinx-gallery made of one; and else in the source of the page. What the code
+of a script printed belongs to the code before it.
 
-The directive ``not-executed`` is for what cannot be executed. It holds the reason and the
-listings, and says so on the page. With the option ``partly`` the reason is about some lines
-only, and the rest needs a proof as any other listing::
+The directive ``not-executed`` is for what cannot be executed. It holds the reason and
+the listings, and says so on the page. With the option ``partly`` the reason is about
+some lines only, and the rest needs a proof as any other listing::
 
     .. not-executed::
 
@@ -18,19 +18,19 @@ only, and the rest needs a proof as any other listing::
        .. literalinclude:: /gpu.py
 
 The directive ``code-provenance`` shows all listings, by the template
-``code-provenance.html`` of the project. The template receives ``listed``, the argument of
-the directive, and ``pages``, a list of dictionaries with ``title``, ``href`` and
+``code-provenance.html`` of the project. The template receives ``listed``, the argument
+of the directive, and ``pages``, a list of dictionaries with ``title``, ``href`` and
 ``listings``. A listing is a dictionary with ``number`` (on its page, from 1), ``href``,
-``kind`` ("include", "cell", "output" or "typed"), ``language``, ``file``, ``lines`` (the
-first and the last), ``sha256`` (of its text in the source language), ``partly``,
-``not_executed`` (the reason, in the language of the page, or empty), ``runs``: the name of
-each run that executed it, with what the project says about the run, and ``rows``: for how
-many listings, from this one on, the runs are the same; 0 if those of the one before still
-go on. The template also receives ``language_root``, the way to the folder in which the pages are, and
-``html_context``.
+``kind`` ("include", "cell", "output" or "typed"), ``language``, ``file``, ``lines``
+(the first and the last), ``sha256`` (of its text in the source language), ``partly``,
+``not_executed`` (the reason, in the language of the page, or empty), ``runs``: the name
+of each run that executed it, with what the project says about the run, and ``rows``:
+for how many listings, from this one on, the runs are the same; 0 if those of the one
+before still go on. The template also receives ``language_root``, the way to the folder
+in which the pages are, and ``html_context``.
 
-Every listing is a target of its own, ``code-1`` and so on. The same data, without what is
-for templates, goes into ``code-provenance.json`` beside the doctrees.
+Every listing is a target of its own, ``code-1`` and so on. The same data, without what
+is for templates, goes into ``code-provenance.json`` beside the doctrees.
 
 Configuration:
 
@@ -56,9 +56,9 @@ from textwrap import dedent
 
 from docutils import nodes
 from docutils.parsers.rst import directives
+from sphinx.locale import get_translation
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.i18n import Locale
-from sphinx.locale import get_translation
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.osutil import relative_uri
@@ -113,8 +113,8 @@ class FindSources(SphinxTransform):
         script = self.config.code_provenance_scripts.get(self.env.docname)
         script = script and str(root / script)
         cells = list(code_lines(_read(script))) if script else []
-        # The lines of the code to which an output belongs: those before it, and only in a
-        # script without texts those after it.
+        # The lines of the code to which an output belongs: those before it, and only in
+        # a script without texts those after it.
         printing = list(cells[0][1:]) if len(cells) == 1 else None
         for number, listing in enumerate(_listings(self.document), 1):
             listing["ids"].append(f"code-{number}")
@@ -152,7 +152,7 @@ class FindSources(SphinxTransform):
 
 
 def _listings(document):
-    return [node for node in document.findall(nodes.Element) if isinstance(node, LISTING)]
+    return list(document.findall(lambda node: isinstance(node, LISTING)))
 
 
 def _classes(node):
@@ -166,7 +166,7 @@ def _read(path):
 
 
 def place(text, lines):
-    """The numbers of the first and the last line of a text, however indented, or None."""
+    """The numbers of the first and last line of a text, however indented, or None."""
     wanted = dedent(text)
     length = wanted.count("\n") + 1
     first = wanted.partition("\n")[0].strip()
@@ -184,9 +184,10 @@ def collect(app, doctree):
     for listing in _listings(doctree):
         around = _around(listing)
         paragraphs = around.findall(nodes.paragraph) if around else []
-        reason = " ".join(x.astext() for x in paragraphs if x.parent is around)
+        told = [x.astext() for x in paragraphs if x.parent is around]
+        reason = " ".join(" ".join(told).split())
         partly = bool(around and around["partly"])
-        found.append({**listing["provenance"], "not_executed": reason, "partly": partly})
+        found.append(listing["provenance"] | {"not_executed": reason, "partly": partly})
         if around and not reason:
             logger.warning("not-executed needs a reason", location=around)
     app.env.metadata[app.env.docname]["code_provenance"] = found
@@ -216,8 +217,9 @@ def demand_proofs(app, env):
                 )  # fmt: skip
             elif _needs_run(listing) and not executed.get(listing["file"]):
                 logger.warning(
-                    "%s lines %s to %s, is executed by nothing: show code of a file that "
-                    "is executed, or say in the directive not-executed why it cannot be",
+                    "%s lines %s to %s, is executed by nothing: show code of a file "
+                    "that is executed, or say in the directive not-executed why it "
+                    "cannot be",
                     where, *listing["lines"], location=page,
                 )  # fmt: skip
 
@@ -244,7 +246,8 @@ def _pages(app):
 def show_again(app, env):
     """The table changes with any page."""
     demand_proofs(app, env)
-    return [page for page, data in env.metadata.items() if "shows_code_provenance" in data]
+    shows = "shows_code_provenance"
+    return [page for page, data in env.metadata.items() if shows in data]
 
 
 def fill(app, doctree, docname):

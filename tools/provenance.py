@@ -1,13 +1,13 @@
 """Which run executed which file, for the page "What is verified" and for programs.
 
 A file of the extension is compiled by the stage "compile", and executed by every sample
-that imports the result. A file of gallery/ is executed by the samples that start or import
-it. Catalogs are read by the stage "render". What is typed into a page is a command for
-readers: tests run those.
+that imports the result. A file of gallery/ is executed by the samples that start or
+import it. Catalogs are read by the stage "render". What is typed into a page is a
+command for readers: tests run those.
 
-``provenance.json`` at the top of the site is the same in every build of a commit. Beside
-the site, in _build/provenance.json, the same runs also have the moment and the duration of
-their last execution.
+``provenance.json`` at the top of the site is the same in every build of a commit.
+Beside the site, in _build/provenance.json, the same runs also have the moment and the
+duration of their last execution.
 """
 
 import ast
@@ -77,7 +77,11 @@ def runs():
     # Every run has to end well; before the first execution, none has ended.
     status = 0 if VERSIONS.is_file() else None
     found = {
-        "compile": {"kind": "stage", "status": status, "seconds": seconds.get("compile")},
+        "compile": {
+            "kind": "stage",
+            "status": status,
+            "seconds": seconds.get("compile"),
+        },
         "render": {"kind": "stage", "status": 0},
         COMMANDS_TEST: {
             "kind": "test",
@@ -158,9 +162,10 @@ def seal_pages():
 
 
 def _page_files(script):
-    """The page of a sample, what says that it was executed, and what its page was like."""
-    name = script.stem
-    return AUTO_GALLERY / f"{name}.rst", EXECUTED / f"{name}.key", EXECUTED / f"{name}.seal"
+    """The page of a sample, what says that it ran, and what its page was like then."""
+    executed = EXECUTED / script.stem
+    page = AUTO_GALLERY / f"{script.stem}.rst"
+    return page, executed.with_suffix(".key"), executed.with_suffix(".seal")
 
 
 def _time(file):
@@ -171,7 +176,7 @@ def _time(file):
 
 
 def write_for_readers():
-    """Write provenance.json for the site, from what Sphinx noted of the English pages."""
+    """Write provenance.json for the site, from what Sphinx noted of English pages."""
     noted = BUILD / "doctrees" / SOURCE_LANGUAGE.url / NOTED_BY_SPHINX
     data = {"verified_with": verified.facts(), **json.loads(noted.read_text())}
     _write(RENDERED / FILE, data)
@@ -189,7 +194,8 @@ def _last_execution(name, run):
     if run["kind"] == "sample":
         ended = EXECUTED / f"{name}.key"
         took = EXECUTED / f"{name}.seconds"
-        return _moment(ended) | ({"seconds": float(took.read_text())} if took.is_file() else {})
+        measured = {"seconds": float(took.read_text())} if took.is_file() else {}
+        return _moment(ended) | measured
     if (note := _note_file(name)).is_file():
         return _moment(note) | json.loads(note.read_text())
     known = {"compile": INSTALLED_EXTENSION / ".key", "render": RENDERED / FILE}
@@ -219,14 +225,15 @@ def _note_file(name):
 
 def _write(path, data):
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(data, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+    text = json.dumps(data, indent=1, ensure_ascii=False, sort_keys=True)
+    path.write_text(f"{text}\n")
 
 
 # -- The check of the rendered pages -----------------------------------------------
 
 
 def findings(rendered, pages, parse):
-    """Compare each listing of each page with its record, and the record with the file."""
+    """Compare each listing of each page with its record, and that with the file."""
     file = rendered / FILE
     if not file.is_file():
         raise BuildError(f"{relative(file)} is missing: run `make render` first")
@@ -239,12 +246,13 @@ def findings(rendered, pages, parse):
         for language in LANGUAGES:
             soup = parse(rendered / language.url / page)
             texts = {_number(tag): tag.get_text() for tag in soup.find_all("pre")}
+            where = f"{language.url}/{page}: listing"
             for number in sorted(texts.keys() ^ recorded.keys()):
-                found.append(f"{language.url}/{page}: listing {number} has no provenance")
+                found.append(f"{where} {number} has no provenance")
             if language == SOURCE_LANGUAGE:
                 for number in sorted(texts.keys() & recorded.keys()):
                     for fault in _faults(texts[number], recorded[number]):
-                        found.append(f"{language.url}/{page}: listing {number} {fault}")
+                        found.append(f"{where} {number} {fault}")
     return found
 
 
