@@ -11,11 +11,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from sphinx.errors import ConfigError  # noqa: E402
 
+from tools import provenance  # noqa: E402
 from tools.cards import card  # noqa: E402
 from tools.errors import BuildError  # noqa: E402
 from tools.languages import LANGUAGES, SOURCE_LANGUAGE  # noqa: E402
 from tools.paths import RUN_SECONDS  # noqa: E402
-from tools.samples import downloads  # noqa: E402
+from tools.samples import downloads, samples  # noqa: E402
 from tools.site import PUBLISHED  # noqa: E402
 from tools.translation_status import for_sphinx  # noqa: E402
 
@@ -29,6 +30,7 @@ author = "the authors of the c10d backend tutorial"
 extensions = [
     "myst_parser",
     "sphinxext.accessible_html",
+    "sphinxext.code_provenance",
     "sphinxext.compiled_templates",
     "sphinxext.diagrams",
     "sphinxext.faithful_translations",
@@ -57,11 +59,16 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_*"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 
+code_provenance_scripts = {f"auto_gallery/{x.stem}": f"gallery/{x.name}" for x in samples()}
+code_provenance_executed = provenance.executed()
+code_provenance_runs = provenance.runs()
+
 linked_captions_address = PUBLISHED.file_address("{path}")
 linked_captions_root = str(Path(__file__).parent)
 learning_path_run_seconds = {
     f"auto_gallery/{sample}": seconds
     for sample, seconds in json.loads(RUN_SECONDS.read_text()).items()
+    if f"auto_gallery/{sample}" in code_provenance_scripts
 }
 
 shared_facts_private_metadata = ["reading_minutes"]
@@ -97,6 +104,7 @@ language_of_parts_classes = ["sphx-glr-script-out"]
 html_baseurl = PUBLISHED.url
 redirects_file = "redirects.csv"
 html_context = {"site_url": PUBLISHED.url, "repository": PUBLISHED.repository}
+html_context["file_address"] = PUBLISHED.file_address("")
 
 # -- HTML ------------------------------------------------------------------------
 

@@ -16,11 +16,17 @@ The build script
 are, which C++ standard they need, and how to hand the work to ninja.
 ``CUDAExtension`` takes the place of ``CppExtension`` when PyTorch can see a GPU.
 
-.. literalinclude:: /../extension/dummy_collectives/setup.py
-   :language: python
-   :caption: extension/dummy_collectives/setup.py
-   :start-after: # [setup]
-   :end-before: # [/setup]
+.. not-executed::
+   :partly:
+
+   The machine that builds this site has no GPU: ``CUDAExtension`` was imported, and not
+   used.
+
+   .. literalinclude:: /../extension/dummy_collectives/setup.py
+      :language: python
+      :caption: extension/dummy_collectives/setup.py
+      :start-after: # [setup]
+      :end-before: # [/setup]
 
 A backend for real hardware links against its communication library here,
 through ``library_dirs`` and ``libraries``.

@@ -53,3 +53,27 @@ def with_prose(kind, text):
 def visible(code):
     """The part of a block of code that is shown, without blank lines around it."""
     return HIDDEN.sub("", code).strip("\n")
+
+
+def code_lines(script):
+    """Yield each shown block of code, with the numbers of its first and last line."""
+    number = 1
+    for kind, source in split(script):
+        lines = source.split("\n")
+        if kind == "code" and visible(source):
+            # What is hidden leaves empty lines behind, so that the others keep their place.
+            left = HIDDEN.sub(lambda found: "\n" * found[0].count("\n"), source).split("\n")
+            shown = [place for place, line in enumerate(left) if line.strip()]
+            yield visible(source), number + shown[0], number + shown[-1]
+        number += len(lines) - 1
+
+
+def prose_lines(script):
+    """The lines of a script, those of its texts without the marks of a comment."""
+    return [
+        line
+        for kind, source in split(script)
+        for line in (
+            source if kind != "text" else re.sub(r"^# ?", "", source, flags=re.M)
+        ).splitlines()
+    ]

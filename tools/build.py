@@ -79,6 +79,7 @@ def run_html():
     from concurrent.futures import ThreadPoolExecutor
 
     from .languages import LANGUAGES
+    from .provenance import write_beside_site
     from .publish import publish
 
     ran, total = run_execute()
@@ -90,6 +91,7 @@ def run_html():
         run_check(catalogs.result)
     with stage("publish"):
         publish()
+        write_beside_site()
     # What was edited meanwhile may have been too late for some of the stages.
     if (sources, generated) == (unchanged.sources(), unchanged.generated()):
         unchanged.note(sources, generated)

@@ -6,6 +6,7 @@ Every page has one catalog, locales/LANGUAGE/LC_MESSAGES/PAGE.po; the text of
 templates and of the theme is in sphinx.po.
 """
 
+import copy
 import io
 import re
 import shutil
@@ -120,7 +121,8 @@ def _known_translations(catalogs):
 
 def _merge(catalog, template, known):
     previous_ids = {entry.id: entry.previous_id for entry in catalog}
-    catalog.update(template, update_creation_date=False)
+    # Babel puts the entries themselves into the catalog: each language needs its own.
+    catalog.update(copy.deepcopy(template), update_creation_date=False)
     for entry in catalog:
         if not entry.id:
             continue

@@ -4,7 +4,7 @@ import posixpath
 import sys
 from urllib.parse import unquote, urlsplit
 
-from . import catalog_check, check_findability, records
+from . import catalog_check, check_findability, provenance, records
 from .digest import digest, files_below, installed, project_files
 from .errors import BuildError
 from .languages import LANGUAGES, SOURCE_LANGUAGE
@@ -41,6 +41,7 @@ def check(check_catalogs=None):
     findings = _check_pages(pages, facts)
     if not findings:  # Which would be found a second time there.
         findings = check_findability.findings(RENDERED, pages, facts)
+        findings += provenance.findings(RENDERED, pages, facts)
     if findings:
         raise BuildError("the rendered site has faults:\n" + "\n".join(findings))
     print(

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from fnmatch import fnmatch
 from importlib import metadata
 
@@ -15,6 +16,7 @@ from .processes import run
 
 TIMEOUT = 600  # seconds; it takes about 30
 KEY_FILE = INSTALLED_EXTENSION / ".key"
+SECONDS_FILE = INSTALLED_EXTENSION / ".seconds"
 LEFTOVERS = ("build", "*.egg-info", "__pycache__", "*.so")
 
 
@@ -80,6 +82,7 @@ def compile_extension():
     key = extension_key()
     if KEY_FILE.is_file() and KEY_FILE.read_text() == key:
         return False
+    started = time.monotonic()
     # Built from a copy, so that the build leaves nothing beside the sources.
     work = BUILD / "compile"
     shutil.rmtree(work, ignore_errors=True)
@@ -106,11 +109,17 @@ def compile_extension():
         raise BuildError(
             f"{relative(EXTENSION)} compiles with warnings:\n" + "\n".join(warnings)
         )
+    (target / SECONDS_FILE.name).write_text(f"{time.monotonic() - started:.1f}\n")
     (target / KEY_FILE.name).write_text(key)
     shutil.rmtree(INSTALLED_EXTENSION, ignore_errors=True)
     target.rename(INSTALLED_EXTENSION)
     shutil.rmtree(work)
     return True
+
+
+def compile_seconds():
+    """How long the last compilation took, or None."""
+    return float(SECONDS_FILE.read_text()) if SECONDS_FILE.is_file() else None
 
 
 def _interesting_lines(text):

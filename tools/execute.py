@@ -127,7 +127,12 @@ def _seconds_file(script):
 def _is_current(script, key):
     key_file = _key_file(script)
     made = key_file.is_file() and _page(script).is_file()
-    return made and key_file.read_text() == key
+    return made and key_file.read_text() == _mark(script, key)
+
+
+def _mark(script, key):
+    """What says of a page that it was made by a run with this key, and not by hand."""
+    return f"{key} {digest([_page(script)])}"
 
 
 def _remove_pages_without_script():
@@ -183,7 +188,7 @@ def _execute_one(script, key, server):
     AUTO_GALLERY.mkdir(parents=True, exist_ok=True)
     _page(script).write_text(page)
     _seconds_file(script).write_text(f"{seconds:.1f}\n")
-    _key_file(script).write_text(key)
+    _key_file(script).write_text(_mark(script, key))
 
 
 def run_sample(script, work, *, server=None, extension=INSTALLED_EXTENSION, env=None):

@@ -26,7 +26,8 @@ MARKUP = re.compile(
     re.M,
 )
 CODE = {"code", "pre", "script", "style", "kbd", "samp"}
-# The class that Sphinx gives to the box around a listing.
+# The id and the class of the box around a listing.
+NUMBERED = re.compile(r"code-(\d+)$")
 HIGHLIGHTED = re.compile(r"highlight-(\S+)")
 # The classes of what docutils did not understand.
 PROBLEMS = ["problematic", "system-message"]
@@ -68,6 +69,7 @@ def read(html):
         "sections": [tag["id"] for tag in page.find_all("section", id=True)],
         "anchors": sorted({tag["id"] for tag in page.find_all(id=True)}),
         "listings": [_listing(tag) for tag in page.find_all("pre")],
+        "numbered_listings": [_numbered_listing(tag) for tag in page.find_all("pre")],
         "problems": [x.get_text() for x in page.find_all(class_=PROBLEMS)],
         "leaked_markup": list(_leaked_markup(page)),
         "loaded": list(_loaded(page)),
@@ -95,6 +97,20 @@ def _listing(tag):
     language = HIGHLIGHTED.search(" ".join(box["class"]))[1] if box else "none"
     code = "\n".join(code_without_comments(tag.get_text(), language))
     return hashlib.sha256(code.encode()).hexdigest()
+
+
+def _numbered_listing(tag):
+    """The number of a listing (0 if it has none), and two digests of its text."""
+    box = tag.find_parent(id=NUMBERED)
+    text = tag.get_text().strip("\n")
+    number = int(NUMBERED.match(box["id"])[1]) if box else 0
+    return [number, hashlib.sha256(text.encode()).hexdigest(), digest_of_lines(text)]
+
+
+def digest_of_lines(text):
+    """The same for any two texts that differ in indentation and empty lines only."""
+    lines = "\n".join(line.strip() for line in text.split("\n") if line.strip())
+    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def _leaked_markup(page):

@@ -117,7 +117,10 @@ class Site:
                 self.output,
                 PREVIEW / "doctrees" / self.language.url,
                 "html",
-                confoverrides={"language": self.language.gettext},
+                confoverrides={
+                    "language": self.language.gettext,
+                    "code_provenance_root": str(PREVIEW),
+                },
                 status=None,
                 parallel=2,
             )

@@ -11,7 +11,7 @@ import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from . import records, translation_status, verified
+from . import provenance, records, translation_status, verified
 from .digest import digest, files_below, installed, project_files
 from .errors import BuildError, readable
 from .languages import LANGUAGES
@@ -41,6 +41,7 @@ def render():
         raise BuildError("\n".join(failures))
     _remove_what_is_of_no_language()
     write_root_files(RENDERED, PUBLISHED)
+    provenance.write_for_readers()
     if plans:
         after = inputs()
         for plan in plans:

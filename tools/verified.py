@@ -28,22 +28,27 @@ def shallow():
     return _git("rev-parse", "--is-shallow-repository")
 
 
-def template_values(language, known_commit=None):
-    """The values that the template verified.html shows, as texts in a language."""
+def facts(known_commit=None):
+    """The versions, the commit and its day, and whether anything was changed since."""
     if not VERSIONS.is_file():
         return {}
-    from babel.dates import format_date  # It takes a moment.
-
-    known = {f"verified_{name}": x for name, x in json.loads(VERSIONS.read_text()).items()}
+    known = json.loads(VERSIONS.read_text())
     if current := known_commit or commit():
-        name, day, changed = current
-        known["verified_commit"] = name
-        known["verified_date"] = format_date(
-            date.fromisoformat(day), "long", locale=language.gettext
-        )
+        known["commit"], known["date"], changed = current
         if changed:
-            known["verified_changed"] = "1"
+            known["changed"] = "1"
     return known
+
+
+def template_values(language, known_commit=None):
+    """The values that the template verified.html shows, as texts in a language."""
+    known = facts(known_commit)
+    if "date" in known:
+        from babel.dates import format_date  # It takes a moment.
+
+        day = date.fromisoformat(known["date"])
+        known["date"] = format_date(day, "long", locale=language.gettext)
+    return {f"verified_{name}": value for name, value in known.items()}
 
 
 def _git(*arguments):

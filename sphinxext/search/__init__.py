@@ -10,6 +10,8 @@ particle follows it, with or without spaces, and as a part of an identifier.
 element ``search-results``, which the template ``search.html`` has to have. It loads the
 index as a script, on first use: that works from a disk too, and needs no inline script.
 
+Elements of the class ``unsearched`` are left out, with all that is in them.
+
 A page that is only about other pages, as a list of them is, says how much less it is worth
 as a result, in its metadata: ``search-weight: 0.5``.
 
@@ -42,6 +44,7 @@ INLINE |= {"small", "span", "strong", "sub", "sup", "u", "var", "wbr"}
 VOID = {"area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source"}
 VOID |= {"track", "wbr"}
 UNSEEN = {"script", "style", "title"}
+UNSEEN_CLASSES = {"headerlink", "unsearched"}
 HEADING = re.compile(r"h[1-6]$")
 # What a page defines, it writes into a list of definitions or emphasizes.
 TERM = {"dt", "dfn", "em", "strong"}
@@ -70,7 +73,7 @@ class Sections(HTMLParser):
         if tag in VOID:
             return
         classes = (attributes.get("class") or "").split()
-        if self.unseen is None and (tag in UNSEEN or "headerlink" in classes):
+        if self.unseen is None and (tag in UNSEEN or UNSEEN_CLASSES.intersection(classes)):
             self.unseen = len(self.elements)
         self.elements.append(tag)
         if tag == "section":

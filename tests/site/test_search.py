@@ -85,7 +85,8 @@ def test_the_queries_find_their_pages(visit, language):
 def blocks_of(path):
     """Pieces of a page in which words stand beside each other."""
     article = BeautifulSoup(path.read_text(), "html.parser").select_one("article")
-    for tag in article.select(".headerlink, .languages, .page-times, .sample-downloads"):
+    not_indexed = ".headerlink, .languages, .page-times, .sample-downloads, .unsearched"
+    for tag in article.select(not_indexed):
         tag.decompose()
     return [tag.get_text().split() for tag in article.find_all(BLOCKS)]
 

@@ -8,7 +8,7 @@ from tools.catalogs import follow_markup
 from tools.paths import LOCALES
 
 PAGE = "locales/ko/LC_MESSAGES/index.po"
-
+CHINESE = PAGE.replace("ko", "zh_CN")
 
 TEXTS = {
     "ko": {"Title": "제목", "Other page": "다른 쪽", "The `first` text.": "`first` 문장입니다."},
@@ -124,6 +124,7 @@ def test_a_paragraph_that_moves_keeps_its_translation(pages):
     pages.write("docs/moved.md", "---\norphan: true\n---\n# Title\n\nThe `first` text.\n")
     assert pages.run("tools.catalogs", "update")[0] == 0
     assert '"`first` 문장입니다."' in pages.read(PAGE.replace("index", "moved"))
+    assert '"`first` 文字。"' in pages.read(CHINESE.replace("index", "moved"))
     assert "sample.po: its page is gone" not in pages.fail("tools.catalog_check")
     (pages.root / "docs/auto_gallery/sample.rst").rename(
         pages.root / "docs/auto_gallery/renamed.rst"
@@ -135,13 +136,13 @@ def test_a_paragraph_that_moves_keeps_its_translation(pages):
 
 
 def test_an_obsolete_text_comes_back(pages):
-    before = pages.read(PAGE)
+    before = pages.read(PAGE), pages.read(CHINESE)
     pages.write("docs/index.md", "# Title\n\nSomething quite different, and long.\n")
     assert pages.run("tools.catalogs", "update")[0] == 0
     assert '#~ msgstr "`first` 문장입니다."' in pages.read(PAGE)
     pages.write("docs/index.md", "# Title\n\nThe `first` text.\n")
     assert pages.run("tools.catalogs", "update")[0] == 0
-    assert pages.read(PAGE) == before
+    assert (pages.read(PAGE), pages.read(CHINESE)) == before
 
 
 def test_a_fuzzy_text_shows_the_english_that_it_was_for(pages):

@@ -1,0 +1,329 @@
+"""Where the listings of all pages come from, and what executed them.
+
+Every listing has to be text of a file, and that file has to be executed by something
+that the project names. A listing without such a proof is a warning.
+
+The text is looked for in the file that ``literalinclude`` names; in the script, on a
+page that sphinx-gallery made of one; and else in the source of the page. What the code
+of a script printed belongs to the code before it.
+
+The directive ``not-executed`` is for what cannot be executed. It holds the reason and
+the listings, and says so on the page. With the option ``partly`` the reason is about
+some lines only, and the rest needs a proof as any other listing::
+
+    .. not-executed::
+
+       This takes a machine with a GPU.
+
+       .. literalinclude:: /gpu.py
+
+The directive ``code-provenance`` shows all listings, by the template
+``code-provenance.html`` of the project. The template receives ``listed``, the argument
+of the directive, and ``pages``, a list of dictionaries with ``title``, ``href`` and
+``listings``. A listing is a dictionary with ``number`` (on its page, from 1), ``href``,
+``kind`` ("include", "cell", "output" or "typed"), ``language``, ``file``, ``lines``
+(the first and the last), ``sha256`` (of its text in the source language), ``partly``,
+``not_executed`` (the reason, in the language of the page, or empty), ``runs``: the name
+of each run that executed it, with what the project says about the run, and ``rows``:
+for how many listings, from this one on, the runs are the same; 0 if those of the one
+before still go on. The template also receives ``language_root``, the way to the folder
+in which the pages are, and ``html_context``.
+
+Every listing is a target of its own, ``code-1`` and so on. The same data, without what
+is for templates, goes into ``code-provenance.json`` beside the doctrees.
+
+Configuration:
+
+``code_provenance_root``
+    The folder from which the names of files count, relative to that of ``conf.py``.
+``code_provenance_scripts``
+    A dictionary from page to the script that it was made of.
+``code_provenance_output_class``
+    The class of what a script printed.
+``code_provenance_executed``
+    A dictionary from file to a list of names of runs.
+``code_provenance_runs``
+    A dictionary from the name of a run to a dictionary, for the template. If it has a
+    ``page``, the template receives ``href`` and ``title`` of that page, too.
+"""
+
+import hashlib
+import json
+import os
+from itertools import groupby, islice
+from pathlib import Path
+from textwrap import dedent
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.locale import get_translation
+from sphinx.transforms import SphinxTransform
+from sphinx.transforms.i18n import Locale
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.osutil import relative_uri
+
+from .gallery_scripts import code_lines, prose_lines
+
+logger = logging.getLogger(__name__)
+gettext = get_translation("sphinx")
+
+DATA = "code-provenance.json"
+LISTING = nodes.literal_block | nodes.doctest_block
+
+
+class not_executed(nodes.General, nodes.Element):
+    """A reason, and listings that were not executed, or not all of them."""
+
+
+class NotExecuted(SphinxDirective):
+    has_content = True
+    option_spec = {"partly": directives.flag}
+
+    def run(self):
+        self.assert_has_content()
+        node = not_executed("", partly="partly" in self.options)
+        self.set_source_info(node)
+        node += self.parse_content_to_nodes()
+        return [node]
+
+
+class code_provenance(nodes.General, nodes.Element):
+    """The place for the table."""
+
+
+class CodeProvenance(SphinxDirective):
+    required_arguments = 1
+
+    def run(self):
+        self.env.metadata[self.env.docname]["shows_code_provenance"] = True
+        return [code_provenance("", listed=self.arguments[0])]
+
+
+# -- When a page is read -----------------------------------------------------------
+
+
+class FindSources(SphinxTransform):
+    """Note at each listing where its text comes from, while it is as there."""
+
+    default_priority = Locale.default_priority - 1
+
+    def apply(self, **kwargs):
+        root = Path(self.app.confdir, self.config.code_provenance_root)
+        script = self.config.code_provenance_scripts.get(self.env.docname)
+        script = script and str(root / script)
+        cells = list(code_lines(_read(script))) if script else []
+        # The lines of the code to which an output belongs: those before it, and only in
+        # a script without texts those after it.
+        printing = list(cells[0][1:]) if len(cells) == 1 else None
+        for number, listing in enumerate(_listings(self.document), 1):
+            listing["ids"].append(f"code-{number}")
+            text = listing.astext().strip("\n")
+            kind, file, lines = self._source(listing, text, script, cells)
+            if kind == "cell":
+                printing = lines
+            elif kind == "output":
+                lines = printing
+            listing["provenance"] = {
+                "number": number,
+                "kind": kind,
+                "language": listing.get("language", "none").lower(),
+                "file": Path(os.path.relpath(file, root)).as_posix(),
+                "lines": lines,
+                "sha256": hashlib.sha256(text.encode()).hexdigest(),
+            }
+
+    def _source(self, listing, text, script, cells):
+        """The kind of a listing, its file, and the lines there or None."""
+        included = listing.get("source")
+        if included:
+            return "include", included, place(text, _read(included).split("\n"))
+        if script is None:
+            page = self.env.doc2path(self.env.docname)
+            return "typed", page, place(text, _read(page).split("\n"))
+        self.env.note_dependency(script)
+        if self.config.code_provenance_output_class in _classes(listing):
+            return "output", script, None
+        for number, (code, *lines) in enumerate(cells):
+            if code == text:
+                del cells[: number + 1]
+                return "cell", script, lines
+        return "typed", script, place(text, prose_lines(_read(script)))
+
+
+def _listings(document):
+    return list(document.findall(lambda node: isinstance(node, LISTING)))
+
+
+def _classes(node):
+    while node is not None:
+        yield from node.get("classes", [])
+        node = node.parent
+
+
+def _read(path):
+    return Path(path).read_text(encoding="utf-8")
+
+
+def place(text, lines):
+    """The numbers of the first and last line of a text, however indented, or None."""
+    wanted = dedent(text)
+    length = wanted.count("\n") + 1
+    first = wanted.partition("\n")[0].strip()
+    for start, line in enumerate(lines):
+        if line.strip() == first:
+            found = "\n".join(islice(lines, start, start + length))
+            if dedent(found).rstrip() == wanted.rstrip():
+                return [start + 1, start + length]
+    return None
+
+
+def collect(app, doctree):
+    """Keep what was noted of a page; its reasons are translated by now."""
+    found = []
+    for listing in _listings(doctree):
+        around = _around(listing)
+        paragraphs = around.findall(nodes.paragraph) if around else []
+        told = [x.astext() for x in paragraphs if x.parent is around]
+        reason = " ".join(" ".join(told).split())
+        partly = bool(around and around["partly"])
+        found.append(listing["provenance"] | {"not_executed": reason, "partly": partly})
+        if around and not reason:
+            logger.warning("not-executed needs a reason", location=around)
+    app.env.metadata[app.env.docname]["code_provenance"] = found
+
+
+def _around(listing):
+    node = listing.parent
+    while node is not None and not isinstance(node, not_executed):
+        node = node.parent
+    return node
+
+
+# -- When all pages are known ------------------------------------------------------
+
+
+def demand_proofs(app, env):
+    if app.builder.format != "html":
+        return  # Messages can be collected while a proof is still missing.
+    executed = app.config.code_provenance_executed
+    for page in sorted(env.found_docs):
+        for listing in _of_page(env, page):
+            where = f"listing {listing['number']}, from {listing['file']},"
+            if listing["lines"] is None:
+                logger.warning(
+                    "%s has a text that does not stand there: make the page anew, or "
+                    "include the text from a file", where, location=page,
+                )  # fmt: skip
+            elif _needs_run(listing) and not executed.get(listing["file"]):
+                logger.warning(
+                    "%s lines %s to %s, is executed by nothing: show code of a file "
+                    "that is executed, or say in the directive not-executed why it "
+                    "cannot be",
+                    where, *listing["lines"], location=page,
+                )  # fmt: skip
+
+
+def _of_page(env, page):
+    return env.metadata[page].get("code_provenance", [])
+
+
+def _needs_run(listing):
+    return listing["partly"] or not listing["not_executed"]
+
+
+def _with_runs(app, listing):
+    names = app.config.code_provenance_executed.get(listing["file"], [])
+    return {**listing, "runs": names if _needs_run(listing) else []}
+
+
+def _pages(app):
+    """All pages with listings, in the order of reading."""
+    names = dict.fromkeys([*app.env.collect_relations(), *sorted(app.env.found_docs)])
+    return [page for page in names if _of_page(app.env, page)]
+
+
+def show_again(app, env):
+    """The table changes with any page."""
+    demand_proofs(app, env)
+    shows = "shows_code_provenance"
+    return [page for page, data in env.metadata.items() if shows in data]
+
+
+def fill(app, doctree, docname):
+    for placeholder in list(doctree.findall(code_provenance)):
+        if app.builder.format != "html":
+            placeholder.parent.remove(placeholder)
+            continue
+        values = {
+            "listed": placeholder["listed"],
+            "pages": [_for_template(app, docname, page) for page in _pages(app)],
+            **app.config.html_context,
+            "language_root": relative_uri(app.builder.get_target_uri(docname), ""),
+        }
+        html = app.builder.templates.render("code-provenance.html", values)
+        placeholder.replace_self(nodes.raw("", html, format="html"))
+
+
+def _for_template(app, docname, page):
+    def link(target):
+        return {
+            "href": app.builder.get_relative_uri(docname, target),
+            "title": app.env.titles[target].astext(),
+        }
+
+    listings = []
+    found = [_with_runs(app, listing) for listing in _of_page(app.env, page)]
+    for names, group in groupby(found, key=lambda listing: listing["runs"]):
+        runs = [
+            {"name": name, **run, **(link(run["page"]) if "page" in run else {})}
+            for name in names
+            for run in [app.config.code_provenance_runs[name]]
+        ]
+        alike = list(group)
+        for place_in_group, listing in enumerate(alike):
+            listing["href"] = f"{link(page)['href']}#code-{listing['number']}"
+            listing["runs"] = runs
+            listing["rows"] = len(alike) if place_in_group == 0 else 0
+        listings += alike
+    return {**link(page), "listings": listings}
+
+
+def write_data(app, exception):
+    if exception or app.builder.format != "html":
+        return
+    listings = [
+        {"page": page, **_with_runs(app, listing)}
+        for page in _pages(app)
+        for listing in _of_page(app.env, page)
+    ]
+    data = {"runs": app.config.code_provenance_runs, "listings": listings}
+    text = json.dumps(data, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+    Path(app.doctreedir, DATA).write_text(text, encoding="utf-8")
+
+
+def visit_not_executed(translator, node):
+    label = gettext("Executed in part") if node["partly"] else gettext("Not executed")
+    translator.body.append(f'<div class="not-executed"><p class="label">{label}</p>\n')
+
+
+def depart_not_executed(translator, node):
+    translator.body.append("</div>\n")
+
+
+def setup(app):
+    app.add_config_value("code_provenance_root", ".", "env", types=[str])
+    app.add_config_value("code_provenance_scripts", {}, "env", types=[dict])
+    app.add_config_value("code_provenance_output_class", "sphx-glr-script-out", "env")
+    app.add_config_value("code_provenance_executed", {}, "", types=[dict])
+    app.add_config_value("code_provenance_runs", {}, "", types=[dict])
+    app.add_node(not_executed, html=(visit_not_executed, depart_not_executed))
+    app.add_node(code_provenance)
+    app.add_directive("not-executed", NotExecuted)
+    app.add_directive("code-provenance", CodeProvenance)
+    app.add_transform(FindSources)
+    app.connect("doctree-read", collect)
+    app.connect("env-updated", show_again)
+    app.connect("doctree-resolved", fill)
+    app.connect("build-finished", write_data)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,206 @@
+"""What is said to be executed was executed, and other text than that is found."""
+
+import json
+import os
+import re
+import shutil
+from types import SimpleNamespace
+
+import pytest
+
+from tools import page_facts, provenance
+from tools.languages import LANGUAGES
+from tools.paths import AUTO_GALLERY, GALLERY, RENDERED, ROOT, relative
+from tools.samples import samples
+
+PAGE = "tutorial/step-1-subclass-backend.html"
+SAMPLE = "auto_gallery/step_4_one_rank.html"
+CPP = "extension/dummy_collectives/src/dummy.cpp"
+
+
+# -- What executed what ------------------------------------------------------------
+
+
+@pytest.fixture
+def gallery(tmp_path, monkeypatch):
+    folder = tmp_path / "gallery"
+    (folder / "workers").mkdir(parents=True)
+    for name in ("launcher", "workers/a", "workers/b", "workers/shown"):
+        (folder / f"{name}.py").write_text("")
+    monkeypatch.setattr(provenance, "GALLERY", folder)
+    return folder
+
+
+def programs(gallery, text):
+    script = gallery / "sample.py"
+    script.write_text(text)
+    found = provenance.programs_of(script)
+    return [path.relative_to(gallery).as_posix() for path in found]
+
+
+def test_a_program_is_executed_when_it_is_started_or_imported(gallery):
+    (gallery / "workers/a.py").write_text('spawn("workers/b.py")\n')
+    text = 'from launcher import launch\nlaunch("workers/a.py", ranks=2)\n'
+    expected = ["launcher.py", "sample.py", "workers/a.py", "workers/b.py"]
+    assert programs(gallery, text) == expected
+
+
+def test_a_program_is_not_executed_when_it_is_only_shown_or_named(gallery):
+    text = '"""See workers/a.py.\n\n.. literalinclude:: workers/shown.py\n"""\n# workers/b.py\n'
+    assert programs(gallery, text) == ["sample.py"]
+
+
+def test_a_sample_that_loads_the_extension_executes_its_code_and_no_other_does():
+    executed = provenance.executed()[CPP]
+    assert executed[0] == "compile"
+    assert {"step_4_one_rank", "step_3_load_just_in_time"} <= set(executed)
+    assert "what_a_backend_needs" in executed, "its worker imports it"
+    assert "operations_collectives" not in executed
+    setup = provenance.executed()["extension/dummy_collectives/setup.py"]
+    assert setup == ["compile"], "an import does not build anything"
+
+
+def test_every_start_of_a_program_left_a_trace_in_the_output_of_the_sample():
+    claims = 0
+    for script in samples():
+        output = (AUTO_GALLERY / f"{script.stem}.rst").read_text()
+        started = set(re.findall(r"^ *\$ .*?(?:\\\n.*?)*(workers/\w+\.py)$", output, re.M))
+        claimed = {relative(x) for x in provenance.programs_of(script)}
+        assert {x for x in claimed if "/workers/" in x} == {f"gallery/{x}" for x in started}
+        claims += len(started)
+    assert claims >= len(list((GALLERY / "workers").glob("*.py")))
+
+
+def test_runs_have_no_exit_status_before_they_ended(monkeypatch, tmp_path):
+    assert provenance.runs()["step_4_one_rank"]["status"] == 0
+    monkeypatch.setattr(provenance, "VERSIONS", tmp_path / "versions.json")
+    assert provenance.runs()["step_4_one_rank"]["status"] is None
+    assert provenance.runs()["compile"]["status"] is None
+
+
+def test_every_run_that_executes_something_is_described():
+    names = {name for runs in provenance.executed().values() for name in runs}
+    assert names == set(provenance.runs())
+
+
+# -- The check of the rendered pages -----------------------------------------------
+
+
+@pytest.fixture
+def site(tmp_path):
+    """The pages that the tests here change, and the records."""
+    folder = tmp_path / "site"
+    for language in LANGUAGES:
+        for page in (PAGE, SAMPLE):
+            (folder / language.url / page).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(RENDERED / language.url / page, folder / language.url / page)
+    data = json.loads((RENDERED / provenance.FILE).read_text())
+    data["listings"] = [x for x in data["listings"] if f"{x['page']}.html" in (PAGE, SAMPLE)]
+    (folder / provenance.FILE).write_text(json.dumps(data))
+    return folder
+
+
+def findings(site):
+    facts = {x: SimpleNamespace(**page_facts.read(x.read_bytes())) for x in site.rglob("*.html")}
+    return provenance.findings(site, {PAGE, SAMPLE}, facts)
+
+
+def replace(site, page, old, new):
+    for language in LANGUAGES:
+        path = site / language.url / page
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new, 1))
+
+
+def test_the_site_as_it_is_has_a_proof_for_each_listing(site):
+    assert findings(site) == []
+
+
+def test_a_listing_without_a_record(site):
+    replace(site, PAGE, "</article>", "<pre>more</pre></article>")
+    assert findings(site) == [
+        f"{language.url}/{PAGE}: listing 0 has no provenance" for language in LANGUAGES
+    ]
+
+
+def test_a_record_that_was_removed(site):
+    data = json.loads((site / provenance.FILE).read_text())
+    removed = data["listings"].pop()
+    (site / provenance.FILE).write_text(json.dumps(data))
+    expected = f"/{removed['page']}.html: listing {removed['number']} has no provenance"
+    assert [x for x in findings(site) if not x.endswith(expected)] == []
+    assert len(findings(site)) == len(LANGUAGES)
+
+
+@pytest.mark.parametrize(
+    "page, old, new, expected",
+    [
+        (PAGE, '<span class="n">zero_</span>', "<span>one_</span>", f"stand in {CPP}, lines"),
+        (SAMPLE, "tensor([0., 0., 0., 0.])", "tensor([0., 1., 0., 0.])", "was recorded of it"),
+        (SAMPLE, '<span class="mi">4</span>', "<span>5</span>", "gallery/step_4_one_rank.py"),
+    ],
+    ids=["include", "output", "cell"],
+)
+def test_a_text_that_was_changed_in_all_languages(site, page, old, new, expected):
+    replace(site, page, old, new)
+    found = findings(site)
+    assert found and all(x.startswith(f"en/{page}: listing ") for x in found)
+    assert any(expected in x for x in found)
+
+
+def test_a_file_that_was_changed_after_the_page_was_made(site, tmp_path, monkeypatch):
+    for name in ("extension", "gallery"):
+        shutil.copytree(ROOT / name, tmp_path / "root" / name)
+    monkeypatch.setattr(provenance, "ROOT", tmp_path / "root")
+    assert findings(site) == []
+    file = tmp_path / "root" / CPP
+    file.write_text(file.read_text().replace("tensor.zero_()", "tensor.fill_(0)"))
+    [found] = findings(site)
+    assert f"does not stand in {CPP}, lines" in found
+
+
+# -- In a build --------------------------------------------------------------------
+
+
+def test_a_build_with_a_listing_that_nothing_executes_fails(project):
+    project.write("docs/index.md", "# Title\n\n```sh\nrm -r everything\n```\n")
+    project.write("docs/auto_gallery/sample.rst", ":orphan:\n\nSample\n======\n")
+    output = project.fail("tools.build", "render")
+    assert "docs/index.md: WARNING: listing 1, from docs/index.md, lines 4 to 4" in output
+    assert "say in the directive not-executed why" in output
+
+
+def test_a_page_whose_output_was_changed_by_hand_is_made_anew(project):
+    project.sample("print('the real output')\n")
+    project.sample("print(2)\n", name="other")
+    assert "2 of 2 samples executed" in project.run("tools.build", "execute")[1]
+    page = "docs/auto_gallery/sample.rst"
+    made = project.read(page)
+    assert "0 of 2 samples executed" in project.run("tools.build", "execute")[1]
+    project.write(page, made.replace("the real output", "a better one"))
+    assert "1 of 2 samples executed" in project.run("tools.build", "execute")[1]
+    assert project.read(page) == made and "the real output" in made
+
+
+def test_what_differs_between_builds_is_beside_the_site(project):
+    languages = project.read("languages.toml")
+    project.write("languages.toml", languages[: languages.index('[[language]]\ngettext = "ko"')])
+    project.write("docs/index.md", "# Title\n\n```{toctree}\nauto_gallery/sample\n```\n")
+    project.sample("print(1)\n")
+    status, output = project.run("tools.build", "html")
+    assert status == 0, output
+    inside, beside = "_build/html/provenance.json", "_build/provenance.json"
+    first = project.read(inside)
+    run = json.loads(project.read(beside))["runs"]["sample"]
+    assert run["status"] == 0 and run["seconds"] > 0
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", run["last_executed"])
+    assert "last_executed" not in first
+
+    project.write("_build/execute/sample.seconds", "12.3\n")
+    os.utime(project.root / "_build/execute/sample.seconds", (0, 0))
+    shutil.rmtree(project.root / "_build/render")
+    (project.root / "_build/records/html.json").unlink()
+    assert project.run("tools.build", "html")[0] == 0
+    assert project.read(inside) == first
+    run = json.loads(project.read(beside))["runs"]["sample"]
+    assert (run["seconds"], run["last_executed"]) == (12.3, "1970-01-01T00:00:00+00:00")

@@ -1,0 +1,233 @@
+"""Which run executed which file, for the page "What is verified" and for programs.
+
+A file of the extension is compiled by the stage "compile", and executed by every sample
+that imports the result. A file of gallery/ is executed by the samples that start or
+import it. Catalogs are read by the stage "render". What is typed into a page is a
+command for readers: tests run those.
+
+``provenance.json`` at the top of the site is the same in every build of a commit.
+Beside the site, in _build/provenance.json, the same runs also have the moment and the
+duration of their last execution.
+"""
+
+import ast
+import json
+from datetime import UTC, datetime
+from functools import cache
+
+from sphinxext.gallery_scripts import HIDDEN, prose_lines
+
+from . import verified
+from .compile import SECONDS_FILE, extension_sources
+from .errors import BuildError
+from .languages import LANGUAGES, SOURCE_LANGUAGE
+from .page_facts import digest_of_lines
+from .paths import (
+    AUTO_GALLERY,
+    BUILD,
+    EXECUTED,
+    EXTENSION,
+    GALLERY,
+    LOCALES,
+    RENDERED,
+    ROOT,
+    RUN_SECONDS,
+    VERSIONS,
+    relative,
+)
+from .samples import samples
+
+NOTED_BY_SPHINX = "code-provenance.json"  # See sphinxext/code_provenance.py.
+FILE = "provenance.json"
+BESIDE_SITE = BUILD / FILE
+COMMANDS_TEST = "tests/tools/test_typed_commands.py"
+COMMANDS_SECONDS = BUILD / "commands.seconds"
+# The pages whose typed commands that test runs.
+TYPED = ["docs/translation/guide.md", "docs/verified.md"]
+COMPILED = {".cpp", ".hpp"}
+
+
+# -- What executed what ------------------------------------------------------------
+
+
+def executed():
+    """A dictionary from file to the names of the runs that execute it."""
+    found = {}
+    for path in extension_sources():
+        found[relative(path)] = ["compile"]
+    for path in LOCALES.rglob("*.po"):
+        found[relative(path)] = ["render"]
+    for script in samples():
+        programs = programs_of(script)
+        for path in programs:
+            found.setdefault(relative(path), []).append(script.stem)
+        if any(_loads_extension(path) for path in programs):
+            for path in extension_sources():
+                if path.suffix in COMPILED:
+                    found[relative(path)].append(script.stem)
+    return found | {page: [COMMANDS_TEST] for page in TYPED}
+
+
+def runs():
+    """A dictionary from the name of a run to what there is to say about it."""
+    seconds = json.loads(RUN_SECONDS.read_text())
+    # Every run has to end well; before the first execution, none has ended.
+    status = 0 if VERSIONS.is_file() else None
+    found = {
+        "compile": {
+            "kind": "stage",
+            "status": status,
+            "seconds": seconds.get("compile"),
+        },
+        "render": {"kind": "stage", "status": 0},
+        COMMANDS_TEST: {
+            "kind": "test",
+            "status": 0,
+            "seconds": seconds.get(COMMANDS_TEST),
+            "file": COMMANDS_TEST,
+        },
+    }
+    for script in samples():
+        found[script.stem] = {
+            "kind": "sample",
+            "status": status,
+            "seconds": seconds.get(script.stem),
+            "page": f"auto_gallery/{script.stem}",
+        }
+    return found
+
+
+def programs_of(script):
+    """A script, and the programs and modules of gallery/ that it starts or imports."""
+    found, to_read = set(), {script}
+    while to_read:
+        found |= to_read
+        to_read = {x for path in to_read for x in _named_in(path)} - found
+    return sorted(found)
+
+
+def _named_in(path):
+    """The files of gallery/ whose path is a string of the code, or that it imports."""
+    for node in _nodes(path.read_text()):
+        if isinstance(node, ast.Constant) and str(node.value).endswith(".py"):
+            candidates = [GALLERY / node.value]
+        else:
+            candidates = [GALLERY / f"{name}.py" for name in _imported(node)]
+        yield from (x for x in candidates if x.is_file())
+
+
+@cache  # Many samples use the same files.
+def _nodes(code):
+    return list(ast.walk(ast.parse(code)))
+
+
+def _imported(node):
+    if isinstance(node, ast.Import):
+        return [name.name for name in node.names]
+    return [node.module] if isinstance(node, ast.ImportFrom) else []
+
+
+def _loads_extension(path):
+    """Whether a program imports the extension, or compiles it itself."""
+    return any(
+        EXTENSION.name in _imported(node)
+        or isinstance(node, ast.Constant)
+        and str(node.value).endswith(f"/{EXTENSION.parent.name}/{EXTENSION.name}")
+        for node in _nodes(path.read_text())
+    )
+
+
+# -- The files for programs --------------------------------------------------------
+
+
+def write_for_readers():
+    """Write provenance.json for the site, from what Sphinx noted of English pages."""
+    noted = BUILD / "doctrees" / SOURCE_LANGUAGE.url / NOTED_BY_SPHINX
+    data = {"verified_with": verified.facts(), **json.loads(noted.read_text())}
+    _write(RENDERED / FILE, data)
+
+
+def write_beside_site():
+    """Add the moment and the duration of each run, which no two builds share."""
+    data = json.loads((RENDERED / FILE).read_text())
+    for name, run in data["runs"].items():
+        run |= _last_execution(name, run)
+    _write(BESIDE_SITE, data)
+
+
+def _last_execution(name, run):
+    """The moment is that in which the run wrote how long it took."""
+    took = {
+        "compile": SECONDS_FILE,
+        "render": RENDERED / FILE,
+        COMMANDS_TEST: COMMANDS_SECONDS,
+    }.get(name, EXECUTED / f"{name}.seconds")
+    if not took.is_file():
+        return {"last_executed": None}
+    when = datetime.fromtimestamp(took.stat().st_mtime, UTC)
+    found = {"last_executed": when.isoformat(timespec="seconds")}
+    return found if name == "render" else found | {"seconds": float(took.read_text())}
+
+
+def note_commands(seconds):
+    """Remember that the commands of the pages were just run, and how long that took."""
+    COMMANDS_SECONDS.write_text(f"{seconds:.1f}\n")
+
+
+def commands_seconds():
+    """How long the commands of the pages took when they were run last, or None."""
+    return float(COMMANDS_SECONDS.read_text()) if COMMANDS_SECONDS.is_file() else None
+
+
+def _write(path, data):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(data, indent=1, ensure_ascii=False, sort_keys=True)
+    path.write_text(f"{text}\n")
+
+
+# -- The check of the rendered pages -----------------------------------------------
+
+
+def findings(rendered, pages, facts):
+    """Compare each listing of each page with its record, and that with the file.
+
+    ``facts`` are those of tools/page_facts.py, by the path of each page.
+    """
+    file = rendered / FILE
+    if not file.is_file():
+        raise BuildError(f"{relative(file)} is missing: run `make render` first")
+    records = {}
+    for listing in json.loads(file.read_text())["listings"]:
+        records.setdefault(f"{listing['page']}.html", {})[listing["number"]] = listing
+    found = []
+    for page in sorted(pages):
+        recorded = records.get(page, {})
+        for language in LANGUAGES:
+            shown = facts[rendered / language.url / page].numbered_listings
+            shown = {number: digests for number, *digests in shown}
+            where = f"{language.url}/{page}: listing"
+            for number in sorted(shown.keys() ^ recorded.keys()):
+                found.append(f"{where} {number} has no provenance")
+            if language == SOURCE_LANGUAGE:
+                for number in sorted(shown.keys() & recorded.keys()):
+                    for fault in _faults(shown[number], recorded[number]):
+                        found.append(f"{where} {number} {fault}")
+    return found
+
+
+def _faults(digests, record):
+    exact, of_lines = digests
+    if exact != record["sha256"]:
+        yield "is not the text that was recorded of it"
+    if record["kind"] != "output" and of_lines != digest_of_lines(_source(record)):
+        first, last = record["lines"]
+        yield f"does not stand in {record['file']}, lines {first} to {last}"
+
+
+def _source(record):
+    """The lines that a record names, without what a page does not show of them."""
+    first, last = record["lines"]
+    text = (ROOT / record["file"]).read_text()
+    in_comment = record["kind"] == "typed" and record["file"].endswith(".py")
+    lines = prose_lines(text) if in_comment else text.split("\n")
+    return HIDDEN.sub("", "\n".join(lines[first - 1 : last]))
