@@ -127,7 +127,8 @@ def _open_messages(app, docname, language, page, status):
         if len(text) > SHOWN_CHARACTERS:
             text = text[: SHOWN_CHARACTERS - 1] + "…"
         link = nodes.reference("", states[message["state"]], refuri=message["edit"])
-        source = nodes.inline("", text, classes=[_spoken(source_language)])
+        # It is shown as it is written, markup and all.
+        source = nodes.literal("", text, classes=[_spoken(source_language)])
         messages += nodes.list_item("", nodes.paragraph("", "", link, nodes.Text(" "), source))
     listing += messages
     return listing

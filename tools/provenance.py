@@ -23,7 +23,6 @@ from .errors import BuildError
 from .languages import LANGUAGES, SOURCE_LANGUAGE
 from .page_facts import digest_of_lines
 from .paths import (
-    AUTO_GALLERY,
     BUILD,
     EXECUTED,
     EXTENSION,

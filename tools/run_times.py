@@ -20,11 +20,12 @@ from .provenance import COMMANDS_TEST, commands_seconds
 from .samples import samples
 
 STEP = 5  # seconds
+OTHER_RUNS = {"compile": compile_seconds, COMMANDS_TEST: commands_seconds}
 
 
 def main():
     compile_extension()
-    measured = {"compile": compile_seconds(), COMMANDS_TEST: commands_seconds()}
+    measured = {name: seconds() for name, seconds in OTHER_RUNS.items()}
     for script in samples():
         _, measured[script.stem] = run_sample(script, BUILD / "run_times" / script.stem)
         print(f"{measured[script.stem]:6.1f} s  {relative(script)}", flush=True)
