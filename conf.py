@@ -3,7 +3,6 @@
 The language is chosen on the command line: ``-D language=ko``.
 """
 
-import json
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from sphinx.errors import ConfigError  # noqa: E402
 
 from tools.cards import card  # noqa: E402
+from tools.configuration import read  # noqa: E402
 from tools.errors import BuildError  # noqa: E402
 from tools.languages import LANGUAGES, SOURCE_LANGUAGE  # noqa: E402
 from tools.paths import RUN_SECONDS  # noqa: E402
@@ -57,10 +57,6 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 
 linked_captions_address = PUBLISHED.file_address("{path}")
 linked_captions_root = str(Path(__file__).parent)
-learning_path_run_seconds = {
-    f"auto_gallery/{sample}": seconds
-    for sample, seconds in json.loads(RUN_SECONDS.read_text()).items()
-}
 
 sample_downloads = downloads()
 sample_downloads_addresses = {x.gettext: f"{PUBLISHED.url}{x.url}/" for x in LANGUAGES}
@@ -78,6 +74,9 @@ language_switcher_languages = [
 ]
 translation_status_languages = language_switcher_languages
 try:
+    learning_path_run_seconds = {
+        f"auto_gallery/{sample}": seconds for sample, seconds in read(RUN_SECONDS, dict).items()
+    }
     translation_status = for_sphinx()
 except BuildError as error:
     raise ConfigError(str(error)) from None

@@ -9,7 +9,7 @@ from bs4 import BeautifulSoup, NavigableString
 from sphinxext.translatable_comments import code_without_comments
 
 from . import catalog_check, check_findability
-from .digest import digest, files_below
+from .digest import digest, files_below, is_made, note_made
 from .errors import BuildError
 from .languages import LANGUAGES, SOURCE_LANGUAGE
 from .paths import BUILD, RENDERED, ROOT, relative
@@ -36,12 +36,12 @@ def check_if_changed():
     """Check, unless everything is as it was when there was nothing to find."""
     files = files_below(RENDERED) + files_below(ROOT / "tools")
     key = digest(files, inputs_key())
-    if KEY_FILE.is_file() and KEY_FILE.read_text() == key:
+    if is_made(KEY_FILE, key, []):
         print("    nothing has changed since there were no findings", flush=True)
         return
     KEY_FILE.unlink(missing_ok=True)
     check()
-    KEY_FILE.write_text(key)
+    note_made(KEY_FILE, key, [])
 
 
 def check():

@@ -8,7 +8,7 @@ import sys
 from fnmatch import fnmatch
 from importlib import metadata
 
-from .digest import digest, files_below
+from .digest import digest, files_below, is_made, note_made
 from .errors import BuildError
 from .paths import BUILD, EXTENSION, INSTALLED_EXTENSION, LOGS, ROOT, relative
 from .processes import run
@@ -78,7 +78,7 @@ def extension_key():
 def compile_extension():
     """Compile if anything changed. Return whether it did."""
     key = extension_key()
-    if KEY_FILE.is_file() and KEY_FILE.read_text() == key:
+    if is_made(KEY_FILE, key, _installed_files()):
         return False
     # Built from a copy, so that the build leaves nothing beside the sources.
     work = BUILD / "compile"
@@ -106,11 +106,15 @@ def compile_extension():
         raise BuildError(
             f"{relative(EXTENSION)} compiles with warnings:\n" + "\n".join(warnings)
         )
-    (target / KEY_FILE.name).write_text(key)
     shutil.rmtree(INSTALLED_EXTENSION, ignore_errors=True)
     target.rename(INSTALLED_EXTENSION)
+    note_made(KEY_FILE, key, _installed_files())
     shutil.rmtree(work)
     return True
+
+
+def _installed_files():
+    return [path for path in files_below(INSTALLED_EXTENSION) if path != KEY_FILE]
 
 
 def _interesting_lines(text):

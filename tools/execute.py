@@ -25,7 +25,8 @@ from functools import partial
 
 from . import fork_server
 from .compile import compile_extension, extension_key, versions
-from .digest import digest
+from .configuration import read
+from .digest import digest, is_made, note_made
 from .errors import BuildError, readable
 from .paths import (
     AUTO_GALLERY,
@@ -100,9 +101,7 @@ def _seconds_file(script):
 
 
 def _is_current(script, key):
-    key_file = _key_file(script)
-    made = key_file.is_file() and _page(script).is_file()
-    return made and key_file.read_text() == key
+    return is_made(_key_file(script), key, [_page(script)])
 
 
 def _remove_pages_without_script():
@@ -114,7 +113,7 @@ def _remove_pages_without_script():
 
 def _longest_first(scripts):
     """So that no long one is left over in the end, with one core idle."""
-    seconds = json.loads(RUN_SECONDS.read_text())
+    seconds = read(RUN_SECONDS, dict)
     return sorted(scripts, key=lambda script: -seconds.get(script.stem, math.inf))
 
 
@@ -152,7 +151,7 @@ def _execute_one(script, key, server):
     AUTO_GALLERY.mkdir(parents=True, exist_ok=True)
     _page(script).write_text(page)
     _seconds_file(script).write_text(f"{seconds:.1f}\n")
-    _key_file(script).write_text(key)
+    note_made(_key_file(script), key, [_page(script)])
 
 
 def run_sample(script, work, *, server=None, extension=INSTALLED_EXTENSION, env=None):

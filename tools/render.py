@@ -8,7 +8,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from . import verified
-from .digest import digest, files_below
+from .digest import digest, files_below, is_made, note_made
 from .errors import BuildError, readable
 from .languages import LANGUAGES
 from .paths import AUTO_GALLERY, BUILD, DOCS, GALLERY, LOCALES, LOGS, RENDERED, ROOT, relative
@@ -27,7 +27,7 @@ def render():
     """Render what has changed; return the number of pages per language."""
     require_gallery_pages()
     key = inputs_key()
-    if not (KEY_FILE.is_file() and KEY_FILE.read_text() == key):
+    if not is_made(KEY_FILE, key, files_below(RENDERED)):
         KEY_FILE.unlink(missing_ok=True)
         shutil.rmtree(RENDERED, ignore_errors=True)
         with ThreadPoolExecutor() as pool:
@@ -35,7 +35,7 @@ def render():
         if failures:
             raise BuildError("\n".join(failures))
         write_root_files(RENDERED, PUBLISHED)
-        KEY_FILE.write_text(key)
+        note_made(KEY_FILE, key, files_below(RENDERED))
     return len(list((RENDERED / LANGUAGES[0].url).rglob("*.html")))
 
 

@@ -5,13 +5,16 @@ the licence. Templates of docs/_root are filled in, its other files are copied.
 """
 
 import shutil
+import traceback
+from pathlib import Path
 from urllib.parse import urlsplit
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 
 from .cards import card
+from .errors import BuildError
 from .languages import LANGUAGES, SOURCE_LANGUAGE
-from .paths import ROOT, ROOT_FILES
+from .paths import ROOT, ROOT_FILES, relative
 from .texts import gettext_of
 
 TEMPLATES = {"index.html", "404.html", "robots.txt", "sitemap.xml"}
@@ -37,7 +40,13 @@ def write_root_files(folder, site):
         "card": card(SOURCE_LANGUAGE),
     }
     for name in TEMPLATES:
-        (folder / name).write_text(templates.get_template(name).render(values))
+        try:
+            text = templates.get_template(name).render(values)
+        except TemplateError as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            path = relative(Path(place.filename))
+            raise BuildError(f"{path}:{place.lineno}: {error}") from None
+        (folder / name).write_text(text)
     for path in ROOT_FILES.iterdir():
         if path.name not in TEMPLATES | NOT_PUBLISHED:
             shutil.copyfile(path, folder / path.name)

@@ -5,12 +5,12 @@ known is left out: the versions before anything was executed, the commit of a co
 sources that has no history.
 """
 
-import json
 import subprocess
 from datetime import date
 
 from babel.dates import format_date
 
+from .configuration import read
 from .paths import ROOT, VERSIONS
 
 
@@ -18,7 +18,7 @@ def template_values(language):
     """The values that the template verified.html shows, as texts in a language."""
     if not VERSIONS.is_file():
         return {}
-    known = {f"verified_{name}": x for name, x in json.loads(VERSIONS.read_text()).items()}
+    known = {f"verified_{name}": x for name, x in read(VERSIONS, dict).items()}
     # Not that of a repository in which the sources merely lie.
     if _git("rev-parse", "--show-toplevel") == str(ROOT):
         commit, day = _git("log", "-1", "--format=%H %cs").split()
