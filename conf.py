@@ -46,6 +46,7 @@ extensions = [
     "sphinxext.sitemap",
     "sphinxext.stable_anchors",
     "sphinxext.template_edits",
+    "sphinxext.template_syntax",
     "sphinxext.term_table",
     "sphinxext.translatable_comments",
     "sphinxext.translatable_labels",

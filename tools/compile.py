@@ -123,6 +123,8 @@ def _interesting_lines(text):
     errors = [
         line
         for line in lines
-        if re.search(r"\S+:\d+(:\d+)?: (fatal )?error: |No space left on device", line)
+        if re.search(
+            r"\S+:\d+(:\d+)?: (fatal )?error: |^ninja: error: |No space left on device", line
+        )
     ]
     return "\n".join(errors[:10] or lines[-15:])

@@ -43,9 +43,10 @@ def write_root_files(folder, site):
         try:
             text = templates.get_template(name).render(values)
         except TemplateError as error:
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            path = relative(Path(place.filename))
-            raise BuildError(f"{path}:{place.lineno}: {error}") from None
+            stack = traceback.extract_tb(error.__traceback__)
+            path = ROOT_FILES / name
+            lines = [frame.lineno for frame in stack if Path(frame.filename) == path]
+            raise BuildError(f"{relative(path)}:{lines[-1]}: {error}") from None
         (folder / name).write_text(text)
     for path in ROOT_FILES.iterdir():
         if path.name not in TEMPLATES | NOT_PUBLISHED:
