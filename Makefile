@@ -1,8 +1,9 @@
 # The commands of this project. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help html test serve clean compile execute render check
-.PHONY: accept-outputs preview run-times i18n-add i18n-update i18n-check i18n-status browser cards
+.PHONY: help html test test-faults test-reproducible serve clean
+.PHONY: compile execute render check accept-outputs run-times
+.PHONY: preview i18n-add i18n-update i18n-check i18n-status browser cards
 
 PYTHON ?= python3
 VENV_PYTHON := .venv/bin/python
@@ -15,7 +16,7 @@ export PYTHONNOUSERSITE := 1
 export PYTHONUTF8 := 1
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s  %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s  %s\n", $$1, $$2 }' Makefile
 
 html: ## build, verify and publish the whole site into _build/html
 	$(SET_UP) execute
@@ -24,6 +25,16 @@ html: ## build, verify and publish the whole site into _build/html
 test: html browser ## build the site, then test the extension, the tools and the site
 	$(SET_UP) test
 	@$(VENV_PYTHON) -m pytest
+
+test-faults: html ## put faults into copies of the project; each has to be noticed
+	$(SET_UP) test
+	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-faults.xml \
+	    tests/faults/test_faults.py tests/faults/test_killed_builds.py
+
+test-reproducible: ## build two clones of the last commit, and compare the bytes
+	$(SET_UP) test
+	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-reproducible.xml \
+	    tests/faults/test_reproducible.py
 
 serve: ## serve the site on 127.0.0.1 (PORT=8000)
 	$(SET_UP) render

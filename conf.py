@@ -3,7 +3,6 @@
 The language is chosen on the command line: ``-D language=ko``.
 """
 
-import json
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from sphinx.errors import ConfigError  # noqa: E402
 
 from tools import provenance  # noqa: E402
 from tools.cards import card  # noqa: E402
+from tools.configuration import read  # noqa: E402
 from tools.errors import BuildError  # noqa: E402
 from tools.languages import LANGUAGES, SOURCE_LANGUAGE  # noqa: E402
 from tools.paths import RUN_SECONDS  # noqa: E402
@@ -50,6 +50,7 @@ extensions = [
     "sphinxext.sitemap",
     "sphinxext.stable_anchors",
     "sphinxext.template_edits",
+    "sphinxext.template_syntax",
     "sphinxext.term_table",
     "sphinxext.translatable_comments",
     "sphinxext.translatable_labels",
@@ -65,11 +66,6 @@ code_provenance_runs = provenance.runs()
 
 linked_captions_address = PUBLISHED.file_address("{path}")
 linked_captions_root = str(Path(__file__).parent)
-learning_path_run_seconds = {
-    f"auto_gallery/{sample}": seconds
-    for sample, seconds in json.loads(RUN_SECONDS.read_text()).items()
-    if f"auto_gallery/{sample}" in code_provenance_scripts
-}
 
 shared_facts_private_metadata = ["reading_minutes"]
 
@@ -89,6 +85,11 @@ language_switcher_languages = [
 ]
 translation_status_languages = language_switcher_languages
 try:
+    learning_path_run_seconds = {
+        f"auto_gallery/{sample}": seconds
+        for sample, seconds in read(RUN_SECONDS, dict).items()
+        if f"auto_gallery/{sample}" in code_provenance_scripts
+    }
     translation_status = for_sphinx()
 except BuildError as error:
     raise ConfigError(str(error)) from None

@@ -40,6 +40,8 @@ class TermTable(SphinxDirective):
                 rows = list(csv.DictReader(file))
             if not rows:
                 raise KeyError("no rows")
+            if "term" not in rows[0]:
+                raise KeyError("term")
             node = term_table("", rows=rows)
             self.set_source_info(node)
             node += plain_messages([row["note"] for row in rows if row["note"]], node)

@@ -8,10 +8,14 @@ usage: python -m tools.build compile|execute|render|check|html
 import errno
 import fcntl
 import os
+import re
+import shutil
 import signal
 import sys
+import tempfile
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 from .errors import BuildError
 from .paths import BUILD, SITE, relative
@@ -116,23 +120,33 @@ COMMANDS = {
 def only_one_build(this_build):
     """Hold the clone's build lock; a second build waits and says so."""
     BUILD.mkdir(exist_ok=True)
-    with open(BUILD / "build.lock", "a+") as lock:
+    with open(BUILD / "build.lock", "a+", errors="replace") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             print("another build of this clone is running; waiting for it", flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
-        # A build that was killed has left its name there, and maybe processes.
+        # A build that was killed has left its name there, and maybe more.
         lock.seek(0)
-        if killed := lock.read():
+        if re.fullmatch("[0-9a-f]{32}", killed := lock.read()):
             kill_marked(killed)
+            shutil.rmtree(_temporary(killed), ignore_errors=True)
         lock.truncate(0)
         lock.write(this_build)
         lock.flush()
+        temporary = _temporary(this_build)
+        temporary.mkdir(mode=0o700)
+        os.environ["TMPDIR"] = tempfile.tempdir = str(temporary)
         try:
             yield
         finally:
+            shutil.rmtree(temporary, ignore_errors=True)
             lock.truncate(0)
+
+
+def _temporary(build):
+    """The folder for all temporary files of a build. Sockets need short paths."""
+    return Path(tempfile.gettempdir(), f"build-{build[:12]}")
 
 
 def main():

@@ -9,7 +9,7 @@ import time
 from fnmatch import fnmatch
 from importlib import metadata
 
-from .digest import digest, files_below
+from .digest import digest, files_below, is_made, note_made
 from .errors import BuildError
 from .paths import BUILD, EXTENSION, INSTALLED_EXTENSION, LOGS, ROOT, relative
 from .processes import run
@@ -80,7 +80,7 @@ def extension_key():
 def compile_extension():
     """Compile if anything changed. Return whether it did."""
     key = extension_key()
-    if KEY_FILE.is_file() and KEY_FILE.read_text() == key:
+    if is_made(KEY_FILE, key, _installed_files()):
         return False
     started = time.monotonic()
     # Built from a copy, so that the build leaves nothing beside the sources.
@@ -110,9 +110,9 @@ def compile_extension():
             f"{relative(EXTENSION)} compiles with warnings:\n" + "\n".join(warnings)
         )
     (target / SECONDS_FILE.name).write_text(f"{time.monotonic() - started:.1f}\n")
-    (target / KEY_FILE.name).write_text(key)
     shutil.rmtree(INSTALLED_EXTENSION, ignore_errors=True)
     target.rename(INSTALLED_EXTENSION)
+    note_made(KEY_FILE, key, _installed_files())
     shutil.rmtree(work)
     return True
 
@@ -122,12 +122,18 @@ def compile_seconds():
     return float(SECONDS_FILE.read_text()) if SECONDS_FILE.is_file() else None
 
 
+def _installed_files():
+    return [path for path in files_below(INSTALLED_EXTENSION) if path != KEY_FILE]
+
+
 def _interesting_lines(text):
     """The compiler's errors, or else the end of the output."""
     lines = [line.strip() for line in text.splitlines()]
     errors = [
         line
         for line in lines
-        if re.search(r"\S+:\d+(:\d+)?: (fatal )?error: |No space left on device", line)
+        if re.search(
+            r"\S+:\d+(:\d+)?: (fatal )?error: |^ninja: error: |No space left on device", line
+        )
     ]
     return "\n".join(errors[:10] or lines[-15:])

@@ -11,4 +11,6 @@ class BuildError(Exception):
 
 def readable(output):
     """What a command printed, without terminal colours and this machine's paths."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", output).replace(f"{ROOT}/", "").rstrip()
+    text = re.sub(r"\x1b\[[0-9;]*m", "", output).replace(f"{ROOT}/", "")
+    # What a crash of Sphinx leaves is in a temporary folder, and no matter of Sphinx's.
+    return text.partition("The full traceback has been saved in:")[0].rstrip()

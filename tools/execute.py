@@ -28,7 +28,8 @@ from functools import partial
 
 from . import fork_server, outputs
 from .compile import compile_extension, extension_key, toolchain, versions
-from .digest import digest
+from .configuration import read
+from .digest import digest, is_made, note_made
 from .errors import BuildError, readable
 from .paths import (
     AUTO_GALLERY,
@@ -125,14 +126,7 @@ def _seconds_file(script):
 
 
 def _is_current(script, key):
-    key_file = _key_file(script)
-    made = key_file.is_file() and _page(script).is_file()
-    return made and key_file.read_text() == _mark(script, key)
-
-
-def _mark(script, key):
-    """What says of a page that it was made by a run with this key, and not by hand."""
-    return f"{key} {digest([_page(script)])}"
+    return is_made(_key_file(script), key, [_page(script)])
 
 
 def _remove_pages_without_script():
@@ -144,7 +138,7 @@ def _remove_pages_without_script():
 
 def _longest_first(scripts):
     """So that no long one is left over in the end, with one core idle."""
-    seconds = json.loads(RUN_SECONDS.read_text())
+    seconds = read(RUN_SECONDS, dict)
     return sorted(scripts, key=lambda script: -seconds.get(script.stem, math.inf))
 
 
@@ -188,7 +182,7 @@ def _execute_one(script, key, server):
     AUTO_GALLERY.mkdir(parents=True, exist_ok=True)
     _page(script).write_text(page)
     _seconds_file(script).write_text(f"{seconds:.1f}\n")
-    _key_file(script).write_text(_mark(script, key))
+    note_made(_key_file(script), key, [_page(script)])
 
 
 def run_sample(script, work, *, server=None, extension=INSTALLED_EXTENSION, env=None):

@@ -1,8 +1,8 @@
 """The languages of the site, read from languages.toml."""
 
-import tomllib
 from dataclasses import dataclass
 
+from .configuration import read
 from .paths import ROOT
 
 LANGUAGES_FILE = ROOT / "languages.toml"
@@ -17,11 +17,8 @@ class Language:
     complete: bool = True
 
 
-def _load():
-    with open(LANGUAGES_FILE, "rb") as file:
-        return tuple(Language(**entry) for entry in tomllib.load(file)["language"])
-
-
-LANGUAGES = _load()
+LANGUAGES = read(
+    LANGUAGES_FILE, lambda file: tuple(Language(**entry) for entry in file["language"])
+)
 SOURCE_LANGUAGE = LANGUAGES[0]
 TRANSLATIONS = LANGUAGES[1:]

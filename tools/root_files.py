@@ -5,13 +5,16 @@ the licence. Templates of docs/_root are filled in, its other files are copied.
 """
 
 import shutil
+import traceback
+from pathlib import Path
 from urllib.parse import urlsplit
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 
 from .cards import card
+from .errors import BuildError
 from .languages import LANGUAGES, SOURCE_LANGUAGE
-from .paths import ROOT, ROOT_FILES
+from .paths import ROOT, ROOT_FILES, relative
 from .texts import gettext_of
 
 TEMPLATES = {"index.html", "404.html", "robots.txt", "sitemap.xml"}
@@ -37,7 +40,14 @@ def write_root_files(folder, site):
         "card": card(SOURCE_LANGUAGE),
     }
     for name in TEMPLATES:
-        (folder / name).write_text(templates.get_template(name).render(values))
+        try:
+            text = templates.get_template(name).render(values)
+        except TemplateError as error:
+            stack = traceback.extract_tb(error.__traceback__)
+            path = ROOT_FILES / name
+            lines = [frame.lineno for frame in stack if Path(frame.filename) == path]
+            raise BuildError(f"{relative(path)}:{lines[-1]}: {error}") from None
+        (folder / name).write_text(text)
     for path in ROOT_FILES.iterdir():
         if path.name not in TEMPLATES | NOT_PUBLISHED:
             shutil.copyfile(path, folder / path.name)

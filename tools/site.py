@@ -1,9 +1,9 @@
 """Where the site and its sources are published, read from site.toml."""
 
-import tomllib
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from .configuration import read
 from .paths import ROOT
 
 SITE_FILE = ROOT / "site.toml"
@@ -29,9 +29,4 @@ class Site:
         return f"{self.repository}/issues/new?{urlencode({'title': title, 'body': body})}"
 
 
-def _load():
-    with open(SITE_FILE, "rb") as file:
-        return Site(**tomllib.load(file))
-
-
-PUBLISHED = _load()
+PUBLISHED = read(SITE_FILE, lambda file: Site(**file))

@@ -5,10 +5,10 @@ known is left out: the versions before anything was executed, the commit of a co
 sources that has no history.
 """
 
-import json
 import subprocess
 from datetime import date
 
+from .configuration import read
 from .paths import ROOT, VERSIONS
 
 
@@ -32,7 +32,7 @@ def facts(known_commit=None):
     """The versions, the commit and its day, and whether anything was changed since."""
     if not VERSIONS.is_file():
         return {}
-    known = json.loads(VERSIONS.read_text())
+    known = read(VERSIONS, dict)
     if current := known_commit or commit():
         known["commit"], known["date"], changed = current
         if changed:

@@ -1,0 +1,121 @@
+"""Put faults into copies of the project, and run what has to notice them.
+
+The faults are the rows of faults.toml. Those with the same ``run`` go into one copy and are
+noticed in one run: all our commands report everything that they find. A fault that would
+hide others, or change a whole build, is ``alone``: it has a copy and a run of its own.
+"""
+
+import os
+import shutil
+import subprocess
+import time
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools.paths import ROOT
+
+TABLE = Path(__file__).with_name("faults.toml")
+NOT_COPIED = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".pytest_cache")
+PYTEST = ["pytest", "-q", "-rf", "--timeout=60", "-p", "no:cacheprovider"]
+TIMEOUT = 900  # seconds
+noticed = []  # Each fault, whether it was noticed, and how long that took.
+# What is run, one after the other until something fails.
+COMMANDS = {
+    "compile": [["tools.build", "compile"]],
+    "execute": [["tools.build", "execute"]],
+    "render": [["tools.build", "render"]],
+    "check": [["tools.build", "check"]],
+    "catalogs": [["tools.catalog_check"]],
+    "tests": [PYTEST],
+    "compile and test": [["tools.build", "compile"], PYTEST],
+    "compile and load": [["tools.build", "compile"], [*PYTEST, "tests/extension"]],
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    id: str
+    area: str
+    run: str  # Of COMMANDS, or the module and arguments of a command.
+    message: str  # A regular expression for what the command has to say.
+    file: str = ""
+    old: str = ""  # Stands there once, and is replaced by:
+    new: str = ""
+    append: str = ""
+    delete: bool = False
+    alone: bool = False
+    test: str = ""  # Which test has to fail.
+    environment: dict = field(default_factory=dict)
+    survives: str = ""  # Why nothing notices it.
+
+    @property
+    def batch(self):
+        return (self.run, self.id if self.alone else None)
+
+    def inject(self, root):
+        path = root / self.file
+        if self.delete:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        elif self.append:
+            path.parent.mkdir(exist_ok=True)
+            with open(path, "a") as file:
+                file.write(self.append)
+        elif self.file:
+            text = path.read_text()
+            found = text.count(self.old)
+            assert found == 1, f"{self.id}: {self.file} has this text {found} times"
+            path.write_text(text.replace(self.old, self.new))
+
+
+def faults():
+    with open(TABLE, "rb") as file:
+        return [Fault(**row) for row in tomllib.load(file)["fault"]]
+
+
+def copy_project(source, target):
+    """Copy all that there is, also what was built, but not the environment."""
+    shutil.copytree(source, target, symlinks=True, ignore=NOT_COPIED)
+    (target / ".venv").symlink_to((ROOT / ".venv").resolve())
+    return target
+
+
+@dataclass(frozen=True)
+class Outcome:
+    status: int
+    output: str
+    seconds: float
+
+
+def run(root, name, tests=(), environment=None):
+    """Run a command of COMMANDS in a copy of the project."""
+    started, output = time.monotonic(), ""
+    commands = COMMANDS.get(name) or [name.split()]
+    for command in commands:
+        arguments = [*command, *(tests if command is PYTEST else [])]
+        done = subprocess.run(
+            [root / ".venv/bin/python", "-m", *arguments],
+            cwd=root,
+            env={**os.environ, "PYTHONPATH": "", **(environment or {})},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=TIMEOUT,
+        )
+        output += done.stdout
+        if done.returncode:
+            break
+    return Outcome(done.returncode, output, time.monotonic() - started)
+
+
+def run_with(faults, healthy, root):
+    """Inject faults of one batch into a copy of a healthy project, and run."""
+    copy_project(healthy, root)
+    environment = {}
+    for fault in faults:
+        fault.inject(root)
+        environment |= fault.environment
+    tests = sorted({fault.test for fault in faults if fault.test})
+    outcome = run(root, faults[0].run, tests, environment)
+    shutil.rmtree(root)
+    return outcome
