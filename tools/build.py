@@ -140,6 +140,7 @@ def only_one_build(this_build):
         try:
             yield
         finally:
+            os.environ["TMPDIR"] = tempfile.tempdir = str(temporary.parent)
             shutil.rmtree(temporary, ignore_errors=True)
             lock.truncate(0)
 
