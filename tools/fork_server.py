@@ -235,6 +235,12 @@ def become(server, request, streams):
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
+    # What was no module when the server started may be one now: the extension.
+    sys.path_importer_cache.clear()
+    # The first frame of a traceback is that of this file.
+    sys.excepthook = lambda kind, error, trace: sys.__excepthook__(
+        kind, error.with_traceback(trace.tb_next), trace.tb_next
+    )
     arguments = request["arguments"]
     while (option := arguments.pop(0)) in ("-W", "-X"):
         value = arguments.pop(0)

@@ -107,6 +107,29 @@ def test_an_exception(start):
     error = read()[1]
     assert "program_0.py\", line 2, in broken\n" in error
     assert error.endswith("ZeroDivisionError: division by zero\n")
+    assert "fork_server" not in error
+
+
+def test_a_module_that_is_younger_than_the_server(tmp_path):
+    program, folder = tmp_path / "program.py", tmp_path / "modules"
+    program.write_text("import young\n")
+    paths = f"{ROOT}{os.pathsep}{folder}"
+    environment = {**os.environ, "PYTHONPATH": paths}
+    # It has looked for modules in that folder.
+    with (
+        fork_server.running(tmp_path, modules=["colorsys"], env=environment) as address,
+        open(tmp_path / "log", "wb") as log,
+    ):
+        folder.mkdir()
+        (folder / "young.py").write_text("")
+        process = fork_server.popen(
+            [sys.executable, str(program)],
+            stdout=log,
+            stderr=log,
+            env=environment,
+            address=address,
+        )
+        assert process.wait(10) == 0, (tmp_path / "log").read_text()
 
 
 def test_options(start):
