@@ -237,10 +237,7 @@ def become(server, request, streams):
     os.chdir(request["folder"])
     # What was no module when the server started may be one now: the extension.
     sys.path_importer_cache.clear()
-    # The first frame of a traceback is that of this file.
-    sys.excepthook = lambda kind, error, trace: sys.__excepthook__(
-        kind, error.with_traceback(trace.tb_next), trace.tb_next
-    )
+    sys.excepthook = show_exception
     arguments = request["arguments"]
     while (option := arguments.pop(0)) in ("-W", "-X"):
         value = arguments.pop(0)
@@ -260,6 +257,14 @@ def become(server, request, streams):
     sys.argv = [main.__file__, *arguments]
     sys.modules["__main__"] = main
     return main
+
+
+def show_exception(kind, error, trace):
+    """Show a traceback that begins with the program, and not with this file."""
+    while trace and trace.tb_frame.f_code.co_filename != __file__:
+        trace = trace.tb_next
+    trace = trace and trace.tb_next
+    sys.__excepthook__(kind, error.with_traceback(trace), trace)
 
 
 if __name__ == "__main__":
