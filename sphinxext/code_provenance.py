@@ -23,7 +23,8 @@ of the directive, and ``pages``, a list of dictionaries with ``title``, ``href``
 ``listings``. A listing is a dictionary with ``number`` (on its page, from 1), ``href``,
 ``kind`` ("include", "cell", "output" or "typed"), ``language``, ``file``, ``lines``
 (the first and the last), ``sha256`` (of its text in the source language), ``partly``,
-``not_executed`` (the reason, in the language of the page, or empty), ``runs``: the name
+``not_executed`` (the reason, in the language of the page, with literals between
+backquotes; or empty), ``runs``: the name
 of each run that executed it, with what the project says about the run, and ``rows``:
 for how many listings, from this one on, the runs are the same; 0 if those of the one
 before still go on. The template also receives ``language_root``, the way to the folder
@@ -184,13 +185,21 @@ def collect(app, doctree):
     for listing in _listings(doctree):
         around = _around(listing)
         paragraphs = around.findall(nodes.paragraph) if around else []
-        told = [x.astext() for x in paragraphs if x.parent is around]
+        told = [_text(x) for x in paragraphs if x.parent is around]
         reason = " ".join(" ".join(told).split())
         partly = bool(around and around["partly"])
         found.append(listing["provenance"] | {"not_executed": reason, "partly": partly})
         if around and not reason:
             logger.warning("not-executed needs a reason", location=around)
     app.env.metadata[app.env.docname]["code_provenance"] = found
+
+
+def _text(paragraph):
+    """The text of a paragraph, with its literals between backquotes."""
+    return "".join(
+        f"`{x.astext()}`" if isinstance(x, nodes.literal) else x.astext()
+        for x in paragraph.children
+    )
 
 
 def _around(listing):

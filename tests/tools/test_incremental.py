@@ -66,8 +66,8 @@ SECOND = """\
 
 Another paragraph.
 
-```python
-x = 1  # A shared comment.
+```{literalinclude} ../gallery/workers/shown.py
+:language: python
 ```
 """
 DRAWING = """\
@@ -83,6 +83,7 @@ Says hello.
 """
 # sphinx_gallery_start_ignore
 # A shared comment.
+worker = "workers/shown.py"
 # sphinx_gallery_end_ignore
 print("hello")
 '''
@@ -99,7 +100,7 @@ Says hello.
 
 .. rst-class:: sphx-glr-script-out
 
-.. code-block:: none
+ .. code-block:: none
 
     hello
 """
@@ -124,6 +125,7 @@ def site(lasting_project):
         project.write(f"docs/{name}", text)
     (project.root / "docs/picture.png").write_bytes(PIXEL)
     project.write("gallery/sample.py", SCRIPT)
+    project.write("gallery/workers/shown.py", "x = 1  # A shared comment.\n")
     project.write("gallery/run_seconds.json", '{"sample": 5}\n')
     project.write("_build/execute/versions.json", '{"pytorch": "2", "python": "3", "compiler": "C"}')
     succeed(project, "tools.catalogs", "update")
