@@ -16,6 +16,7 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.slow
 LANGUAGES = """
 [[language]]
 gettext = "en"
