@@ -118,7 +118,9 @@ def _behind(status):
 
 def _open_messages(app, docname, language, page, status):
     title = _page_link(app, docname, page).astext()
-    listing = nodes.container("", nodes.rubric("", title), ids=[_anchor(language, page)])
+    # Nobody looks for a page by what is not on it yet.
+    listing = nodes.container("", nodes.rubric("", title), classes=["unsearched"])
+    listing["ids"].append(_anchor(language, page))
     states = {"fuzzy": gettext("Fuzzy"), "untranslated": gettext("Untranslated")}
     source_language, *_ = app.config.translation_status_languages
     messages = nodes.bullet_list()

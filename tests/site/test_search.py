@@ -64,6 +64,8 @@ def find(visit, language, queries, how=TYPE):
 
 
 def test_the_queries_find_their_pages(visit, language):
+    if not language.complete:
+        pytest.skip("its queries come with its translation")
     queries = [query for query in QUERIES if query["language"] == language.url]
     assert len(queries) >= 40
     ranks, missed = [], []
@@ -350,4 +352,4 @@ def test_a_missing_index_is_reported(browser, address, language):
 
 
 def test_every_language_has_queries():
-    assert {query["language"] for query in QUERIES} == {x.url for x in LANGUAGES}
+    assert {query["language"] for query in QUERIES} >= {x.url for x in LANGUAGES if x.complete}
