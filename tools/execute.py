@@ -154,16 +154,16 @@ def _fork_server(stale):
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="fork-") as folder:
-        environment = {**os.environ, **_environment(INSTALLED_EXTENSION)}
+        environment = {**os.environ, **_environment()}
         with fork_server.running(
             folder, modules=LOADED_ONCE, env=environment
         ) as address:
             yield address
 
 
-def _environment(extension):
+def _environment():
     return {
-        "PYTHONPATH": os.pathsep.join([str(extension), str(ROOT)]),
+        "PYTHONPATH": os.pathsep.join([str(INSTALLED_EXTENSION), str(ROOT)]),
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
         # Pages are the same from every machine: without GPU, whatever its CPU can do.
@@ -185,7 +185,7 @@ def _execute_one(script, key, server):
     note_made(_key_file(script), key, [_page(script)])
 
 
-def run_sample(script, work, *, server=None, extension=INSTALLED_EXTENSION, env=None):
+def run_sample(script, work, *, server=None):
     """Run a script in the folder ``work``; return its page, and how long it took.
 
     With the address of a fork ``server``, it and its ranks come from there. The folder
@@ -198,7 +198,7 @@ def run_sample(script, work, *, server=None, extension=INSTALLED_EXTENSION, env=
     log = LOGS / f"{work.name}.log"
     command = [sys.executable, "-X", "faulthandler", "-m", "tools.run_sample"]
     command += [script, work]
-    environment = {**_environment(extension), **(env or {})}
+    environment = _environment()
     popen = subprocess.Popen
     if server:
         popen = partial(fork_server.popen, address=server)

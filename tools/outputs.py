@@ -47,11 +47,12 @@ def compare(script, page):
     _last_run(script).write_text(now)
     file = committed(script)
     before = file.read_text() if file.is_file() else ""
-    if _comparable(script, now) == _comparable(script, before):
+    before, now = (_comparable(script, text) for text in (before, now))
+    if before == now:
         return
     difference = difflib.unified_diff(
-        _comparable(script, before).splitlines(),
-        _comparable(script, now).splitlines(),
+        before.splitlines(),
+        now.splitlines(),
         relative(file),
         "this run",
         lineterm="",
