@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 
 from . import catalogs
 from .digest import digest
-from .errors import BuildError
+from .errors import BuildError, ending_the_program
 from .languages import TRANSLATIONS
 from .message_rules import (
     GLOSSARY, RULES, Message, code_words, translated_words, word_counts,
@@ -237,10 +237,8 @@ def _short(text):
 def main():
     if len(sys.argv) != 1:
         sys.exit(__doc__)
-    try:
+    with ending_the_program():
         print(f"{check()} messages in {len(TRANSLATIONS)} translations: no findings")
-    except BuildError as error:
-        sys.exit(f"error: {error}")
 
 
 if __name__ == "__main__":

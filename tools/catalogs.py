@@ -19,15 +19,13 @@ from babel.messages.pofile import PoFileError, denormalize, normalize, read_po, 
 
 from . import records
 from .digest import digest, files_below, installed, project_files
-from .errors import BuildError, readable
+from .errors import BuildError, ending_the_program
 from .languages import SOURCE_LANGUAGE, TRANSLATIONS
-from .paths import BUILD, LOCALES, LOGS, ROOT, ROOT_FILES, relative
-from .processes import run
-from .sphinx_command import require_gallery_pages, sphinx_command
+from .paths import BUILD, LOCALES, ROOT, ROOT_FILES, relative
+from .run_sphinx import require_gallery_pages, run_sphinx
 
 EXTRACTION = BUILD / "gettext"
 WIDTH = 78
-TIMEOUT = 300  # seconds; it takes about 5
 TEMPLATES = [ROOT / "docs/_templates", ROOT_FILES, Path(find_spec("furo").origin).parent / "theme" / "furo"]
 # Headers that say when something happened would change with every run.
 VOLATILE = re.compile(
@@ -65,13 +63,8 @@ def extracted():
 def _extract(output):
     shutil.rmtree(output, ignore_errors=True)
     templates = ",".join(str(folder) for folder in TEMPLATES)
-    options = ["-W", "--keep-going", "-E", "-D", f"templates_path={templates}"]
-    options += ["-d", output / ".doctrees"]
-    log = LOGS / "gettext.log"
-    command = sphinx_command("gettext", SOURCE_LANGUAGE, output, *options)
-    done = run(command, timeout=TIMEOUT, log=log)
-    if done.status != 0:
-        raise BuildError(f"extracting the messages failed:\n{readable(done.text)}")
+    options = ["-E", "-D", f"templates_path={templates}", "-d", output / ".doctrees"]
+    run_sphinx("extracting the messages", "gettext", SOURCE_LANGUAGE, output, *options)
 
 
 def update():
@@ -269,10 +262,8 @@ def _with_previous_ids(text, catalog):
 def main():
     if sys.argv[1:] != ["update"]:
         sys.exit(__doc__)
-    try:
+    with ending_the_program():
         update()
-    except BuildError as error:
-        sys.exit(f"error: {error}")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,23 @@
 """The one exception that ends a build with a message instead of a traceback."""
 
 import re
+import sys
+from contextlib import contextmanager
 
 from .paths import ROOT
 
 
 class BuildError(Exception):
     """Says what went wrong, where, and what to do about it."""
+
+
+@contextmanager
+def ending_the_program():
+    """End the program with the message of a BuildError, for those that are not stages."""
+    try:
+        yield
+    except BuildError as error:
+        sys.exit(f"error: {error}")
 
 
 def readable(output):

@@ -11,7 +11,7 @@ import sys
 
 from babel import Locale, UnknownLocaleError
 
-from .errors import BuildError
+from .errors import BuildError, ending_the_program
 from .languages import LANGUAGES, LANGUAGES_FILE
 
 ENTRY = """
@@ -44,10 +44,8 @@ def add(gettext):
 def main():
     if len(sys.argv) != 2 or not sys.argv[1]:
         sys.exit("error: name a language: make i18n-add LANGUAGE=ja")
-    try:
+    with ending_the_program():
         add(sys.argv[1])
-    except BuildError as error:
-        sys.exit(f"error: {error}")
 
 
 if __name__ == "__main__":

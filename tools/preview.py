@@ -19,7 +19,7 @@ from sphinx.errors import SphinxError
 
 from sphinxext.gallery_scripts import prose, split, visible
 
-from .errors import BuildError
+from .errors import BuildError, ending_the_program
 from .languages import LANGUAGES
 from .paths import AUTO_GALLERY, BUILD, DOCS, GALLERY, LOCALES, ROOT
 
@@ -33,10 +33,8 @@ def main():
         sys.exit(f"error: name a language: make preview LANGUAGE={'|'.join(names)}")
     [language] = [x for x in LANGUAGES if x.gettext == sys.argv[1]]
     port = int(sys.argv[2]) if len(sys.argv) == 3 else None
-    try:
+    with ending_the_program():
         preview(language, port)
-    except BuildError as error:
-        sys.exit(f"error: {error}")
 
 
 def preview(language, port):

@@ -14,11 +14,10 @@ import sys
 from itertools import cycle, islice
 
 from . import catalogs
-from .errors import BuildError, readable
+from .errors import ending_the_program
 from .languages import Language
-from .paths import BUILD, LOGS
-from .processes import run
-from .render import TIMEOUT, sphinx_command
+from .paths import BUILD
+from .run_sphinx import run_sphinx
 
 # "XA" is reserved for private use; pseudo-locales with accents go by it.
 PSEUDO = Language(gettext="en_XA", url="en-xa", html="en-XA", name="Ƥşḗŭḓǿ")
@@ -68,21 +67,15 @@ def build():
         path = FOLDER / "locales" / PSEUDO.gettext / "LC_MESSAGES" / f"{page}.po"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(catalogs.write(catalog))
-    options = ["-W", "--keep-going", "-E", "-d", FOLDER / "doctrees"]
-    options += ["-D", f"locale_dirs={FOLDER / 'locales'}"]
-    command = sphinx_command("html", PSEUDO, PAGES, *options)
-    done = run(command, timeout=TIMEOUT, log=LOGS / "pseudo.log")
-    if done.status != 0:
-        raise BuildError(f"rendering the pseudo-locale failed:\n{readable(done.text)}")
+    options = ["-E", "-d", FOLDER / "doctrees", "-D", f"locale_dirs={FOLDER / 'locales'}"]
+    run_sphinx("rendering the pseudo-locale", "html", PSEUDO, PAGES, *options)
 
 
 def main():
     if len(sys.argv) != 1:
         sys.exit(__doc__)
-    try:
+    with ending_the_program():
         build()
-    except BuildError as error:
-        sys.exit(f"error: {error}")
 
 
 if __name__ == "__main__":

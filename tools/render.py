@@ -13,15 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 from . import provenance, records, translation_status, verified
 from .digest import digest, files_below, installed, project_files
-from .errors import BuildError, readable
+from .errors import BuildError
 from .languages import LANGUAGES
-from .paths import BUILD, DOCS, LOCALES, LOGS, RENDERED
-from .processes import run
+from .paths import BUILD, DOCS, LOCALES, RENDERED
 from .root_files import write_root_files
+from .run_sphinx import require_gallery_pages, run_sphinx
 from .site import PUBLISHED
-from .sphinx_command import require_gallery_pages, sphinx_command
 
-TIMEOUT = 300  # seconds; it takes about 5
 PAGES = {".md", ".rst"}
 # What a page is made from, where a change takes Sphinx more than reading it again.
 SHARED, FACTS = "shared", "facts"
@@ -161,16 +159,13 @@ class Plan:
 
 def _render_language(language, output, doctrees):
     """Return a description of what went wrong, or None."""
-    log = LOGS / f"render-{language.url}.log"
-    options = ["-W", "--keep-going", "-d", doctrees]
+    options = ["-d", doctrees]
     for name, value in verified.template_values(language).items():
         options += ["-A", f"{name}={value}"]
-    command = sphinx_command("html", language, output, *options)
-    done = run(command, timeout=TIMEOUT, log=log)
-    if done.timed_out:
-        return f"rendering {language.url} took longer than {TIMEOUT} s"
-    if done.status != 0:
-        return f"rendering {language.url} failed:\n{readable(done.text)}"
+    try:
+        run_sphinx(f"rendering {language.url}", "html", language, output, *options)
+    except BuildError as error:
+        return str(error)
     (output / ".buildinfo").unlink(missing_ok=True)  # Sphinx's own, not for readers.
     return None
 

@@ -10,10 +10,9 @@ build, and that of the commands that readers are told to type is that of the las
 
 import json
 import math
-import sys
 
 from .compile import compile_extension, compile_seconds
-from .errors import BuildError
+from .errors import ending_the_program
 from .execute import run_sample
 from .paths import BUILD, RUN_SECONDS, relative
 from .provenance import COMMANDS_TEST, commands_seconds
@@ -39,7 +38,5 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
+    with ending_the_program():
         main()
-    except BuildError as error:
-        sys.exit(f"error: {error}")

@@ -15,7 +15,7 @@ from functools import cache
 
 from . import catalogs
 from .digest import digest, files_below
-from .errors import BuildError
+from .errors import ending_the_program
 from .languages import SOURCE_LANGUAGE, TRANSLATIONS
 from .paths import DOCS, GALLERY, ROOT, relative
 from .records import Results
@@ -197,11 +197,9 @@ def _report(language):
 def main():
     if len(sys.argv) != 1:
         sys.exit(__doc__)
-    try:
+    with ending_the_program():
         for language in TRANSLATIONS:
             print("\n".join(_report(language)))
-    except BuildError as error:
-        sys.exit(f"error: {error}")
 
 
 if __name__ == "__main__":

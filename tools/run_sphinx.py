@@ -1,0 +1,32 @@
+"""How every stage here runs Sphinx, and what it needs before that."""
+
+import sys
+
+from .errors import BuildError, readable
+from .paths import AUTO_GALLERY, DOCS, LOGS, ROOT, relative
+from .processes import run
+
+TIMEOUT = 300  # seconds; it takes about 5
+
+
+def run_sphinx(what, builder, language, output, *options):
+    """Run sphinx-build in a process of its own; a warning is an error.
+
+    Raises BuildError, which says that ``what``, such as "rendering ko", failed and why.
+    """
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going"]
+    command += ["-b", builder, "-c", ROOT, "-D", f"language={language.gettext}"]
+    log = LOGS / f"{what.replace(' ', '-')}.log"
+    done = run([*command, *options, DOCS, output], timeout=TIMEOUT, log=log)
+    if done.timed_out:
+        raise BuildError(f"{what} took longer than {TIMEOUT} s")
+    if done.status != 0:
+        raise BuildError(f"{what} failed:\n{readable(done.text)}")
+
+
+def require_gallery_pages():
+    """Raise if nothing was executed yet: the pages link to what the samples make."""
+    if not any(AUTO_GALLERY.glob("*.rst")):
+        raise BuildError(
+            f"{relative(AUTO_GALLERY)} holds no pages: run `make execute` first"
+        )
