@@ -36,9 +36,15 @@ launch("workers/blocking_messages.py", ranks=2)
 #
 # .. diagram:: operations/deadlock
 #
-# .. literalinclude:: /../gallery/workers/deadlock.py
-#    :language: python
-#    :caption: gallery/workers/deadlock.py
+# .. not-executed::
+#    :partly:
+#
+#    No rank comes as far as ``recv``: that is the deadlock.
+#
+#    .. literalinclude:: /../gallery/workers/deadlock.py
+#       :language: python
+#       :caption: gallery/workers/deadlock.py
+#       :emphasize-lines: 16
 
 launch("workers/deadlock.py", ranks=2)
 

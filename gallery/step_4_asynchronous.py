@@ -85,11 +85,20 @@ assert outputs[0].tolist() == [0.0, 0.0]
 # sphinx_gallery_end_ignore
 
 # %%
-# .. note::
+# What not to call from Python
+# ----------------------------
 #
-#    ``Work`` also has ``is_success`` and ``result``. Our backend implements both,
-#    and C++ code may call them. From Python, PyTorch 2.13 answers each call with a
-#    warning that they are deprecated: use ``wait``, which raises an exception when
-#    the operation failed, and the future.
+# ``Work`` also has ``is_success`` and ``result``. Our backend implements both, for
+# C++ code that calls them. From Python, PyTorch 2.13 answers each call with a
+# warning on stderr that they are deprecated: use ``wait``, which raises an exception
+# when the operation failed, and the future.
+
+print("success:", work.is_success())
+print("result:", work.result())
+
+# sphinx_gallery_start_ignore
+# expected stderr: Work::(is_success|result) API is being deprecated
+assert work.is_success() and work.result()[0].data_ptr() == outputs[0].data_ptr()
+# sphinx_gallery_end_ignore
 
 dist.destroy_process_group()

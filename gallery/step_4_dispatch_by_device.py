@@ -95,6 +95,7 @@ dist.destroy_process_group()
 #    .. literalinclude:: /../gallery/workers/cpu_gloo_cuda_dummy.py
 #       :language: python
 #       :caption: gallery/workers/cpu_gloo_cuda_dummy.py
+#       :emphasize-lines: 17-21
 
 from launcher import launch
 

@@ -80,4 +80,24 @@ print(one)
 assert one.tolist() == [0.0, 0.0]
 # sphinx_gallery_end_ignore
 
+# %%
+# After an abort
+# --------------
+#
+# It is different when the group was aborted, because a rank was lost, say. ``abort``
+# of the group calls that of each of its backends, and our backend answers nothing
+# any more:
+
+dist.group.WORLD.abort()
+try:
+    dist.all_reduce(one)
+except RuntimeError as error:
+    print(error)
+
+# sphinx_gallery_start_ignore
+    assert str(error) == "Backend dummy was shut down and cannot run allreduce"
+else:
+    raise AssertionError("an aborted group went on")
+# sphinx_gallery_end_ignore
+
 dist.destroy_process_group()

@@ -9,20 +9,24 @@ of a script printed belongs to the code before it.
 
 The directive ``not-executed`` is for what cannot be executed. It holds the reason and
 the listings, and says so on the page. With the option ``partly`` the reason is about
-some lines only, and the rest needs a proof as any other listing::
+some lines only, those that ``emphasize-lines`` highlights if whole lines were not executed,
+and the rest needs a proof as any other listing::
 
     .. not-executed::
+       :partly:
 
-       This takes a machine with a GPU.
+       The rest takes a machine with a GPU.
 
        .. literalinclude:: /gpu.py
+          :emphasize-lines: 4-6
 
 The directive ``code-provenance`` shows all listings, by the template
 ``code-provenance.html`` of the project. The template receives ``listed``, the argument
 of the directive, and ``pages``, a list of dictionaries with ``title``, ``href`` and
 ``listings``. A listing is a dictionary with ``number`` (on its page, from 1), ``href``,
 ``kind`` ("include", "cell", "output" or "typed"), ``language``, ``file``, ``lines``
-(the first and the last), ``sha256`` (of its text in the source language), ``partly``,
+(the first and the last), ``lines_not_executed`` (each of them, as numbered in the file,
+if it is ``partly``), ``sha256`` (of its text in the source language), ``partly``,
 ``not_executed`` (the reason, in the language of the page, with literals between
 backquotes; or empty), ``runs``: the name
 of each run that executed it, with what the project says about the run, and ``rows``:
@@ -188,7 +192,12 @@ def collect(app, doctree):
         told = [_text(x) for x in paragraphs if x.parent is around]
         reason = " ".join(" ".join(told).split())
         partly = bool(around and around["partly"])
-        found.append(listing["provenance"] | {"not_executed": reason, "partly": partly})
+        data = listing["provenance"] | {"not_executed": reason, "partly": partly}
+        if partly:
+            start = data["lines"][0] if data["lines"] else 1
+            highlighted = listing.get("highlight_args", {}).get("hl_lines", [])
+            data["lines_not_executed"] = [start - 1 + line for line in highlighted]
+        found.append(data)
         if around and not reason:
             logger.warning("not-executed needs a reason", location=around)
     app.env.metadata[app.env.docname]["code_provenance"] = found
