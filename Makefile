@@ -1,7 +1,8 @@
 # The commands of this project. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help html test test-builds test-faults test-reproducible serve clean
+.PHONY: help html test test-builds test-sanitizers test-faults test-reproducible
+.PHONY: serve clean
 .PHONY: compile execute render check accept-outputs run-times
 .PHONY: preview i18n-add i18n-update i18n-check i18n-status browser cards
 
@@ -29,6 +30,11 @@ test: html browser ## build the site, then test the extension, the tools and the
 test-builds: html ## build on after edits, damage and kills; compare with builds from nothing
 	$(SET_UP) test
 	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-builds.xml -m slow
+
+test-sanitizers: html ## run the extension with sanitizers for addresses and threads
+	$(SET_UP) test
+	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-sanitizers.xml \
+	    tests/instrumented/test_sanitizers.py
 
 test-faults: html ## put faults into copies of the project; each has to be noticed
 	$(SET_UP) test

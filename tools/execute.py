@@ -161,9 +161,10 @@ def _fork_server(stale):
             yield address
 
 
-def _environment():
+def _environment(*modules):
+    """The variables for a process that imports from the folders ``modules``, too."""
     return {
-        "PYTHONPATH": os.pathsep.join([str(INSTALLED_EXTENSION), str(ROOT)]),
+        "PYTHONPATH": os.pathsep.join(str(folder) for folder in (*modules, ROOT)),
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
         # Pages are the same from every machine: without GPU, whatever its CPU can do.
@@ -198,7 +199,8 @@ def run_sample(script, work, *, server=None):
     log = LOGS / f"{work.name}.log"
     command = [sys.executable, "-X", "faulthandler", "-m", "tools.run_sample"]
     command += [script, work]
-    environment = _environment()
+    # While it is being compiled, the extension may not be in anybody's way.
+    environment = _environment(*[INSTALLED_EXTENSION] * uses_extension(script))
     popen = subprocess.Popen
     if server:
         popen = partial(fork_server.popen, address=server)

@@ -235,8 +235,8 @@ def become(server, request, streams):
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
-    # What was no module when the server started may be one now: the extension.
-    sys.path_importer_cache.clear()
+    path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[1:1] = [entry for entry in path if entry and entry not in sys.path]
     sys.excepthook = show_exception
     arguments = request["arguments"]
     while (option := arguments.pop(0)) in ("-W", "-X"):

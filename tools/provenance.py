@@ -19,6 +19,7 @@ from sphinxext.gallery_scripts import HIDDEN, prose_lines
 
 from . import verified
 from .compile import SECONDS_FILE, extension_sources
+from .configuration import read
 from .errors import BuildError
 from .languages import LANGUAGES, SOURCE_LANGUAGE
 from .page_facts import digest_of_lines
@@ -69,7 +70,7 @@ def executed():
 
 def runs():
     """A dictionary from the name of a run to what there is to say about it."""
-    seconds = json.loads(RUN_SECONDS.read_text())
+    seconds = read(RUN_SECONDS, dict)
     # Every run has to end well; before the first execution, none has ended.
     status = 0 if VERSIONS.is_file() else None
     found = {

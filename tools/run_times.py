@@ -12,6 +12,7 @@ import json
 import math
 
 from .compile import compile_extension, compile_seconds
+from .configuration import read
 from .errors import ending_the_program
 from .execute import run_sample
 from .paths import BUILD, RUN_SECONDS, relative
@@ -28,7 +29,7 @@ def main():
     for script in samples():
         _, measured[script.stem] = run_sample(script, BUILD / "run_times" / script.stem)
         print(f"{measured[script.stem]:6.1f} s  {relative(script)}", flush=True)
-    known = json.loads(RUN_SECONDS.read_text())
+    known = read(RUN_SECONDS, dict)
     rounded = {
         name: known.get(name) if seconds is None else math.ceil(seconds / STEP) * STEP
         for name, seconds in measured.items()

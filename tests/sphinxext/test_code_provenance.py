@@ -231,6 +231,17 @@ def test_not_executed_in_part_needs_a_run_for_the_rest(project):
     assert status == 1 and REFUSED in output
 
 
+def test_highlighted_lines_are_those_that_were_not_executed(project):
+    project.write("used.py", f"{USED}# [b]\nb = 2\nc = 3\n")
+    partly = NOT_EXECUTED.replace("executed::\n", "executed::\n   :partly:\n")
+    options = "\n      :start-after: [b]\n      :emphasize-lines: 2"
+    add(project, partly.replace("gpu.py", f"used.py{options}"))
+    assert '<span class="hll">' in project.page()
+    found = listings(project)["index", 3]
+    last = USED.count("\n") + 3
+    assert found["lines"] == [last - 1, last] and found["lines_not_executed"] == [last]
+
+
 def test_a_reason_is_needed(project):
     add(project, NOT_EXECUTED.replace("There is *no* GPU.", "..\n"))
     status, output = project.build()

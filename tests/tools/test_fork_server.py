@@ -110,14 +110,13 @@ def test_an_exception(start):
     assert "fork_server" not in error
 
 
-def test_a_module_that_is_younger_than_the_server(tmp_path):
+def test_modules_in_a_folder_that_the_server_does_not_know(tmp_path):
     program, folder = tmp_path / "program.py", tmp_path / "modules"
     program.write_text("import young\n")
-    paths = f"{ROOT}{os.pathsep}{folder}"
-    environment = {**os.environ, "PYTHONPATH": paths}
-    # It has looked for modules in that folder.
+    of_server = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
     with (
-        fork_server.running(tmp_path, modules=["colorsys"], env=environment) as address,
+        fork_server.running(tmp_path, modules=["colorsys"], env=of_server) as address,
         open(tmp_path / "log", "wb") as log,
     ):
         folder.mkdir()

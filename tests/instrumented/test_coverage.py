@@ -1,0 +1,159 @@
+"""Every line of Python and C++ that a page shows was executed by the gallery.
+
+Runs all samples in a copy of the project in which the interpreter and the compiled code
+count lines. A line that is not executed has to be highlighted on its page, in the
+directive ``not-executed`` (sphinxext/code_provenance.py).
+"""
+
+import json
+import re
+import subprocess
+import warnings
+from pathlib import Path
+
+import coverage
+import pytest
+
+from sphinxext.gallery_scripts import HIDDEN
+from tools.paths import EXTENSION, ROOT, SITE, relative
+
+LANGUAGES = {"python", "cpp"}
+TIMEOUT = 900  # seconds; it takes about 150
+CONFIGURATION = """\
+[run]
+data_file = {data}/lines
+parallel = true
+include =
+    */gallery/*
+    */setup.py
+patch = _exit
+# A rank that its launcher ends has executed lines, too.
+sigterm = true
+[paths]
+source =
+    {root}
+    {copy}
+"""
+
+
+def unexecuted(listings, statements, executed):
+    """Yield what is wrong with the listings of the site.
+
+    The last two are functions from the name of a file to a set of line numbers.
+    """
+    for listing in listings:
+        name, (first, last) = listing["file"], listing["lines"]
+        shown = _shown(name, range(first, last + 1)) & statements(name)
+        marked = set(listing.get("lines_not_executed", []))
+        for line in sorted(shown - executed(name) - marked):
+            yield f"{name}:{line} is on the page {listing['page']}, and was not executed"
+        for line in sorted(marked & executed(name)):
+            yield f"{name}:{line} is highlighted on {listing['page']}, but was executed"
+
+
+def _shown(name, lines):
+    text = (ROOT / name).read_text()
+    left = HIDDEN.sub(lambda found: "\n" * found[0].count("\n"), text).split("\n")
+    # The end of a function belongs to its way out when there is an exception.
+    return {line for line in lines if re.search(r"\w", left[line - 1])}
+
+
+class Lines:
+    """Which lines can be executed, and which were."""
+
+    def __init__(self, data):
+        self._compiled = _lines_of_cpp(data)
+        configuration = data / "configuration"
+        self._python = coverage.Coverage(config_file=str(configuration))
+        with warnings.catch_warnings():
+            # Of a process that was killed the file is empty.
+            warnings.simplefilter("ignore", coverage.exceptions.CoverageWarning)
+            self._python.combine([str(data)])
+
+    def _of(self, name):
+        if Path(name).suffix == ".py":
+            _, statements, _, missing, _ = self._python.analysis2(str(ROOT / name))
+            return set(statements), set(statements) - set(missing)
+        counts = self._compiled[name]
+        return set(counts), {line for line, count in counts.items() if count}
+
+    def statements(self, name):
+        return self._of(name)[0]
+
+    def executed(self, name):
+        return self._of(name)[1]
+
+
+def _lines_of_cpp(data):
+    """How often each line was executed, by file and line, whoever compiled it."""
+    found = {}
+    for notes in data.glob("*.gcno"):
+        done = subprocess.run(
+            ["gcov", "--json-format", "--stdout", notes],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        for file in (x for part in done.stdout.splitlines() for x in json.loads(part)["files"]):
+            _, ours, inside = file["file"].rpartition(f"/{EXTENSION.name}/")
+            if ours and (EXTENSION / inside).is_file():
+                counts = found.setdefault(f"{relative(EXTENSION)}/{inside}", {})
+                for line in file["lines"]:
+                    number = line["line_number"]
+                    counts[number] = counts.get(number, 0) + line["count"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def lines(instrumented_copy, tmp_path_factory):
+    data = tmp_path_factory.mktemp("data")
+    configuration = data / "configuration"
+    flags = ["-O0", "--coverage", "-fprofile-update=atomic", f'-dumpdir "{data}/$$-"']
+    copy = instrumented_copy(flags, COVERAGE_PROCESS_START=str(configuration))
+    configuration.write_text(CONFIGURATION.format(data=data, root=ROOT, copy=copy.root))
+    here = Path(__file__).parent
+    (copy.root / "sitecustomize.py").write_text((here / "sitecustomize.py").read_text())
+    copy.python("-m", "tools.build", "execute", timeout=TIMEOUT)
+    # To pip this file is a string, so that its lines are those of no file.
+    copy.python(f"{relative(EXTENSION)}/setup.py", "--version", timeout=60)
+    return Lines(data)
+
+
+def listings():
+    found = json.loads((SITE / "provenance.json").read_text())["listings"]
+    return [
+        listing
+        for listing in found
+        if listing["language"] in LANGUAGES
+        and (listing["partly"] or not listing["not_executed"])
+    ]
+
+
+@pytest.mark.timeout(TIMEOUT + 120)
+def test_every_line_on_a_page_was_executed_or_is_highlighted(lines):
+    shown = listings()
+    assert {Path(listing["file"]).suffix for listing in shown} == {".py", ".cpp", ".hpp"}
+    assert not list(unexecuted(shown, lines.statements, lines.executed))
+
+
+@pytest.mark.timeout(TIMEOUT + 120)
+def test_what_is_highlighted_would_be_found(lines):
+    marks = {"lines_not_executed": []}
+    found = unexecuted([x | marks for x in listings()], lines.statements, lines.executed)
+    marked = {x["file"] for x in listings() if x.get("lines_not_executed")}
+    assert {text.partition(":")[0] for text in found} == marked and len(marked) >= 3
+
+
+def test_what_is_found():
+    listing = {"file": "gallery/workers/deadlock.py", "lines": [1, 8], "page": "page"}
+    marked = {**listing, "lines_not_executed": [6]}
+
+    def found(listing, *executed):
+        return list(unexecuted([listing], lambda _: {4, 6, 9}, lambda _: set(executed)))
+
+    name = listing["file"]
+    assert found(listing, 4, 6) == []
+    assert found(listing, 4) == [f"{name}:6 is on the page page, and was not executed"]
+    assert found(marked, 4) == []
+    assert found(marked, 4, 6) == [f"{name}:6 is highlighted on page, but was executed"]
