@@ -30,6 +30,7 @@ author = "the authors of the c10d backend tutorial"
 extensions = [
     "myst_parser",
     "sphinxext.accessible_html",
+    "sphinxext.cached_settings",
     "sphinxext.code_provenance",
     "sphinxext.compiled_templates",
     "sphinxext.diagrams",
