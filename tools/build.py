@@ -52,10 +52,10 @@ def run_execute():
 
 def run_render():
     from .render import render
+    from .run_sphinx import loaded_sphinx
 
-    with stage("render"):
-        pages = render()
-    return pages
+    with stage("render"), loaded_sphinx() as popen:
+        render(popen)
 
 
 def run_check(check_catalogs=None):
@@ -82,17 +82,22 @@ def run_html():
     unchanged.forget()
     from concurrent.futures import ThreadPoolExecutor
 
-    from .languages import LANGUAGES
-    from .provenance import write_beside_site
-    from .publish import publish
+    from .run_sphinx import loaded_sphinx
 
-    ran, total = run_execute()
-    generated = unchanged.generated()
-    # Sphinx runs in other processes; meanwhile this one can look at the catalogs.
-    with ThreadPoolExecutor(1) as pool:
-        catalogs = pool.submit(check_catalogs)
-        pages = run_render()
-        run_check(catalogs.result)
+    # Sphinx takes a while to load: other modules, and samples, do not wait for it.
+    with ThreadPoolExecutor(1) as pool, loaded_sphinx() as popen:
+        from .languages import LANGUAGES
+        from .provenance import write_beside_site
+        from .publish import publish
+        from .render import render
+
+        ran, total = run_execute()
+        generated = unchanged.generated()
+        # Sphinx runs in other processes; meanwhile this one can look at the catalogs.
+        catalogs = []
+        with stage("render"):
+            pages = render(popen, lambda: catalogs.append(pool.submit(check_catalogs)))
+        run_check(catalogs[0].result)
     with stage("publish"):
         publish()
         write_beside_site()

@@ -385,7 +385,7 @@ def test_after_the_build_folder_was_removed(site):
 
 @pytest.mark.parametrize("moment", [0.02, 0.2, 0.4, 0.6, 0.8, 0.97])
 def test_after_a_build_was_killed(site, moment):
-    """At a part of the time that it takes; Sphinx goes on, in processes of its own."""
+    """At a part of the time that it takes; Sphinx runs in processes of its own."""
     words = f"Words at {moment}."
     site.write("docs/second.md", site.read("docs/second.md") + f"\n\n{words}\n")
     started = time.monotonic()
