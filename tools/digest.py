@@ -41,8 +41,7 @@ def digest(files, *facts):
     total = hashlib.sha256()
     for file in files:
         total.update(f"{os.path.relpath(file, ROOT)}\0".encode())
-        with open(file, "rb") as content:
-            total.update(hashlib.sha256(content.read()).digest())
+        total.update(hashlib.sha256(Path(file).read_bytes()).digest())
     for fact in facts:
         total.update(f"{fact}\0".encode())
     return total.hexdigest()
