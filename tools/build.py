@@ -50,12 +50,19 @@ def run_execute():
     return ran, total
 
 
-def run_render():
+def run_render(popen, meanwhile=lambda: None):
     from .render import render
+
+    with stage("render"):
+        pages = render(popen, meanwhile)
+    return pages
+
+
+def run_only_render():
     from .run_sphinx import loaded_sphinx
 
-    with stage("render"), loaded_sphinx() as popen:
-        render(popen)
+    with loaded_sphinx() as popen:
+        run_render(popen)
 
 
 def run_check(check_catalogs=None):
@@ -89,14 +96,12 @@ def run_html():
         from .languages import LANGUAGES
         from .provenance import write_beside_site
         from .publish import publish
-        from .render import render
 
         ran, total = run_execute()
         generated = unchanged.generated()
         # Sphinx runs in other processes; meanwhile this one can look at the catalogs.
         catalogs = []
-        with stage("render"):
-            pages = render(popen, lambda: catalogs.append(pool.submit(check_catalogs)))
+        pages = run_render(popen, lambda: catalogs.append(pool.submit(check_catalogs)))
         run_check(catalogs[0].result)
     with stage("publish"):
         publish()
@@ -115,7 +120,7 @@ def run_html():
 COMMANDS = {
     "compile": run_compile,
     "execute": run_execute,
-    "render": run_render,
+    "render": run_only_render,
     "check": run_check,
     "html": run_html,
 }
