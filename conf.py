@@ -30,6 +30,7 @@ author = "the authors of the c10d backend tutorial"
 extensions = [
     "myst_parser",
     "sphinxext.accessible_html",
+    "sphinxext.cached_settings",
     "sphinxext.code_provenance",
     "sphinxext.compiled_templates",
     "sphinxext.diagrams",
@@ -67,7 +68,9 @@ code_provenance_runs = provenance.runs()
 linked_captions_address = PUBLISHED.file_address("{path}")
 linked_captions_root = str(Path(__file__).parent)
 
-shared_facts_private_metadata = ["reading_minutes"]
+shared_facts_private_metadata = [
+    "code_provenance", "plain_messages", "reading_minutes", "wordcount"
+]  # fmt: skip
 
 sample_downloads = downloads()
 sample_downloads_addresses = {x.gettext: f"{PUBLISHED.url}{x.url}/" for x in LANGUAGES}

@@ -50,12 +50,19 @@ def run_execute():
     return ran, total
 
 
-def run_render():
+def run_render(popen, meanwhile=lambda: None):
     from .render import render
 
     with stage("render"):
-        pages = render()
+        pages = render(popen, meanwhile)
     return pages
+
+
+def run_only_render():
+    from .run_sphinx import loaded_sphinx
+
+    with loaded_sphinx() as popen:
+        run_render(popen)
 
 
 def run_check(check_catalogs=None):
@@ -82,17 +89,20 @@ def run_html():
     unchanged.forget()
     from concurrent.futures import ThreadPoolExecutor
 
-    from .languages import LANGUAGES
-    from .provenance import write_beside_site
-    from .publish import publish
+    from .run_sphinx import loaded_sphinx
 
-    ran, total = run_execute()
-    generated = unchanged.generated()
-    # Sphinx runs in other processes; meanwhile this one can look at the catalogs.
-    with ThreadPoolExecutor(1) as pool:
-        catalogs = pool.submit(check_catalogs)
-        pages = run_render()
-        run_check(catalogs.result)
+    # Sphinx takes a while to load: other modules, and samples, do not wait for it.
+    with ThreadPoolExecutor(1) as pool, loaded_sphinx() as popen:
+        from .languages import LANGUAGES
+        from .provenance import write_beside_site
+        from .publish import publish
+
+        ran, total = run_execute()
+        generated = unchanged.generated()
+        # Sphinx runs in other processes; meanwhile this one can look at the catalogs.
+        catalogs = []
+        pages = run_render(popen, lambda: catalogs.append(pool.submit(check_catalogs)))
+        run_check(catalogs[0].result)
     with stage("publish"):
         publish()
         write_beside_site()
@@ -110,7 +120,7 @@ def run_html():
 COMMANDS = {
     "compile": run_compile,
     "execute": run_execute,
-    "render": run_render,
+    "render": run_only_render,
     "check": run_check,
     "html": run_html,
 }

@@ -58,16 +58,17 @@ def _pages(language):
 
 def _check_pages(pages, facts):
     findings = []
+    files = {x.relative_to(RENDERED).as_posix(): x for x in files_below(RENDERED)}
     for language in LANGUAGES:
         for page in sorted(pages ^ _pages(language)):
             findings.append(f"{language.url}/{page}: not there in every language")
     for language in LANGUAGES:
         for page in sorted(pages & _pages(language)):
-            findings += _check_page(language, page, facts)
-    return findings + _check_links(RENDERED / "index.html", facts)
+            findings += _check_page(language, page, facts, files)
+    return findings + _check_links(RENDERED / "index.html", facts, files)
 
 
-def _check_page(language, page, facts):
+def _check_page(language, page, facts, files):
     path, name = RENDERED / language.url / page, f"{language.url}/{page}"
     here, source = facts[path], facts[RENDERED / SOURCE_LANGUAGE.url / page]
     findings = []
@@ -86,19 +87,19 @@ def _check_page(language, page, facts):
     for address, relations in here.loaded:
         if not NAMING.intersection(relations) and urlsplit(address).netloc:
             findings.append(f"{name}: loads {address} from another site")
-    return findings + _check_links(path, facts)
+    return findings + _check_links(path, facts, files)
 
 
-def _check_links(path, facts):
+def _check_links(path, facts, files):
     """Every relative address has to lead to a file, and to an anchor in it."""
     findings, name = [], path.relative_to(RENDERED).as_posix()
     for address in dict.fromkeys(address for _, address in facts[path].links if address):
         parts = urlsplit(address)
         if parts.scheme or parts.netloc:
             continue
-        there = posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(parts.path)))
-        target = RENDERED / there if parts.path else path
-        if there.startswith("../") or not target.is_file():
+        there = posixpath.join(posixpath.dirname(name), unquote(parts.path))
+        target = files.get(posixpath.normpath(there)) if parts.path else path
+        if target is None:
             findings.append(f"{name}: {address} leads nowhere")
         elif (
             parts.fragment

@@ -1,6 +1,7 @@
 """Digests that tell whether the inputs of a stage have changed."""
 
 import hashlib
+import os
 import sysconfig
 from pathlib import Path
 
@@ -11,16 +12,13 @@ IGNORED = {"__pycache__"}
 NO_SOURCES = {"_build", "locales", "tests"}
 
 
-def files_below(folder, *, ignore=()):
+def files_below(folder):
     """All files below ``folder`` in a fixed order, without caches and *.mo."""
-    skip = IGNORED | set(ignore)
-    return sorted(
-        path
-        for path in Path(folder).rglob("*")
-        if path.is_file()
-        and path.suffix != ".mo"
-        and not skip.intersection(path.relative_to(folder).parts)
-    )
+    found = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in IGNORED]
+        found += [os.path.join(place, name) for name in names if not name.endswith(".mo")]
+    return sorted(Path(path) for path in found if os.path.isfile(path))
 
 
 def project_files():
@@ -42,7 +40,7 @@ def digest(files, *facts):
     """
     total = hashlib.sha256()
     for file in files:
-        total.update(f"{Path(file).relative_to(ROOT)}\0".encode())
+        total.update(f"{os.path.relpath(file, ROOT)}\0".encode())
         total.update(hashlib.sha256(Path(file).read_bytes()).digest())
     for fact in facts:
         total.update(f"{fact}\0".encode())

@@ -45,7 +45,7 @@ class ForkedProcess:
         self._connection = connection
         self.pid = self._receive()
         if self.pid is None:
-            raise OSError(f"the fork server could not start {command}")
+            raise ConnectionError("the fork server has ended")
 
     def _receive(self):
         line = b""
@@ -96,15 +96,22 @@ def popen(command, *, stdout, stderr, env, stdin=None, address=None):
     """
     request = {"arguments": command[1:], "environment": env, "folder": os.getcwd()}
     connection = socket.socket(socket.AF_UNIX)
-    connection.connect(address or os.environ[ADDRESS])
-    socket.send_fds(connection, [b"\n"], [stdout.fileno(), stderr.fileno()])
-    connection.sendall(json.dumps(request).encode() + b"\n")
-    return ForkedProcess(connection, command)
+    try:
+        connection.connect(address or os.environ[ADDRESS])
+        socket.send_fds(connection, [b"\n"], [stdout.fileno(), stderr.fileno()])
+        connection.sendall(json.dumps(request).encode() + b"\n")
+        return ForkedProcess(connection, command)
+    except ConnectionError as error:
+        connection.close()
+        raise OSError(f"the fork server could not start {command}") from error
 
 
 @contextmanager
 def running(folder, *, modules, env):
-    """Run a server that has loaded ``modules``; yield its address in ``folder``."""
+    """Run a server that loads ``modules``; yield its address in ``folder``.
+
+    It is there at once, and starts what it is asked for when it has loaded them.
+    """
     address = f"{folder}/fork-server"
     command = [sys.executable, "-m", "tools.fork_server", address, *modules]
     server = subprocess.Popen(
@@ -120,22 +127,26 @@ def running(folder, *, modules, env):
         server.stdout.close()
 
 
-def serve(address):
-    """Fork a process for each request. Returns in these only, with the request."""
+def listen(address):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The build ends the server itself.
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)
     listener.listen()
+    print("ready", flush=True)
+    return listener
+
+
+def serve(listener):
+    """Fork a process for each request. Returns in these only, with the request."""
     woken, wake = socket.socketpair()
     for end in (woken, wake):
         end.setblocking(False)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The build ends the server itself.
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake.fileno())
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)
     selector.register(woken, selectors.EVENT_READ)
     connections = {}  # from process id
-    print("ready", flush=True)
     while True:
         # Last who has ended: by then, whoever it had asked for gets killed, too.
         for key, _ in sorted(selector.select(), key=lambda x: x[0].fileobj is woken):
@@ -269,8 +280,9 @@ def show_exception(kind, error, trace):
 
 if __name__ == "__main__":
     end_with(os.getppid())
+    listener = listen(sys.argv[1])
     for module in sys.argv[2:]:
         importlib.import_module(module)
     gc.freeze()  # Collecting it would copy the pages that all the processes share.
-    main = become(os.getpid(), *serve(sys.argv[1]))
+    main = become(os.getpid(), *serve(listener))
     exec(compile(Path(main.__file__).read_bytes(), main.__file__, "exec"), vars(main))

@@ -11,6 +11,8 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from types import SimpleNamespace
 
+from bs4 import BeautifulSoup, NavigableString
+
 from .records import Results
 
 # What makes the facts; a change of it makes those that are kept worthless.
@@ -56,8 +58,6 @@ def _read_all(pages):
 
 def read(html):
     """Return the facts of a page as a dictionary."""
-    from bs4 import BeautifulSoup  # It takes a moment; mostly there is nothing to read.
-
     page = BeautifulSoup(html.decode(), "html.parser")
     head = page.head
     refresh = head.find("meta", {"http-equiv": "refresh"})
@@ -115,8 +115,6 @@ def digest_of_lines(text):
 
 def _leaked_markup(page):
     """Yield source markup that stands in running text, and some text around it."""
-    from bs4 import NavigableString
-
     for text in page.find_all(string=MARKUP):
         shown = type(text) is NavigableString
         if shown and not any(parent.name in CODE for parent in text.parents):

@@ -108,33 +108,30 @@ def programs_of(script):
 
 def _named_in(path):
     """The files of gallery/ whose path is a string of the code, or that it imports."""
-    for node in _nodes(path.read_text()):
-        if isinstance(node, ast.Constant) and str(node.value).endswith(".py"):
-            candidates = [GALLERY / node.value]
-        else:
-            candidates = [GALLERY / f"{name}.py" for name in _imported(node)]
-        yield from (x for x in candidates if x.is_file())
-
-
-@cache  # Many samples use the same files.
-def _nodes(code):
-    return list(ast.walk(ast.parse(code)))
-
-
-def _imported(node):
-    if isinstance(node, ast.Import):
-        return [name.name for name in node.names]
-    return [node.module] if isinstance(node, ast.ImportFrom) else []
+    strings, modules = _strings_and_modules(path.read_text())
+    names = [x for x in strings if x.endswith(".py")] + [f"{x}.py" for x in modules]
+    return [GALLERY / name for name in names if (GALLERY / name).is_file()]
 
 
 def _loads_extension(path):
     """Whether a program imports the extension, or compiles it itself."""
-    return any(
-        EXTENSION.name in _imported(node)
-        or isinstance(node, ast.Constant)
-        and str(node.value).endswith(f"/{EXTENSION.parent.name}/{EXTENSION.name}")
-        for node in _nodes(path.read_text())
-    )
+    strings, modules = _strings_and_modules(path.read_text())
+    folder = f"/{EXTENSION.parent.name}/{EXTENSION.name}"
+    return EXTENSION.name in modules or any(x.endswith(folder) for x in strings)
+
+
+@cache  # Many samples use the same files.
+def _strings_and_modules(code):
+    """The constants of the code, as texts, and the modules that it imports."""
+    strings, modules = set(), set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Constant):
+            strings.add(str(node.value))
+        elif isinstance(node, ast.Import):
+            modules |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            modules.add(node.module)
+    return strings, modules
 
 
 # -- The files for programs --------------------------------------------------------

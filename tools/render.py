@@ -25,8 +25,11 @@ PAGES = {".md", ".rst"}
 SHARED, FACTS = "shared", "facts"
 
 
-def render():
-    """Render what has changed; return the number of pages per language."""
+def render(popen, meanwhile=lambda: None):
+    """Render what has changed; return the number of pages per language.
+
+    ``popen`` starts Sphinx, and ``meanwhile`` is called while it runs.
+    """
     require_gallery_pages()
     before = inputs()
     plans = [Plan(language, before[language.url]) for language in LANGUAGES]
@@ -34,7 +37,9 @@ def render():
     for plan in plans:
         records.forget(plan.record)
     with ThreadPoolExecutor() as pool:
-        failures = [x for x in pool.map(Plan.carry_out, plans) if x]
+        carried_out = pool.map(lambda plan: plan.carry_out(popen), plans)
+        meanwhile()
+        failures = [x for x in carried_out if x]
     if failures:
         raise BuildError("\n".join(failures))
     _remove_what_is_of_no_language()
@@ -135,7 +140,7 @@ class Plan:
     def _compiled(self):
         return {_page_of(x, self.language): digest([x]) for x in _catalogs(self.language, "mo")}
 
-    def carry_out(self):
+    def carry_out(self, popen):
         """Return a description of what went wrong, or None."""
         if self.changed is None:
             shutil.rmtree(self.output, ignore_errors=True)
@@ -149,7 +154,7 @@ class Plan:
                 (self.doctrees / f"{page}.doctree").unlink()
                 catalog = _catalog_folder(self.language) / f"{page}.mo"
                 catalog.unlink(missing_ok=True)
-        return _render_language(self.language, self.output, self.doctrees)
+        return _render_language(self.language, self.output, self.doctrees, popen)
 
     def note(self):
         """Remember what there is now."""
@@ -157,13 +162,13 @@ class Plan:
         records.save(self.record, known)
 
 
-def _render_language(language, output, doctrees):
+def _render_language(language, output, doctrees, popen):
     """Return a description of what went wrong, or None."""
     options = ["-d", doctrees]
     for name, value in verified.template_values(language).items():
         options += ["-A", f"{name}={value}"]
     try:
-        run_sphinx(f"rendering {language.url}", "html", language, output, *options)
+        run_sphinx(f"rendering {language.url}", "html", language, output, *options, popen=popen)
     except BuildError as error:
         return str(error)
     (output / ".buildinfo").unlink(missing_ok=True)  # Sphinx's own, not for readers.

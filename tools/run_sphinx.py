@@ -1,7 +1,13 @@
 """How every stage here runs Sphinx, and what it needs before that."""
 
+import os
+import subprocess
 import sys
+import tempfile
+from contextlib import contextmanager
+from functools import partial
 
+from . import fork_server
 from .errors import BuildError, readable
 from .paths import AUTO_GALLERY, DOCS, LOGS, ROOT, relative
 from .processes import run
@@ -9,15 +15,25 @@ from .processes import run
 TIMEOUT = 300  # seconds; it takes about 5
 
 
-def run_sphinx(what, builder, language, output, *options):
-    """Run sphinx-build in a process of its own; a warning is an error.
+@contextmanager
+def loaded_sphinx():
+    """Load Sphinx in another process; yield what starts runs of Sphinx from there."""
+    with (
+        tempfile.TemporaryDirectory(prefix="sphinx-") as folder,
+        fork_server.running(folder, modules=["tools.sphinx_modules"], env=os.environ) as address,
+    ):
+        yield partial(fork_server.popen, address=address)
+
+
+def run_sphinx(what, builder, language, output, *options, popen=subprocess.Popen):
+    """Run sphinx-build in a process of its own, which ``popen`` starts; a warning is an error.
 
     Raises BuildError, which says that ``what``, such as "rendering ko", failed and why.
     """
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going"]
+    command = [sys.executable, "-m", "sphinx.cmd.build", "-q", "-W", "--keep-going"]
     command += ["-b", builder, "-c", ROOT, "-D", f"language={language.gettext}"]
     log = LOGS / f"{what.replace(' ', '-')}.log"
-    done = run([*command, *options, DOCS, output], timeout=TIMEOUT, log=log)
+    done = run([*command, *options, DOCS, output], timeout=TIMEOUT, log=log, popen=popen)
     if done.timed_out:
         raise BuildError(f"{what} took longer than {TIMEOUT} s")
     if done.status != 0:

@@ -1,12 +1,14 @@
 """Which scripts of gallery/ are samples, and what each of them takes to run."""
 
 import re
+from functools import cache
 
 from .compile import extension_sources
 from .digest import files_below
 from .paths import EXTENSION, GALLERY, ROOT
 
 HELPERS = {"launcher.py", "result_table.py"}
+NAMED = re.compile(r"\b(\w+)\.py\b|^\s*(?:from|import) (\w+)", re.M)
 
 
 def samples():
@@ -21,23 +23,25 @@ def used_files(script):
     }
     used, to_read = set(), [script]
     while to_read:
-        text = to_read.pop().read_text()
-        named = {path for path in candidates - used if _names(text, path)}
+        names = _named_in(to_read.pop().read_text())
+        named = {path for path in candidates - used if path.stem in names}
         used |= named
         to_read += named
     return sorted(used)
 
 
+@cache  # Many samples use the same files.
+def _named_in(code):
+    """The programs and modules that are named in code, without .py."""
+    return {program or module for program, module in NAMED.findall(code)}
+
+
 def uses_extension(script):
-    files = [script, *used_files(script)]
+    return _name_extension([script, *used_files(script)])
+
+
+def _name_extension(files):
     return any(EXTENSION.name in file.read_text() for file in files)
-
-
-def _names(text, path):
-    if path.stem not in text:  # Much faster than the pattern.
-        return False
-    module = re.escape(path.stem)
-    return re.search(rf"\b{module}\.py\b|^\s*(from|import) {module}\b", text, re.M)
 
 
 def downloads():
@@ -50,7 +54,7 @@ def _download(script):
     packages = ["torch", "numpy"]
     if GALLERY / "launcher.py" in files:
         packages.append("psutil")
-    if uses_extension(script):
+    if _name_extension(files):
         packages += ["setuptools", "ninja"]
         files += extension_sources()
     return {

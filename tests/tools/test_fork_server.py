@@ -203,6 +203,28 @@ def test_nothing_outlives_the_server(tmp_path):
 
 def test_a_module_that_does_not_load(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with pytest.raises(OSError, match="did not start"):
-        with fork_server.running(tmp_path, modules=["no_such_module"], env=environment):
-            pass
+    modules = ["no_such_module"]
+    with fork_server.running(tmp_path, modules=modules, env=environment) as address:
+        with open(tmp_path / "log", "wb") as log, pytest.raises(OSError, match="could not start"):
+            command = [sys.executable, "-c", "pass"]
+            fork_server.popen(command, stdout=log, stderr=log, env={}, address=address)
+
+
+def test_a_program_waits_until_the_modules_are_loaded(tmp_path):
+    (tmp_path / "slow_module.py").write_text("import time; time.sleep(1); done = True")
+    (tmp_path / "program.py").write_text(
+        "import sys; print(sys.modules['slow_module'].done)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
+    started = time.monotonic()
+    with fork_server.running(
+        tmp_path, modules=["slow_module"], env=environment
+    ) as address:
+        with open(tmp_path / "log", "wb") as log:
+            process = fork_server.popen(
+                [sys.executable, str(tmp_path / "program.py")],
+                stdout=log, stderr=log, env=environment, address=address,
+            )  # fmt: skip
+        assert process.wait(10) == 0
+    assert (tmp_path / "log").read_text() == "True\n"
+    assert time.monotonic() - started >= 1

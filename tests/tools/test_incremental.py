@@ -304,13 +304,23 @@ def test_after_an_edit(site, name):
 
 
 def read_pages(project):
-    """How many pages Sphinx reads now, in each language that it renders."""
-    before = {x: x.stat().st_mtime_ns for x in (project.root / "_build/doctrees").rglob("*.doctree")}
+    """The pages that Sphinx reads now, in each language that it renders."""
+    return made_anew(project, "_build/doctrees", "*.doctree")
+
+
+def written_pages(project):
+    """The pages that Sphinx writes now, in each language that it renders."""
+    return made_anew(project, "_build/render", "*/*.html")
+
+
+def made_anew(project, folder, pattern):
+    folder = project.root / folder
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob(pattern)}
     succeed(project, "tools.build", "render")
     return sorted(
-        x.relative_to(project.root / "_build/doctrees").as_posix()
-        for x in (project.root / "_build/doctrees").rglob("*.doctree")
-        if x.stat().st_mtime_ns != before.get(x)
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob(pattern)
+        if path.stat().st_mtime_ns != before.get(path)
     )
 
 
@@ -324,6 +334,17 @@ def test_only_what_has_changed_is_read_again(site):
     assert read_pages(site) == ["en/second.doctree", "ko/second.doctree"]
     commit(site)
     assert read_pages(site) == []
+
+
+def test_only_pages_that_show_an_edit_are_written_again(site):
+    """Also when it changes how many words there are, of which MyST-Parser keeps count."""
+    written_pages(site)
+    path = site.root / CATALOGS / "first.po"
+    start = 'msgid "A paragraph."\nmsgstr "'
+    path.write_text(path.read_text().replace(start, f"{start}네 단어가 더 있는 "))
+    # Sphinx always writes the contents that list a page, and what is no page of sources.
+    around = ["former", "index", "search"]
+    assert written_pages(site) == sorted(f"ko/{x}.html" for x in ["first", *around])
 
 
 def flip(project, pattern):
@@ -364,7 +385,7 @@ def test_after_the_build_folder_was_removed(site):
 
 @pytest.mark.parametrize("moment", [0.02, 0.2, 0.4, 0.6, 0.8, 0.97])
 def test_after_a_build_was_killed(site, moment):
-    """At a part of the time that it takes; Sphinx goes on, in processes of its own."""
+    """At a part of the time that it takes; Sphinx runs in processes of its own."""
     words = f"Words at {moment}."
     site.write("docs/second.md", site.read("docs/second.md") + f"\n\n{words}\n")
     started = time.monotonic()

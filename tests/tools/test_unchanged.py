@@ -2,10 +2,11 @@
 
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
 
-from tools import build, publish, records, unchanged
+from tools import build, publish, records, run_sphinx, unchanged
 from tools.paths import ROOT
 
 NOTHING = "Nothing has changed"
@@ -23,7 +24,8 @@ def html(tmp_path, monkeypatch, capsys):
     for name in ("run_compile", "run_check", "check_catalogs"):
         monkeypatch.setattr(build, name, lambda *arguments: None)
     monkeypatch.setattr(build, "run_execute", lambda: (0, 0))
-    monkeypatch.setattr(build, "run_render", lambda: 1)
+    monkeypatch.setattr(build, "run_render", lambda popen, meanwhile: meanwhile() or 1)
+    monkeypatch.setattr(run_sphinx, "loaded_sphinx", nullcontext)
 
     def put_there():
         site.mkdir(exist_ok=True)
@@ -79,7 +81,11 @@ def test_a_change_is_found(html, monkeypatch, change):
 
 def test_an_edit_during_a_build_is_built_by_the_next_one(html, monkeypatch):
     (html.site / "index.html").unlink()
-    monkeypatch.setattr(build, "run_render", lambda: monkeypatch.setenv("CXXFLAGS", "-O1"))
+    def edit(popen, meanwhile):
+        monkeypatch.setenv("CXXFLAGS", "-O1")
+        meanwhile()
+
+    monkeypatch.setattr(build, "run_render", edit)
     assert NOTHING not in html()
     assert NOTHING not in html()
     assert NOTHING in html()
