@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help html test test-builds test-sanitizers test-faults test-reproducible
-.PHONY: serve clean
+.PHONY: bench serve clean
 .PHONY: compile execute render check accept-outputs run-times
 .PHONY: preview i18n-add i18n-update i18n-check i18n-status browser cards
 
@@ -45,6 +45,9 @@ test-reproducible: ## build two clones of the last commit, and compare the bytes
 	$(SET_UP) test
 	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-reproducible.xml \
 	    tests/faults/test_reproducible.py
+
+bench: html ## measure this build against the stock way (half an hour)
+	@$(VENV_PYTHON) -m tools.bench
 
 serve: ## serve the site on 127.0.0.1 (PORT=8000)
 	$(SET_UP) render

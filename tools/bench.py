@@ -1,0 +1,250 @@
+"""Measure this build against the stock way to build the same content, side by side.
+
+usage: python -m tools.bench
+
+The stock way: the extension with the flags of setuptools, and for each language a plain
+sphinx-build that executes the samples with sphinx-gallery. Both work in clones of the
+last commit, with the packages of this clone. Prints a table and writes _build/bench.json.
+Takes about half an hour; nothing else should run meanwhile.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import psutil
+
+from .errors import BuildError, ending_the_program
+from .languages import LANGUAGES
+from .paths import BUILD, ROOT, relative
+
+RESULT = BUILD / "bench.json"
+TIMEOUT = 3600  # seconds, for one command
+SAMPLE = "gallery/step_4_one_rank.py"
+CPP = "extension/dummy_collectives/src/dummy.cpp"
+CATALOG = "locales/ko/LC_MESSAGES/tutorial/basics.po"
+COMPILERS = re.compile(r"cc1plus|collect2|^ld|^as$|c\+\+|g\+\+|clang")
+GOALS = {
+    "cold": "ratio of 3",
+    "nothing changed": "0.5 s, ratio of 15",
+    "one message": "1.5 s",
+    "one sample": "3 s more than the sample itself",
+    "one line of C++, compiled": "10 s",
+    "peak memory (MiB)": "1024",
+}
+STOCK_CONFIGURATION = """
+import os
+path = os.environ["PYTHONPATH"]
+
+
+def restore_path(gallery_conf, script):
+    "All samples run in one process, and one of them changes its environment."
+    os.environ["PYTHONPATH"] = path
+
+
+suppress_warnings = ["config.cache"]
+# What knows the pages of our own stage "execute" only.
+replaced = {"sphinxext.code_provenance", "sphinxext.sample_downloads"}
+extensions = [x for x in extensions if x not in replaced] + ["sphinx_gallery.gen_gallery"]
+sphinx_gallery_conf = {
+    "examples_dirs": str(Path(__file__).parent / "gallery"),
+    "gallery_dirs": "auto_gallery",
+    "filename_pattern": "",
+    "ignore_pattern": "(launcher|result_table)[.]py",
+    "within_subsection_order": "FileNameSortKey",
+    # No sample draws anything, and matplotlib is not among our packages.
+    "image_scrapers": (),
+    "reset_modules": (restore_path,),
+}
+"""
+
+
+class Clone:
+    """A clone of the last commit, which shares the virtual environment."""
+
+    def __init__(self, folder):
+        self.root = Path(folder)
+        subprocess.run(["git", "clone", "-q", ROOT, self.root], check=True)
+        (self.root / ".venv").symlink_to(ROOT / ".venv")
+        self.peak = 0  # bytes: the most that one process held, compilers apart
+
+    def run(self, *command, **environment):
+        """Run a command; return how many seconds it took."""
+        env = {**os.environ, "PYTHONUTF8": "1", **environment}
+        env["PATH"] = f"{self.root}/.venv/bin{os.pathsep}{env['PATH']}"
+        started = time.monotonic()
+        with tempfile.TemporaryFile("w+") as log:
+            process = psutil.Popen(
+                [str(part) for part in command],
+                cwd=self.root,
+                env=env,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+            watch = threading.Thread(target=self._watch, args=[process], daemon=True)
+            watch.start()
+            status = process.wait(TIMEOUT)
+            seconds = time.monotonic() - started
+            watch.join()
+            log.seek(0)
+            if status != 0:
+                raise BuildError(f"{' '.join(map(str, command))}:\n{log.read()[-4000:]}")
+        return seconds
+
+    def _watch(self, root):
+        while root.is_running() and root.status() != psutil.STATUS_ZOMBIE:
+            try:
+                for process in root.children(recursive=True):
+                    if not COMPILERS.search(process.name()):
+                        self.peak = max(self.peak, process.memory_info().rss)
+            except psutil.Error:  # One has just ended.
+                continue
+            time.sleep(0.2)
+
+    def replace(self, name, old, new):
+        path = self.root / name
+        text = path.read_text()
+        if old not in text:
+            raise BuildError(f"{name} holds no {old!r} any more: mend tools/bench.py")
+        path.write_text(text.replace(old, new, 1))
+
+
+class Ours(Clone):
+    def build(self):
+        return self.run("make", "html")
+
+    def compile(self):
+        return self.run("make", "compile")
+
+
+class Stock(Clone):
+    def __init__(self, folder):
+        super().__init__(folder)
+        with open(self.root / "conf.py", "a") as conf:
+            conf.write(STOCK_CONFIGURATION)
+        setup = "extension/dummy_collectives/setup.py"
+        self.replace(setup, "            extra_compile_args", "            # extra_compile_args")
+        self.replace(setup, "use_ninja=True", "use_ninja=False")
+
+    def compile(self):
+        extension = self.root / "extension/dummy_collectives"
+        build = ["setup.py", "-q", "build_ext", "--build-lib", self.root / "built"]
+        return self.run("env", "-C", extension, "python", *build)
+
+    def render(self, language):
+        return self.run(
+            *("python", "-m", "sphinx", "-q", "-b", "html", "-c", "."),
+            *("-D", f"language={language.gettext}", "-d", f"doctrees/{language.url}"),
+            *("docs", f"html/{language.url}"),
+            PYTHONPATH=f"{self.root}/built:{self.root}",
+        )
+
+    def build(self):
+        return self.compile() + sum(self.render(language) for language in LANGUAGES)
+
+
+def edits(clone):
+    """Yield the name of an edit after making it."""
+    clone.replace("README.md", "\n", "\n\n")
+    yield "first edit since the commit"  # which stands at the foot of every page
+    clone.replace(CATALOG, "소개와 기본 개념", "소개 및 기본 개념")
+    yield "one message"
+    clone.replace(SAMPLE, "import torch\n", "import torch\n\nassert torch.__version__\n")
+    yield "one sample"
+    clone.replace(CPP, "  return devices;", "  devices.shrink_to_fit();\n  return devices;")
+    yield "one line of C++"
+
+
+def compare(folder):
+    """Return the seconds of both ways, by what was done."""
+    found = {}
+    clones = {"ours": Ours(f"{folder}/ours"), "stock": Stock(f"{folder}/stock")}
+    for way, clone in clones.items():
+        note(found, "cold", way, clone.build())
+        note(found, "nothing changed", way, clone.build())
+        for edit in edits(clone):
+            if edit == "one line of C++":
+                note(found, f"{edit}, compiled", way, clone.compile())
+            note(found, edit, way, clone.build())
+        note(found, "peak memory (MiB)", way, clone.peak / 2**20)
+    return found
+
+
+def note(found, what, way, value):
+    found.setdefault(what, {})[way] = round(value, 2)
+    print(f"    {way}: {what}: {value:.2f}", flush=True)
+
+
+def growth(folder):
+    """Seconds to render, by the number of pages and by the number of languages."""
+    found = {"pages": {}, "languages": {}}
+    pages = sorted((ROOT / "docs").glob("[!_]*/*.md"))
+    pages = [path for path in pages if path.parent.name in ("operations", "overview", "tutorial")]
+    for factor in (1, 2, 4, 8):
+        clone = executed_clone(f"{folder}/pages-{factor}")
+        sources = [*clone.root.glob("docs/**/[!_]*.md"), *clone.root.glob("docs/**/*.rst")]
+        count = len(sources)
+        for number in range(count * (factor - 1)):
+            original = pages[number % len(pages)]
+            copy = clone.root / original.relative_to(ROOT)
+            copy = copy.with_name(f"{copy.stem}-{number}.md")
+            copy.write_text("---\norphan: true\n---\n" + original.read_text())
+        seconds = clone.run(sys.executable, "-m", "tools.build", "render")
+        note(found, "pages", count * factor, seconds)
+        shutil.rmtree(clone.root)
+    clone = executed_clone(f"{folder}/languages")
+    more = ["ja", "de", "fr", "es", "it", "pt_BR", "ru", "pl", "nl"]
+    for count in (3, 6, 12):
+        for name in more[: count - len(LANGUAGES)]:
+            if not (clone.root / "locales" / name).exists():
+                clone.run(sys.executable, "-m", "tools.i18n_add", name)
+                # In a language of its own, as far as the work is concerned.
+                shutil.copytree(clone.root / "locales/ko", clone.root / "locales" / name)
+        shutil.rmtree(clone.root / "_build/render", ignore_errors=True)
+        seconds = clone.run(sys.executable, "-m", "tools.build", "render")
+        note(found, "languages", count, seconds)
+    return found
+
+
+def executed_clone(folder):
+    """A clone with the pages of the samples, so that rendering can begin."""
+    clone = Clone(folder)
+    shutil.copytree(ROOT / "docs/auto_gallery", clone.root / "docs/auto_gallery")
+    for name in ("execute", "extension"):
+        shutil.copytree(BUILD / name, clone.root / "_build" / name)
+    return clone
+
+
+def table(found):
+    lines = [f"{'seconds':34}{'ours':>9}{'stock':>10}{'ratio':>8}  goal"]
+    for what, ways in found.items():
+        ratio = f"{ways['stock'] / ways['ours']:8.1f}"
+        goal = GOALS.get(what, "")
+        lines.append(f"{what:34}{ways['ours']:9.2f}{ways['stock']:10.2f}{ratio}  {goal}")
+    return "\n".join(lines)
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        result = {"seconds": compare(folder), "growth": growth(folder)}
+    RESULT.write_text(json.dumps(result, indent=1) + "\n")
+    print(f"\n{table(result['seconds'])}\n")
+    for what, seconds in result["growth"].items():
+        print(f"rendering, by {what}: " + ", ".join(f"{n}: {s} s" for n, s in seconds.items()))
+    few, *_, many = sorted(by_language := result["growth"]["languages"])
+    each = (by_language[many] - by_language[few]) / (many - few)
+    share = each / result["seconds"]["cold"]["ours"]
+    print(f"each further language: {each:.2f} s, {share:.1%} of the cold build (goal: 5 %)")
+    print(f"\nwritten to {relative(RESULT)}")
+
+
+if __name__ == "__main__":
+    with ending_the_program():
+        main()
