@@ -1,6 +1,10 @@
 """What samples show has to be what was looked at and committed."""
 
+import pytest
+
 from tools.outputs import shown
+
+pytestmark = pytest.mark.slow
 
 BUILD = ("tools.build", "execute")
 ACCEPT = ("tools.outputs",)

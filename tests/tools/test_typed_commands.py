@@ -20,6 +20,8 @@ from tools.languages import TRANSLATIONS
 from tools.paths import LOCALES, ROOT, SITE, relative
 from tools.provenance import FILE, note_commands
 
+pytestmark = pytest.mark.slow
+
 # What a command leaves behind in the clone: a file, and a text in it.
 EXPECTED = {
     "make html": ("_build/html/ko/index.html", '<html class="no-js" lang="ko"'),
