@@ -7,6 +7,7 @@ change, and after a build that was interrupted, it starts from nothing. The page
 the same either way.
 """
 
+import re
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -15,12 +16,13 @@ from . import provenance, records, translation_status, verified
 from .digest import digest, files_below, installed, project_files
 from .errors import BuildError
 from .languages import LANGUAGES
-from .paths import BUILD, DOCS, LOCALES, RENDERED
+from .paths import BUILD, DOCS, LOCALES, RENDERED, ROOT
 from .root_files import write_root_files
 from .run_sphinx import require_gallery_pages, run_sphinx
 from .site import PUBLISHED
 
 PAGES = {".md", ".rst"}
+CATALOG = re.compile(r"\blocales/[\w/.-]+\.po\b")
 # What a page is made from, where a change takes Sphinx more than reading it again.
 SHARED, FACTS = "shared", "facts"
 
@@ -62,7 +64,7 @@ def inputs():
     "shared" is all else.
     """
     sources = page_sources()
-    pages = {page: digest([path]) for page, path in sources.items()}
+    pages = {page: digest([path, *_shown_catalogs(path)]) for page, path in sources.items()}
     own = set(sources.values())
     shared = digest(
         [path for path in project_files() if path not in own], sys.version, installed()
@@ -96,6 +98,12 @@ def page_sources():
         for path in files_below(DOCS)
         if path.suffix in PAGES and not path.relative_to(DOCS).parts[0].startswith("_")
     }
+
+
+def _shown_catalogs(source):
+    """The catalogs that a page names: it may show them, in every language."""
+    names = sorted(set(CATALOG.findall(source.read_text())))
+    return [ROOT / name for name in names if (ROOT / name).is_file()]
 
 
 def _catalogs(language, suffix):

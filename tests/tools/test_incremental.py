@@ -303,6 +303,18 @@ def test_after_an_edit(site, name):
     assert_like_new(site)
 
 
+def test_after_an_edit_of_a_catalog_that_pages_show(site):
+    """In all languages, also those whose catalog it is not."""
+    shown = f"```{{literalinclude}} ../{CATALOGS}/first.po\n```\n\n## A section"
+    edit(site, "docs/second.md", "## A section", shown)
+    succeed(site, "tools.build", "render")
+    catalog = site.root / CATALOGS / "first.po"
+    catalog.write_text(f'{catalog.read_text()}\n#~ msgid "Gone"\n#~ msgstr "없음"\n')
+    assert_like_new(site)
+    assert "Gone" in site.read("_build/render/en/second.html")
+    edit(site, "docs/second.md", shown, "## A section")
+
+
 def read_pages(project):
     """The pages that Sphinx reads now, in each language that it renders."""
     return made_anew(project, "_build/doctrees", "*.doctree")
