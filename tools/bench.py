@@ -29,7 +29,7 @@ RESULT = BUILD / "bench.json"
 TIMEOUT = 3600  # seconds, for one command
 SAMPLE = "gallery/step_4_one_rank.py"
 CPP = "extension/dummy_collectives/src/dummy.cpp"
-CATALOG = "locales/ko/LC_MESSAGES/tutorial/basics.po"
+CATALOG = "locales/ko/LC_MESSAGES/overview/map.po"
 COMPILERS = re.compile(r"cc1plus|collect2|^ld|^as$|c\+\+|g\+\+|clang")
 GOALS = {
     "cold": "ratio of 3",
@@ -154,7 +154,7 @@ def edits(clone):
     """Yield the name of an edit after making it."""
     clone.replace("README.md", "\n", "\n\n")
     yield "first edit since the commit"  # which stands at the foot of every page
-    clone.replace(CATALOG, "소개와 기본 개념", "소개 및 기본 개념")
+    clone.replace(CATALOG, "찾기 위한 지도입니다", "찾는 지도입니다")
     yield "one message"
     clone.replace(SAMPLE, "import torch\n", "import torch\n\nassert torch.__version__\n")
     yield "one sample"
