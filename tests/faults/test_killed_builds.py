@@ -192,13 +192,13 @@ def test_a_clock_that_was_set_back(built):
     future = time.time() + 400 * 24 * 60 * 60
     for path in clone.root.rglob("*"):
         os.utime(path, (future, future))
-    (clone.root / "docs/index.md").write_text(f"{PAGE}\nAn unmistakable sentence.\n")
+    (clone.root / "docs/index.md").write_text(f"(unmistakable)=\n{PAGE}")
     os.utime(clone.root / "docs/index.md", (1, 1))
     changed = clone.good_build()
     (clone.root / "docs/index.md").write_text(PAGE)
     os.utime(clone.root / "docs/index.md", (future, future))
     assert not differing(clone.good_build(), clean)
-    assert b"unmistakable" in changed["en/index.html"]
+    assert b'id="unmistakable"' in changed["en/index.html"]
 
 
 SURROUNDINGS = {
