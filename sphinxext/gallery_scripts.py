@@ -55,14 +55,18 @@ def visible(code):
     return HIDDEN.sub("", code).strip("\n")
 
 
+def blank_hidden(code):
+    """The code with what is hidden as empty lines, so that the others keep their place."""
+    return HIDDEN.sub(lambda found: "\n" * found[0].count("\n"), code)
+
+
 def code_lines(script):
     """Yield each shown block of code, with the numbers of its first and last line."""
     number = 1
     for kind, source in split(script):
         lines = source.split("\n")
         if kind == "code" and visible(source):
-            # What is hidden leaves empty lines behind, so that the others keep their place.
-            left = HIDDEN.sub(lambda found: "\n" * found[0].count("\n"), source).split("\n")
+            left = blank_hidden(source).split("\n")
             shown = [place for place, line in enumerate(left) if line.strip()]
             yield visible(source), number + shown[0], number + shown[-1]
         number += len(lines) - 1

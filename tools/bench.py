@@ -238,8 +238,9 @@ def main():
     print(f"\n{table(result['seconds'])}\n")
     for what, seconds in result["growth"].items():
         print(f"rendering, by {what}: " + ", ".join(f"{n}: {s} s" for n, s in seconds.items()))
-    few, *_, many = sorted(by_language := result["growth"]["languages"])
-    each = (by_language[many] - by_language[few]) / (many - few)
+    seconds = result["growth"]["languages"]
+    few, many = min(seconds), max(seconds)
+    each = (seconds[many] - seconds[few]) / (many - few)
     share = each / result["seconds"]["cold"]["ours"]
     print(f"each further language: {each:.2f} s, {share:.1%} of the cold build (goal: 5 %)")
     print(f"\nwritten to {relative(RESULT)}")

@@ -199,8 +199,9 @@ def run_sample(script, work, *, server=None):
     log = LOGS / f"{work.name}.log"
     command = [sys.executable, "-X", "faulthandler", "-m", "tools.run_sample"]
     command += [script, work]
-    # While it is being compiled, the extension may not be in anybody's way.
-    environment = _environment(*[INSTALLED_EXTENSION] * uses_extension(script))
+    # Others run while the extension is being compiled, and must not see half of it.
+    modules = [INSTALLED_EXTENSION] if uses_extension(script) else []
+    environment = _environment(*modules)
     popen = subprocess.Popen
     if server:
         popen = partial(fork_server.popen, address=server)

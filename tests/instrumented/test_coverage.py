@@ -9,12 +9,13 @@ import json
 import re
 import subprocess
 import warnings
+from functools import cache
 from pathlib import Path
 
 import coverage
 import pytest
 
-from sphinxext.gallery_scripts import HIDDEN
+from sphinxext.gallery_scripts import blank_hidden
 from tools.paths import EXTENSION, ROOT, SITE, relative
 
 LANGUAGES = {"python", "cpp"}
@@ -36,52 +37,47 @@ source =
 """
 
 
-def unexecuted(listings, statements, executed):
+def unexecuted(listings, lines):
     """Yield what is wrong with the listings of the site.
 
-    The last two are functions from the name of a file to a set of line numbers.
+    ``lines`` is a function from the name of a file to two sets of line numbers: which can
+    be executed, and which were.
     """
     for listing in listings:
         name, (first, last) = listing["file"], listing["lines"]
-        shown = _shown(name, range(first, last + 1)) & statements(name)
+        statements, executed = lines(name)
+        shown = _shown(name, range(first, last + 1)) & statements
         marked = set(listing.get("lines_not_executed", []))
-        for line in sorted(shown - executed(name) - marked):
+        for line in sorted(shown - executed - marked):
             yield f"{name}:{line} is on the page {listing['page']}, and was not executed"
-        for line in sorted(marked & executed(name)):
+        for line in sorted(marked & executed):
             yield f"{name}:{line} is highlighted on {listing['page']}, but was executed"
 
 
 def _shown(name, lines):
-    text = (ROOT / name).read_text()
-    left = HIDDEN.sub(lambda found: "\n" * found[0].count("\n"), text).split("\n")
+    left = blank_hidden((ROOT / name).read_text()).split("\n")
     # The end of a function belongs to its way out when there is an exception.
     return {line for line in lines if re.search(r"\w", left[line - 1])}
 
 
-class Lines:
-    """Which lines can be executed, and which were."""
+def _counted(data):
+    """The function ``lines`` of unexecuted(), from what a folder holds."""
+    compiled = _lines_of_cpp(data)
+    python = coverage.Coverage(config_file=str(data / "configuration"))
+    with warnings.catch_warnings():
+        # Of a process that was killed the file is empty.
+        warnings.simplefilter("ignore", coverage.exceptions.CoverageWarning)
+        python.combine([str(data)])
 
-    def __init__(self, data):
-        self._compiled = _lines_of_cpp(data)
-        configuration = data / "configuration"
-        self._python = coverage.Coverage(config_file=str(configuration))
-        with warnings.catch_warnings():
-            # Of a process that was killed the file is empty.
-            warnings.simplefilter("ignore", coverage.exceptions.CoverageWarning)
-            self._python.combine([str(data)])
-
-    def _of(self, name):
+    @cache  # Many pages show parts of the same file.
+    def lines(name):
         if Path(name).suffix == ".py":
-            _, statements, _, missing, _ = self._python.analysis2(str(ROOT / name))
+            _, statements, _, missing, _ = python.analysis2(str(ROOT / name))
             return set(statements), set(statements) - set(missing)
-        counts = self._compiled[name]
+        counts = compiled[name]
         return set(counts), {line for line, count in counts.items() if count}
 
-    def statements(self, name):
-        return self._of(name)[0]
-
-    def executed(self, name):
-        return self._of(name)[1]
+    return lines
 
 
 def _lines_of_cpp(data):
@@ -117,7 +113,7 @@ def lines(instrumented_copy, tmp_path_factory):
     copy.python("-m", "tools.build", "execute", timeout=TIMEOUT)
     # To pip this file is a string, so that its lines are those of no file.
     copy.python(f"{relative(EXTENSION)}/setup.py", "--version", timeout=60)
-    return Lines(data)
+    return _counted(data)
 
 
 def listings():
@@ -134,13 +130,13 @@ def listings():
 def test_every_line_on_a_page_was_executed_or_is_highlighted(lines):
     shown = listings()
     assert {Path(listing["file"]).suffix for listing in shown} == {".py", ".cpp", ".hpp"}
-    assert not list(unexecuted(shown, lines.statements, lines.executed))
+    assert not list(unexecuted(shown, lines))
 
 
 @pytest.mark.timeout(TIMEOUT + 120)
 def test_what_is_highlighted_would_be_found(lines):
     marks = {"lines_not_executed": []}
-    found = unexecuted([x | marks for x in listings()], lines.statements, lines.executed)
+    found = unexecuted([x | marks for x in listings()], lines)
     marked = {x["file"] for x in listings() if x.get("lines_not_executed")}
     assert {text.partition(":")[0] for text in found} == marked and len(marked) >= 3
 
@@ -150,7 +146,7 @@ def test_what_is_found():
     marked = {**listing, "lines_not_executed": [6]}
 
     def found(listing, *executed):
-        return list(unexecuted([listing], lambda _: {4, 6, 9}, lambda _: set(executed)))
+        return list(unexecuted([listing], lambda _: ({4, 6, 9}, set(executed))))
 
     name = listing["file"]
     assert found(listing, 4, 6) == []

@@ -4,6 +4,9 @@ import pytest
 from test_pages import PAGES
 
 WIDTHS = [1440, 360]
+# A score of layout shifts that nobody sees (Web Vitals call 0.1 good): on a busy machine
+# Chromium paints before it has each fallback font, and a word moves by a few pixels.
+INVISIBLE_SHIFT = 0.001
 # Starts a check; so that no page has to wait for another, its end is not awaited.
 START_CHECK = """
 () => {
@@ -60,6 +63,6 @@ def test_pages_have_no_barrier_and_fit(visit, address, language, axe):
         for width, page in zip(WIDTHS, pages, strict=True):
             if page.evaluate("document.scrollingElement.scrollWidth") > width:
                 faults.append(f"{name}: is wider than {width} px")
-            if page.evaluate("shifted"):
+            if page.evaluate("shifted") > INVISIBLE_SHIFT:
                 faults.append(f"{name}, {width} px: its layout shifts while it loads")
     assert faults == []
