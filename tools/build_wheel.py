@@ -1,0 +1,23 @@
+"""Build the wheel of a Python project, in this environment, and unpack it into a folder.
+
+usage: python -m tools.build_wheel PROJECT FOLDER
+"""
+
+import os
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+from setuptools import build_meta  # The build backend that pyproject.toml names.
+
+
+def build_wheel(project, folder):
+    os.chdir(project)
+    with tempfile.TemporaryDirectory() as wheels:
+        wheel = Path(wheels, build_meta.build_wheel(wheels))
+        zipfile.ZipFile(wheel).extractall(folder)
+
+
+if __name__ == "__main__":
+    build_wheel(*(Path(argument).resolve() for argument in sys.argv[1:]))
