@@ -32,7 +32,9 @@ def generated():
 
 def is_good(sources):
     """Whether the site is what the last good build made of the same sources."""
-    return records.load(RECORD) == _state(sources, generated())
+    known = records.load(RECORD)
+    # An edit, the usual case, is found before anything else is read.
+    return bool(known) and known["sources"] == sources and known == _state(sources, generated())
 
 
 def forget():

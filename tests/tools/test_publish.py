@@ -49,7 +49,7 @@ def test_a_copy_that_fails_leaves_the_last_site(build, monkeypatch):
     (build / "html").mkdir()
     (build / "html/old.html").write_text("old")
 
-    def full_disk(source, target):
+    def full_disk(source, target, **options):
         raise OSError(28, "No space left on device", str(target))
 
     monkeypatch.setattr(publish.shutil, "copytree", full_disk)
@@ -87,3 +87,28 @@ def test_a_build_that_is_killed_leaves_the_last_site_and_no_process(project, how
     assert "error: interrupted" in output and "was not changed" in output
     with pytest.raises(ProcessLookupError):
         os.kill(grandchild, 0)
+
+
+def test_what_is_the_same_is_not_copied_and_what_was_damaged_is(build):
+    for name in ("same", "damaged"):
+        (build / "render" / name).write_text("good")
+    publish.publish()
+    before = (build / "html/same").stat().st_ino
+    (build / "html/damaged").write_text("evil")
+    publish.publish()
+    assert (build / "html/same").stat().st_ino == before
+    assert (build / "html/same").stat().st_nlink == 1
+    assert (build / "html/damaged").read_text() == "good"
+    (build / "render/same").write_text("next")
+    assert (build / "html/same").read_text() == "good", "it is no link to what is rendered"
+
+
+def test_a_file_system_without_links(build, monkeypatch):
+    monkeypatch.setattr(publish.os, "link", _no_links)
+    publish.publish()
+    publish.publish()
+    assert (build / "html/index.html").read_text() == "new"
+
+
+def _no_links(source, target):
+    raise PermissionError(1, "Operation not permitted", source)
