@@ -14,9 +14,10 @@ from types import SimpleNamespace
 from bs4 import BeautifulSoup, NavigableString
 
 from .records import Results
+from .verified import put_note
 
 # What makes the facts; a change of it makes those that are kept worthless.
-MADE_BY = [f"tools/{name}.py" for name in ("page_facts", "records")]
+MADE_BY = [f"tools/{name}.py" for name in ("page_facts", "records", "verified")]
 MADE_BY += [f"sphinxext/{name}.py" for name in ("translatable_comments", "line_breaking")]
 MADE_BY += ["sphinxext/plain_messages.py", "sphinxext/faithful_translations.py"]
 # Attributes through which a page makes the browser load something.
@@ -39,8 +40,9 @@ MANY = 8  # pages, for which other processes are worth while
 def facts_of_pages(site):
     """The facts of all pages of a site, by their paths."""
     results = Results("pages", *MADE_BY)
-    pages = {path: path.read_bytes() for path in sorted(site.rglob("*.html"))}
-    keys = {path: hashlib.sha256(html).hexdigest() for path, html in pages.items()}
+    # They do not depend on the commit, which is another one after each.
+    pages = {path: put_note(path.read_text(), "") for path in sorted(site.rglob("*.html"))}
+    keys = {path: hashlib.sha256(html.encode()).hexdigest() for path, html in pages.items()}
     unknown = {key: pages[path] for path, key in keys.items() if key not in results.known}
     for key, facts in zip(unknown, _read_all(list(unknown.values())), strict=True):
         results.get(key, lambda facts=facts: facts)
@@ -58,7 +60,7 @@ def _read_all(pages):
 
 def read(html):
     """Return the facts of a page as a dictionary."""
-    page = BeautifulSoup(html.decode(), "html.parser")
+    page = BeautifulSoup(html, "html.parser")
     head = page.head
     refresh = head.find("meta", {"http-equiv": "refresh"})
     previews = {}

@@ -4,7 +4,7 @@ Executes nothing and needs neither PyTorch nor a compiler. A language is left as
 when nothing has changed that it is made from. When only texts of some pages have
 changed, Sphinx goes on from where it was and reads just these again; after any other
 change, and after a build that was interrupted, it starts from nothing. The pages are
-the same either way.
+the same either way. Of a commit they learn when Sphinx has ended.
 """
 
 import re
@@ -25,6 +25,8 @@ PAGES = {".md", ".rst"}
 CATALOG = re.compile(r"\blocales/[\w/.-]+\.po\b")
 # What a page is made from, where a change takes Sphinx more than reading it again.
 SHARED, FACTS = "shared", "facts"
+# What stands on every page, but is no matter of Sphinx's.
+COMMIT = "commit"
 
 
 def render(popen, meanwhile=lambda: None):
@@ -60,8 +62,8 @@ def inputs():
     """What the pages are made from, by the url of each language: digests.
 
     "pages" are those of the sources and the catalog of each page, "listed" is what the
-    page on translations says of all languages, "facts" stand around every page, and
-    "shared" is all else.
+    page on translations says of all languages, "facts" and "commit" stand around every
+    page, and "shared" is all else.
     """
     sources = page_sources()
     pages = {page: digest([path, *_shown_catalogs(path)]) for page, path in sources.items()}
@@ -86,7 +88,8 @@ def _inputs_of(language, pages, shared, status, commit):
             for page, source in pages.items()
         },
         "listed": digest([], status),
-        FACTS: digest([], verified.template_values(language, commit)),
+        FACTS: digest([], verified.template_values()),
+        COMMIT: list(commit or []),  # As a record gives it back.
         SHARED: digest([path for page, path in found.items() if page not in pages], shared),
     }
 
@@ -127,7 +130,7 @@ class Plan:
         self.output = RENDERED / language.url
         self.doctrees = BUILD / "doctrees" / language.url
         known = records.load(self.record)
-        self.is_current = False
+        self.is_current = self.is_read = False
         self.changed = None  # The pages to read again; None is all of them.
         if not known or known["made"] != self._made():
             return
@@ -136,6 +139,8 @@ class Plan:
         foreign = {x for x in compiled | known["compiled"]
                    if compiled.get(x) != known["compiled"].get(x)}  # fmt: skip
         self.is_current = old == inputs and not foreign
+        # Only another commit is to be put into the pages.
+        self.is_read = old | {COMMIT: inputs[COMMIT]} == inputs and not foreign
         pages = inputs["pages"]
         if old[SHARED] == inputs[SHARED] and old["pages"].keys() == pages.keys() >= foreign:
             self.changed = {x for x in pages if pages[x] != old["pages"][x]} | foreign
@@ -150,6 +155,12 @@ class Plan:
 
     def carry_out(self, popen):
         """Return a description of what went wrong, or None."""
+        failure = None if self.is_read else self._run_sphinx(popen)
+        if not failure:
+            self._note_commit()
+        return failure
+
+    def _run_sphinx(self, popen):
         if self.changed is None:
             shutil.rmtree(self.output, ignore_errors=True)
             shutil.rmtree(self.doctrees, ignore_errors=True)
@@ -164,6 +175,13 @@ class Plan:
                 catalog.unlink(missing_ok=True)
         return _render_language(self.language, self.output, self.doctrees, popen)
 
+    def _note_commit(self):
+        note = verified.note_of(self.inputs[COMMIT], self.language)
+        for path in self.output.rglob("*.html"):
+            page = path.read_text()
+            if (noted := verified.put_note(page, note)) != page:
+                path.write_text(noted)
+
     def note(self):
         """Remember what there is now."""
         known = {"inputs": self.inputs, "made": self._made(), "compiled": self._compiled()}
@@ -173,7 +191,7 @@ class Plan:
 def _render_language(language, output, doctrees, popen):
     """Return a description of what went wrong, or None."""
     options = ["-d", doctrees]
-    for name, value in verified.template_values(language).items():
+    for name, value in verified.template_values().items():
         options += ["-A", f"{name}={value}"]
     try:
         run_sphinx(f"rendering {language.url}", "html", language, output, *options, popen=popen)

@@ -101,7 +101,7 @@ def site(tmp_path):
 
 
 def findings(site):
-    facts = {x: SimpleNamespace(**page_facts.read(x.read_bytes())) for x in site.rglob("*.html")}
+    facts = {x: SimpleNamespace(**page_facts.read(x.read_text())) for x in site.rglob("*.html")}
     return provenance.findings(site, {PAGE, SAMPLE}, facts)
 
 

@@ -8,7 +8,7 @@ import pytest
 from tools import compile, render, verified
 from tools.languages import LANGUAGES
 
-ENGLISH, KOREAN, CHINESE = LANGUAGES
+ENGLISH = LANGUAGES[0]
 DAY = "2026-03-04T05:06:07+00:00"
 
 
@@ -43,54 +43,64 @@ def commit(folder):
 def test_nothing_before_the_samples_were_executed(clone):
     commit(clone)
     (clone / "versions.json").unlink()
-    assert verified.template_values(ENGLISH) == {}
+    assert verified.facts() == verified.template_values() == {}
+
+
+def test_the_versions(clone):
+    values = {"pytorch": "2.0", "python": "3", "compiler": "C"}
+    assert verified.template_values() == {f"verified_{x}": values[x] for x in values}
+    name = commit(clone)
+    assert verified.facts() == values | {"commit": name, "date": "2026-03-04"}
 
 
 def test_a_commit_and_its_date_in_each_language(clone):
-    expected = commit(clone)
-    values = verified.template_values(ENGLISH)
-    assert values == {
-        "verified_pytorch": "2.0",
-        "verified_python": "3",
-        "verified_compiler": "C",
-        "verified_commit": expected,
-        "verified_date": "March 4, 2026",
-    }
-    assert verified.template_values(KOREAN)["verified_date"] == "2026년 3월 4일"
-    assert verified.template_values(CHINESE)["verified_date"] == "2026年3月4日"
+    name = commit(clone)
+    english, korean, chinese = (verified.note_of(verified.commit(), x) for x in LANGUAGES)
+    assert f"/commit/{name}" in english and f">{name[:7]}<" in english
+    assert english.endswith("of March 4, 2026")
+    assert "2026년 3월 4일 커밋" in korean and "2026年3月4日" in chinese
 
 
 @pytest.mark.parametrize("name", ["versions.json", "new"])
 def test_changes_that_are_not_committed(clone, name):
     commit(clone)
-    (clone / name).write_text("{}")
-    assert verified.template_values(ENGLISH)["verified_changed"] == "1"
+    (clone / name).write_text('{"pytorch": "3"}')
+    assert verified.facts()["changed"] == "1"
+    note = verified.note_of(verified.commit(), ENGLISH)
+    assert note.endswith("with changes that are not committed")
 
 
 def test_sources_without_a_history_of_their_own(clone):
-    assert "verified_commit" not in verified.template_values(ENGLISH)
+    assert verified.commit() is None
     commit(clone.parent)
-    assert "verified_commit" not in verified.template_values(ENGLISH)
+    assert verified.commit() is None and "commit" not in verified.facts()
+    assert verified.note_of(None, ENGLISH) == ""
 
 
 def test_without_git(clone, monkeypatch):
     commit(clone)
     monkeypatch.setenv("PATH", "/nowhere")
-    values = verified.template_values(ENGLISH)
-    assert "verified_commit" not in values and values["verified_pytorch"] == "2.0"
+    assert "commit" not in verified.facts() and verified.facts()["pytorch"] == "2.0"
 
 
-def facts():
-    return tuple(x[render.FACTS] for x in render.inputs().values())
+def test_a_note_takes_the_place_of_the_last_one():
+    page = '<p>a <span class="verified-at"></span></p><span>b</span>'
+    noted = verified.put_note(page, "<a>\\1</a>")
+    assert noted == page.replace("></span></p>", "><a>\\1</a></span></p>")
+    assert verified.put_note(noted, "") == page
 
 
-def test_pages_are_rendered_anew_for_another_commit_and_other_versions(clone):
-    keys = [facts()]
+def inputs(kind):
+    return str([x[kind] for x in render.inputs().values()])
+
+
+def test_other_versions_are_facts_and_another_commit_is_none(clone):
+    facts, commits = [inputs(render.FACTS)], [inputs(render.COMMIT)]
     (clone / "versions.json").write_text('{"pytorch": "2.1"}')
-    keys.append(facts())
+    assert inputs(render.FACTS) not in facts
+    facts.append(inputs(render.FACTS))
     commit(clone)
-    keys.append(facts())
-    assert len(set(keys)) == 3 and facts() == keys[-1]
+    assert inputs(render.FACTS) == facts[-1] and inputs(render.COMMIT) not in commits
 
 
 @pytest.mark.parametrize(
@@ -132,3 +142,16 @@ def test_a_page_shows_them(project):
     page = project.read("_build/render/en/index.html")
     assert f"Verified with PyTorch {compile.versions()['pytorch']}" in page
     assert "of March 4, 2026" in page
+    # Another commit is put in, and nothing else is done.
+    before = made(project)
+    git(project.root, "commit", "--allow-empty", "-m", "Second")
+    assert project.run("tools.build", "render")[0] == 0
+    name = git(project.root, "rev-parse", "HEAD")
+    assert f"/commit/{name}" in project.read("_build/render/en/index.html")
+    assert made(project) == before
+
+
+def made(project):
+    """When Sphinx read which page."""
+    found = (project.root / "_build/doctrees").rglob("*.doctree")
+    return {path: path.stat().st_mtime_ns for path in found}
