@@ -16,13 +16,16 @@ from . import provenance, records, translation_status, verified
 from .digest import digest, files_below, installed, project_files
 from .errors import BuildError
 from .languages import LANGUAGES
-from .paths import BUILD, DOCS, LOCALES, RENDERED, ROOT
+from .paths import BUILD, DOCS, EXTENSION, GALLERY, LOCALES, RENDERED, ROOT, RUN_SECONDS
 from .root_files import write_root_files
 from .run_sphinx import require_gallery_pages, run_sphinx
+from .samples import downloads
 from .site import PUBLISHED
 
 PAGES = {".md", ".rst"}
-CATALOG = re.compile(r"\blocales/[\w/.-]+\.po\b")
+# Files that a page may show, by their names.
+SHOWN = {folder.relative_to(ROOT).parts[0] for folder in (LOCALES, GALLERY, EXTENSION)}
+NAMED = re.compile(rf"\b(?:{'|'.join(sorted(SHOWN))})/[\w/.-]*\w")
 # What a page is made from, where a change takes Sphinx more than reading it again.
 SHARED, FACTS = "shared", "facts"
 # What stands on every page, but is no matter of Sphinx's.
@@ -66,10 +69,15 @@ def inputs():
     page, and "shared" is all else.
     """
     sources = page_sources()
-    pages = {page: digest([path, *_shown_catalogs(path)]) for page, path in sources.items()}
-    own = set(sources.values())
+    taken_along = {page: x["files"].values() for page, x in downloads().items()}
+    pages = {
+        page: digest([path, *_named_files(path), *taken_along.get(page, [])])
+        for page, path in sources.items()
+    }
+    of_pages = {*sources.values(), *files_below(GALLERY), *files_below(EXTENSION)} - {RUN_SECONDS}
     shared = digest(
-        [path for path in project_files() if path not in own], sys.version, installed()
+        [path for path in project_files() if path not in of_pages],
+        *(sys.version, installed(), provenance.executed(), provenance.runs()),
     )
     status = translation_status.for_sphinx()
     commit = verified.commit()
@@ -103,9 +111,9 @@ def page_sources():
     }
 
 
-def _shown_catalogs(source):
-    """The catalogs that a page names: it may show them, in every language."""
-    names = sorted(set(CATALOG.findall(source.read_text())))
+def _named_files(source):
+    """The files that a page names: it may show them, a catalog also in other languages."""
+    names = sorted(set(NAMED.findall(source.read_text())))
     return [ROOT / name for name in names if (ROOT / name).is_file()]
 
 

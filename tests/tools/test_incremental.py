@@ -70,6 +70,11 @@ Another paragraph.
 ```{literalinclude} ../gallery/workers/shown.py
 :language: python
 ```
+
+```{literalinclude} ../extension/dummy_collectives/src/dummy.cpp
+:language: cpp
+:lines: 1-9
+```
 """
 DRAWING = """\
 <figure><svg viewBox="0 0 10 10"><title>{{ _("A drawing") }}</title></svg>
@@ -84,7 +89,8 @@ Says hello.
 """
 # sphinx_gallery_start_ignore
 # A shared comment.
-worker = "workers/shown.py"
+programs = ["workers/shown.py", "workers/hidden.py"]
+import dummy_collectives
 # sphinx_gallery_end_ignore
 print("hello")
 '''
@@ -127,6 +133,7 @@ def site(lasting_project):
     (project.root / "docs/picture.png").write_bytes(PIXEL)
     project.write("gallery/sample.py", SCRIPT)
     project.write("gallery/workers/shown.py", "x = 1  # A shared comment.\n")
+    project.write("gallery/workers/hidden.py", "x = 1\n")
     project.write("gallery/run_seconds.json", '{"sample": 5}\n')
     project.write("_build/execute/versions.json", '{"pytorch": "2", "python": "3", "compiler": "C"}')
     succeed(project, "tools.catalogs", "update")
@@ -289,6 +296,10 @@ EDITS = {
     "redirects": change("docs/redirects.csv", "former,first", "former,second"),
     "a file at the top": change("docs/_root/robots.txt", "\n", "\n# Comment\n"),
     "a sample": change_sample,
+    "a program on a page": change("gallery/workers/shown.py", "x = 1", "x = 10"),
+    "a program that a sample uses": change("gallery/workers/hidden.py", "x = 1", "x = 10"),
+    "a program that it uses no more": change("gallery/sample.py", "workers/hidden.py", ""),
+    "the extension": change("extension/dummy_collectives/src/dummy.cpp", "\n", "\n// New.\n"),
     "run times": change("gallery/run_seconds.json", "5", "10"),
     "versions": change("_build/execute/versions.json", '"2"', '"2.1"'),
     "a commit": commit,
@@ -344,6 +355,9 @@ def test_only_what_has_changed_is_read_again(site):
     assert read_pages(site) == ["ko/first.doctree"]
     edit(site, "docs/second.md", "\n\n", "\n\n\n")
     assert read_pages(site) == ["en/second.doctree", "ko/second.doctree"]
+    edit(site, "gallery/workers/shown.py", "comment", "remark")
+    changed = ["auto_gallery/sample.doctree", "second.doctree"]
+    assert read_pages(site) == [f"{x}/{page}" for x in ("en", "ko") for page in changed]
     commit(site)
     assert read_pages(site) == []
 
