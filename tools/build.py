@@ -72,11 +72,11 @@ def run_check(check_catalogs=None):
         check_if_changed(check_catalogs)
 
 
-def check_catalogs():
-    # All that the stage "check" needs is loaded here, before it begins.
-    from . import catalog_check, check  # noqa: F401
+def check_catalogs(popen):
+    # With this, all that the stage "check" needs is loaded while Sphinx runs.
+    from .check import catalog_check
 
-    return catalog_check.check()
+    return catalog_check.check(popen)
 
 
 def run_html():
@@ -102,7 +102,7 @@ def run_html():
         generated = unchanged.generated()
         # Sphinx runs in other processes; meanwhile this one can look at the catalogs.
         catalogs = []
-        pages = run_render(popen, lambda: catalogs.append(pool.submit(check_catalogs)))
+        pages = run_render(popen, lambda: catalogs.append(pool.submit(check_catalogs, popen)))
         run_check(catalogs[0].result)
     with stage("publish"):
         publish()

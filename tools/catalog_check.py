@@ -9,6 +9,7 @@ below the finding; it names the rule and the texts it is for, so it expires with
 import hashlib
 import json
 import re
+import subprocess
 import sys
 from collections import defaultdict
 from dataclasses import asdict, dataclass, replace
@@ -43,12 +44,13 @@ class Entry:
     user_comments: list
 
 
-def check():
+def check(popen=subprocess.Popen):
     """Return how many messages there are; raise BuildError with all findings.
 
-    What was found in a catalog is kept for as long as nothing changes that it depends on.
+    ``popen`` starts Sphinx, which extracts the messages. What was found in a catalog is kept
+    for as long as nothing changes that it depends on.
     """
-    templates = catalogs.extracted()
+    templates = catalogs.extracted(popen)
     plain = json.loads((catalogs.EXTRACTION / "plain-messages.json").read_text())
     results = Results("catalogs", *MADE_BY)
     findings = []

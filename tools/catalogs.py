@@ -10,6 +10,7 @@ import copy
 import io
 import re
 import shutil
+import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,14 +18,16 @@ from pathlib import Path
 from babel.messages.catalog import Catalog
 from babel.messages.pofile import PoFileError, denormalize, normalize, read_po, write_po
 
-from . import records
-from .digest import digest, files_below, installed, project_files
+from . import page_sources, records
+from .digest import digest, files_below
 from .errors import BuildError, ending_the_program
 from .languages import SOURCE_LANGUAGE, TRANSLATIONS
 from .paths import BUILD, LOCALES, ROOT, ROOT_FILES, relative
 from .run_sphinx import require_gallery_pages, run_sphinx
 
 EXTRACTION = BUILD / "gettext"
+DOCTREES = EXTRACTION / ".doctrees"
+RECORD = "extraction"
 WIDTH = 78
 TEMPLATES = [ROOT / "docs/_templates", ROOT_FILES, Path(find_spec("furo").origin).parent / "theme" / "furo"]
 # Headers that say when something happened would change with every run.
@@ -46,25 +49,38 @@ def extract():
     return {page: read(path) for page, path in extracted().items()}
 
 
-def extracted():
-    """Extract the messages, if anything in English has changed; return the files."""
+def extracted(popen=subprocess.Popen):
+    """Extract the messages, if anything in English has changed; return the files.
+
+    When only some pages have changed, Sphinx reads just these again. ``popen`` starts it.
+    """
     require_gallery_pages()
-    made_from = digest(project_files(), sys.version, installed())
-    if records.load(EXTRACTION.name) != [made_from, digest(files_below(EXTRACTION))]:
-        records.forget(EXTRACTION.name)
-        _extract(EXTRACTION)
-        records.save(EXTRACTION.name, [made_from, digest(files_below(EXTRACTION))])
+    pages, shared = page_sources.digests()
+    known = records.load(RECORD)
+    if not known or known["made"] != digest(files_below(EXTRACTION)):
+        known = {"pages": {}, "shared": None}
+    if (known["pages"], known["shared"]) != (pages, shared):
+        records.forget(RECORD)
+        if known["shared"] == shared and known["pages"].keys() == pages.keys():
+            for page in pages:
+                if known["pages"][page] != pages[page]:
+                    (DOCTREES / f"{page}.doctree").unlink()
+        else:
+            shutil.rmtree(EXTRACTION, ignore_errors=True)
+        _extract(popen)
+        made = digest(files_below(EXTRACTION))
+        records.save(RECORD, {"pages": pages, "shared": shared, "made": made})
     return {
         path.relative_to(EXTRACTION).with_suffix("").as_posix(): path
         for path in sorted(EXTRACTION.rglob("*.pot"))
     }
 
 
-def _extract(output):
-    shutil.rmtree(output, ignore_errors=True)
+def _extract(popen):
     templates = ",".join(str(folder) for folder in TEMPLATES)
-    options = ["-E", "-D", f"templates_path={templates}", "-d", output / ".doctrees"]
-    run_sphinx("extracting the messages", "gettext", SOURCE_LANGUAGE, output, *options)
+    options = ["-D", f"templates_path={templates}", "-d", DOCTREES]
+    what = "extracting the messages"
+    run_sphinx(what, "gettext", SOURCE_LANGUAGE, EXTRACTION, *options, popen=popen)
 
 
 def update():

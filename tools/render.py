@@ -7,25 +7,18 @@ change, and after a build that was interrupted, it starts from nothing. The page
 the same either way. Of a commit they learn when Sphinx has ended.
 """
 
-import re
 import shutil
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from . import provenance, records, translation_status, verified
-from .digest import digest, files_below, installed, project_files
+from . import page_sources, provenance, records, translation_status, verified
+from .digest import digest, files_below
 from .errors import BuildError
 from .languages import LANGUAGES
-from .paths import BUILD, DOCS, EXTENSION, GALLERY, LOCALES, RENDERED, ROOT, RUN_SECONDS
+from .paths import BUILD, LOCALES, RENDERED
 from .root_files import write_root_files
 from .run_sphinx import require_gallery_pages, run_sphinx
-from .samples import downloads
 from .site import PUBLISHED
 
-PAGES = {".md", ".rst"}
-# Files that a page may show, by their names.
-SHOWN = {folder.relative_to(ROOT).parts[0] for folder in (LOCALES, GALLERY, EXTENSION)}
-NAMED = re.compile(rf"\b(?:{'|'.join(sorted(SHOWN))})/[\w/.-]*\w")
 # What a page is made from, where a change takes Sphinx more than reading it again.
 SHARED, FACTS = "shared", "facts"
 # What stands on every page, but is no matter of Sphinx's.
@@ -68,17 +61,7 @@ def inputs():
     page on translations says of all languages, "facts" and "commit" stand around every
     page, and "shared" is all else.
     """
-    sources = page_sources()
-    taken_along = {page: x["files"].values() for page, x in downloads().items()}
-    pages = {
-        page: digest([path, *_named_files(path), *taken_along.get(page, [])])
-        for page, path in sources.items()
-    }
-    of_pages = {*sources.values(), *files_below(GALLERY), *files_below(EXTENSION)} - {RUN_SECONDS}
-    shared = digest(
-        [path for path in project_files() if path not in of_pages],
-        *(sys.version, installed(), provenance.executed(), provenance.runs()),
-    )
+    pages, shared = page_sources.digests()
     status = translation_status.for_sphinx()
     commit = verified.commit()
     return {
@@ -100,21 +83,6 @@ def _inputs_of(language, pages, shared, status, commit):
         COMMIT: list(commit or []),  # As a record gives it back.
         SHARED: digest([path for page, path in found.items() if page not in pages], shared),
     }
-
-
-def page_sources():
-    """The file that each page is written in."""
-    return {
-        path.relative_to(DOCS).with_suffix("").as_posix(): path
-        for path in files_below(DOCS)
-        if path.suffix in PAGES and not path.relative_to(DOCS).parts[0].startswith("_")
-    }
-
-
-def _named_files(source):
-    """The files that a page names: it may show them, a catalog also in other languages."""
-    names = sorted(set(NAMED.findall(source.read_text())))
-    return [ROOT / name for name in names if (ROOT / name).is_file()]
 
 
 def _catalogs(language, suffix):

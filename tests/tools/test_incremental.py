@@ -8,6 +8,7 @@ import filecmp
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -324,6 +325,31 @@ def test_after_an_edit_of_a_catalog_that_pages_show(site):
     assert_like_new(site)
     assert "Gone" in site.read("_build/render/en/second.html")
     edit(site, "docs/second.md", shown, "## A section")
+
+
+def test_messages_after_edits(site):
+    messages(site)
+    edit(site, "docs/second.md", "## A section", "A sentence for a while.\n\n## A section")
+    edit(site, "gallery/workers/shown.py", "x =", "# A comment for a while.\nx =")
+    edit(site, "docs/_diagrams/drawing.svg", "</figure>", "<p>{{ _('More') }}</p></figure>")
+    edited = messages(site)
+    assert all(x in edited["second.pot"] for x in ("A sentence for", "A comment for"))
+    assert "More" in edited["first.pot"]
+    shutil.rmtree(site.root / "_build/gettext")
+    assert messages(site) == edited
+    edit(site, "docs/second.md", "A sentence for a while.\n\n", "")
+    edit(site, "gallery/workers/shown.py", "# A comment for a while.\n", "")
+    edit(site, "docs/_diagrams/drawing.svg", "<p>{{ _('More') }}</p>", "")
+
+
+def messages(project):
+    """What the catalogs are compared with, by file."""
+    project.run("tools.catalog_check")  # It finds texts without a translation.
+    folder = project.root / "_build/gettext"
+    return {
+        path.relative_to(folder).as_posix(): re.sub("POT-Creation-Date.*", "", path.read_text())
+        for path in folder.rglob("*.pot")
+    }
 
 
 def read_pages(project):

@@ -1,0 +1,40 @@
+"""What each page is written in, and what it shows: so that an edit is not one of all pages."""
+
+import re
+import sys
+
+from . import provenance
+from .digest import digest, files_below, installed, project_files
+from .paths import DOCS, EXTENSION, GALLERY, LOCALES, ROOT, RUN_SECONDS
+from .samples import downloads
+
+PAGES = {".md", ".rst"}
+# Files that a page may show, by their names.
+SHOWN = {folder.relative_to(ROOT).parts[0] for folder in (LOCALES, GALLERY, EXTENSION)}
+NAMED = re.compile(rf"\b(?:{'|'.join(sorted(SHOWN))})/[\w/.-]*\w")
+
+
+def digests():
+    """A digest for each page, by its name, and one of all else but catalogs."""
+    sources = {
+        path.relative_to(DOCS).with_suffix("").as_posix(): path
+        for path in files_below(DOCS)
+        if path.suffix in PAGES and not path.relative_to(DOCS).parts[0].startswith("_")
+    }
+    taken_along = {page: x["files"].values() for page, x in downloads().items()}
+    pages = {
+        page: digest([path, *_named_files(path), *taken_along.get(page, [])])
+        for page, path in sources.items()
+    }
+    of_pages = {*sources.values(), *files_below(GALLERY), *files_below(EXTENSION)} - {RUN_SECONDS}
+    shared = digest(
+        [path for path in project_files() if path not in of_pages],
+        *(sys.version, installed(), provenance.executed(), provenance.runs()),
+    )
+    return pages, shared
+
+
+def _named_files(source):
+    """The files that a page names: it may show them, a catalog also in other languages."""
+    names = sorted(set(NAMED.findall(source.read_text())))
+    return [ROOT / name for name in names if (ROOT / name).is_file()]
