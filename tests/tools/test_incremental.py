@@ -331,9 +331,10 @@ def test_messages_after_edits(site):
     messages(site)
     edit(site, "docs/second.md", "## A section", "A sentence for a while.\n\n## A section")
     edit(site, "gallery/workers/shown.py", "x =", "# A comment for a while.\nx =")
-    edit(site, "docs/_diagrams/drawing.svg", "</figure>", "<p>{{ _('More') }}</p></figure>")
     edited = messages(site)
     assert all(x in edited["second.pot"] for x in ("A sentence for", "A comment for"))
+    edit(site, "docs/_diagrams/drawing.svg", "</figure>", "<p>{{ _('More') }}</p></figure>")
+    edited = messages(site)
     assert "More" in edited["first.pot"]
     shutil.rmtree(site.root / "_build/gettext")
     assert messages(site) == edited
