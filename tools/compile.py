@@ -89,7 +89,7 @@ def compile_extension():
     source, target = work / EXTENSION.name, work / "installed"
     ignore = shutil.ignore_patterns(*LEFTOVERS)
     shutil.copytree(EXTENSION, source, ignore=ignore)
-    # pip calls the same, and before that asks twice what it will get: 3 s each.
+    # As pip does, which first runs setup.py, and so imports PyTorch, for the name alone.
     command = [sys.executable, "-m", "tools.build_wheel", source, target]
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     log = LOGS / "compile.log"
