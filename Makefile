@@ -1,7 +1,7 @@
 # The commands of this project. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help html test test-builds test-sanitizers test-faults test-reproducible
+.PHONY: help html test test-audits test-builds test-sanitizers test-faults test-reproducible
 .PHONY: bench serve clean
 .PHONY: compile execute render check accept-outputs run-times
 .PHONY: preview i18n-add i18n-update i18n-check i18n-status browser cards
@@ -26,6 +26,10 @@ html: ## build, verify and publish the whole site into _build/html
 test: html browser ## build the site, then test the extension, the tools and the site
 	$(SET_UP) test
 	@$(VENV_PYTHON) -m pytest
+
+test-audits: html browser ## audit all pages in the browser: accessibility, speed, longer texts
+	$(SET_UP) test
+	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-audits.xml -m audit
 
 test-builds: html ## build on after edits, damage and kills; compare with builds from nothing
 	$(SET_UP) test

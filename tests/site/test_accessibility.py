@@ -3,6 +3,8 @@
 import pytest
 from test_pages import PAGES
 
+pytestmark = pytest.mark.audit
+
 WIDTHS = [1440, 360]
 # A score of layout shifts that nobody sees (Web Vitals call 0.1 good): on a busy machine
 # Chromium paints before it has each fallback font, and a word moves by a few pixels.

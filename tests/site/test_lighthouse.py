@@ -5,6 +5,8 @@ import statistics
 
 import pytest
 
+pytestmark = pytest.mark.audit
+
 FLAGS = "--headless=new --no-sandbox --disable-background-networking --disable-sync"
 OPTIONS = ["--output=json", "--quiet", "--no-enable-error-reporting"]
 LEAST_PERFORMANCE = 95

@@ -9,6 +9,8 @@ from tools import pseudo_locale
 
 from test_diagrams_in_browser import MISPLACED
 
+pytestmark = pytest.mark.audit
+
 # What is the same in each language: code and its output, and names of languages.
 SAME = "pre, code, svg .code, script, style, nav.languages, [lang]:not(html)"
 ATTRIBUTES = ("title", "aria-label", "alt", "placeholder")
