@@ -40,7 +40,8 @@ is for templates, goes into ``code-provenance.json`` beside the doctrees.
 Configuration:
 
 ``code_provenance_root``
-    The folder from which the names of files count, relative to that of ``conf.py``.
+    The folder from which the names of files in it count, relative to that of ``conf.py``,
+    from which all others count.
 ``code_provenance_scripts``
     A dictionary from page to the script that it was made of.
 ``code_provenance_output_class``
@@ -129,11 +130,13 @@ class FindSources(SphinxTransform):
                 printing = lines
             elif kind == "output":
                 lines = printing
+            # Elsewhere is what links in that folder lead to.
+            top = root if Path(file).is_relative_to(root) else self.app.confdir
             listing["provenance"] = {
                 "number": number,
                 "kind": kind,
                 "language": listing.get("language", "none").lower(),
-                "file": Path(os.path.relpath(file, root)).as_posix(),
+                "file": Path(os.path.relpath(file, top)).as_posix(),
                 "lines": lines,
                 "sha256": hashlib.sha256(text.encode()).hexdigest(),
             }

@@ -11,11 +11,13 @@ import shutil
 import socket
 import sys
 import time
+from contextlib import suppress
 
 from livereload import Server
 from livereload.handlers import LiveReloadHandler
 from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
+from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 from sphinxext.gallery_scripts import prose, split, visible
 
@@ -33,7 +35,7 @@ def main():
         sys.exit(f"error: name a language: make preview LANGUAGE={'|'.join(names)}")
     [language] = [x for x in LANGUAGES if x.gettext == sys.argv[1]]
     port = int(sys.argv[2]) if len(sys.argv) == 3 else None
-    with ending_the_program():
+    with ending_the_program(), suppress(KeyboardInterrupt):
         preview(language, port)
 
 
@@ -109,20 +111,21 @@ class Site:
         started = time.monotonic()
         try:
             copy_sources(self.sources)
-            app = Sphinx(
-                self.sources,
-                ROOT,
-                self.output,
-                PREVIEW / "doctrees" / self.language.url,
-                "html",
-                confoverrides={
-                    "language": self.language.gettext,
-                    "code_provenance_root": str(PREVIEW),
-                },
-                status=None,
-                parallel=2,
-            )
-            app.build()
+            with patch_docutils(ROOT), docutils_namespace():  # As if for the first time.
+                app = Sphinx(
+                    self.sources,
+                    ROOT,
+                    self.output,
+                    PREVIEW / "doctrees" / self.language.url,
+                    "html",
+                    confoverrides={
+                        "language": self.language.gettext,
+                        "code_provenance_root": str(PREVIEW),
+                    },
+                    status=None,
+                    parallel=2,
+                )
+                app.build()
         except (SphinxError, OSError, ValueError) as error:
             print(f"not built: {error}", file=sys.stderr, flush=True)
         print(f"built in {time.monotonic() - started:.1f} s", flush=True)

@@ -1,6 +1,7 @@
 """The preview follows an edit of a catalog, and leaves the build alone."""
 
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -17,8 +18,10 @@ CATALOG = "locales/ko/LC_MESSAGES/index.po"
 
 @pytest.fixture
 def pages(project):
-    project.write("docs/index.md", "# Title\n\nA text.\n\n```{toctree}\nauto_gallery/sample\n```\n")
-    project.sample("print('never run')\n# sphinx_gallery_start_ignore\nassert 1\n# sphinx_gallery_end_ignore\n")
+    project.write("docs/index.md", "# Title\n\nA text.\n\n```{toctree}\nauto_gallery/sample\n```\n"
+                  "```{literalinclude} ../gallery/workers/shown.py\n```\n")
+    project.write("gallery/workers/shown.py", "x = 1\n")
+    project.sample("print('never run')\nworker = 'workers/shown.py'\n# sphinx_gallery_start_ignore\nassert 1\n# sphinx_gallery_end_ignore\n")
     project.write(CATALOG, 'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-8\\n"\n\n'
                   'msgid "A text."\nmsgstr "첫 번째 글."\n')
     shutil.copyfile(
@@ -62,6 +65,7 @@ def test_an_edit_of_a_message_appears(pages):
         wait_for(f"{address}/auto_gallery/sample.html", "never run")
         with urllib.request.urlopen(f"{address}/auto_gallery/sample.html") as answer:
             assert "assert" not in answer.read().decode()
+    assert "WARNING" not in pages.read("preview.log")
     assert not (pages.root / "_build/html").exists()
     assert not (pages.root / "docs/auto_gallery").exists()
 
@@ -74,6 +78,17 @@ def test_a_broken_catalog_does_not_end_the_preview(pages):
         time.sleep(2)
         pages.write(CATALOG, good.replace("첫 번째", "두 번째"))
         wait_for(f"{address}/index.html", "두 번째 글.")
+
+
+def test_an_interrupt_while_it_builds(pages):
+    command = [sys.executable, "-m", "tools.preview", "ko"]
+    with subprocess.Popen(command, cwd=pages.root, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True) as process:  # fmt: skip
+        while not (pages.root / "_build/preview/doctrees").exists():
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        output = process.communicate(timeout=30)[0]
+    assert process.returncode == 0 and "Traceback" not in output, output
 
 
 def test_a_language_that_does_not_exist(project):
