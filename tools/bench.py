@@ -181,7 +181,7 @@ def edits(clone):
     """Yield the name of an edit after making it."""
     clone.replace("README.md", "\n", "\n\n")
     yield "first edit since the commit"  # which each page names
-    clone.replace(CATALOG, "찾기 위한 지도입니다", "찾는 지도입니다")
+    clone.replace(CATALOG, "장치 하나에서 학습", "장치 하나로 학습")
     yield "one message"
     clone.replace(SAMPLE, "import torch\n", "import torch\n\nassert torch.__version__\n")
     yield "one sample"
@@ -203,7 +203,7 @@ def compare(folder):
             if edit == "one sample" and way == "ours":
                 note(found, "one sample, its own time", way, clone.sample_alone())
         if way == "ours":
-            seconds = clone.preview("찾는 지도입니다", "고르는 지도입니다")
+            seconds = clone.preview("장치 하나로 학습", "장치 하나만으로 학습")
             note(found, "one message, preview running", way, seconds)
         note(found, "peak memory (MiB)", way, clone.peak / 2**20)
     return found

@@ -9,7 +9,7 @@ from .paths import ROOT
 
 IGNORED = {"__pycache__"}
 # At the top of the clone: nothing is made from these.
-NO_SOURCES = {"_build", "locales", "tests"}
+NO_SOURCES = {"_build", "locales", "tests", "README.md"}
 
 
 def files_below(folder):
