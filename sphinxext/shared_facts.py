@@ -58,8 +58,11 @@ def _texts(value):
 
 
 def read_again(app, env, added, changed, removed):
-    """Documents with others in them: Sphinx compares times of files only."""
-    return list(env.included)
+    """Documents with others in them: Sphinx compares times of files only.
+
+    After it has read some in parallel, it knows of others, too, that they include none.
+    """
+    return [page for page, others in env.included.items() if others]
 
 
 def write_again(app, env):

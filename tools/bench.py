@@ -139,8 +139,10 @@ class Ours(Clone):
                 self.replace(CATALOG, old, new)
                 return self._wait_until(lambda: new in page.read_text())
             finally:
-                process.terminate()
-                process.wait()
+                processes = [*process.children(recursive=True), process]
+                for each in processes:
+                    each.kill()
+                psutil.wait_procs(processes)
 
     def _wait_until(self, is_so):
         started = time.monotonic()

@@ -1,8 +1,11 @@
 """A page is written again when it shows what another page has changed, and only then."""
 
 import os
+from types import SimpleNamespace
 
 import pytest
+
+from sphinxext import shared_facts
 
 INDEX = "Home\n====\n\n.. toctree::\n\n   first\n   second\n"
 FIRST = "First\n=====\n\nSee :doc:`second`.\n"
@@ -72,3 +75,8 @@ def test_a_document_with_another_in_it_is_read_again(site):
     site.write("part.rst", "New words.")
     os.utime(site.root / "part.rst", ns=(times.st_atime_ns, times.st_mtime_ns))
     assert "New words." in site.page("first", fresh=False)
+
+
+def test_only_documents_that_include_others_are_always_read_again():
+    env = SimpleNamespace(included={"a": set(), "b": {"c"}})
+    assert shared_facts.read_again(None, env, set(), set(), set()) == ["b"]
