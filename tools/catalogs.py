@@ -27,7 +27,7 @@ from .run_sphinx import require_gallery_pages, run_sphinx
 
 EXTRACTION = BUILD / "gettext"
 DOCTREES = EXTRACTION / ".doctrees"
-RECORD = "extraction"
+RECORD = "messages"
 WIDTH = 78
 TEMPLATES = [ROOT / "docs/_templates", ROOT_FILES, Path(find_spec("furo").origin).parent / "theme" / "furo"]
 # Headers that say when something happened would change with every run.
@@ -55,21 +55,19 @@ def extracted(popen=subprocess.Popen):
     When only some pages have changed, Sphinx reads just these again. ``popen`` starts it.
     """
     require_gallery_pages()
-    pages, shared = page_sources.digests()
-    known = records.load(RECORD)
-    if not known or known["made"] != digest(files_below(EXTRACTION)):
-        known = {"pages": {}, "shared": None}
-    if (known["pages"], known["shared"]) != (pages, shared):
+    sources, known = page_sources.digests(), records.load(RECORD)
+    is_intact = known and known["made"] == digest(files_below(EXTRACTION))
+    if not is_intact or known["sources"] != sources:
         records.forget(RECORD)
-        if known["shared"] == shared and known["pages"].keys() == pages.keys():
-            for page in pages:
-                if known["pages"][page] != pages[page]:
-                    (DOCTREES / f"{page}.doctree").unlink()
-        else:
+        changed = page_sources.changed(known["sources"], sources) if is_intact else None
+        if changed is None:
             shutil.rmtree(EXTRACTION, ignore_errors=True)
+        else:
+            for page in changed:
+                (DOCTREES / f"{page}.doctree").unlink()
         _extract(popen)
         made = digest(files_below(EXTRACTION))
-        records.save(RECORD, {"pages": pages, "shared": shared, "made": made})
+        records.save(RECORD, {"sources": sources, "made": made})
     return {
         path.relative_to(EXTRACTION).with_suffix("").as_posix(): path
         for path in sorted(EXTRACTION.rglob("*.pot"))

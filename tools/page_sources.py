@@ -15,7 +15,7 @@ NAMED = re.compile(rf"\b(?:{'|'.join(sorted(SHOWN))})/[\w/.-]*\w")
 
 
 def digests():
-    """A digest for each page, by its name, and one of all else but catalogs."""
+    """Digests: of "pages", by their names, and of what is "shared", all else but catalogs."""
     sources = {
         path.relative_to(DOCS).with_suffix("").as_posix(): path
         for path in files_below(DOCS)
@@ -31,7 +31,14 @@ def digests():
         [path for path in project_files() if path not in of_pages],
         *(sys.version, installed(), provenance.executed(), provenance.runs()),
     )
-    return pages, shared
+    return {"pages": pages, "shared": shared}
+
+
+def changed(before, now):
+    """The pages to read again, from digests like those above; None is all of them."""
+    if before["shared"] != now["shared"] or before["pages"].keys() != now["pages"].keys():
+        return None
+    return {x for x in now["pages"] if now["pages"][x] != before["pages"][x]}
 
 
 def _named_files(source):

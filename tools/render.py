@@ -19,8 +19,8 @@ from .root_files import write_root_files
 from .run_sphinx import require_gallery_pages, run_sphinx
 from .site import PUBLISHED
 
-# What a page is made from, where a change takes Sphinx more than reading it again.
-SHARED, FACTS = "shared", "facts"
+# What stands on every page: a change takes Sphinx more than reading pages again.
+FACTS = "facts"
 # What stands on every page, but is no matter of Sphinx's.
 COMMIT = "commit"
 
@@ -61,27 +61,30 @@ def inputs():
     page on translations says of all languages, "facts" and "commit" stand around every
     page, and "shared" is all else.
     """
-    pages, shared = page_sources.digests()
+    sources = page_sources.digests()
     status = translation_status.for_sphinx()
-    commit = verified.commit()
+    common = {
+        "listed": digest([], status),
+        FACTS: digest([], verified.template_values()),
+        COMMIT: list(verified.commit() or []),  # As a record gives it back.
+    }
     return {
-        language.url: _inputs_of(language, pages, shared, status, commit)
+        language.url: common | _inputs_of(language, sources, status.get(language.gettext, {}))
         for language in LANGUAGES
     }
 
 
-def _inputs_of(language, pages, shared, status, commit):
+def _inputs_of(language, sources, status):
     found = {_page_of(path, language): path for path in _catalogs(language, "po")}
-    own_status = status.get(language.gettext, {})
+    pages = sources["pages"]
     return {
         "pages": {
-            page: digest([found[page]] if page in found else [], source, own_status.get(page))
+            page: digest([found[page]] if page in found else [], source, status.get(page))
             for page, source in pages.items()
         },
-        "listed": digest([], status),
-        FACTS: digest([], verified.template_values()),
-        COMMIT: list(commit or []),  # As a record gives it back.
-        SHARED: digest([path for page, path in found.items() if page not in pages], shared),
+        "shared": digest(
+            [path for page, path in found.items() if page not in pages], sources["shared"]
+        ),
     }
 
 
@@ -117,9 +120,9 @@ class Plan:
         self.is_current = old == inputs and not foreign
         # Only another commit is to be put into the pages.
         self.is_read = old | {COMMIT: inputs[COMMIT]} == inputs and not foreign
-        pages = inputs["pages"]
-        if old[SHARED] == inputs[SHARED] and old["pages"].keys() == pages.keys() >= foreign:
-            self.changed = {x for x in pages if pages[x] != old["pages"][x]} | foreign
+        changed = page_sources.changed(old, inputs)
+        if changed is not None and inputs["pages"].keys() >= foreign:
+            self.changed = changed | foreign
             self.same_facts = old[FACTS] == inputs[FACTS]
 
     def _made(self):
