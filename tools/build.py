@@ -41,11 +41,11 @@ def run_compile():
             print("    the extension is up to date", flush=True)
 
 
-def run_execute():
+def run_execute(when_compiled=lambda: None):
     from .execute import execute
 
     with stage("execute"):
-        ran, total = execute()
+        ran, total = execute(when_compiled)
         print(f"    {ran} of {total} samples executed, the others have not changed")
     return ran, total
 
@@ -95,10 +95,11 @@ def run_html():
     # Sphinx takes a while to load: other modules, and samples, do not wait for it.
     with ThreadPoolExecutor(1) as pool, loaded_sphinx() as popen:
         from .languages import LANGUAGES
+        from .precompile import precompile
         from .provenance import write_beside_site
         from .publish import publish
 
-        ran, total = run_execute()
+        ran, total = run_execute(when_compiled=precompile)
         generated = unchanged.generated()
         # Sphinx runs in other processes; meanwhile this one can look at the catalogs.
         catalogs = []

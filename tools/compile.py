@@ -9,6 +9,7 @@ import time
 from fnmatch import fnmatch
 from importlib import metadata
 
+from . import precompile
 from .digest import digest, files_below, is_made, note_made
 from .errors import BuildError
 from .paths import BUILD, EXTENSION, INSTALLED_EXTENSION, LOGS, ROOT, relative
@@ -17,6 +18,8 @@ from .processes import run
 TIMEOUT = 600  # seconds; it takes about 30
 KEY_FILE = INSTALLED_EXTENSION / ".key"
 SECONDS_FILE = INSTALLED_EXTENSION / ".seconds"
+# What setuptools and torch.utils.cpp_extension take from the environment.
+VARIABLES = ("CC", "CXX", "CFLAGS", "CPPFLAGS", "CXXFLAGS", "LDFLAGS")
 LEFTOVERS = ("build", "*.egg-info", "__pycache__", "*.so")
 
 
@@ -72,9 +75,12 @@ def extension_sources():
 
 def extension_key():
     """Digest of all that the compiled extension depends on."""
-    files = extension_sources()
-    flags = [os.environ.get(name, "") for name in ("CXX", "CFLAGS", "CXXFLAGS")]
-    return digest(files, *toolchain(), *flags)
+    return digest(extension_sources(), *compiled_with())
+
+
+def compiled_with():
+    """What the extension is compiled with, apart from its sources: for digests."""
+    return [*toolchain(), *map(os.environ.get, VARIABLES)]
 
 
 def compile_extension():
@@ -89,11 +95,13 @@ def compile_extension():
     source, target = work / EXTENSION.name, work / "installed"
     ignore = shutil.ignore_patterns(*LEFTOVERS)
     shutil.copytree(EXTENSION, source, ignore=ignore)
+    headers_key = precompile.key(source, *compiled_with())
+    variables = precompile.make_use(source, headers_key)
     # As pip does, which first runs setup.py, and so imports PyTorch, for the name alone.
     command = [sys.executable, "-m", "tools.build_wheel", source, target]
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     log = LOGS / "compile.log"
-    done = run(command, timeout=TIMEOUT, log=log, env={"PATH": path})
+    done = run(command, timeout=TIMEOUT, log=log, env={"PATH": path, **variables})
 
     text = done.text.replace(str(source), relative(EXTENSION))
     if done.timed_out:
@@ -112,6 +120,7 @@ def compile_extension():
     shutil.rmtree(INSTALLED_EXTENSION, ignore_errors=True)
     target.rename(INSTALLED_EXTENSION)
     note_made(KEY_FILE, key, _installed_files())
+    precompile.keep(source, headers_key)
     shutil.rmtree(work)
     return True
 

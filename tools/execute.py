@@ -59,8 +59,11 @@ LOADED_ONCE = ["sphinx_gallery.gen_gallery", "sphinx.builders.dummy", "psutil"]
 LOADED_ONCE += ["torch.distributed.run", "torch.distributed.rpc"]
 
 
-def execute():
-    """Run the samples that have changed; return how many ran and how many are."""
+def execute(when_compiled=lambda: None):
+    """Run the samples that have changed; return how many ran and how many are.
+
+    ``when_compiled`` is called, beside the samples, when the extension has been compiled.
+    """
     keys = _keys()
     stale = [script for script, key in keys.items() if not _is_current(script, key)]
     _remove_pages_without_script()
@@ -80,7 +83,9 @@ def execute():
             for task in done:
                 script = running.pop(task)
                 try:
-                    task.result()
+                    compiled_now = task.result()
+                    if task is compiling and compiled_now:
+                        running[pool.submit(when_compiled)] = None
                     if script:
                         print(f"    executed {relative(script)}", flush=True)
                 except BuildError as error:

@@ -4,11 +4,10 @@ It reads every file that the site is made from, what the stages left, and the si
 and imports next to nothing. So it finds what was edited, removed or damaged, anywhere.
 """
 
-import os
 import sys
 
 from . import records, verified
-from .compile import toolchain
+from .compile import compiled_with
 from .digest import digest, files_below, installed, project_files
 from .paths import AUTO_GALLERY, EXECUTED, INSTALLED_EXTENSION, LOCALES, SITE
 
@@ -19,8 +18,7 @@ def sources():
     """A digest of all that people edit, and of what compiles and runs it."""
     generated = set(files_below(AUTO_GALLERY))
     files = [path for path in project_files() if path not in generated]
-    flags = [os.environ.get(name) for name in ("CXX", "CFLAGS", "CXXFLAGS")]
-    tools = [sys.version, installed(), toolchain(), flags]
+    tools = [sys.version, installed(), *compiled_with()]
     return digest([*files, *files_below(LOCALES)], *tools, verified.commit(), verified.shallow())
 
 

@@ -1,5 +1,8 @@
 """Faults of the C++ and of the toolchain end in one message that names the place."""
 
+import subprocess
+import sys
+
 import pytest
 
 BUILD = ("tools.build", "compile")
@@ -57,3 +60,79 @@ def test_another_torch_than_the_pinned_one(project, pinned):
     project.write("requirements/execute.txt", text.replace("torch==2.13.0", f"torch=={pinned}"))
     output = project.fail(*BUILD)
     assert "torch 2.13.0" in output and pinned in output and ".venv" in output
+
+
+@pytest.fixture(scope="module")
+def precompiled(lasting_project):
+    """A project in which the headers of the tiny module are precompiled."""
+    project = lasting_project
+    (project.root / "extension/dummy_collectives/include/dummy.hpp").unlink()
+    change_code(project, "")
+    text = project.read("extension/dummy_collectives/setup.py")
+    text = text.replace('"-Wextra"', '"-Wno-missing-field-initializers", "-Winvalid-pch"')
+    project.write("extension/dummy_collectives/setup.py", text)
+    assert project.run(*BUILD)[0] == 0
+    precompile(project)
+    return project
+
+
+def change_code(project, statement):
+    project.write(SOURCE, TINY.format(statement=statement))
+
+
+def precompile(project, before="pass"):
+    """As `make html` does when it has compiled. Returns the headers, or None."""
+    code = f"from tools import precompile; {before}; precompile.precompile()"
+    subprocess.run([sys.executable, "-c", code], cwd=project.root, check=True)
+    return next(project.root.glob("_build/precompiled/*/headers.hpp.gch"), None)
+
+
+def log(project):
+    return project.read("_build/logs/compile.log")
+
+
+def test_after_a_change_of_code_the_headers_are_not_compiled_again(precompiled):
+    change_code(precompiled, "if (false) return nullptr;")
+    status, output = precompiled.run(*BUILD)
+    # GCC would have warned if it had not used them, and a warning is an error.
+    assert status == 0 and "up to date" not in output, output
+    assert "ninja: no work to do" in log(precompiled), "compiled while PyTorch was imported"
+
+
+def test_a_warning_is_found_all_the_same(precompiled):
+    change_code(precompiled, "int unused;")
+    output = precompiled.fail(*BUILD)
+    assert f"{SOURCE}:4:" in output and "unused variable" in output
+    assert "ninja: no work to do" in log(precompiled)
+
+
+def test_an_error_is_said_once(precompiled):
+    change_code(precompiled, "nonsense;")
+    output = precompiled.fail(*BUILD)
+    assert output.count(f"{SOURCE}:4:") == 1 and "nonsense" in output
+
+
+@pytest.mark.parametrize("damage", ["", "nonsense"])
+def test_damaged_headers_are_made_anew(precompiled, damage):
+    header = precompile(precompiled)
+    header.write_text(damage)
+    change_code(precompiled, f"// {damage}")
+    status, output = precompiled.run(*BUILD)
+    assert status == 0, output
+    assert not header.exists()
+    assert precompile(precompiled).stat().st_size > 10**6
+
+
+@pytest.mark.parametrize("line", ["#include <string>", "#define PY_SSIZE_T_CLEAN"])
+def test_what_is_read_before_the_headers_counts(precompiled, line):
+    header = precompile(precompiled)
+    precompiled.write(SOURCE, f"{line}\n{TINY.format(statement='')}")
+    status, output = precompiled.run(*BUILD)
+    assert status == 0, output
+    assert "ninja: no work to do" not in log(precompiled) and not header.exists()
+
+
+def test_a_disk_that_is_nearly_full_is_left_alone(precompiled):
+    precompile(precompiled).unlink()
+    assert not precompile(precompiled, "precompile.SPACE = 2**70")
+    assert precompile(precompiled)

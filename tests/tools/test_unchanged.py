@@ -6,7 +6,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from tools import build, publish, records, run_sphinx, unchanged
+from tools import build, compile, publish, records, run_sphinx, unchanged
 from tools.paths import ROOT
 
 NOTHING = "Nothing has changed"
@@ -23,7 +23,7 @@ def html(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(unchanged, "digest", digest)
     for name in ("run_compile", "run_check", "check_catalogs"):
         monkeypatch.setattr(build, name, lambda *arguments: None)
-    monkeypatch.setattr(build, "run_execute", lambda: (0, 0))
+    monkeypatch.setattr(build, "run_execute", lambda **_: (0, 0))
     monkeypatch.setattr(build, "run_render", lambda popen, meanwhile: meanwhile() or 1)
     monkeypatch.setattr(run_sphinx, "loaded_sphinx", nullcontext)
 
@@ -65,7 +65,7 @@ def test_a_damaged_record_is_none(html):
 CHANGES = {
     "flags": lambda patch: patch.setenv("CXXFLAGS", "-O1"),
     "sources": lambda patch: patch.setattr(unchanged, "project_files", lambda: [ROOT / "LICENSE"]),
-    "compiler": lambda patch: patch.setattr(unchanged, "toolchain", lambda: ("new",)),
+    "compiler": lambda patch: patch.setattr(compile, "toolchain", lambda: ("new",)),
     "packages": lambda patch: patch.setattr(unchanged, "installed", lambda: ["new"]),
     "commit": lambda patch: patch.setattr(unchanged.verified, "commit", lambda: ("new",)),
     "python": lambda patch: patch.setattr(sys, "version", "new"),
