@@ -153,7 +153,9 @@ def write_index(app, exception):
     for name in dict.fromkeys(names):
         # What was written, and not what is in memory: Sphinx writes only what changed.
         html = Path(app.builder.get_output_path(name)).read_bytes()
-        key = hashlib.sha256(OWN_TEXT + html).hexdigest()
+        # All around the sections may be of this build alone: at the foot stands its commit.
+        sections = html[html.find(b"<section") : html.rfind(b"</section>")]
+        key = hashlib.sha256(OWN_TEXT + sections).hexdigest()
         used[key] = known.get(key) or Sections(html.decode()).found
         weight = float(app.env.metadata[name].get("search-weight", 1))
         pages.append([app.builder.get_target_uri(name), used[key], weight])

@@ -104,3 +104,14 @@ def test_it_stays_complete_when_one_page_changes(documents):
     after = index_of(documents)["pages"]
     assert after[:2] == before[:2]
     assert after[2][1][0][2] == "Changed."
+
+
+def test_a_page_is_read_again_for_its_sections_alone(documents):
+    write(documents)
+    documents.page()
+    [known] = documents.root.rglob("search-sections.json")
+    before = json.loads(known.read_text())
+    page = documents.root / "out/second.html"
+    page.write_text(page.read_text().replace("</body>", "<p>commit 1</p></body>"))
+    documents.page(fresh=False)
+    assert json.loads(known.read_text()) == before
