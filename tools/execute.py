@@ -42,7 +42,7 @@ from .paths import (
     relative,
 )
 from .processes import run
-from .samples import samples, used_files, uses_extension
+from .samples import gallery_programs, names_extension, samples, used_files, uses_extension
 
 DEFAULT_TIME_LIMIT = 120  # seconds
 OWN_INTERPRETERS = re.compile("^# every rank starts an interpreter of its own$", re.M)
@@ -104,18 +104,14 @@ def _keys():
     """For each sample a digest of all that its page depends on."""
     requirements = (ROOT / "requirements/execute.txt").read_text()
     shared = digest(MACHINERY, *toolchain(), requirements)
-    extension = extension_key()
-    return {
-        script: digest(
-            _files_of(script), shared, extension if uses_extension(script) else ""
-        )
-        for script in samples()
-    }
-
-
-def _files_of(script):
-    committed = outputs.committed(script)
-    return [script, *used_files(script), *([committed] if committed.is_file() else [])]
+    extension, programs = extension_key(), gallery_programs()
+    keys = {}
+    for script in samples():
+        files, committed = [script, *used_files(script, programs)], outputs.committed(script)
+        of_extension = extension if names_extension(files) else ""
+        files += [committed] if committed.is_file() else []
+        keys[script] = digest(files, shared, of_extension)
+    return keys
 
 
 def _page(script):

@@ -20,6 +20,7 @@ from sphinxext.gallery_scripts import HIDDEN, prose_lines
 from . import verified
 from .compile import SECONDS_FILE, extension_sources
 from .configuration import read
+from .digest import digest
 from .errors import BuildError
 from .languages import LANGUAGES, SOURCE_LANGUAGE
 from .page_facts import digest_of_lines
@@ -35,6 +36,7 @@ from .paths import (
     VERSIONS,
     relative,
 )
+from .records import Results
 from .samples import samples
 
 NOTED_BY_SPHINX = "code-provenance.json"  # See sphinxext/code_provenance.py.
@@ -65,6 +67,7 @@ def executed():
             for path in extension_sources():
                 if path.suffix in COMPILED:
                     found[relative(path)].append(script.stem)
+    _parsed().save()
     return found | {page: [COMMANDS_TEST] for page in TYPED}
 
 
@@ -120,9 +123,17 @@ def _loads_extension(path):
     return EXTENSION.name in modules or any(x.endswith(folder) for x in strings)
 
 
-@cache  # Many samples use the same files.
 def _strings_and_modules(code):
     """The constants of the code, as texts, and the modules that it imports."""
+    return _parsed().get(digest([], code), lambda: _parse(code))
+
+
+@cache  # Many samples use the same files, and parsing takes longer than all else here.
+def _parsed():
+    return Results("programs", "tools/provenance.py")
+
+
+def _parse(code):
     strings, modules = set(), set()
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Constant):
@@ -131,7 +142,7 @@ def _strings_and_modules(code):
             modules |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom):
             modules.add(node.module)
-    return strings, modules
+    return [list(strings), list(modules)]
 
 
 # -- The files for programs --------------------------------------------------------

@@ -16,11 +16,12 @@ def samples():
     return sorted(path for path in GALLERY.glob("*.py") if path.name not in HELPERS)
 
 
-def used_files(script):
-    """The files of gallery/ that a script names, and those that they name."""
-    candidates = {
-        path for path in files_below(GALLERY) if path.suffix == ".py" and path != script
-    }
+def used_files(script, programs=None):
+    """The files of gallery/ that a script names, and those that they name.
+
+    ``programs`` are all that there are, if they are known already.
+    """
+    candidates = set(programs or gallery_programs()) - {script}
     used, to_read = set(), [script]
     while to_read:
         names = _named_in(to_read.pop().read_text())
@@ -30,6 +31,10 @@ def used_files(script):
     return sorted(used)
 
 
+def gallery_programs():
+    return [path for path in files_below(GALLERY) if path.suffix == ".py"]
+
+
 @cache  # Many samples use the same files.
 def _named_in(code):
     """The programs and modules that are named in code, without .py."""
@@ -37,26 +42,30 @@ def _named_in(code):
 
 
 def uses_extension(script):
-    return _name_extension([script, *used_files(script)])
+    return names_extension([script, *used_files(script)])
 
 
-def _name_extension(files):
+def names_extension(files):
     return any(EXTENSION.name in file.read_text() for file in files)
 
 
 def downloads():
     """What each zip file holds, in the form that sphinxext/sample_downloads wants."""
-    return {f"auto_gallery/{script.stem}": _download(script) for script in samples()}
+    programs, extension = gallery_programs(), extension_sources()
+    return {
+        f"auto_gallery/{script.stem}": _download(script, programs, extension)
+        for script in samples()
+    }
 
 
-def _download(script):
-    files = [script, *used_files(script)]
+def _download(script, programs, extension):
+    files = [script, *used_files(script, programs)]
     packages = ["torch", "numpy"]
     if GALLERY / "launcher.py" in files:
         packages.append("psutil")
-    if _name_extension(files):
+    if names_extension(files):
         packages += ["setuptools", "ninja"]
-        files += extension_sources()
+        files += extension
     return {
         "script": _name(script),
         "files": {_name(file): str(file) for file in files},
