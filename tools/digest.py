@@ -43,7 +43,8 @@ def digest(files, *facts):
     for file in files:
         name = str(file).removeprefix(top)  # Of another folder it is the whole path.
         total.update(f"{name}\0".encode())
-        total.update(hashlib.sha256(Path(file).read_bytes()).digest())
+        with open(file, "rb") as opened:
+            total.update(hashlib.file_digest(opened, "sha256").digest())
     for fact in facts:
         total.update(f"{fact}\0".encode())
     return total.hexdigest()

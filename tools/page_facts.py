@@ -16,10 +16,6 @@ from bs4 import BeautifulSoup, NavigableString
 from .records import Results
 from .verified import put_note
 
-# What makes the facts; a change of it makes those that are kept worthless.
-MADE_BY = [f"tools/{name}.py" for name in ("page_facts", "records", "verified")]
-MADE_BY += [f"sphinxext/{name}.py" for name in ("translatable_comments", "line_breaking")]
-MADE_BY += ["sphinxext/plain_messages.py", "sphinxext/faithful_translations.py"]
 # Attributes through which a page makes the browser load something.
 LOADING = [("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src")]
 # Markup of the sources, and of templates, as a reader would see it.
@@ -39,7 +35,7 @@ MANY = 8  # pages, for which other processes are worth while
 
 def facts_of_pages(site):
     """The facts of all pages of a site, by their paths."""
-    results = Results("pages", *MADE_BY)
+    results = Results("pages")
     # They do not depend on the commit, which is another one after each.
     pages = {path: put_note(path.read_text(), "") for path in sorted(site.rglob("*.html"))}
     keys = {path: hashlib.sha256(html.encode()).hexdigest() for path, html in pages.items()}

@@ -130,7 +130,7 @@ def _strings_and_modules(code):
 
 @cache  # Many samples use the same files, and parsing takes longer than all else here.
 def _parsed():
-    return Results("programs", "tools/provenance.py")
+    return Results("programs")
 
 
 def _parse(code):

@@ -1,17 +1,21 @@
 """What the build remembers from one run to the next, in _build/records.
 
 A record is only ever used for exactly what it was made from: it holds, or is found by,
-digests of that. One that is damaged or missing is as if there had never been one.
+digests of that. One that is damaged or missing, or that other tools have made, is as if
+there had never been one.
 """
 
 import hashlib
 import json
 import os
+import sys
 
-from .digest import digest
+from .digest import digest, files_below, installed
 from .paths import BUILD, ROOT
 
 RECORDS = BUILD / "records"
+TOOLS = [path for name in ("tools", "sphinxext") for path in files_below(ROOT / name)]
+MADE_BY = digest(TOOLS, sys.version, installed())
 
 
 def load(name):
@@ -37,22 +41,15 @@ def forget(name):
 
 
 def _digest(text):
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(f"{MADE_BY}\n{text}".encode()).hexdigest()
 
 
 class Results:
-    """Results of one kind, each found by a digest of what it was made from.
+    """Results of one kind, each found by a digest of what it was made from."""
 
-    ``modules`` are the files of tools/ and sphinxext/ that make the results: a change of
-    one of them, or of an installed package, makes all results worthless.
-    """
-
-    def __init__(self, name, *modules):
+    def __init__(self, name):
         self.name = name
-        files = [ROOT / module for module in modules]
-        self.made_by = digest([*files, ROOT / "requirements/render.txt"])
-        saved = load(name) or {}
-        self.known = saved["results"] if saved.get("made_by") == self.made_by else {}
+        self.known = load(name) or {}
         self.used = {}
 
     def get(self, key, make):
@@ -64,4 +61,4 @@ class Results:
     def save(self):
         """Keep what was used, and forget the rest."""
         if self.used != self.known:
-            save(self.name, {"made_by": self.made_by, "results": self.used})
+            save(self.name, self.used)

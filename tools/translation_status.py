@@ -60,7 +60,7 @@ def status_of(language):
     """Return a PageStatus for each catalog of a language, by the name of its page."""
     changes = last_changes()
     pages = {}
-    results = Results(f"status-{language.gettext}", "tools/translation_status.py", "tools/catalogs.py")
+    results = Results(f"status-{language.gettext}")
     for path in catalogs.catalogs_of(language):
         status = PageStatus(relative(path), last_change=changes.get(relative(path)))
         total, found = results.get(digest([path]), lambda path=path: _read(path))
