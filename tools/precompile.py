@@ -14,6 +14,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from .digest import digest, files_below, is_made, note_made
@@ -66,7 +67,11 @@ def keep(project, key):
 
 
 def precompile():
-    """Precompile the headers of the last compilation, unless that was done."""
+    """Precompile the headers of the last compilation, unless that was done.
+
+    The copy of the extension that was compiled has been removed: no header of ours, which
+    may be another one the next time, is found, whatever our sources include.
+    """
     for ninja_file in FOLDER.glob(f"*/{NINJA}"):
         folder = ninja_file.parents[2]
         if not _is_precompiled(folder) and shutil.disk_usage(folder).free > SPACE:
@@ -107,7 +112,8 @@ def _includes(project):
 
 def _compiler(ninja_file):
     """The command with which ninja compiles, apart from its input and output."""
-    listing = ["ninja", "-f", ninja_file, "-t", "compdb"]
+    ninja = Path(sys.executable).with_name("ninja")  # Which may be on no path.
+    listing = [ninja, "-f", ninja_file, "-t", "compdb"]
     [step, *_] = json.loads(subprocess.run(listing, capture_output=True, check=True).stdout)
     words, kept = iter(shlex.split(step["command"])), []
     for word in words:

@@ -1,5 +1,7 @@
 """Faults of the C++ and of the toolchain end in one message that names the place."""
 
+import os
+import shutil
 import subprocess
 import sys
 
@@ -83,7 +85,13 @@ def change_code(project, statement):
 def precompile(project, before="pass"):
     """As `make html` does when it has compiled. Returns the headers, or None."""
     code = f"from tools import precompile; {before}; precompile.precompile()"
-    subprocess.run([sys.executable, "-c", code], cwd=project.root, check=True)
+    path = project.root / "only-a-compiler"
+    path.mkdir(exist_ok=True)
+    for name in ("c++", "as"):
+        (path / name).unlink(missing_ok=True)
+        (path / name).symlink_to(shutil.which(name))
+    environment = {**os.environ, "PATH": str(path)}
+    subprocess.run([sys.executable, "-c", code], cwd=project.root, env=environment, check=True)
     return next(project.root.glob("_build/precompiled/*/headers.hpp.gch"), None)
 
 
@@ -136,3 +144,14 @@ def test_a_disk_that_is_nearly_full_is_left_alone(precompiled):
     precompile(precompiled).unlink()
     assert not precompile(precompiled, "precompile.SPACE = 2**70")
     assert precompile(precompiled)
+
+
+def test_a_header_of_ours_is_not_precompiled(precompiled):
+    code = TINY.format(statement="if (ours()) return nullptr;")
+    precompiled.write(SOURCE, f"#include <ours.hpp>\n{code}")
+    for value in ("true", "false"):
+        header = f"#pragma once\ninline bool ours() {{ return {value}; }}\n"
+        precompiled.write("extension/dummy_collectives/include/ours.hpp", header)
+        status, output = precompiled.run(*BUILD)
+        assert status == 0 and "up to date" not in output, output
+        assert not precompile(precompiled)
