@@ -63,13 +63,10 @@ the real world.
 # ``-isystem`` costs nothing and lets you keep ``-Wall -Wextra`` on: the compiler
 # warns about your code, and stays silent about PyTorch's.
 #
-# What is left goes into headers that never change. While you edit the extension again
-# and again, let the compiler read them once: collect your ``#include`` lines for PyTorch
-# in a header of their own, compile it with ``-x c++-header`` and the flags of the
-# extension, and name it to setuptools in the environment,
-# ``CPPFLAGS="-include headers.hpp"``. That takes 500 MB of disk, and from then
-# on a compilation takes about 10 seconds instead of 25. The build of this site does it in
-# ``tools/precompile.py``; the commands on this page do without.
+# What is left goes into headers that never change. A compiler can read them
+# precompiled: they then take 500 MB of disk, and a compilation takes about 10 seconds
+# instead of 25. The build of this site does so, in ``tools/precompile.py``; the commands
+# on this page do without.
 
 # %%
 # Build and install
