@@ -1,6 +1,7 @@
 """Shared by all tests: the environment that every process they start gets."""
 
 import os
+import signal
 import tempfile
 
 from tools.paths import INSTALLED_EXTENSION
@@ -8,6 +9,10 @@ from tools.paths import INSTALLED_EXTENSION
 # pytest's own `pythonpath` does not reach the ranks, which are other processes.
 os.environ["PYTHONPATH"] = str(INSTALLED_EXTENSION)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Programs end upon Ctrl-C, also when a shell runs the tests in the background: what it starts
+# there ignores that, and so would all that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Whatever the tests and their processes leave in temporary folders goes in the end.
 _TEMPORARY = tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True)

@@ -6,7 +6,6 @@ copy of its sources is, each time.
 
 import filecmp
 import hashlib
-import json
 import os
 import re
 import shutil

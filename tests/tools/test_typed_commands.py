@@ -106,7 +106,7 @@ def run(clone, command):
             if serving:
                 fetch(serving[1])
                 [server] = [x for x in process.children(recursive=True) if not x.children()]
-                end(server)
+                server.send_signal(signal.SIGINT)
                 process.wait(30)
             time.sleep(0.1)
     finally:
@@ -115,15 +115,6 @@ def run(clone, command):
         except ProcessLookupError:
             pass
     return process.returncode, log.read_text()
-
-
-def end(server):
-    """Interrupt a program, again if need be: Python drops an interrupt in a finalizer."""
-    for attempt in range(6):
-        server.send_signal(signal.SIGINT)
-        if not psutil.wait_procs([server], timeout=5)[1]:
-            return
-    raise AssertionError(f"{server} does not end")
 
 
 def fetch(address):
