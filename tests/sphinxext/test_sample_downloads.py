@@ -201,6 +201,9 @@ def test_a_second_build_gives_the_same_bytes(sample):
         offered(sample, kind).unlink()
     sample.page(language="ko")
     assert [offered(sample, kind).read_bytes() for kind in kinds] == first
+    # Two builds within two seconds have the same time there.
+    with zipfile.ZipFile(offered(sample, "zip")) as archive:
+        assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
 
 
 def test_a_page_of_another_script_is_reported(sample):
