@@ -24,6 +24,7 @@ from .processes import run
 FOLDER = BUILD / "precompiled"
 HEADERS, PRECOMPILED = "headers.hpp", "headers.hpp.gch"
 NINJA = "build/*/build.ninja"  # Where setup.py puts it.
+FLAGS = "flags"  # Beside setup.py: what the compiler is told besides its command line.
 TIMEOUT = 600  # seconds; it takes about 35
 SPACE = 2**31  # bytes that have to be free; it takes a quarter of that
 INCLUDE = re.compile(r"^#include <.+>$", re.M)
@@ -45,7 +46,7 @@ def make_use(project, key):
     Returns the variables for that. The command line is the same in any case: the compiler
     reads the flag, if there is one, from a file.
     """
-    flags, folder = project / "flags", FOLDER / key
+    flags, folder = project / FLAGS, FOLDER / key
     flags.write_text("")
     if _is_precompiled(folder):
         flags.write_text(f'-include "{folder / HEADERS}"\n')
@@ -55,9 +56,9 @@ def make_use(project, key):
 
 def keep(project, key):
     """Keep what the compilation of a copy of the extension leaves, and nothing older."""
-    folder = FOLDER / key
-    if _is_precompiled(folder):
+    if (project / FLAGS).read_text():  # It was compiled with what there is.
         return
+    folder = FOLDER / key
     shutil.rmtree(FOLDER, ignore_errors=True)
     for file in project.glob(NINJA):
         kept = folder / file.relative_to(project)
@@ -79,15 +80,15 @@ def precompile():
 
 
 def _precompile(folder, ninja_file):
-    unfinished = folder / "unfinished"
+    unfinished, log = folder / "unfinished", LOGS / "precompile.log"
     command = [*_compiler(ninja_file), "-x", "c++-header", folder / HEADERS, "-o", unfinished]
-    done = run(command, timeout=TIMEOUT, log=LOGS / "precompile.log")
+    done = run(command, timeout=TIMEOUT, log=log)
     if done.status == 0:
         unfinished.rename(folder / PRECOMPILED)
         note_made(_key_file(folder), folder.name, _files(folder))
     else:
         unfinished.unlink(missing_ok=True)
-        print(f"    the headers could not be precompiled: see {relative(LOGS)}", flush=True)
+        print(f"    the headers could not be precompiled: see {relative(log)}.stderr", flush=True)
 
 
 def _is_precompiled(folder):

@@ -16,7 +16,7 @@ from pathlib import Path
 from tools.paths import ROOT
 
 TABLE = Path(__file__).with_name("faults.toml")
-NOT_COPIED = ("precompiled", ".git", ".venv", "__pycache__", ".pytest_cache")
+NOT_COPIED = shutil.ignore_patterns("precompiled", ".git", ".venv", "__pycache__", ".pytest_cache")
 PYTEST = ["pytest", "-q", "-rf", "--timeout=60", "-p", "no:cacheprovider"]
 TIMEOUT = 900  # seconds
 noticed = []  # Each fault, whether it was noticed, and how long that took.
@@ -75,7 +75,7 @@ def faults():
 
 def copy_project(source, target):
     """Copy all that there is, also what was built, but not the environment."""
-    shutil.copytree(source, target, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED))
+    shutil.copytree(source, target, symlinks=True, ignore=NOT_COPIED)
     (target / ".venv").symlink_to((ROOT / ".venv").resolve())
     return target
 
