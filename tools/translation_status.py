@@ -7,7 +7,6 @@ as in a shallow clone, there are none.
 """
 
 import re
-import subprocess
 import sys
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -16,6 +15,7 @@ from functools import cache
 from . import catalogs
 from .digest import digest, files_below
 from .errors import ending_the_program
+from .git import git
 from .languages import SOURCE_LANGUAGE, TRANSLATIONS
 from .paths import DOCS, GALLERY, ROOT, relative
 from .records import Results
@@ -129,28 +129,17 @@ def _days(first, last):
 # -- History ---------------------------------------------------------------------
 
 
-def _git(*arguments):
-    """What git prints, or None where there is no git or no whole history."""
-    try:
-        done = subprocess.run(
-            ["git", "-C", ROOT, *arguments], capture_output=True, text=True, timeout=60
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None
-
-
 @cache
 def has_history():
     """Whether this is a clone of its own with all its commits."""
-    top = _git("rev-parse", "--show-toplevel", "--is-shallow-repository")
+    top = git("rev-parse", "--show-toplevel", "--is-shallow-repository")
     return top is not None and top.splitlines() == [str(ROOT), "false"]
 
 
 def head_date():
     """The day of the commit that is checked out, or None."""
-    text = _git("log", "-1", "--format=%cs") if has_history() else None
-    return date.fromisoformat(text.strip()) if text else None
+    text = git("log", "-1", "--format=%cs") if has_history() else None
+    return date.fromisoformat(text) if text else None
 
 
 @cache
@@ -158,7 +147,7 @@ def last_changes():
     """The day of the last commit of each file that was ever committed, by its path."""
     days = {}
     if has_history():
-        log = _git("log", "--format=%x00%cs", "--name-only", "--no-renames") or ""
+        log = git("log", "--format=%x00%cs", "--name-only", "--no-renames") or ""
         for commit in log.split("\0")[1:]:
             day, *names = commit.split("\n")
             for name in filter(None, names):
@@ -171,7 +160,7 @@ def _oldest_line(path, lines):
     if not lines or not has_history():
         return None
     ranges = [option for line in lines for option in ("-L", f"{line},{line}")]
-    blame = _git("blame", "--porcelain", *ranges, "--", path) or ""
+    blame = git("blame", "--porcelain", *ranges, "--", path) or ""
     times = [int(time) for who, time in COMMITTER.findall(blame) if who != NOT_COMMITTED]
     return datetime.fromtimestamp(min(times), UTC).date() if times else None
 

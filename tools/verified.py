@@ -6,10 +6,10 @@ sources that has no history.
 """
 
 import re
-import subprocess
 from datetime import date
 
 from .configuration import read
+from .git import git
 from .paths import DOCS, LOCALES, ROOT, VERSIONS
 
 TEMPLATES = DOCS / "_templates"
@@ -20,17 +20,17 @@ PLACE = re.compile(r'(<span class="verified-at">).*?(</span>)', re.S)
 def commit():
     """The commit that is checked out, its day and whether anything was changed, or None."""
     # Not that of a repository in which the sources merely lie.
-    if _git("rev-parse", "--show-toplevel") != str(ROOT):
+    if git("rev-parse", "--show-toplevel") != str(ROOT):
         return None
-    if not (log := _git("log", "-1", "--format=%H %cs")):
+    if not (log := git("log", "-1", "--format=%H %cs")):
         return None
     name, day = log.split()
-    return name, day, bool(_git("status", "--porcelain"))
+    return name, day, bool(git("status", "--porcelain"))
 
 
 def shallow():
     """Whether the history is cut off; what is said of dates depends on it."""
-    return _git("rev-parse", "--is-shallow-repository")
+    return git("rev-parse", "--is-shallow-repository")
 
 
 def versions():
@@ -81,14 +81,3 @@ def note_of(commit, language):
 def put_note(page, note):
     """A page with a note in the place of the last one."""
     return PLACE.sub(lambda found: found[1] + note + found[2], page)
-
-
-def _git(*arguments):
-    """What git prints; nothing without git, and outside a repository."""
-    try:
-        done = subprocess.run(
-            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=30
-        )
-    except FileNotFoundError:
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""

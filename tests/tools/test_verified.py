@@ -18,6 +18,7 @@ def clone(tmp_path, monkeypatch):
     clone = tmp_path / "clone"
     clone.mkdir()
     (clone / "versions.json").write_text('{"pytorch": "2.0", "python": "3", "compiler": "C"}')
+    monkeypatch.setattr("tools.git.ROOT", clone)
     monkeypatch.setattr(verified, "ROOT", clone)
     monkeypatch.setattr(verified, "VERSIONS", clone / "versions.json")
     return clone
@@ -64,6 +65,7 @@ def test_a_commit_and_its_date_in_each_language(clone):
 @pytest.mark.parametrize("name", ["versions.json", "new"])
 def test_changes_that_are_not_committed(clone, name):
     commit(clone)
+    git(clone, "config", "status.showUntrackedFiles", "no")  # As some have it for all clones.
     (clone / name).write_text('{"pytorch": "3"}')
     assert verified.facts()["changed"] == "1"
     note = verified.note_of(verified.commit(), ENGLISH)
