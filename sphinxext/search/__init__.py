@@ -1,7 +1,9 @@
 """A search that works in every script, in place of Sphinx's own.
 
 The index is the text of the built pages, section by section, as a reader sees it. It is
-written into ``search-index.js`` beside the pages. Nothing is split into words here: the
+written into ``search-index.js`` beside the pages, like beside like, which a server
+compresses best: the headings of all sections, and their texts, with terms between two
+marks. ``SearchEngine.of`` reads that. Nothing is split into words here: the
 browser folds the index and the query by one and the same function, and looks for the
 query anywhere in the text (``static/search-engine.js``). So a word is found whatever
 particle follows it, with or without spaces, and as a part of an identifier.
@@ -48,23 +50,24 @@ UNSEEN_CLASSES = {"headerlink", "unsearched"}
 HEADING = re.compile(r"h[1-6]$")
 # What a page defines, it writes into a list of definitions or emphasizes.
 TERM = {"dt", "dfn", "em", "strong"}
+MARK = "\x7f"  # Before and after a term; as short as can be, and in no text.
 
 
 class Sections(HTMLParser):
-    """Collects the sections of a page: ``[anchor, heading, text, terms]``."""
+    """Collects the sections of a page: ``[anchor, heading, text]``."""
 
     def __init__(self, page):
         super().__init__()
         self.found = []
         self.open = []  # Places in ``found``: the sections around this element.
         self.elements = []
-        self.in_heading = self.in_term = False
-        self.unseen = None  # How many elements were open outside of the unseen one.
+        self.in_heading = False
+        # How many elements were open outside of the unseen one, and outside of the term.
+        self.unseen = self.term = None
         self.feed(page)
         self.close()
         for section in self.found:
-            section[1:3] = map(tidy, section[1:3])
-            section[3] = [tidy(term) for term in section[3]]
+            section[1:] = map(tidy, section[1:])
 
     def handle_starttag(self, tag, attributes):
         attributes = dict(attributes)
@@ -75,15 +78,15 @@ class Sections(HTMLParser):
         classes = (attributes.get("class") or "").split()
         if self.unseen is None and (tag in UNSEEN or UNSEEN_CLASSES.intersection(classes)):
             self.unseen = len(self.elements)
+        if tag in TERM and self.open and self.unseen is None and self.term is None:
+            self._add(MARK)
+            self.term = len(self.elements)
         self.elements.append(tag)
         if tag == "section":
             self.open.append(len(self.found))
-            self.found.append([attributes.get("id", ""), "", "", []])
+            self.found.append([attributes.get("id", ""), "", ""])
         elif HEADING.match(tag):
             self.in_heading = True
-        elif tag in TERM and self.open and self.unseen is None:
-            self.found[self.open[-1]][3].append("")
-            self.in_term = True
 
     def handle_startendtag(self, tag, attributes):
         if tag not in INLINE:
@@ -96,21 +99,22 @@ class Sections(HTMLParser):
             pass
         if self.unseen is not None and len(self.elements) <= self.unseen:
             self.unseen = None
+        if self.term is not None and len(self.elements) <= self.term:
+            self._add(MARK)
+            self.term = None
         if tag not in INLINE:
             self.handle_data(" ")
         if tag == "section":
             self.open.pop()
         elif HEADING.match(tag):
             self.in_heading = False
-        elif tag in TERM:
-            self.in_term = False
 
     def handle_data(self, data):
         if self.open and self.unseen is None:
-            section = self.found[self.open[-1]]
-            section[1 if self.in_heading else 2] += data
-            if self.in_term:
-                section[3][-1] += data
+            self._add(data.replace(MARK, ""))
+
+    def _add(self, text):
+        self.found[self.open[-1]][1 if self.in_heading else 2] += text
 
 
 def tidy(text):
@@ -149,7 +153,8 @@ def write_index(app, exception):
         (app.outdir / "_static" / name).unlink(missing_ok=True)
     # In the order of reading: of two pages that fit as well, the earlier comes first.
     names = [*app.env.collect_relations(), *sorted(app.env.found_docs)]
-    pages, known, used = [], _known_sections(app), {}
+    index = {"pages": [], "headings": [], "texts": []}
+    known, used = _known_sections(app), {}
     for name in dict.fromkeys(names):
         # What was written, and not what is in memory: Sphinx writes only what changed.
         html = Path(app.builder.get_output_path(name)).read_bytes()
@@ -158,15 +163,17 @@ def write_index(app, exception):
         key = hashlib.sha256(OWN_TEXT + sections).hexdigest()
         used[key] = known.get(key) or Sections(html.decode()).found
         weight = float(app.env.metadata[name].get("search-weight", 1))
-        pages.append([app.builder.get_target_uri(name), used[key], weight])
-    texts = {
+        anchors = [anchor for anchor, _, _ in used[key]]
+        index["pages"].append([app.builder.get_target_uri(name), weight, anchors])
+        index["headings"] += [heading for _, heading, _ in used[key]]
+        index["texts"] += [text for _, _, text in used[key]]
+    index["messages"] = {
         "results": gettext("Search results"),
         "found": gettext("Pages found: %(count)s"),
         "similar": gettext("No exact match. Similar pages: %(count)s"),
         "none": gettext("No page found."),
         "all": gettext("Show all pages found: %(count)s"),
     }
-    index = {"texts": texts, "pages": pages}
     data = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
     script = f"globalThis.searchIndex = {data};\n"
     (app.outdir / INDEX).write_text(script, encoding="utf-8")

@@ -40,7 +40,7 @@ TYPE = """async queries => {
 }"""
 # The same, without showing them.
 ASK = """queries => {
-  const engine = new SearchEngine(searchIndex.pages);
+  const engine = SearchEngine.of(searchIndex);
   return queries.map(query => {
     const found = engine.search(query);
     const results = found.results(0, found.count);

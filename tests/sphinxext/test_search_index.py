@@ -40,7 +40,10 @@ Defined
 .. raw:: html
 
    <script>unseen()</script><p>seen<br>too</p>
+   <dl><dt>one <em>whole</em>&#127; term</dt></dl>
 """
+# The same sign before and after a term.
+MARKS = str.maketrans("<>", "\x7f\x7f")
 
 
 def write(documents):
@@ -61,16 +64,19 @@ def index_of(documents):
 def test_it_holds_what_a_reader_sees(documents):
     write(documents)
     documents.page()
-    pages = index_of(documents)["pages"]
-    worth = [(address, weight) for address, _, weight in pages]
+    index = index_of(documents)
+    worth = [(address, weight) for address, weight, _ in index["pages"]]
     assert worth == [("index.html", 0.5), ("second.html", 1), ("first.html", 1)]
-    first, second = pages[0][1]
-    assert first[:2] == ["title", "Title"]
-    assert first[2].startswith("Before. Terms of inline_code을 here.")
-    assert first[3] == ["Term"]
-    assert second[:2] == ["section-more", "Section & more"]
-    assert second[2] == 'call("text") # comment Defined What it means. seen too'
-    assert second[3] == ["Defined"]
+    assert [anchors for *_, anchors in index["pages"]] == [
+        ["title", "section-more"], ["second"], ["first"],
+    ]  # fmt: skip
+    assert index["headings"] == ["Title", "Section & more", "Second", "First"]
+    first, second, *others = index["texts"]
+    assert first.startswith("Before. <Term>s of inline_code을 here.".translate(MARKS))
+    assert second == (
+        'call("text") # comment <Defined> What it means. seen too <one whole term>'
+    ).translate(MARKS)
+    assert others == ["Two.", "One."]
 
 
 def test_it_takes_the_place_of_the_builtin_search(documents):
@@ -98,12 +104,12 @@ def test_it_is_the_same_in_every_build(documents):
 def test_it_stays_complete_when_one_page_changes(documents):
     write(documents)
     documents.page()
-    before = index_of(documents)["pages"]
+    before = index_of(documents)
     documents.write("first.rst", "First\n=====\n\nChanged.\n")
     documents.page(fresh=False)
-    after = index_of(documents)["pages"]
-    assert after[:2] == before[:2]
-    assert after[2][1][0][2] == "Changed."
+    after = index_of(documents)
+    assert after.pop("texts") == [*before.pop("texts")[:-1], "Changed."]
+    assert after == before
 
 
 def test_a_page_is_read_again_for_its_sections_alone(documents):

@@ -167,7 +167,24 @@ globalThis.SearchEngine = (() => {
   const TERM = 2; // that the text defines or emphasizes
   const TEXT = 3;
 
+  const MARK = "\x7f"; // before and after a term
+
   class SearchEngine {
+    /** An engine for an index as sphinxext/search writes it. */
+    static of({ pages, headings, texts }) {
+      let place = 0;
+      const section = (anchor) => {
+        const heading = headings[place].split(MARK);
+        const text = texts[place].split(MARK);
+        place += 1;
+        const terms = [heading, text].flatMap((x) => x.filter((_, i) => i % 2));
+        return [anchor, heading.join(""), text.join(""), terms];
+      };
+      return new SearchEngine(
+        pages.map(([address, weight, anchors]) => [address, anchors.map(section), weight]),
+      );
+    }
+
     /** `pages`: a list of [address, [[anchor, heading, text, terms], ...], weight]. */
     constructor(pages) {
       this.pages = pages;

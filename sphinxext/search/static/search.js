@@ -20,23 +20,23 @@
     });
 
   let loading;
-  /** The engine and the texts to show, in the language of the page. */
+  /** The engine and the messages, in the language of the page. */
   function load() {
     loading ??= Promise.all([
       loadScript(new URL("search-engine.js", here)),
       loadScript(new URL("search-index.js", root)),
     ]).then(() => ({
-      engine: new SearchEngine(searchIndex.pages),
-      texts: searchIndex.texts,
+      engine: SearchEngine.of(searchIndex),
+      messages: searchIndex.messages,
     }));
     return loading;
   }
 
   const numbered = (text, count) => text.replace("%(count)s", count);
 
-  function summary(texts, found) {
-    if (!found.count) return texts.none;
-    return numbered(found.exact ? texts.found : texts.similar, found.count);
+  function summary(messages, found) {
+    if (!found.count) return messages.none;
+    return numbered(found.exact ? messages.found : messages.similar, found.count);
   }
 
   function element(name, className, parts = []) {
@@ -120,7 +120,7 @@
         this.close();
         return;
       }
-      const { engine, texts } = loaded;
+      const { engine, messages } = loaded;
       const found = engine.search(query);
       this.options = found.results(0, SUGGESTIONS).map((result) => {
         const option = document.createElement("a");
@@ -134,7 +134,7 @@
         const address = new URL(this.field.form.action);
         address.searchParams.set("q", query);
         all.href = address;
-        all.textContent = numbered(texts.all, found.count);
+        all.textContent = numbered(messages.all, found.count);
         this.options.push(all);
       }
       this.options.forEach((option, index) => {
@@ -142,12 +142,12 @@
         option.tabIndex = -1;
         option.ariaSelected = "false";
       });
-      this.panel.ariaLabel = this.list.ariaLabel = texts.results;
+      this.panel.ariaLabel = this.list.ariaLabel = messages.results;
       this.list.replaceChildren(...this.options);
       this.list.hidden = !found.count;
-      this.nothing.textContent = found.count ? "" : texts.none;
+      this.nothing.textContent = found.count ? "" : messages.none;
       this.open();
-      this.announce(summary(texts, found));
+      this.announce(summary(messages, found));
     }
 
     announce(text) {
@@ -234,7 +234,7 @@
       list.replaceChildren();
       status.textContent = "";
       if (!query.trim()) return;
-      const { engine, texts } = loaded;
+      const { engine, messages } = loaded;
       const found = engine.search(query);
       for (const result of found.results(0, found.count)) {
         const item = document.createElement("li");
@@ -242,7 +242,7 @@
         item.append(link, describe(link, result));
         list.append(item);
       }
-      status.textContent = summary(texts, found);
+      status.textContent = summary(messages, found);
     };
     field.autocomplete = "off";
     field.value = new URLSearchParams(location.search).get("q") ?? "";
