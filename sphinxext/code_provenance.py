@@ -265,8 +265,12 @@ def _pages(app):
 
 
 def show_again(app, env):
-    """The table changes with any page."""
+    """The table changes with what it shows of any page."""
     demand_proofs(app, env)
+    shown = _data(app), {page: title.astext() for page, title in env.titles.items()}
+    if shown == getattr(env, "code_provenance_shown", None):
+        return []
+    env.code_provenance_shown = shown
     shows = "shows_code_provenance"
     return [page for page, data in env.metadata.items() if shows in data]
 
@@ -310,16 +314,20 @@ def _for_template(app, docname, page):
     return {**link(page), "listings": listings}
 
 
-def write_data(app, exception):
-    if exception or app.builder.format != "html":
-        return
+def _data(app):
+    """What there is to know of all listings."""
     listings = [
         {"page": page, **_with_runs(app, listing)}
         for page in _pages(app)
         for listing in _of_page(app.env, page)
     ]
-    data = {"runs": app.config.code_provenance_runs, "listings": listings}
-    text = json.dumps(data, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+    return {"runs": app.config.code_provenance_runs, "listings": listings}
+
+
+def write_data(app, exception):
+    if exception or app.builder.format != "html":
+        return
+    text = json.dumps(_data(app), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
     Path(app.doctreedir, DATA).write_text(text, encoding="utf-8")
 
 

@@ -139,6 +139,7 @@ class Ours(Clone):
             process = psutil.Popen(command, cwd=self.root, stdout=log, stderr=log)
             try:
                 self._wait_until(lambda: "Ctrl-C" in (self.root / "preview.log").read_text())
+                time.sleep(1)  # It begins to look for edits a moment later.
                 page = self.root / "_build/preview/html/ko/overview/map.html"
                 self.replace(CATALOG, old, new)
                 return self._wait_until(lambda: new in page.read_text())

@@ -15,9 +15,11 @@ from contextlib import suppress
 
 from livereload import Server
 from livereload.handlers import LiveReloadHandler
+from livereload.watcher import Watcher
 from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
 from sphinx.util.docutils import docutils_namespace, patch_docutils
+from tornado.ioloop import PeriodicCallback
 
 from sphinxext.gallery_scripts import prose, split, visible
 
@@ -47,7 +49,7 @@ def preview(language, port):
     shutil.copyfile(ROOT / "LICENSE", output.parent / "license.txt")
     site = Site(language, sources, output)
     site.build()
-    server = Server()
+    server = Server(watcher=QuickWatcher())
     # The texts of the language and all sources; whatever it is, only what depends on it
     # is read again.
     for folder in [LOCALES / language.gettext, DOCS]:
@@ -101,6 +103,14 @@ def _write_page_without_output(script, pages):
     (pages / f"{script.stem}.rst").write_text("\n\n".join(parts) + "\n")
 
 
+class QuickWatcher(Watcher):
+    """Looks five times a second whether there was an edit."""
+
+    def start(self, examine):
+        PeriodicCallback(examine, 200).start()
+        return True  # Or else livereload looks, and not as often.
+
+
 class Site:
     """The pages of one language, built in this process, where all is loaded."""
 
@@ -109,6 +119,7 @@ class Site:
 
     def build(self):
         started = time.monotonic()
+        doctrees = PREVIEW / "doctrees" / self.language.url
         try:
             copy_sources(self.sources)
             with patch_docutils(ROOT), docutils_namespace():  # As if for the first time.
@@ -116,14 +127,15 @@ class Site:
                     self.sources,
                     ROOT,
                     self.output,
-                    PREVIEW / "doctrees" / self.language.url,
+                    doctrees,
                     "html",
                     confoverrides={
                         "language": self.language.gettext,
                         "code_provenance_root": str(PREVIEW),
                     },
                     status=None,
-                    parallel=2,
+                    # For a few pages, other processes are not worth their start.
+                    parallel=1 if doctrees.is_dir() else 2,
                 )
                 app.build()
         except (SphinxError, OSError, ValueError) as error:
