@@ -11,7 +11,7 @@ VENV_PYTHON := .venv/bin/python
 SET_UP := @$(PYTHON) tools/setup_environment.py
 
 # Only what the requirements pin may be found, whatever the caller's shell says.
-unexport PYTHONPATH PYTHONHOME
+unexport PYTHONPATH PYTHONHOME PYTHONSAFEPATH
 export PYTHONNOUSERSITE := 1
 # All our files are UTF-8, whatever the caller's locale.
 export PYTHONUTF8 := 1

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from .errors import BuildError
 from .paths import BUILD, SITE, relative
-from .processes import MARKER, kill_marked, stopping
+from .processes import MARKER, forget_steering, kill_marked, stopping
 
 OPEN_IT = f"Open {relative(SITE)}/index.html, or run `make serve`."
 
@@ -165,6 +165,7 @@ def _temporary(build):
 def main():
     if len(sys.argv) != 2 or sys.argv[1] not in COMMANDS:
         sys.exit(__doc__)
+    forget_steering()
     this_build = os.urandom(16).hex()
     os.environ[MARKER] = f"{os.environ.get(MARKER, '')} {this_build}"
 

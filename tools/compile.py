@@ -18,8 +18,11 @@ from .processes import run
 TIMEOUT = 600  # seconds; it takes about 30
 KEY_FILE = INSTALLED_EXTENSION / ".key"
 SECONDS_FILE = INSTALLED_EXTENSION / ".seconds"
-# What setuptools and torch.utils.cpp_extension take from the environment.
-VARIABLES = ("CC", "CXX", "CFLAGS", "CPPFLAGS", "CXXFLAGS", "LDFLAGS")
+# What setuptools, torch.utils.cpp_extension and compilers take from the environment.
+VARIABLES = (
+    "CC", "CXX", "CFLAGS", "CPPFLAGS", "CXXFLAGS", "LDFLAGS",
+    "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH",
+)  # fmt: skip
 LEFTOVERS = ("build", "*.egg-info", "__pycache__", "*.so")
 
 

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,6 +14,15 @@ from .errors import BuildError
 # Every process that a command starts inherits this variable, a list of ids. That
 # finds them all in the end, also those that moved to a session of their own.
 MARKER = "BUILD_COMMAND_IDS"
+
+# What tells Python, its tools, PyTorch, gloo or git to behave in another way than elsewhere.
+# With PYTHONOPTIMIZE, for one, no sample would assert anything.
+STEERING = re.compile(
+    r"PYTHON(?!PATH$|HASHSEED$|UTF8$|NOUSERSITE$)|PIP_|SETUPTOOLS_|DISTUTILS_|"
+    r"TORCH|PYTORCH_|PET_|GLOO_|TP_|C10_|MASTER_(ADDR|PORT)$|"
+    r"((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)$|LOGLEVEL$|"
+    r"GIT_(?!CONFIG)|(FORCE|NO)_COLOR$|CLICOLOR|(COLUMNS|LINES)$"
+)
 
 # Set when the build is being interrupted: nothing is started any more.
 stopping = threading.Event()
@@ -28,6 +38,12 @@ class Outcome:
     @property
     def text(self):
         return self.stdout + self.stderr
+
+
+def forget_steering():
+    """Let nothing that this process starts know what the caller's shell says there."""
+    for name in filter(STEERING.match, list(os.environ)):
+        del os.environ[name]
 
 
 def run(command, *, timeout, log, env=None, popen=subprocess.Popen):

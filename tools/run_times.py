@@ -18,6 +18,7 @@ from .configuration import read
 from .errors import ending_the_program
 from .execute import run_sample
 from .paths import BUILD, INSTALLED_EXTENSION, RUN_SECONDS, relative
+from .processes import forget_steering
 from .provenance import COMMANDS_TEST, commands_seconds
 from .samples import samples
 
@@ -26,6 +27,7 @@ OTHER_RUNS = {"compile": compile_seconds, COMMANDS_TEST: commands_seconds}
 
 
 def main():
+    forget_steering()
     for made in (INSTALLED_EXTENSION, precompile.FOLDER):
         shutil.rmtree(made, ignore_errors=True)
     compile_extension()

@@ -59,6 +59,27 @@ def test_a_failing_rank_is_named(project):
     assert "workers/bad.py: rank 1 of 2: ended with exit status 1" in output
 
 
+def test_assertions_count_whatever_the_shell_says(project):
+    project.sample("assert 1 + 1 == 3, 'not equal'\n")
+    assert "not equal" in project.fail(*BUILD, PYTHONOPTIMIZE="1")
+
+
+def test_the_shell_does_not_steer_samples(project):
+    """Variables of a cluster's job, of a debugging session, of a git hook."""
+    project.write("gallery/workers/own.py", "import os\nprint(os.environ['WORLD_SIZE'])\n")
+    project.sample(
+        "import os, torch\nfrom launcher import launch\nlaunch('workers/own.py', ranks=2)\n"
+        "print(sorted({'GIT_DIR', 'PET_NNODES', 'PYTHONDEVMODE', 'RANK'} & set(os.environ)))\n"
+    )
+    shell = {"RANK": "3", "WORLD_SIZE": "7", "MASTER_PORT": "1", "PET_NNODES": "2"}
+    shell |= {"TORCH_DISTRIBUTED_DEBUG": "DETAIL", "TORCH_CPP_LOG_LEVEL": "INFO"}
+    shell |= {"GLOO_SOCKET_IFNAME": "none", "PYTHONDEVMODE": "1", "GIT_DIR": "/nowhere"}
+    status, output = project.run(*BUILD, **shell)
+    assert status == 0, output
+    shown = "    [rank 0] 2\n    [rank 1] 2\n    []\n"
+    assert shown in project.read("docs/auto_gallery/sample.rst")
+
+
 def test_expected_stderr_is_accepted(project):
     project.sample("# expected stderr: C.. speaks\nimport os\nos.write(2, b'C++ speaks')\n")
     status, output = project.run(*BUILD)
