@@ -1,5 +1,7 @@
 """Every page of every language, looked at in a real browser."""
 
+import re
+
 from tools.languages import LANGUAGES
 from tools.paths import SITE
 
@@ -8,6 +10,7 @@ PAGES = sorted(
     for path in (SITE / LANGUAGES[0].url).rglob("*.html")
     if 'http-equiv="refresh"' not in path.read_text()  # A redirect has no heading.
 )
+NEXT = re.compile(r'<a class="next-page" href="([^"]+)"')
 
 
 def test_there_are_pages():
@@ -15,21 +18,27 @@ def test_there_are_pages():
 
 
 def test_pages_load_without_a_fault(visit, address, language):
-    page = visit(f"{address}/{language.url}/index.html")
+    page, titles = visit(f"{address}/{language.url}/index.html"), set()
     for name in PAGES:
         page.goto(f"{address}/{language.url}/{name}")
         assert page.locator("html").get_attribute("lang") == language.html
         assert page.locator("h1").count() == 1
+        titles.add(page.title())
+        if page.locator("a.next-page").count():
+            page.locator("a.next-page").click(trial=True)
+    assert len(titles) == len(PAGES)
 
 
-def test_next_leads_through_the_whole_tutorial(visit, address, language):
-    page = visit(f"{address}/{language.url}/index.html")
-    titles = [page.title()]
-    while page.locator("a.next-page").count():
-        with page.expect_navigation():
-            page.locator("a.next-page").click()
-        titles.append(page.title())
-    assert len(titles) == len(set(titles)) == len(PAGES) - 1, "all but the search page"
+def test_next_leads_through_the_whole_tutorial(language):
+    """As the links say; that they can be clicked, and the pages open, is seen above."""
+    folder = (SITE / language.url).resolve()
+    path, seen = folder / "index.html", []
+    while path:
+        assert path not in seen
+        seen.append(path)
+        link = NEXT.search(path.read_text())
+        path = link and (path.parent / link[1]).resolve()
+    assert {x.relative_to(folder).as_posix() for x in seen} == {*PAGES} - {"search.html"}
 
 
 def test_the_chrome_is_translated(visit, address, language):

@@ -99,6 +99,7 @@ def log(project):
     return project.read("_build/logs/compile.log")
 
 
+@pytest.mark.slow
 def test_after_a_change_of_code_the_headers_are_not_compiled_again(precompiled):
     change_code(precompiled, "if (false) return nullptr;")
     status, output = precompiled.run(*BUILD)
@@ -107,6 +108,7 @@ def test_after_a_change_of_code_the_headers_are_not_compiled_again(precompiled):
     assert "ninja: no work to do" in log(precompiled), "compiled while PyTorch was imported"
 
 
+@pytest.mark.slow
 def test_a_warning_is_found_all_the_same(precompiled):
     change_code(precompiled, "int unused;")
     output = precompiled.fail(*BUILD)
@@ -114,12 +116,14 @@ def test_a_warning_is_found_all_the_same(precompiled):
     assert "ninja: no work to do" in log(precompiled)
 
 
+@pytest.mark.slow
 def test_an_error_is_said_once(precompiled):
     change_code(precompiled, "nonsense;")
     output = precompiled.fail(*BUILD)
     assert output.count(f"{SOURCE}:4:") == 1 and "nonsense" in output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["", "nonsense"])
 def test_damaged_headers_are_made_anew(precompiled, damage):
     header = precompile(precompiled)
@@ -131,6 +135,7 @@ def test_damaged_headers_are_made_anew(precompiled, damage):
     assert precompile(precompiled).stat().st_size > 10**6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["#include <string>", "#define PY_SSIZE_T_CLEAN"])
 def test_what_is_read_before_the_headers_counts(precompiled, line):
     header = precompile(precompiled)
@@ -140,12 +145,14 @@ def test_what_is_read_before_the_headers_counts(precompiled, line):
     assert "ninja: no work to do" not in log(precompiled) and not header.exists()
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_nearly_full_is_left_alone(precompiled):
     precompile(precompiled).unlink()
     assert not precompile(precompiled, "precompile.SPACE = 2**70")
     assert precompile(precompiled)
 
 
+@pytest.mark.slow
 def test_a_header_of_ours_is_not_precompiled(precompiled):
     code = TINY.format(statement="if (ours()) return nullptr;")
     precompiled.write(SOURCE, f"#include <ours.hpp>\n{code}")
