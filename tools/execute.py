@@ -72,9 +72,10 @@ def execute(when_compiled=lambda: None):
     with ThreadPoolExecutor(os.cpu_count()) as pool, _fork_server(stale) as server:
         compiling = pool.submit(compile_extension)
         running, waiting = {compiling: None}, _longest_first(stale)
+        needing_extension = {script for script in stale if uses_extension(script)}
         while running or waiting:
             compiled = compiling.done() and not compiling.exception()
-            for script in [s for s in waiting if compiled or not uses_extension(s)]:
+            for script in [s for s in waiting if compiled or s not in needing_extension]:
                 if len(running) < os.cpu_count():
                     waiting.remove(script)
                     task = pool.submit(_execute_one, script, keys[script], server)

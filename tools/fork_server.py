@@ -281,8 +281,10 @@ def show_exception(kind, error, trace):
 if __name__ == "__main__":
     end_with(os.getppid())
     listener = listen(sys.argv[1])
+    gc.disable()  # What is imported stays.
     for module in sys.argv[2:]:
         importlib.import_module(module)
     gc.freeze()  # Collecting it would copy the pages that all the processes share.
+    gc.enable()
     main = become(os.getpid(), *serve(listener))
     exec(compile(Path(main.__file__).read_bytes(), main.__file__, "exec"), vars(main))

@@ -30,7 +30,7 @@ NUMBERED = re.compile(r"code-(\d+)$")
 HIGHLIGHTED = re.compile(r"highlight-(\S+)")
 # The classes of what docutils did not understand.
 PROBLEMS = ["problematic", "system-message"]
-MANY = 8  # pages, for which other processes are worth while
+MANY = 4  # pages, for which other processes are worth while
 
 
 def facts_of_pages(site):
