@@ -44,8 +44,8 @@ class ForkedProcess:
         self.returncode = None
         self._connection = connection
         self.pid = self._receive()
-        if self.pid is None:
-            raise ConnectionError("the fork server has ended")
+        if self.pid is None or self.pid < 0:  # No number, or the status of one killed.
+            raise ConnectionError("the fork server has ended, or the process at once")
 
     def _receive(self):
         line = b""
@@ -146,7 +146,7 @@ def serve(listener):
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)
     selector.register(woken, selectors.EVENT_READ)
-    connections = {}  # from process id
+    connections, told = {}, set()  # by process id
     while True:
         # Last who has ended: by then, whoever it had asked for gets killed, too.
         for key, _ in sorted(selector.select(), key=lambda x: x[0].fileobj is woken):
@@ -154,6 +154,8 @@ def serve(listener):
                 connection, request, streams = _accept(listener)
                 process = os.fork()
                 if not process:
+                    os.setsid()  # Before who asked for it may send a signal.
+                    _tell(connection, os.getpid())
                     signal.set_wakeup_fd(-1)
                     for mine in (selector, listener, woken, wake, connection):
                         mine.close()
@@ -164,20 +166,23 @@ def serve(listener):
                     os.close(stream)
                 connections[process] = connection
                 selector.register(connection, selectors.EVENT_READ, process)
-                _tell(connection, process)
             elif key.fileobj is woken:
                 woken.recv(4096)
-                for process, status in _ended():
-                    if process in connections:
+                for process in connections.keys() - told:
+                    if (status := _status_of_ended(process)) is not None:
                         _kill_session(process)
-                        connection = connections.pop(process)
-                        if connection in selector.get_map():
-                            selector.unregister(connection)
-                        _tell(connection, status)
-                        connection.close()
-            else:  # Who asked for the process has ended, or wants it to end.
+                        _tell(connections[process], status)
+                        told.add(process)
+            else:  # Who asked for the process wants it to end, knows its end, or has ended.
                 selector.unregister(key.fileobj)
-                _kill_tree(key.data)
+                if key.data not in told:
+                    _kill_tree(key.data)
+        # Until whoever asked for a process knows its end, its number remains its own.
+        for process in told.copy():
+            if connections[process] not in selector.get_map():
+                os.waitpid(process, 0)
+                connections.pop(process).close()
+                told.remove(process)
 
 
 def _accept(listener):
@@ -194,16 +199,13 @@ def _tell(connection, number):
         pass
 
 
-def _ended():
-    """Yield the children that have ended, with their exit statuses."""
-    while True:
-        try:
-            process, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return
-        if not process:
-            return
-        yield process, os.waitstatus_to_exitcode(status)
+def _status_of_ended(process):
+    """The exit status, without taking the process off the system's list, or None."""
+    ended = os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if ended is None:
+        return None
+    exited = ended.si_code == os.CLD_EXITED
+    return ended.si_status if exited else -ended.si_status
 
 
 def _kill_session(leader):
@@ -234,7 +236,6 @@ def end_with(parent):
 
 def become(server, request, streams):
     """Turn this process into the one that was asked for; return its main program."""
-    os.setsid()
     end_with(server)
     # What its children leave behind when they end stays below it.
     ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)

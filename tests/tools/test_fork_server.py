@@ -153,6 +153,19 @@ def test_time_limit(start):
     assert gone(process.pid)
 
 
+def test_its_number_is_its_own_until_it_is_told_how_it_ended(start):
+    """As with Popen: who has not been told may still send a signal, as torchrun does."""
+    for _ in range(20):
+        process, _ = start("")
+        os.killpg(process.pid, 0)  # At once, it has a session.
+    wait_until(lambda: gone(process.pid))
+    time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    os.killpg(process.pid, signal.SIGTERM)
+    assert process.wait(10) == 0
+    wait_until(lambda: not psutil.pid_exists(process.pid))
+
+
 STARTS_OTHERS = """\
 import os, subprocess, sys, time
 from tools import fork_server
