@@ -80,6 +80,14 @@ def check_catalogs(popen):
 
 
 def run_html():
+    from .run_sphinx import loaded_sphinx
+
+    # Sphinx takes a while to load: nothing waits for it, not even the first look.
+    with loaded_sphinx() as popen:
+        build_if_changed(popen)
+
+
+def build_if_changed(popen):
     from . import unchanged
 
     started = time.monotonic()
@@ -90,10 +98,7 @@ def run_html():
     unchanged.forget()
     from concurrent.futures import ThreadPoolExecutor
 
-    from .run_sphinx import loaded_sphinx
-
-    # Sphinx takes a while to load: other modules, and samples, do not wait for it.
-    with ThreadPoolExecutor(1) as pool, loaded_sphinx() as popen:
+    with ThreadPoolExecutor(1) as pool:
         from .languages import LANGUAGES
         from .precompile import precompile
         from .provenance import write_beside_site

@@ -9,7 +9,7 @@ and ``__main__``, and the interpreter's whole way down at the end.
 A program lives no longer than the connection over which it was asked for. So what a
 program has started through the server ends when it does, however it ends.
 
-usage: python -m tools.fork_server SOCKET MODULE...
+usage: python -m tools.fork_server LISTENING_SOCKET_NUMBER MODULE...
 """
 
 import ctypes
@@ -110,30 +110,26 @@ def popen(command, *, stdout, stderr, env, stdin=None, address=None):
 def running(folder, *, modules, env):
     """Run a server that loads ``modules``; yield its address in ``folder``.
 
-    It is there at once, and starts what it is asked for when it has loaded them.
+    It takes requests at once, and starts what it is asked for when it has loaded them.
     """
     address = f"{folder}/fork-server"
-    command = [sys.executable, "-m", "tools.fork_server", address, *modules]
-    server = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=env, text=True
-    )
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen()
+        number = listener.fileno()
+        server = subprocess.Popen(
+            [sys.executable, "-m", "tools.fork_server", str(number), *modules],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            env=env,
+            pass_fds=[number],
+            process_group=0,  # Ctrl-C is for the build, which ends the server itself.
+        )
     try:
-        if server.stdout.readline() != "ready\n":
-            raise OSError(f"the fork server did not start: status {server.wait()}")
         yield address
     finally:
         server.terminate()
         server.wait()
-        server.stdout.close()
-
-
-def listen(address):
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The build ends the server itself.
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(address)
-    listener.listen()
-    print("ready", flush=True)
-    return listener
 
 
 def serve(listener):
@@ -239,7 +235,6 @@ def become(server, request, streams):
     end_with(server)
     # What its children leave behind when they end stays below it.
     ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for standard, stream in enumerate(streams, start=1):
         os.dup2(stream, standard)
@@ -281,7 +276,7 @@ def show_exception(kind, error, trace):
 
 if __name__ == "__main__":
     end_with(os.getppid())
-    listener = listen(sys.argv[1])
+    listener = socket.socket(fileno=int(sys.argv[1]))
     gc.disable()  # What is imported stays.
     for module in sys.argv[2:]:
         importlib.import_module(module)
