@@ -21,7 +21,7 @@ SECONDS_FILE = INSTALLED_EXTENSION / ".seconds"
 # What setuptools, torch.utils.cpp_extension and compilers take from the environment.
 VARIABLES = (
     "CC", "CXX", "CFLAGS", "CPPFLAGS", "CXXFLAGS", "LDFLAGS",
-    "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH",
+    "LDSHARED", "LDCXXSHARED", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH",
 )  # fmt: skip
 LEFTOVERS = ("build", "*.egg-info", "__pycache__", "*.so")
 

@@ -9,7 +9,7 @@ and ``__main__``, and the interpreter's whole way down at the end.
 A program lives no longer than the connection over which it was asked for. So what a
 program has started through the server ends when it does, however it ends.
 
-usage: python -m tools.fork_server LISTENING_SOCKET_NUMBER MODULE...
+usage: python -m tools.fork_server PARENT LISTENING_SOCKET MODULE..., the first two as numbers
 """
 
 import ctypes
@@ -117,8 +117,9 @@ def running(folder, *, modules, env):
         listener.bind(address)
         listener.listen()
         number = listener.fileno()
+        numbers = [str(os.getpid()), str(number)]
         server = subprocess.Popen(
-            [sys.executable, "-m", "tools.fork_server", str(number), *modules],
+            [sys.executable, "-m", "tools.fork_server", *numbers, *modules],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             env=env,
@@ -275,10 +276,10 @@ def show_exception(kind, error, trace):
 
 
 if __name__ == "__main__":
-    end_with(os.getppid())
-    listener = socket.socket(fileno=int(sys.argv[1]))
+    end_with(int(sys.argv[1]))
+    listener = socket.socket(fileno=int(sys.argv[2]))
     gc.disable()  # What is imported stays.
-    for module in sys.argv[2:]:
+    for module in sys.argv[3:]:
         importlib.import_module(module)
     gc.freeze()  # Collecting it would copy the pages that all the processes share.
     gc.enable()

@@ -73,6 +73,7 @@ def test_the_shell_does_not_steer_samples(project):
     )
     shell = {"RANK": "3", "WORLD_SIZE": "7", "MASTER_PORT": "1", "PET_NNODES": "2"}
     shell |= {"TORCH_DISTRIBUTED_DEBUG": "DETAIL", "TORCH_CPP_LOG_LEVEL": "INFO"}
+    shell |= {"OMP_DISPLAY_ENV": "TRUE", "MKL_VERBOSE": "1"}
     shell |= {"GLOO_SOCKET_IFNAME": "none", "PYTHONDEVMODE": "1", "GIT_DIR": "/nowhere"}
     status, output = project.run(*BUILD, **shell)
     assert status == 0, output

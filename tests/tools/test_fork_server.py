@@ -214,6 +214,27 @@ def test_nothing_outlives_the_server(tmp_path):
     assert process.wait(10) == -signal.SIGKILL
 
 
+KILLED_AT_ONCE = """\
+import os, sys
+from tools import fork_server
+with fork_server.running(sys.argv[1], modules=[], env=os.environ):
+    os.kill(os.getpid(), 9)
+"""
+
+
+def test_the_server_does_not_outlive_who_is_killed_at_once(tmp_path):
+    def is_of_this_test(process):
+        try:
+            return process.environ().get("THIS_TEST") == str(tmp_path)
+        except psutil.Error:  # It has ended, or is somebody else's.
+            return False
+
+    command = [sys.executable, "-c", KILLED_AT_ONCE, str(tmp_path)]
+    environment = {**os.environ, "THIS_TEST": str(tmp_path)}
+    subprocess.run(command, cwd=ROOT, env=environment, timeout=10)
+    wait_until(lambda: not any(map(is_of_this_test, psutil.process_iter())))
+
+
 def test_a_module_that_does_not_load(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     modules = ["no_such_module"]
