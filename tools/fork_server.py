@@ -31,8 +31,11 @@ from pathlib import Path
 
 import psutil
 
+from .errors import BuildError
+
 # The address of the server, for programs that may start others with it.
 ADDRESS = "FORK_SERVER"
+LONGEST_ADDRESS = 107  # bytes, without the last, as <linux/un.h> says
 SET_PDEATHSIG, SET_CHILD_SUBREAPER = 1, 36  # From Linux's <linux/prctl.h>.
 
 
@@ -113,6 +116,8 @@ def running(folder, *, modules, env):
     It takes requests at once, and starts what it is asked for when it has loaded them.
     """
     address = f"{folder}/fork-server"
+    if len(os.fsencode(address)) > LONGEST_ADDRESS:
+        raise BuildError(f"{address}: too long for a socket; set TMPDIR to a shorter path")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen()

@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from tools import fork_server
+from tools.errors import BuildError
 from tools.paths import ROOT
 
 # Only the server loads it; a program that has it was forked from there.
@@ -242,6 +243,12 @@ def test_a_module_that_does_not_load(tmp_path):
         with open(tmp_path / "log", "wb") as log, pytest.raises(OSError, match="could not start"):
             command = [sys.executable, "-c", "pass"]
             fork_server.popen(command, stdout=log, stderr=log, env={}, address=address)
+
+
+def test_a_folder_with_a_long_name(tmp_path):
+    with pytest.raises(BuildError, match="set TMPDIR to a shorter path"):
+        with fork_server.running(tmp_path / ("x" * 100), modules=[], env={}):
+            pass
 
 
 def test_a_program_waits_until_the_modules_are_loaded(tmp_path):
