@@ -106,7 +106,10 @@ def popen(command, *, stdout, stderr, env, stdin=None, address=None):
         return ForkedProcess(connection, command)
     except ConnectionError as error:
         connection.close()
-        raise OSError(f"the fork server could not start {command}") from error
+        raise BuildError(
+            "could not start Python: the process that loads modules for others has ended. "
+            "If it names a file in .venv above, remove .venv and run the command again"
+        ) from error
 
 
 @contextmanager

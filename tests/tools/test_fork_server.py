@@ -240,7 +240,7 @@ def test_a_module_that_does_not_load(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     modules = ["no_such_module"]
     with fork_server.running(tmp_path, modules=modules, env=environment) as address:
-        with open(tmp_path / "log", "wb") as log, pytest.raises(OSError, match="could not start"):
+        with open(tmp_path / "log", "wb") as log, pytest.raises(BuildError, match="could not start"):
             command = [sys.executable, "-c", "pass"]
             fork_server.popen(command, stdout=log, stderr=log, env={}, address=address)
 
