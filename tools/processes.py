@@ -9,6 +9,8 @@ import subprocess
 import threading
 from dataclasses import dataclass
 
+import psutil
+
 from .errors import BuildError
 
 # Every process that a command starts inherits this variable, a list of ids. That
@@ -103,8 +105,6 @@ def _disk_is_full(outcome, folder):
 
 def kill_marked(marker):
     """Kill every process that was started with ``marker`` in its environment."""
-    import psutil  # It takes a moment; a build with nothing to do kills nothing.
-
     found = []
     for process in psutil.process_iter():
         try:
