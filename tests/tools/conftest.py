@@ -13,7 +13,7 @@ COPIED = ["tools", "extension", "sphinxext", "docs/_templates", "docs/_static"]
 COPIED += ["docs/_root", "docs/glossary.csv", "docs/redirects.csv"]
 COPIED += ["conf.py", "languages.toml", "site.toml"]
 COPIED += ["requirements", "LICENSE"]
-GENERATED = shutil.ignore_patterns("__pycache__", "build", "*.egg-info")
+GENERATED = shutil.ignore_patterns("build", "*.egg-info")  # Bytecode spares compiling it.
 
 
 class Project:
@@ -33,6 +33,13 @@ class Project:
         for name in ("launcher.py", "result_table.py"):
             shutil.copyfile(ROOT / "gallery" / name, root / "gallery" / name)
         shutil.copytree(INSTALLED_EXTENSION, root / "_build" / "extension")
+
+    def copy(self, root, *ignored):
+        """A copy as it is now, without files that have one of some names."""
+        shutil.copytree(self.root, root, ignore=shutil.ignore_patterns(*ignored))
+        copy = object.__new__(Project)
+        copy.root = root
+        return copy
 
     def write(self, name, text):
         path = self.root / name

@@ -16,9 +16,10 @@ TEXTS = {
 }
 
 
-@pytest.fixture
-def pages(project):
+@pytest.fixture(scope="module")
+def translated(lasting_project):
     """A site of two pages, with translations of all their messages."""
+    project = lasting_project
     project.write("docs/index.md", "# Title\n\nThe `first` text.\n")
     project.write("docs/auto_gallery/sample.rst", ":orphan:\n\nOther page\n==========\n")
     project.fail("tools.catalog_check")
@@ -36,6 +37,12 @@ def pages(project):
                 )
             project.write(f"{folder}/{page}.po", catalog)
     return project
+
+
+@pytest.fixture
+def pages(translated, tmp_path):
+    """A copy, which a test may change."""
+    return translated.copy(tmp_path / "clone")
 
 
 def test_complete_catalogs_pass(pages):

@@ -191,7 +191,7 @@ def assert_like_new(project):
 
 
 def compare_with_new(project):
-    rendered = [x.root / "_build/render" for x in (built_from_nothing(project), project)]
+    rendered = [x / "_build/render" for x in (built_from_nothing(project), project.root)]
     files = [
         sorted(x.relative_to(folder) for x in folder.rglob("*") if x.is_file())
         for folder in rendered
@@ -202,7 +202,7 @@ def compare_with_new(project):
 
 
 def built_from_nothing(project):
-    """A copy of the sources, with nothing that any build left; the same for the same."""
+    """A copy of the sources, built with nothing that was left; the same for the same."""
     ignored = ["_build", "*.mo", "__pycache__"]
     files = [x for x in project.root.rglob("*") if x.is_file() and ".git" not in x.parts
              and "_build" not in x.parts and x.suffix not in (".mo", ".pyc")]  # fmt: skip
@@ -210,16 +210,15 @@ def built_from_nothing(project):
     state = hashlib.sha256(f"{git(project, 'log', '-1')}{versions}".encode())
     for path in sorted(files):
         state.update(str(path).encode() + path.read_bytes())
-    copy = type(project).__new__(type(project))
-    copy.root = project.root.parent / state.hexdigest()
-    if not copy.root.exists():
+    root = project.root.parent / state.hexdigest()
+    if not root.exists():
         for old in project.root.parent.glob("?" * 64):
             shutil.rmtree(old)
-        shutil.copytree(project.root, copy.root, ignore=shutil.ignore_patterns(*ignored))
+        copy = project.copy(root, *ignored)
         for name in ("extension", "execute"):
-            shutil.copytree(project.root / "_build" / name, copy.root / "_build" / name)
+            shutil.copytree(project.root / "_build" / name, root / "_build" / name)
         succeed(copy, "tools.build", "render")
-    return copy
+    return root
 
 
 def change(name, old, new):
