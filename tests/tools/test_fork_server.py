@@ -161,8 +161,8 @@ def test_its_number_is_its_own_until_it_is_told_how_it_ended(start):
         os.killpg(process.pid, 0)  # At once, it has a session.
     wait_until(lambda: gone(process.pid))
     time.sleep(0.1)
-    process.send_signal(signal.SIGTERM)
     os.killpg(process.pid, signal.SIGTERM)
+    process.send_signal(signal.SIGTERM)  # Which asks first, and is told.
     assert process.wait(10) == 0
     wait_until(lambda: not psutil.pid_exists(process.pid))
 
