@@ -20,10 +20,14 @@ fast_to_compile = ["-O1", "-g0", "-fvisibility=hidden"]
 # All warnings for our code, none for PyTorch's: -isystem marks its headers.
 strict = ["-Wall", "-Wextra", *(f"-isystem{path}" for path in include_paths())]
 
+# A build works with the release of PyTorch that it was made for, and crashes or worse
+# with others. The module's name says which, and __init__.py looks for that name.
+release = torch.__version__.partition("+")[0].replace(".", "_")
+
 setup(
     ext_modules=[
         Extension(
-            name="dummy_collectives",
+            name=f"dummy_collectives._for_torch_{release}",
             sources=["src/dummy.cpp"],
             # Absolute, because ninja runs in a folder of its own.
             include_dirs=[str(Path(__file__).resolve().parent / "include")],

@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch  # noqa: F401  (before the extension, which needs its libraries)
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "gallery"))
 

@@ -5,6 +5,8 @@ import sys
 from importlib import metadata
 
 import dummy_collectives
+import pytest
+import torch
 import torch.distributed as dist
 
 
@@ -14,7 +16,7 @@ def run_python(program):
         [sys.executable, "-W", "error", "-c", program],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=110,
     )
 
 
@@ -43,7 +45,7 @@ def test_importing_and_registering_twice_is_silent():
 import importlib, sys
 import torch.distributed as dist
 defaults = dict(dist.Backend.default_device_backend_map)
-assert not dist.is_backend_available("dummy"), "registered before the import"
+assert "dummy" not in dist.Backend.backend_list, "registered before the import"
 
 import dummy_collectives
 import dummy_collectives
@@ -70,6 +72,34 @@ future = work.get_future().then(lambda finished: finished.value()[0].sum())
 """
     )
     assert (process.returncode, process.stdout, process.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("release", ["2.13.1", "2.99.0"])
+def test_another_release_of_pytorch_is_refused(release):
+    process = run_python(f"""
+import torch
+torch.__version__ = "{release}+cpu"
+import dummy_collectives
+""")
+    expected = (
+        f"ImportError: dummy_collectives was not built for PyTorch {release}: "
+        "build it again with this PyTorch"
+    )
+    assert process.returncode == 1
+    assert process.stderr.splitlines()[-1] == expected
+
+
+@pytest.mark.skipif(torch.__version__ < (2, 14), reason="since PyTorch 2.14")
+def test_the_backend_is_found_without_an_import():
+    process = run_python("""
+import sys, torch, torch.distributed as dist
+dist.init_process_group("dummy", store=dist.HashStore(), rank=0, world_size=1)
+tensor = torch.ones(2)
+dist.all_reduce(tensor)
+print(tensor.tolist(), "dummy_collectives" in sys.modules)
+dist.destroy_process_group()
+""")
+    assert (process.stdout, process.stderr) == ("[0.0, 0.0] True\n", "")
 
 
 def test_the_entry_point_names_the_function_that_registers():

@@ -161,7 +161,7 @@ void registerBackend() {
 } // namespace
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
-  module.doc() = "The dummy c10d backend; importing it registers \"dummy\".";
+  module.doc() = "The dummy c10d backend, compiled for one release of PyTorch.";
   module.def("register", &registerBackend, "Register the backend \"dummy\".");
   registerBackend();
 }

@@ -58,9 +58,12 @@ def check_several_at_once():
 
 def check_missing_operations():
     one, many = torch.ones(2), torch.ones(2 * ranks)
+    renamed = torch.__version__ >= (2, 14)
     calls = {
         "broadcast": lambda: dist.broadcast(one, src=0),
-        "_allgather_base": lambda: dist.all_gather_single(many, one),
+        "all_gather_single" if renamed else "_allgather_base": (
+            lambda: dist.all_gather_single(many, one)
+        ),
         "send": lambda: dist.send(one, dst=(rank + 1) % ranks),
         "recv": lambda: dist.recv(one, src=(rank + 1) % ranks),
         "barrier": lambda: dist.barrier(),
