@@ -2,13 +2,16 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help html test test-audits test-builds test-sanitizers test-faults test-reproducible
-.PHONY: bench serve clean
+.PHONY: test-releases accept-releases bench serve clean
 .PHONY: compile execute render check accept-outputs run-times
 .PHONY: preview i18n-add i18n-update i18n-check i18n-status browser cards
 
 PYTHON ?= python3
-VENV_PYTHON := .venv/bin/python
-SET_UP := @$(PYTHON) tools/setup_environment.py
+# A release of PyTorch other than the default, of releases.toml: only from the command line.
+RELEASE := $(if $(findstring command,$(origin TORCH)),$(TORCH))
+VENV_PYTHON := .venv$(RELEASE:%=-%)/bin/python
+# $(call SET_UP,STAGE) creates the environment, or completes it.
+SET_UP = @$(PYTHON) tools/setup_environment.py $(1) $(RELEASE)
 
 # Only what the requirements pin may be found, whatever the caller's shell says.
 unexport PYTHONPATH PYTHONHOME PYTHONSAFEPATH
@@ -18,99 +21,108 @@ export PYTHONUTF8 := 1
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s  %s\n", $$1, $$2 }' Makefile
+	@echo "All take TORCH=RELEASE, for another release of PyTorch: see releases.toml."
 
 html: ## build, verify and publish the whole site into _build/html
-	$(SET_UP) execute
+	$(call SET_UP,execute)
 	@$(VENV_PYTHON) -m tools.build html
 
 test: html browser ## build the site, then test the extension, the tools and the site
-	$(SET_UP) test
+	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest
 
 test-audits: html browser ## audit all pages in the browser: accessibility, speed, longer texts
-	$(SET_UP) test
+	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-audits.xml -m audit
 
 test-builds: html ## build on after edits, damage and kills; compare with builds from nothing
-	$(SET_UP) test
+	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-builds.xml -m slow
 
 test-sanitizers: html ## run the extension with sanitizers for addresses and threads
-	$(SET_UP) test
+	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-sanitizers.xml \
 	    tests/instrumented/test_sanitizers.py
 
 test-faults: html ## put faults into copies of the project; each has to be noticed
-	$(SET_UP) test
+	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-faults.xml \
 	    tests/faults/test_faults.py tests/faults/test_killed_builds.py
 
 test-reproducible: ## build two clones of the last commit, and compare the bytes
-	$(SET_UP) test
+	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-reproducible.xml \
 	    tests/faults/test_reproducible.py
+
+test-releases: ## compile and run with each release of PyTorch (TORCH=2.13.0 for one)
+	@$(PYTHON) tools/setup_environment.py render
+	@.venv/bin/python -m tools.test_releases $(RELEASE)
+
+accept-releases: ## the same, and take over the results
+	@$(PYTHON) tools/setup_environment.py render
+	@.venv/bin/python -m tools.test_releases --accept $(RELEASE)
 
 bench: html ## measure this build against the stock way (half an hour)
 	@$(VENV_PYTHON) -m tools.bench
 
 serve: ## serve the site on 127.0.0.1 (PORT=8000)
-	$(SET_UP) render
+	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.serve $(PORT)
 
 clean: ## remove everything that was built or installed, .venv included
-	@rm -rf _build docs/auto_gallery .venv .pytest_cache
+	@rm -rf _build docs/auto_gallery .venv .venv-* .pytest_cache
 	@find locales -name '*.mo' -delete
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	@rm -rf extension/*/build extension/*/*.egg-info
 
 preview: ## follow the edits of one language in the browser (LANGUAGE=ko, PORT=8001)
-	$(SET_UP) preview
+	$(call SET_UP,preview)
 	@$(VENV_PYTHON) -m tools.preview "$(LANGUAGE)" $(PORT)
 
 compile: ## stage 1: build the C++ extension
-	$(SET_UP) execute
+	$(call SET_UP,execute)
 	@$(VENV_PYTHON) -m tools.build compile
 
 execute: ## stage 2: run the samples that changed
-	$(SET_UP) execute
+	$(call SET_UP,execute)
 	@$(VENV_PYTHON) -m tools.build execute
 
 accept-outputs: ## take over what the samples showed when they were last run
-	$(SET_UP) execute
+	$(call SET_UP,execute)
 	@$(VENV_PYTHON) -m tools.outputs
 
 run-times: ## measure how long each sample takes a reader, for the pages to show
-	$(SET_UP) execute
+	$(call SET_UP,execute)
 	@$(VENV_PYTHON) -m tools.run_times
 
 render: ## stage 3: render all languages (needs neither PyTorch nor a compiler)
-	$(SET_UP) render
+	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.build render
 
 check: ## stage 4: check the rendered pages and the catalogs
-	$(SET_UP) render
+	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.build check
 
 i18n-update: ## bring the message catalogs up to date with the English text
-	$(SET_UP) render
+	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.catalogs update
 
 i18n-add: ## add a language to the site (LANGUAGE=ja)
-	$(SET_UP) render
+	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.i18n_add "$(LANGUAGE)"
 	@$(VENV_PYTHON) -m tools.catalogs update
 	@echo "Now edit locales/$(LANGUAGE)/LC_MESSAGES, and see it with make preview LANGUAGE=$(LANGUAGE)"
 
 i18n-check: ## check the message catalogs
-	$(SET_UP) render
+	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.catalog_check
 
 i18n-status: ## list what is translated, fuzzy and untranslated, and since when
-	$(SET_UP) render
+	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.translation_status
 
 cards: browser ## draw the pictures for link previews anew (docs/_root/card-*.png)
-	$(SET_UP) render
+	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.cards
 
 browser:

@@ -41,6 +41,7 @@ extensions = [
     "sphinxext.link_previews",
     "sphinxext.linked_captions",
     "sphinxext.no_data_images",
+    "sphinxext.nothing_to_translate",
     "sphinxext.page_description",
     "sphinxext.program_output",
     "sphinxext.redirects",

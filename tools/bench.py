@@ -169,7 +169,7 @@ class Stock(Clone):
 
     def compile(self):
         extension = self.root / "extension/dummy_collectives"
-        build = ["setup.py", "-q", "build_ext", "--build-lib", self.root / "built"]
+        build = ["setup.py", "-q", "build", "--build-lib", self.root / "built"]
         return self.run("env", "-C", extension, "python", *build)
 
     def render(self, language):

@@ -8,12 +8,13 @@ import sys
 import time
 from fnmatch import fnmatch
 from importlib import metadata
+from pathlib import Path
 
-from . import precompile
+from . import precompile, releases
 from .digest import digest, files_below, is_made, note_made
 from .errors import BuildError
-from .paths import BUILD, EXTENSION, INSTALLED_EXTENSION, LOGS, ROOT, relative
-from .processes import run
+from .paths import BUILD, EXTENSION, INSTALLED_EXTENSION, LOGS, relative
+from .processes import WITHOUT_CUDA, run
 
 TIMEOUT = 600  # seconds; it takes about 30
 KEY_FILE = INSTALLED_EXTENSION / ".key"
@@ -28,17 +29,15 @@ LEFTOVERS = ("build", "*.egg-info", "__pycache__", "*.so")
 
 def toolchain():
     """Describe PyTorch, Python and the compiler; raise if one does not fit."""
-    wanted = re.search(
-        r"^torch==(\S+)$", (ROOT / "requirements/execute.txt").read_text(), re.M
-    )[1]
+    wanted = releases.current().version
     try:
         found = metadata.version("torch")
     except metadata.PackageNotFoundError:
         found = "none"
     if found.partition("+")[0] != wanted:
         raise BuildError(
-            f".venv holds torch {found}, but requirements/execute.txt pins {wanted}: "
-            f"remove the folder .venv and run the command again"
+            f"{Path(sys.prefix).name} holds torch {found}, but it is for {wanted}, says "
+            f"releases.toml: remove that folder and run the command again"
         )
     compiler = os.environ.get("CXX", "c++")
     if shutil.which(compiler) is None:
@@ -104,7 +103,7 @@ def compile_extension():
     command = [sys.executable, "-m", "tools.build_wheel", source, target]
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     log = LOGS / "compile.log"
-    done = run(command, timeout=TIMEOUT, log=log, env={"PATH": path, **variables})
+    done = run(command, timeout=TIMEOUT, log=log, env={"PATH": path, **WITHOUT_CUDA, **variables})
 
     text = done.text.replace(str(source), relative(EXTENSION))
     if done.timed_out:

@@ -41,7 +41,8 @@ from .paths import (
     VERSIONS,
     relative,
 )
-from .processes import run
+from .processes import WITHOUT_CUDA, run
+from .releases import current, pins
 from .samples import gallery_programs, names_extension, samples, used_files, uses_extension
 
 DEFAULT_TIME_LIMIT = 120  # seconds
@@ -103,8 +104,8 @@ def execute(when_compiled=lambda: None):
 
 def _keys():
     """For each sample a digest of all that its page depends on."""
-    requirements = (ROOT / "requirements/execute.txt").read_text()
-    shared = digest(MACHINERY, *toolchain(), requirements)
+    requirements = [ROOT / "requirements/execute.txt", pins(current())]
+    shared = digest([*MACHINERY, *requirements], *toolchain())
     extension, programs = extension_key(), gallery_programs()
     keys = {}
     for script in samples():
@@ -169,8 +170,8 @@ def _environment(*modules):
         "PYTHONPATH": os.pathsep.join(str(folder) for folder in (*modules, ROOT)),
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
-        # Pages are the same from every machine: without GPU, whatever its CPU can do.
-        "CUDA_VISIBLE_DEVICES": "",
+        # Pages are the same from every machine, whatever its CPU can do.
+        **WITHOUT_CUDA,
         "ATEN_CPU_CAPABILITY": "default",
         "MKL_CBWR": "COMPATIBLE",
         "ONEDNN_MAX_CPU_ISA": "SSE41",

@@ -4,7 +4,9 @@ usage: python -m tools.outputs
 
 For each sample, gallery/outputs holds a text file with all that it shows on its page:
 printed text and tables. The build fails when a run shows anything else. Started as a
-program, this takes over what the last run has shown.
+program, this takes over what the last run has shown. Where a release of PyTorch shows
+something else than the default one, that is in a folder with the name of its series,
+gallery/outputs/2.13 for one.
 
 What may differ from run to run, a script names in a comment of a hidden cell,
 ``output may differ in: <regular expression>``. Pages show it as it was printed.
@@ -16,6 +18,7 @@ import sys
 
 from .errors import BuildError
 from .paths import EXECUTED, OUTPUTS, relative
+from .releases import DEFAULT, current
 from .samples import samples
 
 # sphinx-gallery's block for what was printed, and our own for tables.
@@ -75,26 +78,46 @@ def _last_run(script):
 
 
 def committed(script):
-    """The file with what a sample showed when it was last looked at."""
+    """The file with what a sample showed, with this release, when it was last looked at."""
+    of_release = _of_release(script)
+    return of_release if of_release.is_file() else _of_default(script)
+
+
+def _of_default(script):
     return OUTPUTS / f"{script.stem}.txt"
+
+
+def _of_release(script):
+    return OUTPUTS / current().series / f"{script.stem}.txt"
 
 
 def accept():
     """Take over what was shown last; print the names of the files that change."""
     OUTPUTS.mkdir(exist_ok=True)
-    expected = set()
     for script in samples():
-        expected.add(committed(script))
         if not _last_run(script).is_file():
             sys.exit(f"error: {relative(script)} was not run: run `make execute` first")
-        _write_if_other(committed(script), _last_run(script).read_text())
-    for path in sorted(set(OUTPUTS.iterdir()) - expected):
-        path.unlink()
-        print(f"removed {relative(path)}: there is no such sample")
+        now, default = _last_run(script).read_text(), _of_default(script)
+        if current() == DEFAULT or not default.is_file():
+            _write_if_other(default, now)
+        elif _comparable(script, default.read_text()) != _comparable(script, now):
+            _write_if_other(_of_release(script), now)
+        elif _of_release(script).is_file():
+            _remove(_of_release(script), "it shows what the default release shows")
+    names = {script.stem for script in samples()}
+    for path in sorted(OUTPUTS.rglob("*.txt")):
+        if path.stem not in names:
+            _remove(path, "there is no such sample")
+
+
+def _remove(path, reason):
+    path.unlink()
+    print(f"removed {relative(path)}: {reason}")
 
 
 def _write_if_other(path, text):
     if not path.is_file() or path.read_text() != text:
+        path.parent.mkdir(exist_ok=True)
         path.write_text(text)
         print(f"wrote {relative(path)}")
 

@@ -27,6 +27,12 @@ STEERING = re.compile(
     r"GIT_(?!CONFIG)|(FORCE|NO)_COLOR$|CLICOLOR|(COLUMNS|LINES)$"
 )
 
+# No GPU and no CUDA toolkit: a build has the same result on every machine. PyTorch looks for
+# a toolkit where these are not set, and does without where they are empty. With the last it
+# asks no driver whether there are devices, and so no driver is too old.
+WITHOUT_CUDA = {"CUDA_VISIBLE_DEVICES": "", "CUDA_HOME": "", "CUDA_PATH": ""}
+WITHOUT_CUDA["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
+
 # Set when the build is being interrupted: nothing is started any more.
 stopping = threading.Event()
 

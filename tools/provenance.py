@@ -14,6 +14,7 @@ import ast
 import json
 from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
 
 from sphinxext.gallery_scripts import HIDDEN, prose_lines
 
@@ -37,7 +38,7 @@ from .paths import (
     relative,
 )
 from .records import Results
-from .samples import samples
+from .samples import CODE, samples
 
 NOTED_BY_SPHINX = "code-provenance.json"  # See sphinxext/code_provenance.py.
 FILE = "provenance.json"
@@ -46,7 +47,6 @@ COMMANDS_TEST = "tests/tools/test_typed_commands.py"
 COMMANDS_SECONDS = BUILD / "commands.seconds"
 # The pages whose typed commands that test runs.
 TYPED = ["docs/translation/guide.md", "docs/verified.md"]
-COMPILED = {".cpp", ".hpp"}
 
 
 # -- What executed what ------------------------------------------------------------
@@ -65,7 +65,7 @@ def executed():
             found.setdefault(relative(path), []).append(script.stem)
         if any(_loads_extension(path) for path in programs):
             for path in extension_sources():
-                if path.suffix in COMPILED:
+                if _is_loaded(path):
                     found[relative(path)].append(script.stem)
     _parsed().save()
     return found | {page: [COMMANDS_TEST] for page in TYPED}
@@ -109,22 +109,30 @@ def programs_of(script):
     return sorted(found)
 
 
+def _is_loaded(path):
+    """Whether a file of the extension is a part of what a program imports."""
+    return path.suffix in {".cpp", ".hpp"} or path.parent == EXTENSION / EXTENSION.name
+
+
 def _named_in(path):
     """The files of gallery/ whose path is a string of the code, or that it imports."""
-    strings, modules = _strings_and_modules(path.read_text())
-    names = [x for x in strings if x.endswith(".py")] + [f"{x}.py" for x in modules]
+    strings, modules = _strings_and_modules(path)
+    names = [x for x in strings if Path(x).suffix in CODE] + [f"{x}.py" for x in modules]
     return [GALLERY / name for name in names if (GALLERY / name).is_file()]
 
 
 def _loads_extension(path):
     """Whether a program imports the extension, or compiles it itself."""
-    strings, modules = _strings_and_modules(path.read_text())
+    strings, modules = _strings_and_modules(path)
     folder = f"/{EXTENSION.parent.name}/{EXTENSION.name}"
     return EXTENSION.name in modules or any(x.endswith(folder) for x in strings)
 
 
-def _strings_and_modules(code):
-    """The constants of the code, as texts, and the modules that it imports."""
+def _strings_and_modules(path):
+    """The constants of a Python program, as texts, and the modules that it imports."""
+    if path.suffix != ".py":
+        return [], []
+    code = path.read_text()
     return _parsed().get(digest([], code), lambda: _parse(code))
 
 

@@ -6,9 +6,11 @@ from functools import cache
 from .compile import extension_sources
 from .digest import files_below
 from .paths import EXTENSION, GALLERY, ROOT
+from .releases import current, pins
 
 HELPERS = {"launcher.py", "result_table.py"}
-NAMED = re.compile(r"\b(\w+)\.py\b|^\s*(?:from|import) (\w+)", re.M)
+CODE = {".py", ".cpp"}
+NAMED = re.compile(r"\b(\w+)\.(?:py|cpp)\b|^\s*(?:from|import) (\w+)", re.M)
 
 
 def samples():
@@ -32,12 +34,12 @@ def used_files(script, programs=None):
 
 
 def gallery_programs():
-    return [path for path in files_below(GALLERY) if path.suffix == ".py"]
+    return [path for path in files_below(GALLERY) if path.suffix in CODE]
 
 
 @cache  # Many samples use the same files.
 def _named_in(code):
-    """The programs and modules that are named in code, without .py."""
+    """The programs and modules that are named in code, without .py or .cpp."""
     return {program or module for program, module in NAMED.findall(code)}
 
 
@@ -64,8 +66,9 @@ def _download(script, programs, extension):
     if GALLERY / "launcher.py" in files:
         packages.append("psutil")
     if names_extension(files):
-        packages += ["setuptools", "ninja"]
         files += extension
+    if any(file.suffix == ".cpp" for file in files):
+        packages += ["setuptools", "ninja"]
     return {
         "script": _name(script),
         "files": {_name(file): str(file) for file in files},
@@ -81,9 +84,7 @@ def _name(path):
 
 
 def _requirements(packages):
-    pinned = "".join(
-        (ROOT / "requirements" / f"{name}.txt").read_text()
-        for name in ("execute", "render")
-    )
+    files = [ROOT / "requirements" / f"{name}.txt" for name in ("execute", "render")]
+    pinned = "".join(path.read_text() for path in [*files, pins(current())])
     lines = [re.search(rf"^{name}==\S+$", pinned, re.M)[0] for name in packages]
     return "\n".join(lines) + "\n"

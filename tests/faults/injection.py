@@ -16,7 +16,7 @@ from pathlib import Path
 from tools.paths import ROOT
 
 TABLE = Path(__file__).with_name("faults.toml")
-NOT_COPIED = shutil.ignore_patterns("precompiled", ".git", ".venv", "__pycache__", ".pytest_cache")
+NOT_COPIED = shutil.ignore_patterns("precompiled", ".git", ".venv*", "__pycache__", ".pytest_cache")
 PYTEST = ["pytest", "-q", "-rf", "--timeout=60", "-p", "no:cacheprovider"]
 TIMEOUT = 900  # seconds
 noticed = []  # Each fault, whether it was noticed, and how long that took.

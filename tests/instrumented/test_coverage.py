@@ -16,7 +16,7 @@ import coverage
 import pytest
 
 from sphinxext.gallery_scripts import blank_hidden
-from tools.paths import EXTENSION, ROOT, SITE, relative
+from tools.paths import EXTENSION, GALLERY, ROOT, SITE, relative
 
 LANGUAGES = {"python", "cpp"}
 TIMEOUT = 900  # seconds; it takes about 150
@@ -27,10 +27,15 @@ parallel = true
 include =
     */gallery/*
     */setup.py
+    */dummy_collectives/__init__.py
 patch = _exit
 # A rank that its launcher ends has executed lines, too.
 sigterm = true
 [paths]
+package =
+    {root}/{extension}/dummy_collectives
+    */_build/extension/dummy_collectives
+    */site-packages/dummy_collectives
 source =
     {root}
     {copy}
@@ -92,13 +97,21 @@ def _lines_of_cpp(data):
         )
         assert done.returncode == 0, done.stderr
         for file in (x for part in done.stdout.splitlines() for x in json.loads(part)["files"]):
-            _, ours, inside = file["file"].rpartition(f"/{EXTENSION.name}/")
-            if ours and (EXTENSION / inside).is_file():
-                counts = found.setdefault(f"{relative(EXTENSION)}/{inside}", {})
+            if ours := _compiled_from(file["file"]):
+                counts = found.setdefault(ours, {})
                 for line in file["lines"]:
                     number = line["line_number"]
                     counts[number] = counts.get(number, 0) + line["count"]
     return found
+
+
+def _compiled_from(path):
+    """The file of this project whose copy was compiled, or None."""
+    for folder in (EXTENSION, GALLERY):
+        _, ours, inside = path.rpartition(f"/{folder.name}/")
+        if ours and (folder / inside).is_file():
+            return relative(folder / inside)
+    return None
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +120,7 @@ def lines(instrumented_copy, tmp_path_factory):
     configuration = data / "configuration"
     flags = ["-O0", "--coverage", "-fprofile-update=atomic", f'-dumpdir "{data}/$$-"']
     copy = instrumented_copy(flags, COVERAGE_PROCESS_START=str(configuration))
-    configuration.write_text(CONFIGURATION.format(data=data, root=ROOT, copy=copy.root))
+    configuration.write_text(CONFIGURATION.format(data=data, root=ROOT, copy=copy.root, extension=relative(EXTENSION)))
     here = Path(__file__).parent
     (copy.root / "sitecustomize.py").write_text((here / "sitecustomize.py").read_text())
     copy.python("-m", "tools.build", "execute", timeout=TIMEOUT)

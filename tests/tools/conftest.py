@@ -11,7 +11,7 @@ from tools.paths import INSTALLED_EXTENSION, ROOT
 
 COPIED = ["tools", "extension", "sphinxext", "docs/_templates", "docs/_static"]
 COPIED += ["docs/_root", "docs/glossary.csv", "docs/redirects.csv"]
-COPIED += ["conf.py", "languages.toml", "site.toml"]
+COPIED += ["conf.py", "languages.toml", "releases.toml", "site.toml"]
 COPIED += ["requirements", "LICENSE"]
 GENERATED = shutil.ignore_patterns("build", "*.egg-info")  # Bytecode spares compiling it.
 

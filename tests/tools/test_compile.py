@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tools.releases import DEFAULT
+
 BUILD = ("tools.build", "compile")
 SOURCE = "extension/dummy_collectives/src/dummy.cpp"
 # A module that compiles in a moment, for all that is not about PyTorch.
@@ -56,12 +58,12 @@ def test_without_a_compiler_the_message_says_what_to_install(project):
     assert "no C++ compiler" in output and "apt-get install g++" in output
 
 
-@pytest.mark.parametrize("pinned", ["2.12.0", "2.13.1"])
-def test_another_torch_than_the_pinned_one(project, pinned):
-    text = project.read("requirements/execute.txt")
-    project.write("requirements/execute.txt", text.replace("torch==2.13.0", f"torch=={pinned}"))
+@pytest.mark.parametrize("wanted", ["2.12.0", "2.99.0"])
+def test_another_torch_than_the_environment_is_for(project, wanted):
+    text = project.read("releases.toml")
+    project.write("releases.toml", text.replace(DEFAULT.version, wanted))
     output = project.fail(*BUILD)
-    assert "torch 2.13.0" in output and pinned in output and ".venv" in output
+    assert f"torch {DEFAULT.version}" in output and wanted in output and ".venv" in output
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """A sample that goes wrong in any way fails the build, which says where."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,21 @@ def test_the_same_run_gives_the_same_bytes(project):
     (project.root / "_build/execute/sample.key").unlink()
     assert project.run(*BUILD)[0] == 0
     assert project.read("docs/auto_gallery/sample.rst") == first
+
+
+def test_neither_an_old_driver_nor_a_missing_toolkit_matters(project, tmp_path):
+    """A build of PyTorch for CUDA warns of both, and a warning would fail the sample."""
+    driver = tmp_path / "driver.c"
+    driver.write_text("int cuDriverGetVersion(int *version) { *version = 11040; return 0; }\n")
+    library = tmp_path / "libcuda.so.1"
+    subprocess.run(["cc", "-shared", "-fPIC", driver, "-o", library], check=True)
+    project.sample(
+        "import torch\n"
+        "import torch.utils.cpp_extension\n"
+        "print(torch.cuda.is_available())\n"
+        "print(torch.accelerator.current_accelerator(check_available=True))\n",
+        output="False\nNone\n",
+    )
+    machine = {"LD_LIBRARY_PATH": str(tmp_path), "CUDA_HOME": "/nowhere"}
+    status, output = project.run(*BUILD, **machine)
+    assert status == 0, output

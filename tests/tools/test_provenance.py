@@ -66,7 +66,9 @@ def test_every_start_of_a_program_left_a_trace_in_the_output_of_the_sample():
         output = (AUTO_GALLERY / f"{script.stem}.rst").read_text()
         started = set(re.findall(r"^ *\$ .*?(?:\\\n.*?)*(workers/\w+\.py)$", output, re.M))
         claimed = {relative(x) for x in provenance.programs_of(script)}
-        assert {x for x in claimed if "/workers/" in x} == {f"gallery/{x}" for x in started}
+        # What is compiled leaves its own: tests/instrumented counts its lines.
+        claimed = {x for x in claimed if "/workers/" in x and x.endswith(".py")}
+        assert claimed == {f"gallery/{x}" for x in started}
         claims += len(started)
     assert claims >= len(list((GALLERY / "workers").glob("*.py")))
 

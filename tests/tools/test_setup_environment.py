@@ -1,6 +1,7 @@
 """Setting up: what cannot work is refused with one message."""
 
 import ast
+import json
 import os
 import runpy
 import shutil
@@ -14,9 +15,12 @@ from tools.paths import ROOT
 SCRIPT = "tools/setup_environment.py"
 
 
-def set_up(project, stage="render", **environment):
+NO_NETWORK = {"PIP_RETRIES": "0", "PIP_NO_CACHE_DIR": "1", "PIP_CONFIG_FILE": os.devnull}
+
+
+def set_up(project, stage="render", release=None, **environment):
     return subprocess.run(
-        [sys.executable, SCRIPT, stage],
+        [sys.executable, SCRIPT, stage, *([release] if release else [])],
         cwd=project.root,
         env={**os.environ, **environment},
         capture_output=True,
@@ -40,12 +44,10 @@ def test_the_script_keeps_to_syntax_that_an_old_python_can_read():
 
 
 def test_no_network(project):
-    environment = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0"}
-    environment |= {"PIP_NO_CACHE_DIR": "1", "PIP_CONFIG_FILE": os.devnull}
-    done = set_up(project, **environment)
+    done = set_up(project, PIP_INDEX_URL="http://127.0.0.1:9/simple", **NO_NETWORK)
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("error: requirements/render.txt was not installed; ")
+    assert last.startswith("error: requirements/pip.txt was not installed; ")
     assert "check the network" in last
     assert not (project.root / ".venv/installed-render").exists()
 
@@ -71,16 +73,82 @@ def test_a_build_folder_that_cannot_be_made(project):
     assert done.stderr.startswith("error: cannot write ")
 
 
-def test_no_network_for_npm(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def script(monkeypatch):
+    """The names of the script. Its environment is in no folder, and pip offers 2.15.0."""
     module = runpy.run_path(str(ROOT / SCRIPT))
-    for name in module["NPM_FILES"]:
-        shutil.copy(ROOT / "requirements" / name, tmp_path)
+    offers = json.dumps({"name": "torch", "versions": ["2.15.0", "2.13.0+cpu", "2.13.0"]})
+    answer = subprocess.CompletedProcess([], 0, stdout=offers, stderr="")
+    monkeypatch.setattr(module["Environment"], "run", lambda *_, **options: answer)
+    return module
+
+
+def announced(script, capsys, release="2.15.0"):
+    script["Environment"]("execute", release).announce_torch()
+    return capsys.readouterr().out
+
+
+def test_what_will_be_downloaded(script, capsys):
+    first, *others = announced(script, capsys).splitlines()
+    assert first == (
+        "PyTorch 2.15.0, the build for CUDA: 2.8 GB to download, 5.7 GB when installed, "
+        "about 3 minutes"
+    )
+    assert "A CPU build (0.2 GB)" in others[0] and "pip config set" in others[0]
+
+
+def test_a_cpu_build_in_pips_own_configuration(script, capsys):
+    [line] = announced(script, capsys, "2.13.0").splitlines()
+    assert line.startswith("PyTorch 2.13.0, a CPU build: 0.2 GB to download, 1.0 GB")
+
+
+def test_an_index_without_the_release(script, capsys):
+    with pytest.raises(SystemExit) as caught:
+        announced(script, capsys, "2.14.1")
+    message = str(caught.value)
+    assert "has PyTorch 2.14.1" in message and "make html TORCH=" in message
+
+
+def test_a_disk_that_will_not_suffice_is_noticed_before_the_download(
+    script, monkeypatch, capsys
+):
+    little = shutil.disk_usage(ROOT)._replace(free=3 * 10**9)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: little)
+    with pytest.raises(SystemExit) as caught:
+        announced(script, capsys)
+    assert "has 3.0 GB free" in str(caught.value) and "take 10.0 GB" in str(caught.value)
+    assert announced(script, capsys, "2.13.0"), "there is room for the CPU build"
+
+
+@pytest.mark.parametrize("release", ["9.9", "2.12.1", "2.15"])
+def test_a_release_that_is_not_supported(project, release):
+    done = set_up(project, "execute", release=release)
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"error: TORCH={release}: the site is not built with this release of PyTorch; "
+        "releases.toml names 2.15.0, 2.14.1, 2.13.0\n"
+    )
+    assert not list(project.root.glob(".venv*"))
+
+
+def test_a_set_up_that_was_cut_off_begins_anew(project):
+    (project.root / ".venv/bin").mkdir(parents=True)
+    project.write(".venv/bin/python", "")
+    project.write(".venv/unfinished", "")
+    project.write(".venv/half of a package", "")
+    done = set_up(project, PIP_INDEX_URL="http://127.0.0.1:9/simple", **NO_NETWORK)
+    assert "the last set-up of .venv was cut off: creating it anew" in done.stdout
+    assert not (project.root / ".venv/half of a package").exists()
+
+
+def test_no_network_for_npm(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("NPM_CONFIG_REGISTRY", "http://127.0.0.1:9/")
     monkeypatch.setenv("NPM_CONFIG_FETCH_RETRIES", "0")
     monkeypatch.setenv("NPM_CONFIG_CACHE", str(tmp_path / "cache"))
-    command = ["-c", module["NPM"], "ci", "--ignore-scripts"]
+    environment = runpy.run_path(str(ROOT / SCRIPT))["Environment"]("test")
+    environment.python, environment.node = sys.executable, str(tmp_path)
     with pytest.raises(SystemExit) as caught:
-        module["install_with"]("npm", command, "requirements/package.json", tmp_path)
+        environment.npm()
     assert "requirements/package.json was not installed; " in str(caught.value)
     assert "check the network" in str(caught.value), capsys.readouterr().err
 

@@ -29,7 +29,7 @@ EXPECTED = {
     "make i18n-update i18n-check": ("locales/ko/LC_MESSAGES/index.po", '\nmsgid ""\n'),
     "make i18n-add LANGUAGE=ja": ("locales/ja/LC_MESSAGES/index.po", 'msgstr ""\n\n'),
 }
-NOT_COPIED = shutil.ignore_patterns(".git", ".venv", "_build", "__pycache__", "*.mo")
+NOT_COPIED = shutil.ignore_patterns(".git", ".venv*", "_build", "__pycache__", "*.mo")
 
 
 def typed(language):

@@ -1,0 +1,157 @@
+"""One file names the releases of PyTorch, and all else agrees with it."""
+
+import csv
+import re
+from dataclasses import replace
+
+import pytest
+
+from tools import newest_releases, outputs, releases, test_releases
+from tools.paths import OUTPUTS, ROOT
+from tools.releases import DEFAULT, RELEASES, Release
+from tools.samples import samples
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda x: x.version)
+def test_what_a_release_depends_on_is_pinned(release):
+    lines = releases.pins(release).read_text().splitlines()[1:]
+    assert f"torch=={release.version}" in lines
+    assert all(re.fullmatch(r"[\w-]+==[\w.]+", line) for line in lines)
+
+
+def test_outputs_are_those_of_releases_that_the_site_is_built_with():
+    folders = {path.name for path in OUTPUTS.iterdir() if path.is_dir()}
+    assert folders <= {x.series for x in RELEASES if x.site and x != DEFAULT}
+    for path in OUTPUTS.glob("*/*.txt"):
+        assert path.read_text() != (OUTPUTS / path.name).read_text(), f"{path} is not needed"
+
+
+def test_the_table_has_each_release_and_all_samples():
+    [header, *rows] = csv.reader(test_releases.TABLE.read_text().splitlines())
+    assert header == test_releases.COLUMNS
+    assert [row[0] for row in rows] == [x.version for x in RELEASES]
+    for release, row in zip(RELEASES, rows, strict=True):
+        _, compiles, ran, passed, failed, ran_samples = row
+        assert compiles == "✓" and int(passed) <= int(ran)
+        if release.site:
+            assert (passed, failed, ran_samples) == (ran, "–", str(len(samples())))
+
+
+@pytest.mark.parametrize(
+    "folder, expected",
+    [(".venv", DEFAULT), (".venv-2.13.0", RELEASES[2]), ("conda", DEFAULT)],
+)
+def test_the_release_that_an_environment_is_for(monkeypatch, folder, expected):
+    monkeypatch.setattr(releases.sys, "prefix", f"/somewhere/{folder}")
+    assert releases.current() == expected
+
+
+def test_a_release_that_nobody_names(monkeypatch, capsys):
+    with pytest.raises(test_releases.BuildError, match=r"TORCH=9\.9: releases\.toml names 2\."):
+        test_releases.main(["9.9"])
+
+
+# What a release shows, where it differs
+
+
+@pytest.fixture
+def show(tmp_path, monkeypatch):
+    """Run a sample that shows a text with a release, and accept it."""
+    script = tmp_path / "sample.py"
+    script.write_text("")
+    monkeypatch.setattr(outputs, "OUTPUTS", tmp_path)
+    monkeypatch.setattr(outputs, "EXECUTED", tmp_path / "executed")
+    monkeypatch.setattr(outputs, "samples", lambda: [script])
+    monkeypatch.setattr(outputs, "relative", str)
+    (tmp_path / "executed").mkdir()
+
+    def show(text, release):
+        monkeypatch.setattr(outputs, "current", lambda: release)
+        (tmp_path / "executed/sample.output").write_text(text)
+        outputs.accept()
+        found = outputs.committed(script)
+        assert found.read_text() == text
+        return found.relative_to(tmp_path).as_posix()
+
+    return show
+
+
+def test_another_output_is_committed_by_release(show):
+    other = RELEASES[1]
+    assert show("new\n", DEFAULT) == "sample.txt"
+    assert show("new\n", other) == "sample.txt"
+    assert show("old\n", other) == f"{other.series}/sample.txt"
+    assert show("new\n", DEFAULT) == "sample.txt"
+    assert show("new\n", other) == "sample.txt", "it is not needed any more"
+
+
+# The newest patches
+
+
+def test_the_newest_patch_of_a_series():
+    versions = ["2.15.0", "2.14.10", "2.14.9", "2.14.0rc1", "2.1.14", "2.13.0"]
+    assert newest_releases.newest("2.14", versions) == "2.14.10"
+    assert newest_releases.newest("2.16", versions) is None
+
+
+def test_another_patch_is_named(tmp_path, monkeypatch):
+    (tmp_path / "requirements/torch").mkdir(parents=True)
+    file = tmp_path / "releases.toml"
+    file.write_text(releases.RELEASES_FILE.read_text())
+    monkeypatch.setattr(newest_releases, "RELEASES_FILE", file)
+    monkeypatch.setattr(releases, "ROOT", tmp_path)
+    before = RELEASES[1]
+    pins = (ROOT / "requirements/torch" / f"{before.version}.txt").read_text()
+    (tmp_path / "requirements/torch" / f"{before.version}.txt").write_text(pins)
+    newest_releases.rename(before, "2.14.9")
+    assert 'version = "2.14.9"' in file.read_text()
+    assert f'"{before.version}"' not in file.read_text()
+    kept = releases.pins(replace(before, version="2.14.9")).read_text()
+    assert "setuptools==" in kept and "torch==" not in kept and "nvidia" not in kept
+    newest_releases.add_nightly("2.16.0.dev20261122")
+    first = file.read_text().split("[[release]]")[1]
+    assert 'version = "2.16.0.dev20261122"' in first
+    assert Release("2.16.0.dev20261122", 0, 0).series == "2.16"
+
+
+# The comparison with the committed table
+
+
+@pytest.fixture
+def results(monkeypatch, tmp_path):
+    """Results for each version in place of real trials, and a table of its own."""
+    found = {}
+    monkeypatch.setattr(test_releases, "TABLE", tmp_path / "releases.csv")
+    monkeypatch.setattr(test_releases, "relative", str)
+    monkeypatch.setattr(test_releases, "COPIES", tmp_path)
+    monkeypatch.setattr(test_releases.Trial, "set_up", lambda self: None)
+    monkeypatch.setattr(test_releases.Trial, "row", lambda self: found[self.release.version])
+    for release in RELEASES:
+        found[release.version] = [release.version, "✓", "9", "9", "–", "–"]
+    return found
+
+
+def test_results_are_compared_until_they_are_accepted(results):
+    test_releases.main(["--accept"])
+    assert list(test_releases.committed()) == [x.series for x in RELEASES]
+    test_releases.main([])
+    test_releases.main(["oldest"])
+    oldest = releases.oldest().version
+    results[oldest][3:5] = ["8", "`test_work`"]
+    with pytest.raises(test_releases.BuildError, match="other results than before"):
+        test_releases.main([oldest])
+    test_releases.main(["--accept", oldest])
+    test_releases.main([oldest])
+    assert len(test_releases.committed()) == len(RELEASES), "the other rows stay"
+
+
+def test_another_patch_and_a_newer_series_are_compared(results, monkeypatch):
+    test_releases.main(["--accept"])
+    for version in ("2.14.99", "2.99.0"):
+        row = [version, *results[DEFAULT.version][1:]]
+        monkeypatch.setattr(test_releases, "RELEASES", [Release(version, 0, 0)])
+        results[version] = row
+        test_releases.main([version])
+        results[version] = [version, "✓", "9", "8", "`test_work`", "–"]
+        with pytest.raises(test_releases.BuildError, match="make accept-releases"):
+            test_releases.main([version])

@@ -1,0 +1,74 @@
+"""Let releases.toml name the newest patch of each series that pip can find.
+
+usage: python -m tools.newest_releases [--nightly]
+
+With --nightly, a pre-release that is newer than all of them is added at the top. What they
+depend on is pinned where requirements/torch says so already, and otherwise as pip chooses.
+"""
+
+import json
+import re
+import subprocess
+import sys
+
+from .errors import BuildError, ending_the_program
+from .releases import DEFAULT, RELEASES, RELEASES_FILE, Release, pins
+
+TIMEOUT = 300  # seconds
+
+
+def offered(*options):
+    """The releases that pip finds for this Python, without local parts, newest first."""
+    command = [sys.executable, "-m", "pip", "index", "versions", "torch", "--json", *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+    if done.returncode != 0:
+        raise BuildError(f"pip finds no PyTorch:\n{done.stderr}")
+    return list(dict.fromkeys(x.partition("+")[0] for x in json.loads(done.stdout)["versions"]))
+
+
+def newest(series, versions):
+    """The newest of ``versions`` that is a patch of ``series``, or None."""
+    patches = [x for x in versions if re.fullmatch(rf"{re.escape(series)}\.\d+", x)]
+    return max(patches, key=lambda x: int(x.rpartition(".")[2]), default=None)
+
+
+def rename(before, now):
+    """Name another patch in releases.toml; what it depends on may differ."""
+    text = RELEASES_FILE.read_text()
+    RELEASES_FILE.write_text(text.replace(f'"{before.version}"', f'"{now}"'))
+    own = r"^(torch|triton|nvidia-|cuda-)"
+    kept = [x for x in pins(before).read_text().splitlines() if not re.match(own, x)]
+    _write_pins(now, kept)
+
+
+def add_nightly(version):
+    """Put a pre-release at the top of releases.toml, the new default."""
+    text = RELEASES_FILE.read_text()
+    entry = f'[[release]]\nversion = "{version}"\ndownload = 3.0\ndisk = 6.0\n\n'
+    RELEASES_FILE.write_text(text.replace("[[release]]", entry + "[[release]]", 1))
+    _write_pins(version, [])
+
+
+def _write_pins(version, lines):
+    file = pins(Release(version, download=0, disk=0))
+    file.write_text("\n".join([f"# What PyTorch {version} depends on.", *lines, ""]))
+
+
+def main(arguments):
+    versions = offered()
+    for release in RELEASES:
+        now = newest(release.series, versions)
+        if now and now != release.version:
+            print(f"{release.version} -> {now}")
+            rename(release, now)
+    if arguments == ["--nightly"]:
+        nightly = offered("--pre")[0]
+        if "dev" not in nightly:
+            raise BuildError(f"pip finds no nightly, the newest is PyTorch {nightly}")
+        print(f"{DEFAULT.version} -> {nightly}")
+        add_nightly(nightly)
+
+
+if __name__ == "__main__":
+    with ending_the_program():
+        main(sys.argv[1:])
