@@ -19,6 +19,11 @@ from pathlib import Path
 import psutil
 
 
+# What the profiler writes to stderr whenever it runs: its start and its end and, in a
+# build of PyTorch for CUDA, that there is no driver (35) or no device (100).
+PROFILER = r"profiler_start$|profiler_stop$|gpuGetDeviceCount failed with code (35|100)$"
+
+
 class RankError(RuntimeError):
     """A rank failed, crashed, hung, or wrote to stderr unexpectedly."""
 

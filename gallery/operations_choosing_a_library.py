@@ -38,29 +38,35 @@ own. How to write one is the subject of the last part of this site.
 What your PyTorch has
 ---------------------
 
-Builds of PyTorch differ. Ask yours:
+Builds of PyTorch differ. One function for each library says whether yours has it:
 """
 
 import torch
 import torch.distributed as dist
 
+names = ("gloo", "nccl", "mpi", "ucc", "xccl")
+available = {name: getattr(dist, f"is_{name}_available")() for name in names}
 print("distributed:", dist.is_available())
-for name in ("gloo", "nccl", "mpi", "ucc", "xccl"):
-    available = getattr(dist, f"is_{name}_available")()
-    print(f"{name:5}", "yes" if available else "no")
+print("gloo:", available["gloo"])
 
 # sphinx_gallery_start_ignore
 assert dist.is_available() and dist.is_gloo_available()
+assert available["nccl"] == (torch.version.cuda is not None)
+assert not any(available[name] for name in ("mpi", "ucc", "xccl"))
 # sphinx_gallery_end_ignore
 
 # %%
+# This page does not print the other answers, because they depend on the build. The
+# build for CUDA, which pip installs on Linux, has ``nccl``, and a CPU build does not.
+# Neither has ``mpi``, ``ucc`` or ``xccl``.
+#
 # That a library is there does not mean that the hardware is. Without an argument,
 # ``init_process_group`` looks at the hardware, and chooses the backend that belongs to
 # it:
 
 for device, backend in sorted(dist.Backend.default_device_backend_map.items()):
     print(f"{device:5} {backend}")
-accelerator = torch.accelerator.current_accelerator()
+accelerator = torch.accelerator.current_accelerator(check_available=True)
 print("accelerator on this machine:", accelerator.type if accelerator else "none")
 
 # sphinx_gallery_start_ignore

@@ -110,10 +110,10 @@ for output in outputs:
 #    :start-after: # [join]
 #    :end-before: # [/join]
 #
-# The prefix is needed because in PyTorch 2.13 all attempts share one store, which the
-# launcher serves. ``init_process_group("gloo")`` alone uses the same keys in each
-# attempt. A rank that is early in attempt 1 may then read the address of a process of
-# attempt 0, and fails to connect to it.
+# The prefix is needed because all attempts share one store, which the launcher serves.
+# ``init_process_group("gloo")`` alone uses the same keys in each attempt. A rank that is
+# early in attempt 1 may then read the address of a process of attempt 0, and fails to
+# connect to it.
 #
 # With several nodes the prefix is not enough, because each launcher counts its own
 # restarts. Start ``torchrun`` with ``TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`` in its

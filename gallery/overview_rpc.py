@@ -136,7 +136,7 @@ launch(
     "workers/rpc.py",
     ranks=3,
     # DistributedOptimizer uses TorchScript, which is deprecated, and warns of it.
-    expected_stderr="TorchScript|_ScriptLocalOptimizer",
+    expected_stderr="TorchScript|_(Script|Functional)LocalOptimizer",
 )
 
 # %%

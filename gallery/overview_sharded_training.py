@@ -29,13 +29,12 @@ All of this page is one program on two ranks, ``gallery/workers/sharded_training
 Its tables show numbers of elements:
 """
 
-from launcher import launch
+from launcher import PROFILER, launch
 
 tables, _ = launch(
     "workers/sharded_training.py",
     ranks=2,
-    # The profiler reports its start and its end.
-    expected_stderr="profiler_start|profiler_stop",
+    expected_stderr=PROFILER,
     show=False,
 )
 

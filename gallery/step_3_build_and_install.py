@@ -40,6 +40,18 @@ the real world.
    :caption: extension/dummy_collectives/pyproject.toml
    :start-after: # [metadata]
    :end-before: # [/metadata]
+
+The package itself is one file, which loads the compiled module:
+
+.. literalinclude:: /../extension/dummy_collectives/dummy_collectives/__init__.py
+   :language: python
+   :caption: extension/dummy_collectives/dummy_collectives/__init__.py
+   :start-after: # [package]
+   :end-before: # [/package]
+
+``import torch`` comes first there, because the compiled module depends on PyTorch's
+libraries. The compiled module is for one release of PyTorch, which its name contains. With
+any other release, importing the package raises an ``ImportError`` that says so.
 """
 
 # %%
@@ -141,11 +153,10 @@ run(
 # See that it works
 # -----------------
 #
-# Import the module once PyTorch is loaded: its own libraries depend on those of
-# PyTorch. The import registers the backend, without a word.
+# The import registers the backend, silently.
 
 output = run(
-    "scratch/bin/python -W error -c 'import torch, dummy_collectives; "
+    "scratch/bin/python -W error -c 'import dummy_collectives, torch; "
     'print(torch.distributed.Backend.backend_capability["dummy"])\''
 )
 # sphinx_gallery_start_ignore
@@ -153,34 +164,53 @@ assert output == "['cpu', 'cuda']\n"
 # sphinx_gallery_end_ignore
 
 # %%
-# The package also carries the entry point that PyTorch 2.14 and later look for:
+# The package also has the entry point, which PyTorch looks for since 2.14:
 
 output = run(
     "scratch/bin/python -c 'from importlib.metadata import entry_points; "
-    'print(*entry_points(group="torch.distributed.backends"))\''
+    'print(*entry_points(group="torch.distributed.backends", name="dummy"))\''
 )
 # sphinx_gallery_start_ignore
 assert "value='dummy_collectives:register'" in output
 # sphinx_gallery_end_ignore
 
 # %%
+# With another release of PyTorch the import fails. An environment can have only one
+# PyTorch, so this program changes the version string instead:
+
+from unittest import mock
+
+sys.path.insert(0, str(site_packages))
+with mock.patch.object(torch, "__version__", "2.12.1"):
+    try:
+        import dummy_collectives
+    except ImportError as error:
+        print(error)
+
+# sphinx_gallery_start_ignore
+        assert "was not built for PyTorch 2.12.1" in str(error)
+    else:
+        raise AssertionError(f"{dummy_collectives} was imported")
+# sphinx_gallery_end_ignore
+
+# %%
 # What may go wrong
 # -----------------
 #
-# * ``TypeError: incompatible function arguments`` that mentions ``c10d::Store``:
-#   the extension was compiled for another PyTorch, or with a pybind11 of its own.
-#   Build again, against the PyTorch that you run and with the pybind11 that comes
-#   with it.
+# * ``TypeError: incompatible function arguments`` that mentions ``c10d::Store``, or
+#   ``undefined symbol``: the extension was compiled for another PyTorch, or with a
+#   pybind11 of its own. Build again, against the PyTorch that you run and with the
+#   pybind11 that comes with it.
 # * A header is missing, or a method no longer overrides anything: c10d's headers
 #   change between releases. Build once for each release of PyTorch.
-# * ``ImportError: libc10.so: cannot open shared object file``: the module was
-#   imported before ``torch``.
+# * ``ImportError: libc10.so: cannot open shared object file``: a compiled module was
+#   imported before ``torch``. The package above imports ``torch`` itself.
 #
 # The backend is installed. While you are still changing it, there is a shorter
 # way: the next page compiles it while Python runs.
 
 # sphinx_gallery_start_ignore
-installed = run("scratch/bin/python -c 'import torch, dummy_collectives as d; print(d.__file__)'")
+installed = run("scratch/bin/python -c 'import dummy_collectives as d; print(d.__file__)'")
 assert Path(installed.strip()).is_relative_to(folder.resolve())
 temporary.cleanup()
 # sphinx_gallery_end_ignore

@@ -56,6 +56,9 @@ assert tensor.tolist() == [0.0, 0.0, 0.0]
 # * It compiles with ninja and keeps what it built: call it again with the same
 #   sources and flags, and nothing is compiled. It keeps it in a cache in your home
 #   folder unless you name a ``build_directory``, as we do here.
+# * With a build of PyTorch for CUDA, on a machine with a CUDA toolkit and without a GPU,
+#   importing ``torch.utils.cpp_extension`` logs ``No CUDA runtime is found``. The build of
+#   this page hides the toolkit.
 # * The flags are yours to choose, as in ``setup.py``. Left alone, it passes no
 #   ``-O`` at all.
 # * Several ranks that compile at the same time wait for each other on a lock in

@@ -12,7 +12,7 @@ that Python object stands the ``WorkDummy`` which our ``allreduce`` created.
 import torch
 import torch.distributed as dist
 
-import dummy_collectives  # after torch; importing it registers "dummy"
+import dummy_collectives  # importing it registers "dummy"
 
 dist.init_process_group("dummy", store=dist.HashStore(), rank=0, world_size=1)
 
@@ -89,7 +89,7 @@ assert outputs[0].tolist() == [0.0, 0.0]
 # ----------------------------
 #
 # ``Work`` also has ``is_success`` and ``result``. Our backend implements both, for
-# C++ code that calls them. From Python, PyTorch 2.13 answers each call with a
+# C++ code that calls them. From Python, PyTorch answers each call with a
 # warning on stderr that they are deprecated: use ``wait``, which raises an exception
 # when the operation failed, and the future.
 

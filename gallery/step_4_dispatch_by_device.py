@@ -24,7 +24,7 @@ depends on the device of its tensors. The first argument of
 import torch
 import torch.distributed as dist
 
-import dummy_collectives  # after torch; importing it registers "dummy"
+import dummy_collectives  # importing it registers "dummy"
 
 # sphinx_gallery_start_ignore
 # expected stderr: No backend of type 0 found for Process Group
@@ -54,10 +54,10 @@ for backend in ["dummy", "cpu:dummy", "cpu:gloo,cuda:dummy"]:
 #
 # .. note::
 #
-#    Once a third-party backend is registered, PyTorch 2.13 logs the warning
-#    ``No backend of type 0 found for Process Group`` when it destroys a group whose
-#    argument named devices, unless NCCL is among the backends. It is harmless:
-#    PyTorch looks for hooks that such a group does not have.
+#    PyTorch 2.13 logs the warning ``No backend of type 0 found for Process Group`` when
+#    it destroys a group whose argument named devices, once a third-party backend is
+#    registered and unless NCCL is among the backends. It is harmless: PyTorch looks for
+#    hooks that such a group does not have. Later releases do not log it.
 #
 # A tensor without a backend
 # --------------------------

@@ -15,7 +15,7 @@ work, and a store in memory, ``HashStore``, spares us addresses and ports.
 import torch
 import torch.distributed as dist
 
-import dummy_collectives  # after torch; importing it registers "dummy"
+import dummy_collectives  # importing it registers "dummy"
 
 dist.init_process_group("dummy", store=dist.HashStore(), rank=0, world_size=1)
 print("backend:", dist.get_backend())

@@ -14,7 +14,7 @@ arrives as a ``RuntimeError`` which names the backend and the operation:
 import torch
 import torch.distributed as dist
 
-import dummy_collectives  # after torch; importing it registers "dummy"
+import dummy_collectives  # importing it registers "dummy"
 
 dist.init_process_group("dummy", store=dist.HashStore(), rank=0, world_size=1)
 
@@ -34,14 +34,15 @@ else:
 
 # %%
 # That sentence depends on ``getBackendName``. A backend that does not override it
-# fails while it composes the message, and its users read ``INTERNAL ASSERT FAILED``
-# and a request to report a bug to PyTorch.
+# fails with ``INTERNAL ASSERT FAILED`` and a request to report a bug to PyTorch: with
+# 2.15 already in ``init_process_group``, and with earlier releases instead of this message.
+# The build of this page does not run that case.
 #
 # All the others
 # --------------
 #
-# Some names in the messages differ from those in Python. They are the names of the
-# C++ methods, and tell you which one to override:
+# The names in the messages are those of the C++ methods. They tell you which one to
+# override, and some of them differ from the names in Python:
 
 one = torch.ones(2)
 calls = {
@@ -71,6 +72,11 @@ for name, call in calls.items():
 # sphinx_gallery_end_ignore
 
 # %%
+# Since PyTorch 2.14, the three calls that end in ``_single`` have a C++ method of the same
+# name. With 2.13, the messages name ``_allgather_base``, ``_reduce_scatter_base`` and
+# ``alltoall_base``. Newer releases have these methods, too, and call them for the new
+# names: override the old ones if your source must compile with 2.13.
+#
 # The group survives such an error. All-reduce works as before:
 
 dist.all_reduce(one)

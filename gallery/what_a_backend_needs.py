@@ -27,15 +27,14 @@ import json
 import os
 import tempfile
 
-from launcher import launch
+from launcher import PROFILER, launch
 
 with tempfile.TemporaryDirectory() as folder:
     os.environ["SHARED_FOLDER"] = folder
     reports = launch(
         "workers/calls_of_features.py",
         ranks=2,
-        # The profiler reports its start and its end.
-        expected_stderr="profiler_start|profiler_stop",
+        expected_stderr=PROFILER,
         show=False,
     )
 
@@ -87,10 +86,13 @@ launch("workers/what_zeros_do.py", ranks=2)
 
 # %%
 # DistributedDataParallel all-gathers the number of parameters first, to make sure that
-# all ranks hold the same model as rank 0. It reads zero, on rank 0 as well, and refuses
-# to go on. ``all_gather_object`` learns that every object is zero bytes long, and there is
-# nothing to unpickle in zero bytes. Both notice, because they check what they receive.
+# all ranks hold the same model as rank 0. It reads zero, on rank 0 as well, and raises an
+# error, because it checks what it receives.
 #
-# The third case checks nothing. The gradients are zero, the training loop runs, and the
-# model never learns. A backend that is wrong may look just like this: test the values,
+# Since PyTorch 2.15, ``all_gather_object`` calls ``all_gather_single``, which the dummy
+# does not have. Before, it called ``allgather``, received zeros as the sizes of the
+# objects, and raised ``EOFError``, because there is nothing to unpickle in zero bytes.
+#
+# The third case checks nothing. The gradients are zero, the program ends without an error,
+# and a model that is trained like this never learns. A backend that is wrong may look just like this: test the values,
 # not only that the program ends.

@@ -106,5 +106,5 @@ print(json.dumps(calls))
 
 assert {"allreduce", "allgather", "broadcast"} <= set(calls["DDP"])
 assert calls["FSDP2"] == ["_allgather_base", "_reduce_scatter_base"]
-assert calls["pipelining"] == ["recv", "send"]
+assert {"recv", "send"} <= set(calls["pipelining"])
 dist.destroy_process_group()

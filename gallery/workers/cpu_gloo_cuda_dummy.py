@@ -3,7 +3,7 @@
 import torch
 import torch.distributed as dist
 
-import dummy_collectives  # after torch; importing it registers "dummy"
+import dummy_collectives  # importing it registers "dummy"
 
 dist.init_process_group("cpu:gloo,cuda:dummy")
 rank = dist.get_rank()

@@ -5,7 +5,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-import dummy_collectives  # after torch; importing it registers "dummy"
+import dummy_collectives  # importing it registers "dummy"
 
 dist.init_process_group("dummy")
 rank, world_size = dist.get_rank(), dist.get_world_size()
@@ -19,11 +19,11 @@ except RuntimeError as error:
 
 try:
     dist.all_gather_object([None] * world_size, "object")
-except EOFError as error:
+except (EOFError, RuntimeError) as error:
     print("all_gather_object:", error)
     failures.append(str(error))
 
-assert len(failures) == 2, "something was content with zeros"
+assert len(failures) == 2, "nothing failed"
 assert "2 params" in failures[0] and "0 params" in failures[0]
 
 # Averaging by hand needs nothing but all-reduce. It runs, and ruins the model.

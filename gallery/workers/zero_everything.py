@@ -3,7 +3,7 @@
 import torch
 import torch.distributed as dist
 
-import dummy_collectives  # after torch; importing it registers "dummy"
+import dummy_collectives  # importing it registers "dummy"
 
 dist.init_process_group("dummy")
 rank, world_size = dist.get_rank(), dist.get_world_size()
