@@ -4,14 +4,14 @@
 .PHONY: help html test test-audits test-builds test-sanitizers test-faults test-reproducible
 .PHONY: test-releases accept-releases bench serve clean
 .PHONY: compile execute render check accept-outputs run-times
-.PHONY: preview i18n-add i18n-update i18n-check i18n-status browser cards
+.PHONY: format preview i18n-add i18n-update i18n-check i18n-status browser cards
 
 PYTHON ?= python3
 # A release of PyTorch other than the default, of releases.toml: only from the command line.
 RELEASE := $(if $(findstring command,$(origin TORCH)),$(TORCH))
 VENV_PYTHON := .venv$(RELEASE:%=-%)/bin/python
 # $(call SET_UP,STAGE) creates the environment, or completes it.
-SET_UP = @$(PYTHON) tools/setup_environment.py $(1) $(RELEASE)
+SET_UP = @$(PYTHON) tools/environment.py $(1) $(RELEASE)
 
 # Only what the requirements pin may be found, whatever the caller's shell says.
 unexport PYTHONPATH PYTHONHOME PYTHONSAFEPATH
@@ -25,7 +25,7 @@ help: ## list these targets
 
 html: ## build, verify and publish the whole site into _build/html
 	$(call SET_UP,execute)
-	@$(VENV_PYTHON) -m tools.build html
+	@$(VENV_PYTHON) -m tools.html
 
 test: html browser ## build the site, then test the extension, the tools and the site
 	$(call SET_UP,test)
@@ -55,12 +55,17 @@ test-reproducible: ## build two clones of the last commit, and compare the bytes
 	    tests/faults/test_reproducible.py
 
 test-releases: ## compile and run with each release of PyTorch (TORCH=2.13.0 for one)
-	@$(PYTHON) tools/setup_environment.py render
+	@$(PYTHON) tools/environment.py render
 	@.venv/bin/python -m tools.test_releases $(RELEASE)
 
 accept-releases: ## the same, and take over the results
-	@$(PYTHON) tools/setup_environment.py render
-	@.venv/bin/python -m tools.test_releases --accept $(RELEASE)
+	@$(PYTHON) tools/environment.py render
+	@.venv/bin/python -m tools.accept_releases $(RELEASE)
+
+format: ## put all Python code into form, and mend what can be mended
+	$(call SET_UP,test)
+	@$(VENV_PYTHON) -m ruff check --fix --quiet
+	@$(VENV_PYTHON) -m ruff format --quiet
 
 bench: html ## measure this build against the stock way (half an hour)
 	@$(VENV_PYTHON) -m tools.bench
@@ -81,15 +86,15 @@ preview: ## follow the edits of one language in the browser (LANGUAGE=ko, PORT=8
 
 compile: ## stage 1: build the C++ extension
 	$(call SET_UP,execute)
-	@$(VENV_PYTHON) -m tools.build compile
+	@$(VENV_PYTHON) -m tools.compile
 
 execute: ## stage 2: run the samples that changed
 	$(call SET_UP,execute)
-	@$(VENV_PYTHON) -m tools.build execute
+	@$(VENV_PYTHON) -m tools.execute
 
 accept-outputs: ## take over what the samples showed when they were last run
 	$(call SET_UP,execute)
-	@$(VENV_PYTHON) -m tools.outputs
+	@$(VENV_PYTHON) -m tools.accept_outputs
 
 run-times: ## measure how long each sample takes a reader, for the pages to show
 	$(call SET_UP,execute)
@@ -97,33 +102,33 @@ run-times: ## measure how long each sample takes a reader, for the pages to show
 
 render: ## stage 3: render all languages (needs neither PyTorch nor a compiler)
 	$(call SET_UP,render)
-	@$(VENV_PYTHON) -m tools.build render
+	@$(VENV_PYTHON) -m tools.render
 
 check: ## stage 4: check the rendered pages and the catalogs
 	$(call SET_UP,render)
-	@$(VENV_PYTHON) -m tools.build check
+	@$(VENV_PYTHON) -m tools.check
 
 i18n-update: ## bring the message catalogs up to date with the English text
 	$(call SET_UP,render)
-	@$(VENV_PYTHON) -m tools.catalogs update
+	@$(VENV_PYTHON) -m tools.i18n_update
 
 i18n-add: ## add a language to the site (LANGUAGE=ja)
 	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.i18n_add "$(LANGUAGE)"
-	@$(VENV_PYTHON) -m tools.catalogs update
+	@$(VENV_PYTHON) -m tools.i18n_update
 	@echo "Now edit locales/$(LANGUAGE)/LC_MESSAGES, and see it with make preview LANGUAGE=$(LANGUAGE)"
 
 i18n-check: ## check the message catalogs
 	$(call SET_UP,render)
-	@$(VENV_PYTHON) -m tools.catalog_check
+	@$(VENV_PYTHON) -m tools.i18n_check
 
 i18n-status: ## list what is translated, fuzzy and untranslated, and since when
 	$(call SET_UP,render)
-	@$(VENV_PYTHON) -m tools.translation_status
+	@$(VENV_PYTHON) -m tools.i18n_status
 
 cards: browser ## draw the pictures for link previews anew (docs/_root/card-*.png)
 	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.cards
 
 browser:
-	@sh tools/require_browser.sh
+	@sh tools/browser.sh

@@ -8,17 +8,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from sphinx.errors import ConfigError  # noqa: E402
+from sphinx.errors import ConfigError
 
-from tools import provenance  # noqa: E402
-from tools.cards import card  # noqa: E402
-from tools.configuration import read  # noqa: E402
-from tools.errors import BuildError  # noqa: E402
-from tools.languages import LANGUAGES, SOURCE_LANGUAGE  # noqa: E402
-from tools.paths import RUN_SECONDS  # noqa: E402
-from tools.samples import downloads, samples  # noqa: E402
-from tools.site import PUBLISHED  # noqa: E402
-from tools.translation_status import for_sphinx  # noqa: E402
+from tools.execute.samples import samples
+from tools.pages import provenance
+from tools.pages.downloads import downloads
+from tools.project.configuration import read
+from tools.project.errors import BuildError
+from tools.project.languages import LANGUAGES, SOURCE_LANGUAGE
+from tools.project.paths import RUN_SECONDS
+from tools.project.published import PUBLISHED
+from tools.render.cards import card
+from tools.translate.status import for_sphinx
 
 # -- Project ---------------------------------------------------------------------
 
@@ -70,8 +71,11 @@ linked_captions_address = PUBLISHED.file_address("{path}")
 linked_captions_root = str(Path(__file__).parent)
 
 shared_facts_private_metadata = [
-    "code_provenance", "plain_messages", "reading_minutes", "wordcount"
-]  # fmt: skip
+    "code_provenance",
+    "plain_messages",
+    "reading_minutes",
+    "wordcount",
+]
 
 sample_downloads = downloads()
 sample_downloads_addresses = {x.gettext: f"{PUBLISHED.url}{x.url}/" for x in LANGUAGES}

@@ -77,7 +77,7 @@ any other release, importing the package raises an ``ImportError`` that says so.
 #
 # What is left goes into headers that never change. A compiler can read them
 # precompiled: they then take 500 MB of disk, and a compilation takes about 10 seconds
-# instead of 25. The build of this site does so, in ``tools/precompile.py``; the commands
+# instead of 25. The build of this site does so, in ``tools/compile/headers.py``; the commands
 # on this page do without.
 
 # %%

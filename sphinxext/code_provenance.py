@@ -234,15 +234,19 @@ def demand_proofs(app, env):
             if listing["lines"] is None:
                 logger.warning(
                     "%s has a text that does not stand there: make the page anew, or "
-                    "include the text from a file", where, location=page,
-                )  # fmt: skip
+                    "include the text from a file",
+                    where,
+                    location=page,
+                )
             elif _needs_run(listing) and not executed.get(listing["file"]):
                 logger.warning(
                     "%s lines %s to %s, is executed by nothing: show code of a file "
                     "that is executed, or say in the directive not-executed why it "
                     "cannot be",
-                    where, *listing["lines"], location=page,
-                )  # fmt: skip
+                    where,
+                    *listing["lines"],
+                    location=page,
+                )
 
 
 def _of_page(env, page):

@@ -45,9 +45,7 @@ def markup(node):
 def _is_code(node):
     """Whether the text of a node must stay. That of a link is translated."""
     if isinstance(node, nodes.literal):
-        return not isinstance(
-            node.parent, addnodes.pending_xref | addnodes.download_reference
-        )
+        return not isinstance(node.parent, addnodes.pending_xref | addnodes.download_reference)
     return isinstance(node, nodes.raw)
 
 
@@ -68,9 +66,7 @@ class KeepSource(SphinxTransform):
         self.document.directives_of_author = directives.directive
         directives.directive = _no_directive
         for node, message in extract_messages(self.document):
-            if isinstance(node, nodes.TextElement) and not isinstance(
-                node, addnodes.translatable
-            ):
+            if isinstance(node, nodes.TextElement) and not isinstance(node, addnodes.translatable):
                 node.source_message = message
                 node.source_markup = markup(node)
                 node.source_children = [child.deepcopy() for child in node.children]
@@ -81,9 +77,7 @@ class RefuseUnfaithful(SphinxTransform):
 
     def apply(self, **kwargs):
         settings = self.document.settings
-        settings.file_insertion_enabled, settings.raw_enabled = (
-            self.document.settings_of_author
-        )
+        settings.file_insertion_enabled, settings.raw_enabled = self.document.settings_of_author
         directives.directive = self.document.__dict__.pop("directives_of_author")
         for node in list(self.document.findall(nodes.TextElement)):
             source = node.__dict__.pop("source_markup", None)
@@ -136,10 +130,7 @@ def _is_as_harmless(translated, source):
         sorted(TAG.findall(translated)) == sorted(TAG.findall(source))
         and not set(STRANGE.findall(translated)) - set(source)
         and TAG.sub("", translated).count('"') <= TAG.sub("", source).count('"')
-        and (
-            "%(" not in source
-            or set(FILLED.findall(translated)) == set(FILLED.findall(source))
-        )
+        and ("%(" not in source or set(FILLED.findall(translated)) == set(FILLED.findall(source)))
     )
 
 

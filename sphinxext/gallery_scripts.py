@@ -25,7 +25,8 @@ def split(script):
         raise ValueError('does not begin with """ on a line of its own')
     pieces = TEXT.split(script[docstring.end() :])
     kinds = ["code", "text"] * len(pieces)
-    blocks = [(kind, piece) for kind, piece in zip(kinds, pieces) if piece]
+    # The pieces are one fewer: they begin and end with code.
+    blocks = [(kind, piece) for kind, piece in zip(kinds, pieces, strict=False) if piece]
     return [("docstring", docstring[0]), *blocks]
 
 

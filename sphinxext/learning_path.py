@@ -2,7 +2,8 @@
 
 The directive ``learning-path`` takes a number, and lists the pages of that many toctrees
 of its document, the first ones, below the captions of the toctrees. It says how long it
-takes to read and to run each page, and adds the times up. Templates receive ``reading_minutes`` and ``run_seconds`` of their page.
+takes to read and to run each page, and adds the times up. Templates receive
+``reading_minutes`` and ``run_seconds`` of their page.
 
 Reading time is counted from the text that a reader of this language sees: words in
 scripts with spaces, characters in Hangul and Han, and lines of code. The speeds are

@@ -35,8 +35,9 @@ class plain_message(nodes.TextElement, addnodes.translatable):
         if _unsafe(original_message) != _unsafe(translated_message):
             logger.warning(
                 "refused a translation with other braces or control characters than %r",
-                original_message, location=self,
-            )  # fmt: skip
+                original_message,
+                location=self,
+            )
             return
         self.children = []
         self += nodes.Text(translated_message)
@@ -64,8 +65,7 @@ def collect(app, doctree):
 def write(app, exception):
     if app.builder.name == "gettext" and not exception:
         pages = {
-            page: app.env.metadata[page]["plain_messages"]
-            for page in sorted(app.env.found_docs)
+            page: app.env.metadata[page]["plain_messages"] for page in sorted(app.env.found_docs)
         }
         (app.outdir / "plain-messages.json").write_text(json.dumps(pages, indent=1))
 

@@ -90,9 +90,10 @@ class MarkCells(SphinxTransform):
                 listing["block_of_sample"] = shown.pop(0)[0]
         if shown:
             logger.warning(
-                "%s was changed since this page was made of it", source,
+                "%s was changed since this page was made of it",
+                source,
                 location=self.env.docname,
-            )  # fmt: skip
+            )
 
 
 # -- When a page is written --------------------------------------------------------
@@ -141,10 +142,9 @@ class Sample:
         ]
         notebook = PurePosixPath(self.script).with_suffix(".ipynb")
         files = {
-            name: self._script(blocks) if name == self.script
-            else self._translated_comments(name)
+            name: self._script(blocks) if name == self.script else self._translated_comments(name)
             for name in self.files
-        }  # fmt: skip
+        }
         files[str(notebook)] = self._notebook(blocks)
         files["README.txt"] = self._rendered("readme")
         contents = {name: text.encode() for name, text in (files | self.texts).items()}
@@ -162,18 +162,21 @@ class Sample:
         return re.match(r"(\.\./)*[^/]+/?", path)[0]
 
     def _rendered(self, template):
-        return self.app.builder.templates.render(
-            f"sample-{template}.html",
-            {
-                "title": self.app.env.titles[self.docname].astext(),
-                "address": self.address,
-                "needed": self.needed,
-                "script": f"{self.name}.py",
-                "notebook": f"{self.name}.ipynb",
-                "files": sorted(self.files),
-                "code": self.files[self.script],
-            },
-        ).strip() + "\n"  # fmt: skip
+        return (
+            self.app.builder.templates.render(
+                f"sample-{template}.html",
+                {
+                    "title": self.app.env.titles[self.docname].astext(),
+                    "address": self.address,
+                    "needed": self.needed,
+                    "script": f"{self.name}.py",
+                    "notebook": f"{self.name}.ipynb",
+                    "files": sorted(self.files),
+                    "code": self.files[self.script],
+                },
+            ).strip()
+            + "\n"
+        )
 
     # Translations.
 
@@ -322,8 +325,11 @@ def write_again(app, env):
     """All samples, when a comment in any of them is translated in another way."""
     if app.builder.format != "html":
         return []
-    files = {name: path for x in app.config.sample_downloads.values()
-             for name, path in x["files"].items()}  # fmt: skip
+    files = {
+        name: path
+        for x in app.config.sample_downloads.values()
+        for name, path in x["files"].items()
+    }
     known, env.comments_of_samples = getattr(env, "comments_of_samples", {}), {}
     for name, path in files.items():
         code, suffix = _read(path), Path(name).suffix

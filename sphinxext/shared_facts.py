@@ -19,10 +19,19 @@ from docutils import nodes
 
 # What the environment of Sphinx knows of all pages.
 SHARED = (
-    "titles", "longtitles", "tocs", "toc_num_entries", "toc_secnumbers", "toc_fignumbers",
-    "toctree_includes", "glob_toctrees", "numbered_toctrees", "images", "dlfiles",
+    "titles",
+    "longtitles",
+    "tocs",
+    "toc_num_entries",
+    "toc_secnumbers",
+    "toc_fignumbers",
+    "toctree_includes",
+    "glob_toctrees",
+    "numbered_toctrees",
+    "images",
+    "dlfiles",
     "domaindata",
-)  # fmt: skip
+)
 
 
 def digest(env):

@@ -36,9 +36,7 @@ def extend_templates(app):
     templates = getattr(app.builder, "templates", None)
     if templates is not None:
         TemplateEdits.edits = app.config.template_edits
-        TemplateEdits.own_folders = [
-            app.confdir / folder for folder in app.config.templates_path
-        ]
+        TemplateEdits.own_folders = [app.confdir / folder for folder in app.config.templates_path]
         templates.environment.add_extension(TemplateEdits)
 
 

@@ -4,7 +4,7 @@ import os
 import signal
 import tempfile
 
-from tools.paths import INSTALLED_EXTENSION
+from tools.project.paths import INSTALLED_EXTENSION
 
 # pytest's own `pythonpath` does not reach the ranks, which are other processes.
 os.environ["PYTHONPATH"] = str(INSTALLED_EXTENSION)

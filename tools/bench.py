@@ -24,9 +24,9 @@ from pathlib import Path
 
 import psutil
 
-from .errors import BuildError, ending_the_program
-from .languages import LANGUAGES
-from .paths import BUILD, ROOT, relative
+from .project.errors import BuildError, ending_the_program
+from .project.languages import LANGUAGES
+from .project.paths import BUILD, ROOT, relative
 
 RESULT = BUILD / "bench.json"
 TIMEOUT = 3600  # seconds, for one command
@@ -248,7 +248,7 @@ def growth(folder):
             copy = clone.root / original.relative_to(ROOT)
             copy = copy.with_name(f"{copy.stem}-{number}.md")
             copy.write_text("---\norphan: true\n---\n" + original.read_text())
-        seconds = clone.run(sys.executable, "-m", "tools.build", "render")
+        seconds = clone.run(sys.executable, "-m", "tools.render")
         note(found, "pages", count * factor, seconds)
         shutil.rmtree(clone.root)
     clone = executed_clone(f"{folder}/languages")
@@ -260,7 +260,7 @@ def growth(folder):
                 # In a language of its own, as far as the work is concerned.
                 shutil.copytree(clone.root / "locales/ko", clone.root / "locales" / name)
         shutil.rmtree(clone.root / "_build/render", ignore_errors=True)
-        seconds = clone.run(sys.executable, "-m", "tools.build", "render")
+        seconds = clone.run(sys.executable, "-m", "tools.render")
         note(found, "languages", count, seconds)
     return found
 

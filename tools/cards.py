@@ -16,28 +16,20 @@ from jinja2 import Environment
 
 from sphinxext.line_breaking import break_lines
 
-from .languages import LANGUAGES, SOURCE_LANGUAGE
-from .paths import ROOT_FILES, relative
-from .texts import gettext_of
+from .project.languages import LANGUAGES
+from .project.paths import ROOT_FILES, relative
+from .render.template_texts import gettext_of
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SIZE = (1200, 630)
 TITLE_WIDTH = 9.5  # em
 
 
-def card(language):
-    """The file name of a language's card; without one, that of the source language's."""
-    own = f"card-{language.url}.png"
-    return own if (ROOT_FILES / own).is_file() else f"card-{SOURCE_LANGUAGE.url}.png"
-
-
 def main():
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         sys.exit("error: drawing the cards needs Chromium")
-    template = Environment(autoescape=True).from_string(
-        (ROOT_FILES / "card.svg").read_text()
-    )
+    template = Environment(autoescape=True).from_string((ROOT_FILES / "card.svg").read_text())
     for language in LANGUAGES:
         title = gettext_of(language)("The c10d backend tutorial")
         lines = break_lines(title, TITLE_WIDTH, narrow=0.68, wide=1)

@@ -11,8 +11,8 @@ import re
 import subprocess
 import sys
 
-from .errors import BuildError, ending_the_program
-from .releases import DEFAULT, RELEASES, RELEASES_FILE, Release, pins
+from .project.errors import BuildError, ending_the_program
+from .project.releases import DEFAULT, RELEASES, RELEASES_FILE, Release, pins
 
 TIMEOUT = 300  # seconds
 

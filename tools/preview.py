@@ -23,9 +23,9 @@ from tornado.ioloop import PeriodicCallback
 
 from sphinxext.gallery_scripts import prose, split, visible
 
-from .errors import BuildError, ending_the_program
-from .languages import LANGUAGES
-from .paths import AUTO_GALLERY, BUILD, DOCS, GALLERY, LOCALES, ROOT
+from .project.errors import BuildError, ending_the_program
+from .project.languages import LANGUAGES
+from .project.paths import AUTO_GALLERY, BUILD, DOCS, GALLERY, LOCALES, ROOT
 
 PREVIEW = BUILD / "preview"
 FIRST_PORT = 8001

@@ -12,15 +12,15 @@ import json
 import math
 import shutil
 
-from . import precompile
-from .compile import compile_extension, compile_seconds
-from .configuration import read
-from .errors import ending_the_program
-from .execute import run_sample
-from .paths import BUILD, INSTALLED_EXTENSION, RUN_SECONDS, relative
-from .processes import forget_steering
-from .provenance import COMMANDS_TEST, commands_seconds
-from .samples import samples
+from .compile import headers
+from .compile.stage import compile_extension, compile_seconds
+from .execute.samples import samples
+from .execute.stage import run_sample
+from .pages.provenance import COMMANDS_TEST, commands_seconds
+from .processes.run import forget_steering
+from .project.configuration import read
+from .project.errors import ending_the_program
+from .project.paths import BUILD, INSTALLED_EXTENSION, RUN_SECONDS, relative
 
 STEP = 5  # seconds
 OTHER_RUNS = {"compile": compile_seconds, COMMANDS_TEST: commands_seconds}
@@ -28,7 +28,7 @@ OTHER_RUNS = {"compile": compile_seconds, COMMANDS_TEST: commands_seconds}
 
 def main():
     forget_steering()
-    for made in (INSTALLED_EXTENSION, precompile.FOLDER):
+    for made in (INSTALLED_EXTENSION, headers.FOLDER):
         shutil.rmtree(made, ignore_errors=True)
     compile_extension()
     measured = {name: seconds() for name, seconds in OTHER_RUNS.items()}

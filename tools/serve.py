@@ -12,7 +12,7 @@ import http.server
 import sys
 from pathlib import Path
 
-from .paths import SITE, relative
+from .project.paths import SITE, relative
 
 # The drawings and the theme have styles in the page.
 CONTENT_SECURITY_POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'"

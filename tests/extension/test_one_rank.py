@@ -477,9 +477,7 @@ def test_a_dummy_group_beside_a_gloo_group():
 
 # CUDA
 
-needs_cuda = pytest.mark.skipif(
-    not torch.cuda.is_available(), reason="needs a CUDA device"
-)
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
 @needs_cuda

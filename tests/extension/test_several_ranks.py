@@ -49,6 +49,4 @@ def test_gloo_and_the_dummy_side_by_side(capsys):
         ranks=2,
         expected_stderr="No backend of type 0 found for Process Group",
     )
-    assert lines == [
-        f"[rank {rank}] gloo: 3.0, dummy: 0.0, gloo again: 3.0" for rank in range(2)
-    ]
+    assert lines == [f"[rank {rank}] gloo: 3.0, dummy: 0.0, gloo again: 3.0" for rank in range(2)]

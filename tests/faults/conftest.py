@@ -5,7 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import injection
 import pytest
-from tools.paths import ROOT
+
+from tools.project.paths import ROOT
 
 
 @pytest.fixture(scope="session")
@@ -15,7 +16,7 @@ def outcomes(request, tmp_path_factory):
     tests = [x for x in request.session.items if "fault" in x.fixturenames]
     selected = [test.callspec.params["fault"] for test in tests]
     healthy = injection.copy_project(ROOT, folder / "healthy")
-    done = injection.run(healthy, "tools.build html")
+    done = injection.run(healthy, "tools.html")
     assert done.status == 0, f"without any fault:\n{done.output}"
     batches = defaultdict(list)
     for fault in selected:
@@ -38,6 +39,4 @@ def pytest_terminal_summary(terminalreporter):
     for fault, noticed, seconds in sorted(injection.noticed, key=lambda row: row[0].area):
         by = (fault.test or fault.run) if noticed else f"nothing: {fault.survives}"
         shared = "" if fault.alone else ", with others"
-        terminalreporter.write_line(
-            f"{fault.area:13} {fault.id:42} {by} ({seconds:.0f} s{shared})"
-        )
+        terminalreporter.write_line(f"{fault.area:13} {fault.id:42} {by} ({seconds:.0f} s{shared})")

@@ -13,7 +13,7 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.paths import ROOT
+from tools.project.paths import ROOT
 
 TABLE = Path(__file__).with_name("faults.toml")
 NOT_COPIED = shutil.ignore_patterns("precompiled", ".git", ".venv*", "__pycache__", ".pytest_cache")
@@ -22,14 +22,14 @@ TIMEOUT = 900  # seconds
 noticed = []  # Each fault, whether it was noticed, and how long that took.
 # What is run, one after the other until something fails.
 COMMANDS = {
-    "compile": [["tools.build", "compile"]],
-    "execute": [["tools.build", "execute"]],
-    "render": [["tools.build", "render"]],
-    "check": [["tools.build", "check"]],
-    "catalogs": [["tools.catalog_check"]],
+    "compile": [["tools.compile"]],
+    "execute": [["tools.execute"]],
+    "render": [["tools.render"]],
+    "check": [["tools.check"]],
+    "catalogs": [["tools.i18n_check"]],
     "tests": [PYTEST],
-    "compile and test": [["tools.build", "compile"], PYTEST],
-    "compile and load": [["tools.build", "compile"], [*PYTEST, "tests/extension"]],
+    "compile and test": [["tools.compile"], PYTEST],
+    "compile and load": [["tools.compile"], [*PYTEST, "tests/extension"]],
 }
 
 

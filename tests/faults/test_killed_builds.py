@@ -14,9 +14,10 @@ import time
 
 import psutil
 import pytest
+
 from tests.tools.conftest import Project
 
-HTML = ("tools.build", "html")
+HTML = "tools.html"
 SEED = 20261121
 KILLS = 6
 PAGE = "# Title\n\nA `first` text.\n\n```{toctree}\nauto_gallery/sample\n```\n"
@@ -84,11 +85,13 @@ def make_clone(folder):
     clone.project.write("docs/index.md", PAGE)
     clone.project.sample(SAMPLE)
     languages = clone.project.read("languages.toml").rstrip()
-    languages = languages.replace("\n\n[[language]]\ngettext = \"zh", "\ncomplete = false\n\n[[language]]\ngettext = \"zh")
+    languages = languages.replace(
+        '\n\n[[language]]\ngettext = "zh', '\ncomplete = false\n\n[[language]]\ngettext = "zh'
+    )
     clone.project.write("languages.toml", f"{languages}\ncomplete = false\n")
-    status, output = clone.build("tools.build", "execute")
+    status, output = clone.build("tools.execute")
     assert status == 0, output
-    status, output = clone.build("tools.catalogs", "update")
+    status, output = clone.build("tools.i18n_update")
     assert status == 0, output
     return clone
 

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from tools.paths import ROOT, SITE, relative
+from tools.project.paths import ROOT, SITE, relative
 
 # The locale, the time zone, the order of sets; the umask, the number of cores, the folder,
 # the times of the files and the time of the day are different, too.
@@ -38,7 +38,7 @@ def make_files_older(folder):
 def build(folder, environment, umask, before=lambda: None):
     python = folder / ".venv/bin/python"
     done = subprocess.run(
-        [python, "-m", "tools.build", "html"],
+        [python, "-m", "tools.html"],
         cwd=folder,
         # As the Makefile has it.
         env={**os.environ, "PYTHONUTF8": "1", "PYTHONPATH": "", **environment},

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tools.paths import ROOT
+from tools.project.paths import ROOT
 
 NOT_COPIED = ("_build", "auto_gallery", ".git", ".venv*", "__pycache__", ".pytest_cache")
 # Flags count last, so those of setup.py and of samples that compile stay, too. The

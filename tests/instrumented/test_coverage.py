@@ -16,7 +16,7 @@ import coverage
 import pytest
 
 from sphinxext.gallery_scripts import blank_hidden
-from tools.paths import EXTENSION, GALLERY, ROOT, SITE, relative
+from tools.project.paths import EXTENSION, GALLERY, ROOT, SITE, relative
 
 LANGUAGES = {"python", "cpp"}
 TIMEOUT = 900  # seconds; it takes about 150
@@ -120,10 +120,12 @@ def lines(instrumented_copy, tmp_path_factory):
     configuration = data / "configuration"
     flags = ["-O0", "--coverage", "-fprofile-update=atomic", f'-dumpdir "{data}/$$-"']
     copy = instrumented_copy(flags, COVERAGE_PROCESS_START=str(configuration))
-    configuration.write_text(CONFIGURATION.format(data=data, root=ROOT, copy=copy.root, extension=relative(EXTENSION)))
+    configuration.write_text(
+        CONFIGURATION.format(data=data, root=ROOT, copy=copy.root, extension=relative(EXTENSION))
+    )
     here = Path(__file__).parent
     (copy.root / "sitecustomize.py").write_text((here / "sitecustomize.py").read_text())
-    copy.python("-m", "tools.build", "execute", timeout=TIMEOUT)
+    copy.python("-m", "tools.execute", timeout=TIMEOUT)
     # To pip this file is a string, so that its lines are those of no file.
     copy.python(f"{relative(EXTENSION)}/setup.py", "--version", timeout=60)
     return _counted(data)
@@ -134,8 +136,7 @@ def listings():
     return [
         listing
         for listing in found
-        if listing["language"] in LANGUAGES
-        and (listing["partly"] or not listing["not_executed"])
+        if listing["language"] in LANGUAGES and (listing["partly"] or not listing["not_executed"])
     ]
 
 

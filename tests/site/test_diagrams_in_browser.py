@@ -2,8 +2,8 @@
 
 import json
 
-from tools.execute import samples
-from tools.paths import RUN_SECONDS, SITE
+from tools.execute.stage import samples
+from tools.project.paths import RUN_SECONDS, SITE
 from tools.run_times import OTHER_RUNS
 
 WITH_DIAGRAMS = sorted(

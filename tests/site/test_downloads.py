@@ -17,12 +17,12 @@ from bs4 import BeautifulSoup
 from sphinxext.gallery_scripts import prose, split
 from sphinxext.rest_source import translate_rest
 from sphinxext.translatable_comments import code_without_comments
-from tools import catalogs
-from tools.languages import SOURCE_LANGUAGE, TRANSLATIONS
-from tools.message_rules import structure
-from tools.paths import EXTENSION, ROOT, SITE
-from tools.samples import samples, used_files
-from tools.site import PUBLISHED
+from tools.execute.samples import samples, used_files
+from tools.project.languages import SOURCE_LANGUAGE, TRANSLATIONS
+from tools.project.paths import EXTENSION, ROOT, SITE
+from tools.project.published import PUBLISHED
+from tools.translate import catalogs
+from tools.translate.message_rules import structure
 
 NAMES = [script.stem for script in samples()]
 QUICK = "step_4_one_rank"
@@ -127,6 +127,19 @@ def test_comments_of_the_extension_are_translated(translation):
 
 
 @pytest.mark.parametrize("translation", TRANSLATIONS, ids=lambda x: x.url)
+def messages_of(script):
+    found = []
+
+    def collect(message):
+        found.append(message)
+        return message
+
+    for kind, source in split(script):
+        if kind != "code":
+            translate_rest(prose(kind, source), collect, 88)
+    return found
+
+
 @pytest.mark.parametrize("script", samples(), ids=lambda x: x.stem)
 def test_the_prose_of_a_script_is_that_of_its_page(translation, script):
     """The same messages, in the same order, with the same markup."""
@@ -136,18 +149,13 @@ def test_the_prose_of_a_script_is_that_of_its_page(translation, script):
     offered = without_note(download(translation, script.stem, "py").read_text())
     pairs = []
     for text in (script.read_text(), offered):
-        messages = []
-        collect = lambda message: messages.append(message) or message  # noqa: E731
-        for kind, source in split(text):
-            if kind != "code":
-                translate_rest(prose(kind, source), collect, 88)
-        pairs.append(messages)
+        pairs.append(messages_of(text))
     originals, found = pairs
     expected = [translated.get(message, message) for message in originals]
     # Lines of Chinese are broken where there is no space.
     assert ["".join(x.split()) for x in found] == ["".join(x.split()) for x in expected]
-    assert sum(x != y for x, y in zip(originals, expected)) >= 3
-    for message, text, wanted in zip(originals, found, expected):
+    assert sum(x != y for x, y in zip(originals, expected, strict=True)) >= 3
+    for message, text, wanted in zip(originals, found, expected, strict=True):
         if not message.startswith(".."):
             markup, original = (structure(x, "rest", message) for x in (text, wanted))
             assert markup == original
@@ -184,7 +192,7 @@ def test_a_page_links_to_its_downloads_and_says_their_size(language):
         links = soup.select(".sample-downloads a")
         targets = [(page.parent / link["href"]).resolve() for link in links]
         assert targets == [download(language, name, x) for x in ("py", "ipynb", "zip")]
-        for link, target in zip(links, targets):
+        for link, target in zip(links, targets, strict=True):
             kilobytes = int(re.search(r"(\d+) KB", link.get_text())[1])
             assert abs(kilobytes - target.stat().st_size / 1024) <= 1
             assert link.has_attr("download")

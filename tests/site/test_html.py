@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tools.paths import SITE
+from tools.project.paths import SITE
 
 RULES = Path(__file__).with_name("html-validate.mjs")
 SCRIPT = "html-validate/bin/html-validate.mjs"

@@ -89,9 +89,7 @@ def test_drawers_open_and_close(visit, address, box, links, icon, java_script_en
     assert link.is_visible()
 
 
-@pytest.mark.parametrize(
-    "motion, expected", [("no-preference", "smooth"), ("reduce", "auto")]
-)
+@pytest.mark.parametrize("motion, expected", [("no-preference", "smooth"), ("reduce", "auto")])
 def test_scrolling_is_smooth_for_those_who_like_it(visit, address, motion, expected):
     page = visit(f"{address}/en/{PAGE}", reduced_motion=motion)
     root = page.locator(":root")

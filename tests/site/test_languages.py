@@ -2,8 +2,8 @@
 
 import pytest
 
-from tools.languages import LANGUAGES
-from tools.paths import SITE
+from tools.project.languages import LANGUAGES
+from tools.project.paths import SITE
 
 SWITCHER = "nav.languages"
 PAGE = "tutorial/step-1-subclass-backend.html"

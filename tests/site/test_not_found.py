@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
-from tools.languages import LANGUAGES
-from tools.root_files import write_root_files
+from tools.project.languages import LANGUAGES
+from tools.project.published import Site
+from tools.render.root_files import write_root_files
 from tools.serve import make_server
-from tools.site import Site
 
 HOMES = [f"{language.url}/index.html" for language in LANGUAGES]
 
@@ -43,7 +43,9 @@ def test_the_readers_language_comes_first(page, address):
     page.wait_for_url(f"{address}/ko/search.html")
 
 
-@pytest.mark.parametrize("wrong", ["kr/tutorial/basics.html", "zh-CN/tutorial/basics.html", "tutorial/basics.html"])
+@pytest.mark.parametrize(
+    "wrong", ["kr/tutorial/basics.html", "zh-CN/tutorial/basics.html", "tutorial/basics.html"]
+)
 def test_a_page_in_a_language_that_is_none_is_found_in_all(page, address, wrong):
     page.goto(f"{address}/{wrong}#one-api-many-libraries")
     expected = [f"/{x.url}/tutorial/basics.html#one-api-many-libraries" for x in LANGUAGES]

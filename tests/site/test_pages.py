@@ -2,8 +2,8 @@
 
 import re
 
-from tools.languages import LANGUAGES
-from tools.paths import SITE
+from tools.project.languages import LANGUAGES
+from tools.project.paths import SITE
 
 PAGES = sorted(
     path.relative_to(SITE / LANGUAGES[0].url).as_posix()
@@ -47,7 +47,8 @@ def test_the_chrome_is_translated(visit, address, language):
         """() => [...document.querySelectorAll("[aria-label], [title], title")]
               .map(x => x.getAttribute("aria-label") ?? x.getAttribute("title") ?? x.textContent)
               .concat([...document.querySelectorAll(
-                  ".toc-title, .back-to-top, .context, .skip-to-content, .bottom-of-page, .caption-text"
+                  ".toc-title, .back-to-top, .context, .skip-to-content, " +
+                  ".bottom-of-page, .caption-text"
               )].map(x => x.textContent))
               .map(x => x.trim()).filter(x => x)"""
     )

@@ -5,7 +5,7 @@ import json
 from bs4 import BeautifulSoup
 from test_pages import PAGES
 
-from tools.paths import SITE
+from tools.project.paths import SITE
 
 PAGE = "verified.html"
 

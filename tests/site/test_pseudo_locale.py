@@ -4,10 +4,9 @@ import re
 
 import pytest
 from bs4 import BeautifulSoup
-
-from tools import pseudo_locale
-
 from test_diagrams_in_browser import MISPLACED
+
+from tools.translate import pseudo_locale
 
 pytestmark = pytest.mark.audit
 

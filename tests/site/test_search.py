@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from tools.languages import LANGUAGES
-from tools.paths import SITE
+from tools.project.languages import LANGUAGES
+from tools.project.paths import SITE
 
 PAGE = "tutorial/basics.html"
 FIELD = ".sidebar-search"

@@ -9,8 +9,8 @@ import urllib.request
 import pytest
 from bs4 import BeautifulSoup
 
-from tools.languages import LANGUAGES
-from tools.paths import SITE
+from tools.project.languages import LANGUAGES
+from tools.project.paths import SITE
 
 POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'"
 TUTORIAL = "tutorial/step-1-subclass-backend.html"

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tools.paths import ROOT
+from tools.project.paths import ROOT
 
 
 class Documents:

@@ -55,7 +55,9 @@ def test_the_default_of_the_first_page_is_the_start_page(site):
     assert json.loads(site.page())["default"] == BASE
 
 
-@pytest.mark.parametrize("language, locale", [("zh_CN", "zh_CN"), ("ja", "ja_JP"), ("pt_BR", "pt_BR")])
+@pytest.mark.parametrize(
+    "language, locale", [("zh_CN", "zh_CN"), ("ja", "ja_JP"), ("pt_BR", "pt_BR")]
+)
 def test_locales(language, locale):
     assert locale_of(language) == locale
 
@@ -64,18 +66,26 @@ def test_the_sitemap_lists_the_pages_in_all_languages(site):
     site.page(language="ko")
     first, second = ElementTree.parse(site.root / "out/sitemap.xml").getroot()
     assert [x.text for x in (first[0], second[0])] == [
-        f"{BASE}ko/guide/start.html", f"{BASE}ko/index.html"
+        f"{BASE}ko/guide/start.html",
+        f"{BASE}ko/index.html",
     ]
     assert {x.get("hreflang"): x.get("href") for x in second[1:]} == {
-        "en": f"{BASE}en/index.html", "ko": f"{BASE}ko/index.html", "x-default": BASE
+        "en": f"{BASE}en/index.html",
+        "ko": f"{BASE}ko/index.html",
+        "x-default": BASE,
     }
 
 
 def test_sections_can_be_referred_to_by_anchor(site):
-    site.write("index.rst", "Title\n=====\n\n:ref:`guide/start#first-step`\n\n.. toctree::\n\n   guide/start\n")
+    site.write(
+        "index.rst",
+        "Title\n=====\n\n:ref:`guide/start#first-step`\n\n.. toctree::\n\n   guide/start\n",
+    )
     site.write("templates/page.html", "{{ body }}")
     site.translate("guide/start", {"First step": "첫 단계"})
-    assert '<a class="reference internal" href="guide/start.html#first-step">' in site.page(language="ko")
+    assert '<a class="reference internal" href="guide/start.html#first-step">' in site.page(
+        language="ko"
+    )
     with open(site.root / "out/objects.inv", "rb") as file:
         inventory = InventoryFile.load(file, "", lambda base, uri: uri)
     item = inventory["std:label"]["guide/start#first-step"]
@@ -87,8 +97,11 @@ def test_a_redirect_leads_to_the_page(site):
     site.page(language="ko")
     page = (site.root / "out/guide/old.html").read_text()
     for part in [
-        '<html lang="ko">', "<title>시작</title>", 'content="0; url=start.html"',
-        f'<link rel="canonical" href="{BASE}ko/guide/start.html">', '<a href="start.html">시작</a>',
+        '<html lang="ko">',
+        "<title>시작</title>",
+        'content="0; url=start.html"',
+        f'<link rel="canonical" href="{BASE}ko/guide/start.html">',
+        '<a href="start.html">시작</a>',
     ]:
         assert part in page
     assert 'url=guide/start.html"' in (site.root / "out/begin.html").read_text()

@@ -24,7 +24,8 @@ code_provenance_runs = {
 TEMPLATE = """\
 {{ listed }} {{ greeting }} {{ language_root }}
 {% for page in pages %}{% for x in page.listings %}
-{{ page.title }}|{{ x.rows }}|{{ x.href }}|{{ x.kind }}|{{ x.file }}|{{ x.lines }}|{{ x.not_executed }}
+{{ page.title }}|{{ x.rows }}|{{ x.href }}|{{ x.kind }}|{{ x.file }}|{{ x.lines }}|
+{{- x.not_executed }}
 {%- for run in x.runs %}|{{ run.name }}{{ run.title }}{% endfor %};
 {% endfor %}{% endfor %}
 """

@@ -2,10 +2,15 @@
 
 
 def test_templates_are_kept_until_they_change(documents):
-    documents.write("conf.py", "extensions = ['sphinxext.compiled_templates']\n"
-                    "html_theme = 'basic'\ntemplates_path = ['templates']\n")  # fmt: skip
+    documents.write(
+        "conf.py",
+        "extensions = ['sphinxext.compiled_templates']\n"
+        "html_theme = 'basic'\ntemplates_path = ['templates']\n",
+    )
     documents.write("index.rst", "Home\n====\n")
-    documents.write("templates/page.html", "{% extends '!page.html' %}{% block footer %}One{% endblock %}")
+    documents.write(
+        "templates/page.html", "{% extends '!page.html' %}{% block footer %}One{% endblock %}"
+    )
     assert "One" in documents.page()
     kept = list((documents.root / "out/.doctrees/templates").iterdir())
     assert kept

@@ -57,9 +57,12 @@ MARKDOWN_ATTACKS = {
 def site(documents):
     documents.write("conf.py", CONFIGURATION)
     documents.write("secret.txt", "the secret")
-    documents.write("templates/layout.html", '{% extends "!layout.html" %}'
-                    '{% block footer %}<p title="{{ _("Made here") }}">{{ _("Made here") }}</p>'
-                    '{% trans author="me" %}by {{ author }}{% endtrans %}{% endblock %}')
+    documents.write(
+        "templates/layout.html",
+        '{% extends "!layout.html" %}'
+        '{% block footer %}<p title="{{ _("Made here") }}">{{ _("Made here") }}</p>'
+        '{% trans author="me" %}by {{ author }}{% endtrans %}{% endblock %}',
+    )
     return documents
 
 
@@ -137,12 +140,33 @@ def test_fuzz(site):
     """Random pieces of markup, in one page for each message: nothing gets through."""
     random.seed(20)
     pieces = [
-        "<script>evil()</script>", "<img src=x onerror=evil()>", "[a](javascript:evil())",
-        "`a <https://evil.example>`__", ":download:`secret.txt`", "{download}`secret.txt`",
-        ".. raw:: html\\n\\n   <b>evil</b>", "\\n\\n", " ", "한국어", "``code``", "`", "*",
-        "<https://evil.example>", "|", "\\\\", "```{include} secret.txt\\n```", "_", ":",
-        "&lt;script&gt;", "![](https://evil.example)", "<!--", "-->", "$$", "%", "\\t",
-    ]  # fmt: skip
+        "<script>evil()</script>",
+        "<img src=x onerror=evil()>",
+        "[a](javascript:evil())",
+        "`a <https://evil.example>`__",
+        ":download:`secret.txt`",
+        "{download}`secret.txt`",
+        ".. raw:: html\\n\\n   <b>evil</b>",
+        "\\n\\n",
+        " ",
+        "한국어",
+        "``code``",
+        "`",
+        "*",
+        "<https://evil.example>",
+        "|",
+        "\\\\",
+        "```{include} secret.txt\\n```",
+        "_",
+        ":",
+        "&lt;script&gt;",
+        "![](https://evil.example)",
+        "<!--",
+        "-->",
+        "$$",
+        "%",
+        "\\t",
+    ]
     messages, pages = {}, {"rst": [], "md": []}
     for number in range(150):
         message = f"Message number {number} here."

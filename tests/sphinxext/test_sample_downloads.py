@@ -104,8 +104,7 @@ KO = {
     "A text.": "글입니다.",
     "Begin.": "시작합니다.",
     "Go on.": "계속합니다.",
-    "*More* text, see the :ref:`end <the-end>`.":
-        "*글*\\\\ 이 더 있습니다. :ref:`끝 <the-end>`.",
+    "*More* text, see the :ref:`end <the-end>`.": "*글*\\\\ 이 더 있습니다. :ref:`끝 <the-end>`.",
     "The end": "끝",
     "Last words.": "마지막 말입니다.",
 }

@@ -68,8 +68,10 @@ def test_it_holds_what_a_reader_sees(documents):
     worth = [(address, weight) for address, weight, _ in index["pages"]]
     assert worth == [("index.html", 0.5), ("second.html", 1), ("first.html", 1)]
     assert [anchors for *_, anchors in index["pages"]] == [
-        ["title", "section-more"], ["second"], ["first"],
-    ]  # fmt: skip
+        ["title", "section-more"],
+        ["second"],
+        ["first"],
+    ]
     assert index["headings"] == ["Title", "Section & more", "Second", "First"]
     first, second, *others = index["texts"]
     assert first.startswith("Before. <Term>s of inline_code을 here.".translate(MARKS))

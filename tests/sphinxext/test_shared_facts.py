@@ -38,7 +38,10 @@ def written(site, name, text):
 
 
 def test_a_text_belongs_to_its_page(site):
-    assert written(site, "second.rst", SECOND.replace("A text", "Another text")) == ["index", "second"]
+    assert written(site, "second.rst", SECOND.replace("A text", "Another text")) == [
+        "index",
+        "second",
+    ]
 
 
 @pytest.mark.parametrize(

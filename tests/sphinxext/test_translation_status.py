@@ -1,6 +1,5 @@
 """Pages say how far their translation is, and where to go on with it."""
 
-
 from bs4 import BeautifulSoup
 
 OPEN = [
@@ -8,13 +7,25 @@ OPEN = [
     {"state": "untranslated", "text": "word " * 99, "edit": "https://x.example/po#L9"},
 ]
 COMPLETE = {
-    "edit": "https://x.example/other#L1", "translated": 5, "fuzzy": 0, "untranslated": 0,
-    "open": [], "last_change": "2026-01-31", "behind_since": "", "days_behind": None,
-}  # fmt: skip
+    "edit": "https://x.example/other#L1",
+    "translated": 5,
+    "fuzzy": 0,
+    "untranslated": 0,
+    "open": [],
+    "last_change": "2026-01-31",
+    "behind_since": "",
+    "days_behind": None,
+}
 BEHIND = {
-    "edit": "https://x.example/po#L7", "translated": 3, "fuzzy": 1, "untranslated": 1,
-    "open": OPEN, "last_change": "2026-02-01", "behind_since": "2026-02-03", "days_behind": 4,
-}  # fmt: skip
+    "edit": "https://x.example/po#L7",
+    "translated": 3,
+    "fuzzy": 1,
+    "untranslated": 1,
+    "open": OPEN,
+    "last_change": "2026-02-01",
+    "behind_since": "2026-02-03",
+    "days_behind": 4,
+}
 CONFIGURATION = f"""
 extensions = ["sphinxext.translation_status"]
 exclude_patterns = ["out"]

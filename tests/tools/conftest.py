@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tools.paths import INSTALLED_EXTENSION, ROOT
+from tools.project.paths import INSTALLED_EXTENSION, ROOT
 
 COPIED = ["tools", "extension", "sphinxext", "docs/_templates", "docs/_static"]
 COPIED += ["docs/_root", "docs/glossary.csv", "docs/redirects.csv"]
@@ -80,7 +80,7 @@ class Project:
         status, output = self.run(*command, **environment)
         assert status == 1, output
         assert "error: " in output
-        assert "Traceback (most recent call last):\n  File \"" + str(self.root) not in output
+        assert 'Traceback (most recent call last):\n  File "' + str(self.root) not in output
         return output
 
 

@@ -9,17 +9,18 @@ import time
 
 import pytest
 
-from tools import build
-from tools.paths import BUILD
+from tools.processes import one_build
+from tools.project.paths import BUILD
 
 
-def test_an_unknown_stage_is_answered_with_the_usage(project):
-    status, output = project.run("tools.build", "everything")
-    assert status == 1 and "usage: python -m tools.build compile|" in output
+@pytest.mark.parametrize("command", ["html", "compile", "execute", "render", "check"])
+def test_an_argument_is_answered_with_the_usage(project, command):
+    status, output = project.run(f"tools.{command}", "everything")
+    assert status == 1 and f"usage: python -m tools.{command}\n" in output
 
 
 def test_rendering_without_pages_says_what_to_do(project):
-    assert "run `make execute` first" in project.fail("tools.build", "render")
+    assert "run `make execute` first" in project.fail("tools.render")
 
 
 def test_rendering_needs_neither_torch_nor_a_compiler(project):
@@ -29,7 +30,7 @@ def test_rendering_needs_neither_torch_nor_a_compiler(project):
     for name in ("torch", "matplotlib", "sphinx_gallery", "numpy"):
         project.write(f"forbidden/{name}.py", f"import os; print({name!r}); os._exit(9)\n")
     environment = {"PYTHONPATH": str(project.root / "forbidden"), "PATH": "/nowhere", "CXX": "none"}
-    status, output = project.run("tools.build", "render", **environment)
+    status, output = project.run("tools.render", **environment)
     assert status == 0, output
     for page in ("index.html", "en/index.html", "ko/index.html", "zh-cn/index.html"):
         assert (project.root / "_build/render" / page).is_file()
@@ -38,7 +39,7 @@ def test_rendering_needs_neither_torch_nor_a_compiler(project):
 def test_a_sphinx_warning_in_any_language_is_an_error(project):
     project.write("docs/index.md", "# Title\n\n[nowhere](missing.md)\n")
     project.write("docs/auto_gallery/sample.rst", ":orphan:\n\nSample\n======\n")
-    output = project.fail("tools.build", "render")
+    output = project.fail("tools.render")
     for language in ("en", "ko", "zh-cn"):
         assert f"rendering {language} failed" in output
     assert "docs/index.md:3: WARNING" in output
@@ -47,7 +48,7 @@ def test_a_sphinx_warning_in_any_language_is_an_error(project):
 def test_a_second_build_of_the_same_clone_waits_and_says_so(project):
     with open(project.root / "_build" / "build.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        command = [sys.executable, "-m", "tools.build", "compile"]
+        command = [sys.executable, "-m", "tools.compile"]
         with open(project.root / "log", "w") as log:
             second = subprocess.Popen(command, cwd=project.root, stdout=log, stderr=log)
         deadline = time.monotonic() + 30
@@ -59,15 +60,14 @@ def test_a_second_build_of_the_same_clone_waits_and_says_so(project):
 
 @pytest.mark.parametrize("error", [28, 30, 13], ids=["full", "read-only", "forbidden"])
 def test_a_build_folder_that_cannot_be_written(monkeypatch, error):
-    monkeypatch.setattr(build, "SITE", BUILD)  # Some site that is there.
+    monkeypatch.setattr(one_build, "SITE", BUILD)  # Some site that is there.
 
     def fail():
         raise OSError(error, os.strerror(error), str(BUILD / "html.new"))
 
-    monkeypatch.setitem(build.COMMANDS, "compile", fail)
-    monkeypatch.setattr(sys, "argv", ["build", "compile"])
+    monkeypatch.setattr(sys, "argv", ["compile"])
     with pytest.raises(SystemExit) as caught:
-        build.main()
+        one_build.main(fail, usage="")
     message = str(caught.value)
     assert message.startswith(f"\nerror: cannot write {BUILD}/html.new: ")
     assert os.strerror(error) in message and "was not changed" in message
@@ -88,7 +88,7 @@ def test_a_real_disk_that_is_full_or_read_only(project, options):
         f"mount -t tmpfs -o size=2m none {site} && mkdir {site}/html && "
         f"echo good > {site}/html/index.html && mount -o remount,{options} {site} && "
         f"ln -s {keep}/extension {site}/extension 2>/dev/null; "
-        f"{sys.executable} -m tools.build execute; status=$?; "
+        f"{sys.executable} -m tools.execute; status=$?; "
         f"cat {site}/html/index.html; exit $status"
     )
     done = subprocess.run(

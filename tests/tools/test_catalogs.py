@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from tools.catalogs import follow_markup
-from tools.paths import LOCALES
+from tools.project.paths import LOCALES
+from tools.translate.catalogs import follow_markup
 
 PAGE = "locales/ko/LC_MESSAGES/index.po"
 CHINESE = PAGE.replace("ko", "zh_CN")
@@ -22,11 +22,11 @@ def translated(lasting_project):
     project = lasting_project
     project.write("docs/index.md", "# Title\n\nThe `first` text.\n")
     project.write("docs/auto_gallery/sample.rst", ":orphan:\n\nOther page\n==========\n")
-    project.fail("tools.catalog_check")
+    project.fail("tools.i18n_check")
     for language in TEXTS:
         sphinx = f"{language}/LC_MESSAGES/sphinx.po"
         project.write(f"locales/{sphinx}", (LOCALES / sphinx).read_text())
-    assert project.run("tools.catalogs", "update")[0] == 0
+    assert project.run("tools.i18n_update")[0] == 0
     for language, texts in TEXTS.items():
         folder = f"locales/{language}/LC_MESSAGES"
         for page in ("index", "auto_gallery/sample"):
@@ -46,14 +46,14 @@ def pages(translated, tmp_path):
 
 
 def test_complete_catalogs_pass(pages):
-    status, output = pages.run("tools.catalog_check")
+    status, output = pages.run("tools.i18n_check")
     assert status == 0, output
 
 
 def test_updating_twice_changes_no_byte(pages):
-    assert pages.run("tools.catalogs", "update")[0] == 0
+    assert pages.run("tools.i18n_update")[0] == 0
     before = pages.read(PAGE)
-    assert pages.run("tools.catalogs", "update") == (0, "")
+    assert pages.run("tools.i18n_update") == (0, "")
     assert pages.read(PAGE) == before
 
 
@@ -73,20 +73,32 @@ def test_updating_twice_changes_no_byte(pages):
         ('msgid "Title"', '#, c-format\nmsgid "Title"', "its form is not that"),
         ("nplurals=1; plural=0;", "nplurals=x;", "malformed catalog"),
         ("charset=utf-8", "charset=none", "malformed catalog"),
-        ('msgid "Title"', "# allow markup 0a1b2c: why\nmsgid \"Title\"", "its exemption"),
+        ('msgid "Title"', '# allow markup 0a1b2c: why\nmsgid "Title"', "its exemption"),
         ('msgstr "제목"', 'msgstr  "제목"', "its form is not that"),
     ],
     ids=[
-        "untranslated", "fuzzy", "msgid", "keyword", "unterminated", "quotation mark",
-        "rule", "escape", "msgstr", "twice", "flag",
-        "plural forms", "charset", "expired", "format",
+        "untranslated",
+        "fuzzy",
+        "msgid",
+        "keyword",
+        "unterminated",
+        "quotation mark",
+        "rule",
+        "escape",
+        "msgstr",
+        "twice",
+        "flag",
+        "plural forms",
+        "charset",
+        "expired",
+        "format",
     ],
 )
 def test_a_fault_is_named_with_its_place(pages, old, new, expected):
     text = pages.read(PAGE)
     assert old in text
     pages.write(PAGE, text.replace(old, new, 1))
-    output = pages.fail("tools.catalog_check")
+    output = pages.fail("tools.i18n_check")
     assert expected in output
     [line] = [line for line in output.splitlines() if expected in line]
     assert f"{PAGE}:" in line and line.split(f"{PAGE}:")[1].split(":")[0].isdigit()
@@ -94,32 +106,34 @@ def test_a_fault_is_named_with_its_place(pages, old, new, expected):
 
 def test_a_changed_english_text_is_noticed(pages):
     pages.write("docs/index.md", "# Title\n\nThe `second` text.\n")
-    output = pages.fail("tools.catalog_check")
+    output = pages.fail("tools.i18n_check")
     assert f"{PAGE}: lacks 'The `second` text.'" in output
-    assert pages.run("tools.catalogs", "update")[0] == 0
-    assert "fuzzy: 'The `second` text.'" in pages.fail("tools.catalog_check")
+    assert pages.run("tools.i18n_update")[0] == 0
+    assert "fuzzy: 'The `second` text.'" in pages.fail("tools.i18n_check")
 
 
 def test_an_exemption_holds_until_a_text_changes(pages):
     text = pages.read(PAGE).replace('msgstr "`first` 문장입니다."', 'msgstr "`other` 문장입니다."')
     pages.write(PAGE, text)
-    output = pages.fail("tools.catalog_check")
+    output = pages.fail("tools.i18n_check")
     line = re.search(r"# allow markup [0-9a-f]{6}: ", output)[0] + "for the test"
     exempted = text.replace('msgid "The `first`', f'{line}\nmsgid "The `first`')
     pages.write(PAGE, exempted)
-    status, output = pages.run("tools.catalog_check")
+    status, output = pages.run("tools.i18n_check")
     assert status == 0, output
     pages.write(PAGE, exempted.replace("`other` 문장입니다.", "`third` 문장입니다."))
-    output = pages.fail("tools.catalog_check")
+    output = pages.fail("tools.i18n_check")
     assert "markup: lacks" in output and "its exemption from markup (for the test)" in output
 
 
 def test_the_same_text_is_translated_in_the_same_way(pages):
     other = PAGE.replace("index", "auto_gallery/sample")
     pages.write("docs/auto_gallery/sample.rst", ":orphan:\n\nTitle\n=====\n")
-    assert pages.run("tools.catalogs", "update")[0] == 0
-    pages.write(other, pages.read(other).replace('"Title"\nmsgstr "제목"', '"Title"\nmsgstr "표제"'))
-    output = pages.fail("tools.catalog_check")
+    assert pages.run("tools.i18n_update")[0] == 0
+    pages.write(
+        other, pages.read(other).replace('"Title"\nmsgstr "제목"', '"Title"\nmsgstr "표제"')
+    )
+    output = pages.fail("tools.i18n_check")
     assert f"{PAGE}:" in output and "agreement: 'Title' is translated in another way" in output
 
 
@@ -129,42 +143,47 @@ def test_a_paragraph_that_moves_keeps_its_translation(pages):
         "docs/auto_gallery/sample.rst", ":orphan:\n\nOther page\n==========\n\nThe `first` text.\n"
     )
     pages.write("docs/moved.md", "---\norphan: true\n---\n# Title\n\nThe `first` text.\n")
-    assert pages.run("tools.catalogs", "update")[0] == 0
+    assert pages.run("tools.i18n_update")[0] == 0
     assert '"`first` 문장입니다."' in pages.read(PAGE.replace("index", "moved"))
     assert '"`first` 文字。"' in pages.read(CHINESE.replace("index", "moved"))
-    assert "sample.po: its page is gone" not in pages.fail("tools.catalog_check")
+    assert "sample.po: its page is gone" not in pages.fail("tools.i18n_check")
     (pages.root / "docs/auto_gallery/sample.rst").rename(
         pages.root / "docs/auto_gallery/renamed.rst"
     )
-    assert pages.run("tools.catalogs", "update")[0] == 0
+    assert pages.run("tools.i18n_update")[0] == 0
     assert '"`first` 문장입니다."' in pages.read(PAGE.replace("index", "auto_gallery/renamed"))
-    assert "sample.po: its page is gone" in pages.fail("tools.catalog_check")
+    assert "sample.po: its page is gone" in pages.fail("tools.i18n_check")
     assert "#, fuzzy" not in pages.read(PAGE.replace("index", "moved"))
 
 
 def test_an_obsolete_text_comes_back(pages):
     before = pages.read(PAGE), pages.read(CHINESE)
     pages.write("docs/index.md", "# Title\n\nSomething quite different, and long.\n")
-    assert pages.run("tools.catalogs", "update")[0] == 0
+    assert pages.run("tools.i18n_update")[0] == 0
     assert '#~ msgstr "`first` 문장입니다."' in pages.read(PAGE)
     pages.write("docs/index.md", "# Title\n\nThe `first` text.\n")
-    assert pages.run("tools.catalogs", "update")[0] == 0
+    assert pages.run("tools.i18n_update")[0] == 0
     assert (pages.read(PAGE), pages.read(CHINESE)) == before
 
 
 def test_a_fuzzy_text_shows_the_english_that_it_was_for(pages):
     pages.write("docs/index.md", "# Title\n\nThe `first` texts.\n")
-    assert pages.run("tools.catalogs", "update")[0] == 0
+    assert pages.run("tools.i18n_update")[0] == 0
     text = pages.read(PAGE)
     assert '#, fuzzy\n#| msgid "The `first` text."\nmsgid "The `first` texts."' in text
-    assert pages.run("tools.catalogs", "update") == (0, ""), "and stays as it is"
+    assert pages.run("tools.i18n_update") == (0, ""), "and stays as it is"
 
 
 @pytest.mark.parametrize(
     "old, new, translation, expected",
     [
         ("See [x](a.md).", "See [x](b.md).", "[엑스](a.md) 참고.", "[엑스](b.md) 참고."),
-        ("`x <https://a.org>`__", "`x <https://b.org>`__", "`가 <https://a.org>`__", "`가 <https://b.org>`__"),
+        (
+            "`x <https://a.org>`__",
+            "`x <https://b.org>`__",
+            "`가 <https://a.org>`__",
+            "`가 <https://b.org>`__",
+        ),
         (":func:`f` it", ":class:`f` it", "그 :func:`f`", "그 :class:`f`"),
         ("See [x](a.md).", "See [y](b.md).", "[엑스](a.md) 참고.", None),
         ("[x](a) [y](a)", "[x](b) [y](c)", "[엑스](a) [와이](a)", None),

@@ -4,9 +4,10 @@ import shutil
 
 import pytest
 
-from tools import catalog_check, check
-from tools.errors import BuildError
-from tools.paths import RENDERED, ROOT
+from tools.check import stage as check
+from tools.project.errors import BuildError
+from tools.project.paths import RENDERED, ROOT
+from tools.translate import check as catalog_check
 
 PAGE = "ko/tutorial/basics.html"
 
@@ -54,10 +55,19 @@ def test_a_fault_is_found_and_its_page_is_named(site, old, new, expected):
 
 
 LEAKED = {
-    "`": "``code``", "**": "**strong**", "](": "[text](page.md)", ":doc:": ":doc:`page`",
-    "{doc}`": "{doc}`page`", ".. ": ".. note:: text", ":::": ":::{note}", "\\ ": "a\\ b",
-    "{{": "{{ name }}", "%(name)": "%(name)s", "${": "${name}", "&lt;": "a &amp;lt; b",
-}  # fmt: skip
+    "`": "``code``",
+    "**": "**strong**",
+    "](": "[text](page.md)",
+    ":doc:": ":doc:`page`",
+    "{doc}`": "{doc}`page`",
+    ".. ": ".. note:: text",
+    ":::": ":::{note}",
+    "\\ ": "a\\ b",
+    "{{": "{{ name }}",
+    "%(name)": "%(name)s",
+    "${": "${name}",
+    "&lt;": "a &amp;lt; b",
+}
 
 
 def test_markup_that_a_reader_sees_is_found(site):

@@ -5,11 +5,13 @@ import shutil
 
 import pytest
 
-from tools import catalog_check, check, check_findability
-from tools.errors import BuildError
-from tools.page_facts import facts_of_pages
-from tools.paths import RENDERED
-from tools.site import PUBLISHED
+from tools.check import findability
+from tools.check import stage as check
+from tools.check.page_facts import facts_of_pages
+from tools.project.errors import BuildError
+from tools.project.paths import RENDERED
+from tools.project.published import PUBLISHED
+from tools.translate import check as catalog_check
 
 PAGE = "ko/tutorial/basics.html"
 URL = re.escape(PUBLISHED.url)
@@ -43,7 +45,7 @@ class Edits:
 
     def find(self):
         pages = check._pages(check.SOURCE_LANGUAGE)
-        return check_findability.findings(self.folder, pages, facts_of_pages(self.folder))
+        return findability.findings(self.folder, pages, facts_of_pages(self.folder))
 
     def undo(self):
         for path, text in self.originals.items():
@@ -80,20 +82,37 @@ ENGLISH = rf'<link rel="alternate" hreflang="en" href="{URL}en/tutorial/basics.h
     "old, new, expected",
     [
         (CANONICAL, "", "canonical links are []"),
-        ("</title>", f'</title><link rel="canonical" href="{PUBLISHED.url}">', "canonical links are ["),
+        (
+            "</title>",
+            f'</title><link rel="canonical" href="{PUBLISHED.url}">',
+            "canonical links are [",
+        ),
         (f"{URL}ko/tutorial/basics.html", "https://example.org/", "canonical links are ["),
         (ENGLISH, "", "links to other languages"),
         ('hreflang="x-default"', 'hreflang="fr"', "links to other languages"),
         (r'<meta name="description" content="[^"]*">', "", "not one description"),
-        (r'name="description" content="[^"]*"', 'name="description" content=""', "not one description"),
+        (
+            r'name="description" content="[^"]*"',
+            'name="description" content=""',
+            "not one description",
+        ),
         (r'<meta property="og:title"[^>]*>', "", "one of each: title"),
         ('property="og:url" content="', 'property="og:url" content="x', "told another address"),
         ("card-ko.png", "card-xx.png", "card-xx.png is no image of 1200x630"),
         ("verified-with", "other", "does not say with what"),
     ],
     ids=[
-        "canonical", "two", "elsewhere", "alternate", "default", "description", "empty",
-        "preview", "address", "card", "verified",
+        "canonical",
+        "two",
+        "elsewhere",
+        "alternate",
+        "default",
+        "description",
+        "empty",
+        "preview",
+        "address",
+        "card",
+        "verified",
     ],
 )
 def test_a_fault_of_a_page_is_found(edit, old, new, expected):
@@ -125,8 +144,12 @@ def test_a_card_of_another_size(edit, folder):
         ("ko/sitemap.xml", "(?s)<url>.*?</url>", "", "ko/sitemap.xml: does not list"),
         ("ko/sitemap.xml", "<loc>[^<]*", "<loc>https://example.org/", "does not list"),
         ("ko/sitemap.xml", 'hreflang="en"', 'hreflang="fr"', "has other links"),
-        ("ko/tutorial/basics.html", '<section id="', '<section id="more"></section><section id="',
-         "ko/objects.inv: lacks tutorial/basics.html#more"),
+        (
+            "ko/tutorial/basics.html",
+            '<section id="',
+            '<section id="more"></section><section id="',
+            "ko/objects.inv: lacks tutorial/basics.html#more",
+        ),
     ],
 )
 def test_a_fault_of_another_file_is_found(edit, name, old, new, expected):

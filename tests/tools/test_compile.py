@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from tools.releases import DEFAULT
+from tools.project.releases import DEFAULT
 
-BUILD = ("tools.build", "compile")
+BUILD = "tools.compile"
 SOURCE = "extension/dummy_collectives/src/dummy.cpp"
 # A module that compiles in a moment, for all that is not about PyTorch.
 TINY = """\
@@ -86,7 +86,7 @@ def change_code(project, statement):
 
 def precompile(project, before="pass"):
     """As `make html` does when it has compiled. Returns the headers, or None."""
-    code = f"from tools import precompile; {before}; precompile.precompile()"
+    code = f"from tools.compile import headers; {before}; headers.precompile()"
     path = project.root / "only-a-compiler"
     path.mkdir(exist_ok=True)
     for name in ("c++", "as"):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-BUILD = ("tools.build", "execute")
+BUILD = "tools.execute"
 
 
 def test_the_page_shows_code_and_output_and_hides_assertions(project):
@@ -116,8 +116,7 @@ def test_a_sample_that_failed_is_not_cached(project):
 def test_the_temporary_folder_of_a_sample_is_short_and_goes(project):
     """Sockets of multiprocessing lie in it, and their paths may have 108 bytes."""
     project.sample(
-        "import tempfile\n"
-        "open('where', 'w').write(tempfile.mkdtemp())\n"  # Left behind on purpose.
+        "import tempfile\nopen('where', 'w').write(tempfile.mkdtemp())\n"  # Left behind on purpose.
     )
     assert project.run(*BUILD)[0] == 0
     where = Path(project.read("gallery/where"))

@@ -9,9 +9,9 @@ import time
 import psutil
 import pytest
 
-from tools import fork_server
-from tools.errors import BuildError
-from tools.paths import ROOT
+from tools.processes import fork_server
+from tools.project.errors import BuildError
+from tools.project.paths import ROOT
 
 # Only the server loads it; a program that has it was forked from there.
 LOADED = "colorsys"
@@ -106,7 +106,7 @@ def test_an_exception(start):
     process, read = start("def broken():\n    1 / 0\n\nbroken()\n")
     assert process.wait(10) == 1
     error = read()[1]
-    assert "program_0.py\", line 2, in broken\n" in error
+    assert 'program_0.py", line 2, in broken\n' in error
     assert error.endswith("ZeroDivisionError: division by zero\n")
     assert "fork_server" not in error
 
@@ -169,7 +169,7 @@ def test_its_number_is_its_own_until_it_is_told_how_it_ended(start):
 
 STARTS_OTHERS = """\
 import os, subprocess, sys, time
-from tools import fork_server
+from tools.processes import fork_server
 inner = [sys.executable, {sleeper!r}]
 one = subprocess.Popen(inner, start_new_session=True)
 two = fork_server.popen(inner, stdout=sys.stdout, stderr=sys.stderr, env=os.environ.copy())
@@ -217,7 +217,7 @@ def test_nothing_outlives_the_server(tmp_path):
 
 KILLED_AT_ONCE = """\
 import os, sys
-from tools import fork_server
+from tools.processes import fork_server
 with fork_server.running(sys.argv[1], modules=[], env=os.environ):
     os.kill(os.getpid(), 9)
 """
@@ -240,7 +240,10 @@ def test_a_module_that_does_not_load(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     modules = ["no_such_module"]
     with fork_server.running(tmp_path, modules=modules, env=environment) as address:
-        with open(tmp_path / "log", "wb") as log, pytest.raises(BuildError, match="could not start"):
+        with (
+            open(tmp_path / "log", "wb") as log,
+            pytest.raises(BuildError, match="could not start"),
+        ):
             command = [sys.executable, "-c", "pass"]
             fork_server.popen(command, stdout=log, stderr=log, env={}, address=address)
 
@@ -253,19 +256,18 @@ def test_a_folder_with_a_long_name(tmp_path):
 
 def test_a_program_waits_until_the_modules_are_loaded(tmp_path):
     (tmp_path / "slow_module.py").write_text("import time; time.sleep(1); done = True")
-    (tmp_path / "program.py").write_text(
-        "import sys; print(sys.modules['slow_module'].done)"
-    )
+    (tmp_path / "program.py").write_text("import sys; print(sys.modules['slow_module'].done)")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
     started = time.monotonic()
-    with fork_server.running(
-        tmp_path, modules=["slow_module"], env=environment
-    ) as address:
+    with fork_server.running(tmp_path, modules=["slow_module"], env=environment) as address:
         with open(tmp_path / "log", "wb") as log:
             process = fork_server.popen(
                 [sys.executable, str(tmp_path / "program.py")],
-                stdout=log, stderr=log, env=environment, address=address,
-            )  # fmt: skip
+                stdout=log,
+                stderr=log,
+                env=environment,
+                address=address,
+            )
         assert process.wait(10) == 0
     assert (tmp_path / "log").read_text() == "True\n"
     assert time.monotonic() - started >= 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.paths import ROOT
+from tools.project.paths import ROOT
 
 BIN = Path(sys.executable).parent
 WORKFLOWS = ROOT / ".github" / "workflows"

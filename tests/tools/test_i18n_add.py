@@ -13,15 +13,15 @@ def test_a_language_is_added_once_and_may_be_incomplete(project):
     assert 'url = "pt-br"' in entry and 'html = "pt-BR"' in entry
     assert 'name = "português (Brasil)"' in entry and "complete = false" in entry
 
-    assert project.run("tools.catalogs", "update")[0] == 0
+    assert project.run("tools.i18n_update")[0] == 0
     catalog = project.read("locales/pt_BR/LC_MESSAGES/index.po")
     assert 'msgid "The `first` text."\nmsgstr ""' in catalog
-    status, output = project.run("tools.catalog_check")
+    status, output = project.run("tools.i18n_check")
     assert status == 0, output
 
     wrong = catalog.replace('text."\nmsgstr ""', 'text."\nmsgstr "O `segundo` texto."')
     project.write("locales/pt_BR/LC_MESSAGES/index.po", wrong)
-    assert "markup: lacks" in project.fail("tools.catalog_check"), "what is there is checked"
+    assert "markup: lacks" in project.fail("tools.i18n_check"), "what is there is checked"
     assert "has pt_BR already" in project.fail("tools.i18n_add", "pt_BR")
 
 

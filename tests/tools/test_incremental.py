@@ -135,12 +135,14 @@ def site(lasting_project):
     project.write("gallery/workers/shown.py", "x = 1  # A shared comment.\n")
     project.write("gallery/workers/hidden.py", "x = 1\n")
     project.write("gallery/run_seconds.json", '{"sample": 5}\n')
-    project.write("_build/execute/versions.json", '{"pytorch": "2", "python": "3", "compiler": "C"}')
-    succeed(project, "tools.catalogs", "update")
+    project.write(
+        "_build/execute/versions.json", '{"pytorch": "2", "python": "3", "compiler": "C"}'
+    )
+    succeed(project, "tools.i18n_update")
     translate(project)
     git(project, "init", "--quiet")
     commit(project)
-    succeed(project, "tools.build", "render")
+    succeed(project, "tools.render")
     return project
 
 
@@ -186,7 +188,7 @@ def edit(project, name, old, new):
 
 def assert_like_new(project):
     """Build it on, and a copy of its sources from nothing; compare."""
-    succeed(project, "tools.build", "render")
+    succeed(project, "tools.render")
     compare_with_new(project)
 
 
@@ -204,8 +206,14 @@ def compare_with_new(project):
 def built_from_nothing(project):
     """A copy of the sources, built with nothing that was left; the same for the same."""
     ignored = ["_build", "*.mo", "__pycache__"]
-    files = [x for x in project.root.rglob("*") if x.is_file() and ".git" not in x.parts
-             and "_build" not in x.parts and x.suffix not in (".mo", ".pyc")]  # fmt: skip
+    files = [
+        x
+        for x in project.root.rglob("*")
+        if x.is_file()
+        and ".git" not in x.parts
+        and "_build" not in x.parts
+        and x.suffix not in (".mo", ".pyc")
+    ]
     versions = project.read("_build/execute/versions.json")
     state = hashlib.sha256(f"{git(project, 'log', '-1')}{versions}".encode())
     for path in sorted(files):
@@ -217,7 +225,7 @@ def built_from_nothing(project):
         copy = project.copy(root, *ignored)
         for name in ("extension", "execute"):
             shutil.copytree(project.root / "_build" / name, root / "_build" / name)
-        succeed(copy, "tools.build", "render")
+        succeed(copy, "tools.render")
     return root
 
 
@@ -233,7 +241,7 @@ def add_page(project):
 def remove_page(project):
     if not (project.root / "docs/third.md").exists():
         add_page(project)
-        succeed(project, "tools.build", "render")
+        succeed(project, "tools.render")
     (project.root / "docs/third.md").unlink()
     edit(project, "docs/index.md", "third\n", "")
 
@@ -245,8 +253,8 @@ def translate_comment(project):
 
 
 def change_sample(project):
-    edit(project, "gallery/sample.py", "hello\")", "hello you\")")
-    edit(project, "docs/auto_gallery/sample.rst", "hello\")", "hello you\")")
+    edit(project, "gallery/sample.py", 'hello")', 'hello you")')
+    edit(project, "docs/auto_gallery/sample.rst", 'hello")', 'hello you")')
     edit(project, "docs/auto_gallery/sample.rst", "    hello\n", "    hello you\n")
 
 
@@ -257,7 +265,10 @@ def change_glossary(project):
 
 
 def add_language(project):
-    text = LANGUAGES + '\n[[language]]\ngettext = "de"\nurl = "de"\nhtml = "de"\nname = "D"\ncomplete = false\n'
+    text = (
+        LANGUAGES
+        + '\n[[language]]\ngettext = "de"\nurl = "de"\nhtml = "de"\nname = "D"\ncomplete = false\n'
+    )
     project.write("languages.toml", text)
 
 
@@ -317,7 +328,7 @@ def test_after_an_edit_of_a_catalog_that_pages_show(site):
     """In all languages, also those whose catalog it is not."""
     shown = f"```{{literalinclude}} ../{CATALOGS}/first.po\n```\n\n## A section"
     edit(site, "docs/second.md", "## A section", shown)
-    succeed(site, "tools.build", "render")
+    succeed(site, "tools.render")
     catalog = site.root / CATALOGS / "first.po"
     catalog.write_text(f'{catalog.read_text()}\n#~ msgid "Gone"\n#~ msgstr "없음"\n')
     assert_like_new(site)
@@ -343,7 +354,7 @@ def test_messages_after_edits(site):
 
 def messages(project):
     """What the catalogs are compared with, by file."""
-    project.run("tools.catalog_check")  # It finds texts without a translation.
+    project.run("tools.i18n_check")  # It finds texts without a translation.
     folder = project.root / "_build/gettext"
     return {
         path.relative_to(folder).as_posix(): re.sub("POT-Creation-Date.*", "", path.read_text())
@@ -364,7 +375,7 @@ def written_pages(project):
 def made_anew(project, folder, pattern):
     folder = project.root / folder
     before = {path: path.stat().st_mtime_ns for path in folder.rglob(pattern)}
-    succeed(project, "tools.build", "render")
+    succeed(project, "tools.render")
     return sorted(
         path.relative_to(folder).as_posix()
         for path in folder.rglob(pattern)
@@ -415,13 +426,18 @@ def remove(project, pattern):
 @pytest.mark.parametrize(
     "pattern",
     [
-        "_build/render/ko/second.html", "_build/render/ko/_static/site.css",
-        "_build/render/index.html", "_build/doctrees/ko/second.doctree",
-        "_build/doctrees/ko/environment.pickle", "_build/doctrees/ko/search-sections.json",
-        "_build/records/render-ko.json", "_build/records/status-ko.json",
-        f"{CATALOGS}/second.mo", f"{CATALOGS}/sphinx.mo",
+        "_build/render/ko/second.html",
+        "_build/render/ko/_static/site.css",
+        "_build/render/index.html",
+        "_build/doctrees/ko/second.doctree",
+        "_build/doctrees/ko/environment.pickle",
+        "_build/doctrees/ko/search-sections.json",
+        "_build/records/render-ko.json",
+        "_build/records/status-ko.json",
+        f"{CATALOGS}/second.mo",
+        f"{CATALOGS}/sphinx.mo",
     ],
-)  # fmt: skip
+)
 def test_after_damage(site, damage, pattern):
     damage(site, pattern)
     assert_like_new(site)
@@ -430,7 +446,7 @@ def test_after_damage(site, damage, pattern):
 def test_after_the_build_folder_was_removed(site):
     for name in ("render", "doctrees", "records"):
         remove(site, f"_build/{name}")
-        succeed(site, "tools.build", "render")
+        succeed(site, "tools.render")
     compare_with_new(site)
 
 
@@ -440,10 +456,10 @@ def test_after_a_build_was_killed(site, moment):
     words = f"Words at {moment}."
     site.write("docs/second.md", site.read("docs/second.md") + f"\n\n{words}\n")
     started = time.monotonic()
-    succeed(site, "tools.build", "render")
+    succeed(site, "tools.render")
     seconds = time.monotonic() - started
     edit(site, "docs/second.md", words, "Other words.")
-    command = [sys.executable, "-m", "tools.build", "render"]
+    command = [sys.executable, "-m", "tools.render"]
     build = subprocess.Popen(command, cwd=site.root)
     time.sleep(moment * seconds)
     build.send_signal(signal.SIGKILL)
@@ -453,7 +469,7 @@ def test_after_a_build_was_killed(site, moment):
 
 def test_records_hold_no_result_for_anything_else(site, monkeypatch):
     """A record with a changed byte is none, and neither is that of other tools."""
-    from tools import records
+    from tools.state import records
 
     name = "record-of-a-test"
     records.save(name, {"a": 1})

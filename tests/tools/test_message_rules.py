@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tools.message_rules import RULES, Message, code_words, translated_words, word_counts
+from tools.translate.message_rules import RULES, Message, code_words, translated_words, word_counts
 
 KO, ZH = "ko", "zh_CN"
 
@@ -124,7 +124,13 @@ FAULTS = [
     ("particle", KO, "plain", "The rank.", "랭크을(를) 만듭니다."),
     ("length", KO, "plain", "It waits until all the others have arrived there.", "기다립니다."),
     ("length", ZH, "plain", "barrier", "屏障会让所有进程都停下来等待其他的进程到达"),
-    ("length", ZH, "plain", "One is here. Two are here. It goes on.", "一切都在这里，一直继续下去。"),
+    (
+        "length",
+        ZH,
+        "plain",
+        "One is here. Two are here. It goes on.",
+        "一切都在这里，一直继续下去。",
+    ),
     ("length", KO, "plain", "A text", "-"),
     ("negation", KO, "plain", "It does not wait.", "기다립니다."),
     ("negation", ZH, "plain", "It cannot wait.", "它会等待。"),
@@ -144,7 +150,12 @@ GOOD = [
     ("de", "plain", "Next", "Weiter"),
     ("de", "plain", "Name", "Name"),
     ("ja", "myst", "Call `wait` three times.", "`wait` を三回呼び出します。"),
-    (KO, "rest", "``wait`` in *one* :doc:`a` rank.", "한 *랭크*\\ 의 :doc:`a`\\ 에서 ``wait``\\ 합니다."),
+    (
+        KO,
+        "rest",
+        "``wait`` in *one* :doc:`a` rank.",
+        "한 *랭크*\\ 의 :doc:`a`\\ 에서 ``wait``\\ 합니다.",
+    ),
     (KO, "rest", "See `the site <https://a.org>`__.", "`사이트 <https://a.org>`__\\ 를 봅니다."),
     (KO, "myst", "See [the page](a.md) and `x_y`.", "[페이지](a.md)와 `x_y`를 봅니다."),
     (KO, "myst", "Two ranks, 4 nodes.", "노드 4개, 랭크 2개."),
@@ -166,7 +177,12 @@ GOOD = [
     (KO, "plain", "The environment of each rank:", "각 랭크의 환경은 다음과 같습니다."),
     (KO, "plain", "Most languages have it.", "대부분의 언어, 소프트웨어, 메시지에 있습니다."),
     (KO, "plain", "How does it wait?", "어떻게 기다리는지 살펴봅니다."),
-    (KO, "plain", "It is needed by everything.", "모든 것에 필요합니다. 각각 결과와 효과를 봅니다."),
+    (
+        KO,
+        "plain",
+        "It is needed by everything.",
+        "모든 것에 필요합니다. 각각 결과와 효과를 봅니다.",
+    ),
     (KO, "plain", "Half of the columns of three ranks.", "세 랭크의 열의 절반입니다."),
     (KO, "plain", "It has not ended yet.", "아직 끝나지 않았습니다."),
     (KO, "plain", "You must wait.", "기다려야 합니다."),

@@ -2,12 +2,12 @@
 
 import pytest
 
-from tools.outputs import shown
+from tools.execute.expected_outputs import shown
 
 pytestmark = pytest.mark.slow
 
-BUILD = ("tools.build", "execute")
-ACCEPT = ("tools.outputs",)
+BUILD = "tools.execute"
+ACCEPT = ("tools.accept_outputs",)
 PAGE = """\
 Title
 =====

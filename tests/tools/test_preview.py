@@ -11,19 +11,28 @@ from contextlib import contextmanager
 
 import pytest
 
-from tools.paths import LOCALES
+from tools.project.paths import LOCALES
 
 CATALOG = "locales/ko/LC_MESSAGES/index.po"
 
 
 @pytest.fixture
 def pages(project):
-    project.write("docs/index.md", "# Title\n\nA text.\n\n```{toctree}\nauto_gallery/sample\n```\n"
-                  "```{literalinclude} ../gallery/workers/shown.py\n```\n")
+    project.write(
+        "docs/index.md",
+        "# Title\n\nA text.\n\n```{toctree}\nauto_gallery/sample\n```\n"
+        "```{literalinclude} ../gallery/workers/shown.py\n```\n",
+    )
     project.write("gallery/workers/shown.py", "x = 1\n")
-    project.sample("print('never run')\nworker = 'workers/shown.py'\n# sphinx_gallery_start_ignore\nassert 1\n# sphinx_gallery_end_ignore\n")
-    project.write(CATALOG, 'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-8\\n"\n\n'
-                  'msgid "A text."\nmsgstr "첫 번째 글."\n')
+    project.sample(
+        "print('never run')\nworker = 'workers/shown.py'\n"
+        "# sphinx_gallery_start_ignore\nassert 1\n# sphinx_gallery_end_ignore\n"
+    )
+    project.write(
+        CATALOG,
+        'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-8\\n"\n\n'
+        'msgid "A text."\nmsgstr "첫 번째 글."\n',
+    )
     shutil.copyfile(
         LOCALES / "ko/LC_MESSAGES/sphinx.po", project.root / "locales/ko/LC_MESSAGES/sphinx.po"
     )
@@ -82,8 +91,9 @@ def test_a_broken_catalog_does_not_end_the_preview(pages):
 
 def test_an_interrupt_while_it_builds(pages):
     command = [sys.executable, "-m", "tools.preview", "ko"]
-    with subprocess.Popen(command, cwd=pages.root, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True) as process:  # fmt: skip
+    with subprocess.Popen(
+        command, cwd=pages.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
         while not (pages.root / "_build/preview/doctrees").exists():
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)

@@ -8,10 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from tools import page_facts, provenance
-from tools.languages import LANGUAGES
-from tools.paths import AUTO_GALLERY, GALLERY, RENDERED, ROOT, relative
-from tools.samples import samples
+from tools.check import page_facts
+from tools.check import provenance as check
+from tools.execute.samples import samples
+from tools.pages import provenance
+from tools.project.languages import LANGUAGES
+from tools.project.paths import AUTO_GALLERY, GALLERY, RENDERED, ROOT, relative
 
 PAGE = "tutorial/step-1-subclass-backend.html"
 SAMPLE = "auto_gallery/step_4_one_rank.html"
@@ -104,7 +106,7 @@ def site(tmp_path):
 
 def findings(site):
     facts = {x: SimpleNamespace(**page_facts.read(x.read_text())) for x in site.rglob("*.html")}
-    return provenance.findings(site, {PAGE, SAMPLE}, facts)
+    return check.findings(site, {PAGE, SAMPLE}, facts)
 
 
 def replace(site, page, old, new):
@@ -153,7 +155,7 @@ def test_a_text_that_was_changed_in_all_languages(site, page, old, new, expected
 def test_a_file_that_was_changed_after_the_page_was_made(site, tmp_path, monkeypatch):
     for name in ("extension", "gallery"):
         shutil.copytree(ROOT / name, tmp_path / "root" / name)
-    monkeypatch.setattr(provenance, "ROOT", tmp_path / "root")
+    monkeypatch.setattr(check, "ROOT", tmp_path / "root")
     assert findings(site) == []
     file = tmp_path / "root" / CPP
     file.write_text(file.read_text().replace("tensor.zero_()", "tensor.fill_(0)"))
@@ -167,7 +169,7 @@ def test_a_file_that_was_changed_after_the_page_was_made(site, tmp_path, monkeyp
 def test_a_build_with_a_listing_that_nothing_executes_fails(project):
     project.write("docs/index.md", "# Title\n\n```sh\nrm -r everything\n```\n")
     project.write("docs/auto_gallery/sample.rst", ":orphan:\n\nSample\n======\n")
-    output = project.fail("tools.build", "render")
+    output = project.fail("tools.render")
     assert "docs/index.md: WARNING: listing 1, from docs/index.md, lines 4 to 4" in output
     assert "say in the directive not-executed why" in output
 
@@ -175,12 +177,12 @@ def test_a_build_with_a_listing_that_nothing_executes_fails(project):
 def test_a_page_whose_output_was_changed_by_hand_is_made_anew(project):
     project.sample("print('the real output')\n")
     project.sample("print(2)\n", name="other")
-    assert "2 of 2 samples executed" in project.run("tools.build", "execute")[1]
+    assert "2 of 2 samples executed" in project.run("tools.execute")[1]
     page = "docs/auto_gallery/sample.rst"
     made = project.read(page)
-    assert "0 of 2 samples executed" in project.run("tools.build", "execute")[1]
+    assert "0 of 2 samples executed" in project.run("tools.execute")[1]
     project.write(page, made.replace("the real output", "a better one"))
-    assert "1 of 2 samples executed" in project.run("tools.build", "execute")[1]
+    assert "1 of 2 samples executed" in project.run("tools.execute")[1]
     assert project.read(page) == made and "the real output" in made
 
 
@@ -189,7 +191,7 @@ def test_what_differs_between_builds_is_beside_the_site(project):
     project.write("languages.toml", languages[: languages.index('[[language]]\ngettext = "ko"')])
     project.write("docs/index.md", "# Title\n\n```{toctree}\nauto_gallery/sample\n```\n")
     project.sample("print(1)\n")
-    status, output = project.run("tools.build", "html")
+    status, output = project.run("tools.html")
     assert status == 0, output
     inside, beside = "_build/html/provenance.json", "_build/provenance.json"
     first = project.read(inside)
@@ -202,7 +204,7 @@ def test_what_differs_between_builds_is_beside_the_site(project):
     os.utime(project.root / "_build/execute/sample.seconds", (0, 0))
     shutil.rmtree(project.root / "_build/render")
     (project.root / "_build/records/html.json").unlink()
-    assert project.run("tools.build", "html")[0] == 0
+    assert project.run("tools.html")[0] == 0
     assert project.read(inside) == first
     run = json.loads(project.read(beside))["runs"]["sample"]
     assert (run["seconds"], run["last_executed"]) == (12.3, "1970-01-01T00:00:00+00:00")

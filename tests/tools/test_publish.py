@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tools import publish
+from tools.publish import stage as publish
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_build_that_is_killed_leaves_the_last_site_and_no_process(project, how
         "open('started', 'w').write(str(child.pid))\n"
         "child.wait()\n"
     )
-    command = [sys.executable, "-m", "tools.build", "html"]
+    command = [sys.executable, "-m", "tools.html"]
     log = open(project.root / "log", "w")  # A pipe would wait for the grandchild.
     build = subprocess.Popen(command, cwd=project.root, stdout=log, stderr=log)
     log.close()

@@ -6,10 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from tools import newest_releases, outputs, releases, test_releases
-from tools.paths import OUTPUTS, ROOT
-from tools.releases import DEFAULT, RELEASES, Release
-from tools.samples import samples
+from tools import accept_outputs, newest_releases
+from tools.check import releases as trying
+from tools.execute import expected_outputs
+from tools.execute.samples import samples
+from tools.project import releases
+from tools.project.paths import OUTPUTS, ROOT
+from tools.project.releases import DEFAULT, RELEASES, Release
 
 
 @pytest.mark.parametrize("release", RELEASES, ids=lambda x: x.version)
@@ -27,8 +30,8 @@ def test_outputs_are_those_of_releases_that_the_site_is_built_with():
 
 
 def test_the_table_has_each_release_and_all_samples():
-    [header, *rows] = csv.reader(test_releases.TABLE.read_text().splitlines())
-    assert header == test_releases.COLUMNS
+    [header, *rows] = csv.reader(trying.TABLE.read_text().splitlines())
+    assert header == trying.COLUMNS
     assert [row[0] for row in rows] == [x.version for x in RELEASES]
     for release, row in zip(RELEASES, rows, strict=True):
         _, compiles, ran, passed, failed, ran_samples = row
@@ -47,8 +50,8 @@ def test_the_release_that_an_environment_is_for(monkeypatch, folder, expected):
 
 
 def test_a_release_that_nobody_names(monkeypatch, capsys):
-    with pytest.raises(test_releases.BuildError, match=r"TORCH=9\.9: releases\.toml names 2\."):
-        test_releases.main(["9.9"])
+    with pytest.raises(trying.BuildError, match=r"TORCH=9\.9: releases\.toml names 2\."):
+        trying.try_releases(["9.9"], accept=False)
 
 
 # What a release shows, where it differs
@@ -59,17 +62,19 @@ def show(tmp_path, monkeypatch):
     """Run a sample that shows a text with a release, and accept it."""
     script = tmp_path / "sample.py"
     script.write_text("")
-    monkeypatch.setattr(outputs, "OUTPUTS", tmp_path)
-    monkeypatch.setattr(outputs, "EXECUTED", tmp_path / "executed")
-    monkeypatch.setattr(outputs, "samples", lambda: [script])
-    monkeypatch.setattr(outputs, "relative", str)
+    for module in (accept_outputs, expected_outputs):
+        monkeypatch.setattr(module, "OUTPUTS", tmp_path)
+    monkeypatch.setattr(expected_outputs, "EXECUTED", tmp_path / "executed")
+    monkeypatch.setattr(accept_outputs, "samples", lambda: [script])
+    monkeypatch.setattr(accept_outputs, "relative", str)
     (tmp_path / "executed").mkdir()
 
     def show(text, release):
-        monkeypatch.setattr(outputs, "current", lambda: release)
+        for module in (accept_outputs, expected_outputs):
+            monkeypatch.setattr(module, "current", lambda release=release: release)
         (tmp_path / "executed/sample.output").write_text(text)
-        outputs.accept()
-        found = outputs.committed(script)
+        accept_outputs.accept()
+        found = expected_outputs.committed(script)
         assert found.read_text() == text
         return found.relative_to(tmp_path).as_posix()
 
@@ -121,37 +126,37 @@ def test_another_patch_is_named(tmp_path, monkeypatch):
 def results(monkeypatch, tmp_path):
     """Results for each version in place of real trials, and a table of its own."""
     found = {}
-    monkeypatch.setattr(test_releases, "TABLE", tmp_path / "releases.csv")
-    monkeypatch.setattr(test_releases, "relative", str)
-    monkeypatch.setattr(test_releases, "COPIES", tmp_path)
-    monkeypatch.setattr(test_releases.Trial, "set_up", lambda self: None)
-    monkeypatch.setattr(test_releases.Trial, "row", lambda self: found[self.release.version])
+    monkeypatch.setattr(trying, "TABLE", tmp_path / "releases.csv")
+    monkeypatch.setattr(trying, "relative", str)
+    monkeypatch.setattr(trying, "COPIES", tmp_path)
+    monkeypatch.setattr(trying.Trial, "set_up", lambda self: None)
+    monkeypatch.setattr(trying.Trial, "row", lambda self: found[self.release.version])
     for release in RELEASES:
         found[release.version] = [release.version, "✓", "9", "9", "–", "–"]
     return found
 
 
 def test_results_are_compared_until_they_are_accepted(results):
-    test_releases.main(["--accept"])
-    assert list(test_releases.committed()) == [x.series for x in RELEASES]
-    test_releases.main([])
-    test_releases.main(["oldest"])
+    trying.try_releases([], accept=True)
+    assert list(trying.committed()) == [x.series for x in RELEASES]
+    trying.try_releases([], accept=False)
+    trying.try_releases(["oldest"], accept=False)
     oldest = releases.oldest().version
     results[oldest][3:5] = ["8", "`test_work`"]
-    with pytest.raises(test_releases.BuildError, match="other results than before"):
-        test_releases.main([oldest])
-    test_releases.main(["--accept", oldest])
-    test_releases.main([oldest])
-    assert len(test_releases.committed()) == len(RELEASES), "the other rows stay"
+    with pytest.raises(trying.BuildError, match="other results than before"):
+        trying.try_releases([oldest], accept=False)
+    trying.try_releases([oldest], accept=True)
+    trying.try_releases([oldest], accept=False)
+    assert len(trying.committed()) == len(RELEASES), "the other rows stay"
 
 
 def test_another_patch_and_a_newer_series_are_compared(results, monkeypatch):
-    test_releases.main(["--accept"])
+    trying.try_releases([], accept=True)
     for version in ("2.14.99", "2.99.0"):
         row = [version, *results[DEFAULT.version][1:]]
-        monkeypatch.setattr(test_releases, "RELEASES", [Release(version, 0, 0)])
+        monkeypatch.setattr(trying, "RELEASES", [Release(version, 0, 0)])
         results[version] = row
-        test_releases.main([version])
+        trying.try_releases([version], accept=False)
         results[version] = [version, "✓", "9", "8", "`test_work`", "–"]
-        with pytest.raises(test_releases.BuildError, match="make accept-releases"):
-            test_releases.main([version])
+        with pytest.raises(trying.BuildError, match="make accept-releases"):
+            trying.try_releases([version], accept=False)

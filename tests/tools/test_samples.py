@@ -2,7 +2,8 @@
 
 import pytest
 
-from tools import samples
+from tools.execute import samples
+from tools.pages.downloads import downloads
 
 
 @pytest.fixture
@@ -42,14 +43,14 @@ def test_helpers_are_no_samples(gallery):
 
 
 def test_each_sample_takes_the_packages_that_it_needs():
-    downloads = samples.downloads()
-    plain = downloads["auto_gallery/operations_choosing_a_library"]
+    found = downloads()
+    plain = found["auto_gallery/operations_choosing_a_library"]
     assert list(plain["files"]) == ["gallery/operations_choosing_a_library.py"]
     requirements = plain["texts"]["requirements.txt"].split()
     assert [line.partition("==")[0] for line in requirements] == ["torch", "numpy"]
-    compiled = downloads["auto_gallery/step_4_one_rank"]
+    compiled = found["auto_gallery/step_4_one_rank"]
     assert "extension/dummy_collectives/src/dummy.cpp" in compiled["files"]
     assert "ninja==" in compiled["texts"]["requirements.txt"]
-    launched = downloads["auto_gallery/operations_collectives"]
+    launched = found["auto_gallery/operations_collectives"]
     assert "gallery/launcher.py" in launched["files"]
     assert "psutil==" in launched["texts"]["requirements.txt"]

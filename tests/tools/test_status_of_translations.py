@@ -51,7 +51,7 @@ def history(project):
 
 
 def report(project, **environment):
-    status, output = project.run("tools.translation_status", **environment)
+    status, output = project.run("tools.i18n_status", **environment)
     assert status == 0, output
     return output
 
@@ -86,7 +86,7 @@ def test_a_shallow_clone_has_no_days(history):
 
 def test_a_malformed_catalog_is_named(history):
     history.write(CATALOG, HEADER + '\nnonsense "First."\n')
-    for command in ("tools.translation_status", "tools.build render"):
+    for command in ("tools.i18n_status", "tools.render"):
         history.write("docs/auto_gallery/x.rst", "X\n=\n")
         assert f"{CATALOG}:7: malformed" in history.fail(*command.split())
 
@@ -103,4 +103,6 @@ def test_what_pages_are_told(history):
     status, output = history.run("show")
     assert status == 0, output
     assert '"last_change": "2026-01-09", "behind_since": "2026-01-05", "days_behind": 4' in output
-    assert f'"edit": "https://git.example.org/c10d-backend-tutorial/edit/main/{CATALOG}#L10"' in output
+    assert (
+        f'"edit": "https://git.example.org/c10d-backend-tutorial/edit/main/{CATALOG}#L10"' in output
+    )

@@ -16,9 +16,9 @@ import urllib.request
 import psutil
 import pytest
 
-from tools.languages import TRANSLATIONS
-from tools.paths import LOCALES, ROOT, SITE, relative
-from tools.provenance import FILE, note_commands
+from tools.pages.provenance import FILE, note_commands
+from tools.project.languages import TRANSLATIONS
+from tools.project.paths import LOCALES, ROOT, SITE, relative
 
 pytestmark = pytest.mark.slow
 
@@ -118,7 +118,7 @@ def run(clone, command):
 
 
 def fetch(address):
-    for attempt in range(100):
+    for _ in range(100):
         try:
             with urllib.request.urlopen(address, timeout=10) as answer:
                 assert answer.status == 200

@@ -5,8 +5,12 @@ import subprocess
 
 import pytest
 
-from tools import compile, render, verified
-from tools.languages import LANGUAGES
+from tools.compile import toolchain
+from tools.pages import versions
+from tools.project import git as history
+from tools.project.languages import LANGUAGES
+from tools.render import footer
+from tools.render import stage as render
 
 ENGLISH = LANGUAGES[0]
 DAY = "2026-03-04T05:06:07+00:00"
@@ -18,9 +22,8 @@ def clone(tmp_path, monkeypatch):
     clone = tmp_path / "clone"
     clone.mkdir()
     (clone / "versions.json").write_text('{"pytorch": "2.0", "python": "3", "compiler": "C"}')
-    monkeypatch.setattr("tools.git.ROOT", clone)
-    monkeypatch.setattr(verified, "ROOT", clone)
-    monkeypatch.setattr(verified, "VERSIONS", clone / "versions.json")
+    monkeypatch.setattr("tools.project.git.ROOT", clone)
+    monkeypatch.setattr(versions, "VERSIONS", clone / "versions.json")
     return clone
 
 
@@ -44,19 +47,19 @@ def commit(folder):
 def test_nothing_before_the_samples_were_executed(clone):
     commit(clone)
     (clone / "versions.json").unlink()
-    assert verified.facts() == verified.template_values() == {}
+    assert versions.facts() == versions.template_values() == {}
 
 
 def test_the_versions(clone):
     values = {"pytorch": "2.0", "python": "3", "compiler": "C"}
-    assert verified.template_values() == {f"verified_{x}": values[x] for x in values}
+    assert versions.template_values() == {f"verified_{x}": values[x] for x in values}
     name = commit(clone)
-    assert verified.facts() == values | {"commit": name, "date": "2026-03-04"}
+    assert versions.facts() == values | {"commit": name, "date": "2026-03-04"}
 
 
 def test_a_commit_and_its_date_in_each_language(clone):
     name = commit(clone)
-    english, korean, chinese = (verified.note_of(verified.commit(), x) for x in LANGUAGES)
+    english, korean, chinese = (footer.note_of(history.commit(), x) for x in LANGUAGES)
     assert f"/commit/{name}" in english and f">{name[:7]}<" in english
     assert english.endswith("of March 4, 2026")
     assert "2026년 3월 4일 커밋" in korean and "2026年3月4日" in chinese
@@ -67,29 +70,29 @@ def test_changes_that_are_not_committed(clone, name):
     commit(clone)
     git(clone, "config", "status.showUntrackedFiles", "no")  # As some have it for all clones.
     (clone / name).write_text('{"pytorch": "3"}')
-    assert verified.facts()["changed"] == "1"
-    note = verified.note_of(verified.commit(), ENGLISH)
+    assert versions.facts()["changed"] == "1"
+    note = footer.note_of(history.commit(), ENGLISH)
     assert note.endswith("with changes that are not committed")
 
 
 def test_sources_without_a_history_of_their_own(clone):
-    assert verified.commit() is None
+    assert history.commit() is None
     commit(clone.parent)
-    assert verified.commit() is None and "commit" not in verified.facts()
-    assert verified.note_of(None, ENGLISH) == ""
+    assert history.commit() is None and "commit" not in versions.facts()
+    assert footer.note_of(None, ENGLISH) == ""
 
 
 def test_without_git(clone, monkeypatch):
     commit(clone)
     monkeypatch.setenv("PATH", "/nowhere")
-    assert "commit" not in verified.facts() and verified.facts()["pytorch"] == "2.0"
+    assert "commit" not in versions.facts() and versions.facts()["pytorch"] == "2.0"
 
 
 def test_a_note_takes_the_place_of_the_last_one():
     page = '<p>a <span class="verified-at"></span></p><span>b</span>'
-    noted = verified.put_note(page, "<a>\\1</a>")
+    noted = footer.put_note(page, "<a>\\1</a>")
     assert noted == page.replace("></span></p>", "><a>\\1</a></span></p>")
-    assert verified.put_note(noted, "") == page
+    assert footer.put_note(noted, "") == page
 
 
 def inputs(kind):
@@ -116,38 +119,36 @@ def test_other_versions_are_facts_and_another_commit_is_none(clone):
     ],
 )
 def test_the_names_of_compilers(monkeypatch, output, expected):
-    toolchain = ("torch 2.13.0+cpu", "Python 3.11.7 (main, Mar 4 2026)", output)
-    monkeypatch.setattr(compile, "toolchain", lambda: toolchain)
-    assert compile.versions() == {
-        "pytorch": "2.13.0", "python": "3.11.7", "compiler": expected
-    }
+    found = ("torch 2.13.0+cpu", "Python 3.11.7 (main, Mar 4 2026)", output)
+    monkeypatch.setattr(toolchain, "toolchain", lambda: found)
+    assert toolchain.versions() == {"pytorch": "2.13.0", "python": "3.11.7", "compiler": expected}
 
 
 def test_execution_notes_the_versions_when_all_samples_ran(project):
     project.sample("print(1)\n")
-    assert project.run("tools.build", "execute")[0] == 0
+    assert project.run("tools.execute")[0] == 0
     noted = project.root / "_build/execute/versions.json"
-    assert json.loads(noted.read_text()) == compile.versions()
+    assert json.loads(noted.read_text()) == toolchain.versions()
     project.sample("raise SystemExit(1)\n")
-    project.fail("tools.build", "execute")
+    project.fail("tools.execute")
     assert not noted.exists(), "some pages are of another execution"
 
 
 def test_a_page_shows_them(project):
     project.write("docs/index.md", "# Title\n\nA text.\n")
     project.write("docs/auto_gallery/sample.rst", ":orphan:\n\nSample\n======\n")
-    assert project.run("tools.build", "render")[0] == 0
+    assert project.run("tools.render")[0] == 0
     assert "verified-with" not in project.read("_build/render/en/index.html")
-    project.write("_build/execute/versions.json", json.dumps(compile.versions()))
+    project.write("_build/execute/versions.json", json.dumps(toolchain.versions()))
     commit(project.root)
-    assert project.run("tools.build", "render")[0] == 0
+    assert project.run("tools.render")[0] == 0
     page = project.read("_build/render/en/index.html")
-    assert f"Verified with PyTorch {compile.versions()['pytorch']}" in page
+    assert f"Verified with PyTorch {toolchain.versions()['pytorch']}" in page
     assert "of March 4, 2026" in page
     # Another commit is put in, and nothing else is done.
     before = made(project)
     git(project.root, "commit", "--allow-empty", "-m", "Second")
-    assert project.run("tools.build", "render")[0] == 0
+    assert project.run("tools.render")[0] == 0
     name = git(project.root, "rev-parse", "HEAD")
     assert f"/commit/{name}" in project.read("_build/render/en/index.html")
     assert made(project) == before

@@ -1,9 +1,8 @@
 """Worker: the sum from gloo and zero from the dummy, by device and by group."""
 
+import dummy_collectives  # noqa: F401  (registers "dummy")
 import torch
 import torch.distributed as dist
-
-import dummy_collectives  # noqa: F401  (registers "dummy")
 
 dist.init_process_group("cpu:gloo,cuda:dummy")
 rank, ranks = dist.get_rank(), dist.get_world_size()

@@ -2,10 +2,9 @@
 
 import os
 
+import dummy_collectives  # noqa: F401  (registers "dummy")
 import torch
 import torch.distributed as dist
-
-import dummy_collectives  # noqa: F401  (registers "dummy")
 
 
 def check_names():

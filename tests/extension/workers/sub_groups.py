@@ -2,10 +2,9 @@
 
 import warnings
 
+import dummy_collectives  # noqa: F401  (registers "dummy")
 import torch
 import torch.distributed as dist
-
-import dummy_collectives  # noqa: F401  (registers "dummy")
 
 dist.init_process_group("dummy")
 rank = dist.get_rank()

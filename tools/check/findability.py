@@ -1,0 +1,161 @@
+"""Part of the stage "check": what search engines, link previews and other sites read.
+
+Addresses are put together here from site.toml and the names of the files, so a fault in
+what the pages say of themselves is found.
+"""
+
+import struct
+from collections import Counter
+from urllib.parse import urljoin, urlsplit
+from xml.etree import ElementTree
+
+from ..project.languages import LANGUAGES, SOURCE_LANGUAGE
+from ..project.paths import VERSIONS
+from ..project.published import PUBLISHED
+
+CARD_SIZE = (1200, 630)
+ONCE = ("title", "description", "type", "url", "image", "image:width", "image:height")
+SITEMAP = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
+XHTML = "{http://www.w3.org/1999/xhtml}"
+
+
+def findings(site, pages, facts):
+    """Return the faults of a site of ``pages``; ``facts`` are those of each path."""
+    redirects = {page for page in pages if facts[site / SOURCE_LANGUAGE.url / page].refresh}
+    found = _start_page(site, facts) + _not_found_page(site, facts) + _root_files(site)
+    for language in LANGUAGES:
+        folder = site / language.url
+        descriptions = Counter()
+        for page in sorted(pages):
+            name, here = f"{language.url}/{page}", facts[folder / page]
+            if page in redirects:
+                faults = _redirect(site, folder / page, here)
+            else:
+                faults = _head(site, here, _address(language, page), _alternates(page))
+                faults += _about_the_build(here)
+                descriptions.update(here.descriptions[:1])
+            found += [f"{name}: {fault}" for fault in faults]
+        for text, count in descriptions.items():
+            if count > 1:
+                found.append(f"{language.url}: {count} pages have one description, {text!r}")
+        real = pages - redirects
+        found += _sitemap(folder, language, real - {"search.html"})
+        found += _inventory(folder, language, real - {"search.html"}, facts)
+    return found
+
+
+def _address(language, page):
+    return urljoin(PUBLISHED.url, f"{language.url}/{page}")
+
+
+def _alternates(page):
+    found = {language.html: _address(language, page) for language in LANGUAGES}
+    default = PUBLISHED.url if page == "index.html" else found[SOURCE_LANGUAGE.html]
+    return found | {"x-default": default}
+
+
+def _file(site, address):
+    """The file that is published at an absolute address, or None."""
+    if not address.startswith(PUBLISHED.url):
+        return None
+    rest = address.removeprefix(PUBLISHED.url)
+    path = site / (rest or "index.html")
+    return path if path.is_file() else None
+
+
+def _head(site, page, address, alternates):
+    faults = []
+    if page.canonical != [address]:
+        faults.append(f"canonical links are {page.canonical}, not {address}")
+    if sorted(map(tuple, page.alternates)) != sorted(alternates.items()):
+        faults.append("the links to other languages are not one for each")
+    for other in [address, *alternates.values()]:
+        if not _file(site, other):
+            faults.append(f"{other} is no page of this site")
+    if len(page.descriptions) != 1 or not page.descriptions[0]:
+        faults.append("there is not one description")
+    previews = page.previews
+    wrong = [name for name in ONCE if len(previews.get(name, [])) != 1]
+    if wrong:
+        return [*faults, f"link previews need one of each: {', '.join(wrong)}"]
+    if previews["url"] != [address]:
+        faults.append(f"link previews are told another address, {previews['url'][0]}")
+    image = _file(site, previews["image"][0])
+    if not image or _png_size(image) != CARD_SIZE:
+        faults.append(f"{previews['image'][0]} is no image of {CARD_SIZE[0]}x{CARD_SIZE[1]}")
+    return faults
+
+
+def _png_size(path):
+    return struct.unpack(">II", path.read_bytes()[16:24])
+
+
+def _about_the_build(page):
+    """The footer says with what the samples were run, if they were run."""
+    if VERSIONS.is_file() != page.says_with_what_verified:
+        return ["the footer does not say with what the page was verified"]
+    return []
+
+
+def _redirect(site, path, page):
+    target = (page.refresh or "").partition("url=")[2]
+    links = {address for tag, address in page.links if tag == "a"}
+    led_to = (path.parent / target).resolve()
+    if links != {target} or [_file(site, x) for x in page.canonical] != [led_to]:
+        return ["leads to different pages, or to none"]
+    return []
+
+
+def _start_page(site, facts):
+    faults = _head(site, facts[site / "index.html"], PUBLISHED.url, _alternates("index.html"))
+    return [f"index.html: {fault}" for fault in faults]
+
+
+def _not_found_page(site, facts):
+    """It is shown at any address: its links have to begin at the root of the host."""
+    mount, faults = urlsplit(PUBLISHED.url).path, []
+    for _, link in facts[site / "404.html"].links:
+        if link and not (link.startswith(mount) and (site / link.removeprefix(mount)).is_file()):
+            faults.append(f"404.html: {link} leads nowhere")
+    return faults
+
+
+def _root_files(site):
+    listed = {
+        entry.findtext(f"{SITEMAP}loc")
+        for entry in ElementTree.parse(site / "sitemap.xml").getroot()
+    }
+    faults = []
+    if listed != {_address(language, "sitemap.xml") for language in LANGUAGES}:
+        faults.append("sitemap.xml: does not name the sitemap of each language")
+    if f"Sitemap: {PUBLISHED.url}sitemap.xml\n" not in (site / "robots.txt").read_text():
+        faults.append("robots.txt: does not name the sitemap")
+    return faults
+
+
+def _sitemap(folder, language, pages):
+    name = f"{language.url}/sitemap.xml"
+    entries = ElementTree.parse(folder / "sitemap.xml").getroot()
+    listed = [entry.findtext(f"{SITEMAP}loc") for entry in entries]
+    if sorted(listed) != sorted(_address(language, page) for page in pages):
+        return [f"{name}: does not list exactly the pages"]
+    faults = []
+    for entry, address in zip(entries, listed, strict=True):
+        links = {x.get("hreflang"): x.get("href") for x in entry.iter(f"{XHTML}link")}
+        page = address.removeprefix(_address(language, ""))
+        if links != _alternates(page):
+            faults.append(f"{name}: {page} has other links to its languages")
+    return faults
+
+
+def _inventory(folder, language, pages, facts):
+    """Every page and every section can be referred to from another project."""
+    from sphinx.util.inventory import InventoryFile
+
+    with open(folder / "objects.inv", "rb") as file:
+        inventory = InventoryFile.load(file, "", lambda base, uri: uri)
+    targets = {item.uri for items in inventory.values() for item in items.values()}
+    wanted = set(pages)
+    for page in pages:
+        wanted |= {f"{page}#{section}" for section in facts[folder / page].sections}
+    return [f"{language.url}/objects.inv: lacks {target}" for target in sorted(wanted - targets)]

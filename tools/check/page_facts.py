@@ -1,0 +1,128 @@
+"""What the checks want to know of a page of the site, read from its HTML.
+
+Reading takes longer than checking, so the facts of a page are kept, in a form that JSON
+knows, for as long as its bytes are the same. They say what is there, and judge nothing.
+"""
+
+import hashlib
+import os
+import re
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from types import SimpleNamespace
+
+from bs4 import BeautifulSoup, NavigableString
+
+from ..render.footer import put_note
+from ..state.records import Results
+
+# Attributes through which a page makes the browser load something.
+LOADING = [("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src")]
+# Markup of the sources, and of templates, as a reader would see it.
+MARKUP = re.compile(
+    r"`|\*\*|\]\(|:[a-z][\w:]*:(?=`)|\{[a-z:]+\}`|^\.\. |:::|^#+ |\\[ *_`]|"
+    r"\{\{|\{%|\$\{|%\(\w+\)|&(?:lt|gt|amp|quot|#\d+);|</?[a-z]+[ >/]|\bmsg(?:id|str)\b",
+    re.M,
+)
+CODE = {"code", "pre", "script", "style", "kbd", "samp"}
+# The id and the class of the box around a listing.
+NUMBERED = re.compile(r"code-(\d+)$")
+HIGHLIGHTED = re.compile(r"highlight-(\S+)")
+# The classes of what docutils did not understand.
+PROBLEMS = ["problematic", "system-message"]
+MANY = 4  # pages, for which other processes are worth while
+
+
+def facts_of_pages(site):
+    """The facts of all pages of a site, by their paths."""
+    results = Results("pages")
+    # They do not depend on the commit, which is another one after each.
+    pages = {path: put_note(path.read_text(), "") for path in sorted(site.rglob("*.html"))}
+    keys = {path: hashlib.sha256(html.encode()).hexdigest() for path, html in pages.items()}
+    unknown = {key: pages[path] for path, key in keys.items() if key not in results.known}
+    for key, facts in zip(unknown, _read_all(list(unknown.values())), strict=True):
+        results.get(key, lambda facts=facts: facts)
+    found = {path: results.get(key, None) for path, key in keys.items()}
+    results.save()
+    return {path: SimpleNamespace(**facts) for path, facts in found.items()}
+
+
+def _read_all(pages):
+    if len(pages) < MANY:
+        return map(read, pages)
+    with ProcessPoolExecutor(os.cpu_count(), get_context("fork")) as pool:
+        return list(pool.map(read, pages))
+
+
+def read(html):
+    """Return the facts of a page as a dictionary."""
+    page = BeautifulSoup(html, "html.parser")
+    head = page.head
+    refresh = head.find("meta", {"http-equiv": "refresh"})
+    previews = {}
+    for tag in head.find_all("meta", property=True):
+        previews.setdefault(tag["property"].removeprefix("og:"), []).append(tag["content"])
+    return {
+        "language": page.html.get("lang"),
+        "sections": [tag["id"] for tag in page.find_all("section", id=True)],
+        "anchors": sorted({tag["id"] for tag in page.find_all(id=True)}),
+        "listings": [_listing(tag) for tag in page.find_all("pre")],
+        "numbered_listings": [_numbered_listing(tag) for tag in page.find_all("pre")],
+        "problems": [x.get_text() for x in page.find_all(class_=PROBLEMS)],
+        "leaked_markup": list(_leaked_markup(page)),
+        "loaded": list(_loaded(page)),
+        "links": [
+            [tag.name, tag.get("href") or tag.get("src")]
+            for tag in page.find_all(["a", "link", "script", "img"])
+        ],
+        "canonical": [tag["href"] for tag in head.find_all("link", rel="canonical")],
+        "alternates": [
+            [tag["hreflang"], tag["href"]]
+            for tag in head.find_all("link", rel="alternate", hreflang=True)
+        ],
+        "descriptions": [x["content"] for x in head.find_all("meta", {"name": "description"})],
+        "previews": previews,
+        "refresh": refresh and refresh["content"],
+        "says_with_what_verified": page.find(class_="verified-with") is not None,
+    }
+
+
+def _listing(tag):
+    """The code of a listing, without comments: they are in the page's language."""
+    from sphinxext.translatable_comments import code_without_comments
+
+    box = tag.find_parent(class_=HIGHLIGHTED)
+    language = HIGHLIGHTED.search(" ".join(box["class"]))[1] if box else "none"
+    code = "\n".join(code_without_comments(tag.get_text(), language))
+    return hashlib.sha256(code.encode()).hexdigest()
+
+
+def _numbered_listing(tag):
+    """The number of a listing (0 if it has none), and two digests of its text."""
+    box = tag.find_parent(id=NUMBERED)
+    text = tag.get_text().strip("\n")
+    number = int(NUMBERED.match(box["id"])[1]) if box else 0
+    return [number, hashlib.sha256(text.encode()).hexdigest(), digest_of_lines(text)]
+
+
+def digest_of_lines(text):
+    """The same for any two texts that differ in indentation and empty lines only."""
+    lines = "\n".join(line.strip() for line in text.split("\n") if line.strip())
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def _leaked_markup(page):
+    """Yield source markup that stands in running text, and some text around it."""
+    for text in page.find_all(string=MARKUP):
+        shown = type(text) is NavigableString
+        if shown and not any(parent.name in CODE for parent in text.parents):
+            found = MARKUP.search(text)
+            around = text[max(found.start() - 30, 0) : found.end() + 30]
+            yield [found[0], " ".join(around.split())]
+
+
+def _loaded(page):
+    """Yield the tag and address of all that may be loaded, and what a link is for."""
+    for name, attribute in LOADING:
+        for tag in page.find_all(name, **{attribute: True}):
+            yield [tag[attribute], tag.get("rel") or []]

@@ -1,0 +1,168 @@
+"""Compile the extension, run its tests and the samples with other releases of PyTorch.
+
+Each release has an environment of its own beside .venv, and a copy of the project in
+_build/releases, where the build and the tests run. At last each release imports the
+extension that each other one built, which must be refused.
+
+The results are compared with docs/tutorial/releases.csv, which a page shows, or replace
+its rows. Another patch is compared with the row of its series, and a release that is newer
+than the table with its newest row.
+"""
+
+import csv
+import difflib
+import io
+import re
+import shutil
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+from ..processes.run import WITHOUT_CUDA, run
+from ..project.errors import BuildError
+from ..project.paths import BUILD, DOCS, EXTENSION, ROOT, relative
+from ..project.releases import DEFAULT, ENVIRONMENT, RELEASES, oldest, series
+from ..state.digests import project_files
+
+TABLE = DOCS / "tutorial" / "releases.csv"
+COPIES = BUILD / "releases"
+TIMEOUT = 1800  # seconds, for one step with one release
+COLUMNS = ["PyTorch", "Compiles", "Tests", "Passed", "Failed", "Samples"]
+TESTS = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/extension"]
+COPIED = ["tests/conftest.py", "tests/extension"]  # Besides what a page may be made from.
+REFUSED = "ImportError: {module} was not built for PyTorch {release}: "
+REFUSED += "build it again with this PyTorch"
+
+
+class Trial:
+    """A release of PyTorch, and the copy of the project in which it is tried."""
+
+    def __init__(self, release):
+        self.release = release
+        self.root = COPIES / release.version
+        own = ROOT / f"{ENVIRONMENT}{release.version}"
+        # The default has an environment already, which the build of the site uses.
+        self.environment = ROOT / ".venv" if release == DEFAULT and not own.exists() else own
+
+    def set_up(self):
+        """Create the environment, and copy the project as it is now."""
+        named = [] if self.environment.name == ".venv" else [self.release.version]
+        script = ROOT / "tools" / "environment.py"
+        if subprocess.run([sys.executable, script, "releases", *named]).returncode != 0:
+            raise BuildError(f"the environment for PyTorch {self.release.version} is missing")
+        shutil.rmtree(self.root, ignore_errors=True)
+        for path in [*project_files(), *(ROOT / name for name in COPIED)]:
+            copy = self.root / path.relative_to(ROOT)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            (shutil.copytree if path.is_dir() else shutil.copyfile)(path, copy)
+        (self.root / self.environment.name).symlink_to(self.environment)
+
+    def python(self, name, *arguments, **variables):
+        """Run Python in the copy. Returns the outcome; the log is named ``name``."""
+        command = ["env", "-C", self.root, self._python(), *arguments]
+        log = COPIES / "logs" / f"{self.release.version}-{name}.log"
+        return run(command, timeout=TIMEOUT, log=log, env=variables)
+
+    def _python(self):
+        return self.root / self.environment.name / "bin" / "python"
+
+    def row(self):
+        """What holds with this release, and the names of the tests that fail."""
+        version, site = self.release.version, self.release.site
+        self._must_succeed("compile", "-m", "tools.compile")
+        results = self.root / "junit.xml"
+        self.python("tests", *TESTS, f"--junitxml={results}", **WITHOUT_CUDA)
+        if not results.is_file():
+            raise BuildError(f"PyTorch {version}: the tests of the extension did not run")
+        cases = list(ElementTree.parse(results).iter("testcase"))
+        failed = [x for x in cases if x.find("failure") is not None or x.find("error") is not None]
+        skipped = [x for x in cases if x.find("skipped") is not None]
+        samples = "–"
+        if site:
+            self._must_succeed("samples", "-m", "tools.execute")
+            samples = str(len(list((self.root / "docs" / "auto_gallery").glob("*.rst"))))
+        ran = len(cases) - len(skipped)
+        names = sorted({re.sub(r"\[.*", "", case.get("name")) for case in failed})
+        return [version, "✓", str(ran), str(ran - len(failed)), _as_code(names), samples]
+
+    def _must_succeed(self, name, *arguments):
+        done = self.python(name, *arguments)
+        if done.status != 0:
+            raise BuildError(f"PyTorch {self.release.version}: {name}\n{done.text[-4000:]}")
+
+    def refuses(self, other):
+        """Whether the extension that another trial built ends with its own error here."""
+        module = EXTENSION.name
+        done = self.python("import", "-c", f"import {module}", PYTHONPATH=str(other.extension))
+        expected = REFUSED.format(module=module, release=self.release.version)
+        return done.status == 1 and done.stderr.strip().endswith(expected)
+
+    @property
+    def extension(self):
+        return self.root / "_build" / "extension"
+
+
+def _as_code(names):
+    return ", ".join(f"`{name}`" for name in names) or "–"
+
+
+def _table(rows):
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([COLUMNS, *rows])
+    return text.getvalue()
+
+
+def committed():
+    """The rows of the committed table, by series."""
+    rows = list(csv.reader(TABLE.read_text().splitlines())) if TABLE.is_file() else [COLUMNS]
+    return {series(row[0]): row for row in rows[1:]}
+
+
+def try_releases(wanted, *, accept):
+    """Try the ``wanted`` releases, or all; compare the results, or ``accept`` them.
+
+    Raises BuildError if a release is unknown, cannot be tried, does not refuse what was
+    built for another, or shows other results than before.
+    """
+    if wanted == ["oldest"]:
+        wanted = [oldest().version]
+    if unknown := set(wanted) - {x.version for x in RELEASES}:
+        names = ", ".join(x.version for x in RELEASES)
+        raise BuildError(f"TORCH={unknown.pop()}: releases.toml names {names}")
+    trials = [Trial(x) for x in RELEASES if not wanted or x.version in wanted]
+    found = {}
+    for trial in trials:
+        print(f"[PyTorch {trial.release.version}]", flush=True)
+        trial.set_up()
+        found[trial.release.version] = trial.row()
+        print("    " + "  ".join(found[trial.release.version]), flush=True)
+    built = [x for x in map(Trial, RELEASES) if x.extension.is_dir()]
+    pairs = [(x, y) for x in trials for y in built if x.release != y.release]
+    for here, there in pairs:
+        if not here.refuses(there):
+            raise BuildError(
+                f"PyTorch {here.release.version} does not refuse the extension that was "
+                f"built for {there.release.version} as it should"
+            )
+    print(f"{len(pairs)} builds for other releases were refused")
+    before = committed()
+    if accept:
+        now = before | {x.series: found[x.version] for x in RELEASES if x.version in found}
+        TABLE.write_text(_table(now[x.series] for x in RELEASES if x.series in now))
+        print(f"wrote {relative(TABLE)}")
+        return
+    newest = next(iter(before.values()), COLUMNS)
+    expected = [[version, *before.get(series(version), newest)[1:]] for version in found]
+    difference = difflib.unified_diff(
+        _table(expected).splitlines(),
+        _table(found.values()).splitlines(),
+        relative(TABLE),
+        "this run",
+        lineterm="",
+    )
+    if lines := [f"    {line}" for line in difference]:
+        raise BuildError(
+            "other results than before:\n"
+            + "\n".join(lines)
+            + "\nIf that is right, take it over with `make accept-releases`."
+        )

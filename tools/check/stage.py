@@ -1,0 +1,117 @@
+"""Stage "check": read the rendered site as a stranger would; fail on any finding."""
+
+import posixpath
+import sys
+from urllib.parse import unquote, urlsplit
+
+from ..processes.one_build import stage
+from ..project.errors import BuildError
+from ..project.languages import LANGUAGES, SOURCE_LANGUAGE
+from ..project.paths import LOCALES, RENDERED, ROOT, VERSIONS, relative
+from ..state import records
+from ..state.digests import digest, files_below, installed, project_files
+from ..translate import check as catalog_check
+from . import findability, provenance
+from .page_facts import facts_of_pages
+
+RECORD = "check"
+# Relations of <link> that only name another page.
+NAMING = {"canonical", "alternate", "author", "license", "next", "prev", "search"}
+
+
+def run(check_catalogs=None):
+    with stage("check"):
+        check_if_changed(check_catalogs)
+
+
+def check_if_changed(check_catalogs):
+    """Check, unless everything is as it was when there was nothing to find."""
+    files = [*files_below(RENDERED), *files_below(LOCALES), *project_files()]
+    key = digest(files, sys.version, installed(), VERSIONS.is_file())
+    if records.load(RECORD) == key:
+        print("    nothing has changed since there were no findings", flush=True)
+        return
+    records.forget(RECORD)
+    check(check_catalogs)
+    records.save(RECORD, key)
+
+
+def check(check_catalogs=None):
+    """Check the catalogs and every page. Raises BuildError with all findings.
+
+    ``check_catalogs`` returns how many messages there are, if they are checked elsewhere.
+    """
+    messages = (check_catalogs or catalog_check.check)()
+    pages = _pages(SOURCE_LANGUAGE)
+    if not pages:
+        raise BuildError(f"{relative(RENDERED)} holds no pages: run `make render` first")
+    facts = facts_of_pages(RENDERED)
+    findings = _check_pages(pages, facts)
+    if not findings:  # Which would be found a second time there.
+        findings = findability.findings(RENDERED, pages, facts)
+        findings += provenance.findings(RENDERED, pages, facts)
+    if findings:
+        raise BuildError("the rendered site has faults:\n" + "\n".join(findings))
+    print(
+        f"    {len(pages)} pages in {len(LANGUAGES)} languages, {messages} messages: no findings",
+        flush=True,
+    )
+
+
+def _pages(language):
+    folder = RENDERED / language.url
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*.html")}
+
+
+def _check_pages(pages, facts):
+    findings = []
+    files = {x.relative_to(RENDERED).as_posix(): x for x in files_below(RENDERED)}
+    for language in LANGUAGES:
+        for page in sorted(pages ^ _pages(language)):
+            findings.append(f"{language.url}/{page}: not there in every language")
+    for language in LANGUAGES:
+        for page in sorted(pages & _pages(language)):
+            findings += _check_page(language, page, facts, files)
+    return findings + _check_links(RENDERED / "index.html", facts, files)
+
+
+def _check_page(language, page, facts, files):
+    path, name = RENDERED / language.url / page, f"{language.url}/{page}"
+    here, source = facts[path], facts[RENDERED / SOURCE_LANGUAGE.url / page]
+    findings = []
+    if here.language != language.html:
+        findings.append(f"{name}: lang is {here.language!r}")
+    if here.sections != source.sections:
+        findings.append(f"{name}: its headings have other anchors than in English")
+    if here.listings != source.listings:
+        findings.append(f"{name}: a listing or an output differs from the English page")
+    for text in here.problems:
+        findings.append(f"{name}: markup that was not understood: {text!r}")
+    for found, text in here.leaked_markup:
+        findings.append(f"{name}: shows the markup {found!r} in {text!r}")
+    if str(ROOT) in path.read_text():
+        findings.append(f"{name}: shows the path of the machine that built it")
+    for address, relations in here.loaded:
+        if not NAMING.intersection(relations) and urlsplit(address).netloc:
+            findings.append(f"{name}: loads {address} from another site")
+    return findings + _check_links(path, facts, files)
+
+
+def _check_links(path, facts, files):
+    """Every relative address has to lead to a file, and to an anchor in it."""
+    findings, name = [], path.relative_to(RENDERED).as_posix()
+    for address in dict.fromkeys(address for _, address in facts[path].links if address):
+        parts = urlsplit(address)
+        if parts.scheme or parts.netloc:
+            continue
+        there = posixpath.join(posixpath.dirname(name), unquote(parts.path))
+        target = files.get(posixpath.normpath(there)) if parts.path else path
+        if target is None:
+            findings.append(f"{name}: {address} leads nowhere")
+        elif (
+            parts.fragment
+            and target.suffix == ".html"
+            and unquote(parts.fragment) not in facts[target].anchors
+        ):
+            findings.append(f"{name}: {address} leads to no heading")
+    return findings

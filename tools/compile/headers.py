@@ -1,0 +1,125 @@
+"""Precompile the headers of others: nearly all that the compiler reads for a line of ours.
+
+A compilation leaves what makes the next one faster, as long as only our own code changes,
+and neither what it includes nor how it is compiled. In _build/precompiled/KEY are:
+
+    headers.hpp      the lines of our sources that include headers in angle brackets
+    headers.hpp.gch  what the compiler has made of these headers
+    build/           ninja's file, with which it begins while setup.py still imports PyTorch
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from ..processes.run import run
+from ..project.paths import BUILD, LOGS, ROOT, relative
+from ..state.digests import digest, files_below, is_made, note_made
+
+FOLDER = BUILD / "precompiled"
+HEADERS, PRECOMPILED = "headers.hpp", "headers.hpp.gch"
+NINJA = "build/*/build.ninja"  # Where setup.py puts it.
+FLAGS = "flags"  # Beside setup.py: what the compiler is told besides its command line.
+TIMEOUT = 600  # seconds; it takes about 35
+SPACE = 2**31  # bytes that have to be free; it takes a quarter of that
+INCLUDE = re.compile(r"^#include <.+>$", re.M)
+# What could change the meaning of a header that is included after it.
+OTHER_DIRECTIVE = re.compile(r"^\s*#(?!include\b|pragma once\b)", re.M)
+
+
+def key(project, *facts):
+    """Digest of all that the headers, in the copy of the extension, depend on."""
+    scripts = [path for path in files_below(project) if path.suffix in {".py", ".toml"}]
+    scripts.append(Path(__file__))
+    # With the place: ninja's file is full of paths.
+    return digest(scripts, _includes(project), ROOT, *facts)
+
+
+def make_use(project, key):
+    """Let the copy of the extension be compiled with what there is.
+
+    Returns the variables for that. The command line is the same in any case: the compiler
+    reads the flag, if there is one, from a file.
+    """
+    flags, folder = project / FLAGS, FOLDER / key
+    flags.write_text("")
+    if _is_precompiled(folder):
+        flags.write_text(f'-include "{folder / HEADERS}"\n')
+        shutil.copytree(folder / "build", project / "build")
+    return {"CPPFLAGS": f"{os.environ.get('CPPFLAGS', '')} {shlex.quote(f'@{flags}')}"}
+
+
+def keep(project, key):
+    """Keep what the compilation of a copy of the extension leaves, and nothing older."""
+    if (project / FLAGS).read_text():  # It was compiled with what there is.
+        return
+    folder = FOLDER / key
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    for file in project.glob(NINJA):
+        kept = folder / file.relative_to(project)
+        kept.parent.mkdir(parents=True)
+        shutil.copyfile(file, kept)
+        (folder / HEADERS).write_text(_includes(project))
+
+
+def precompile():
+    """Precompile the headers of the last compilation, unless that was done.
+
+    The copy of the extension that was compiled has been removed: no header of ours, which
+    may be another one the next time, is found, whatever our sources include.
+    """
+    for ninja_file in FOLDER.glob(f"*/{NINJA}"):
+        folder = ninja_file.parents[2]
+        if not _is_precompiled(folder) and shutil.disk_usage(folder).free > SPACE:
+            _precompile(folder, ninja_file)
+
+
+def _precompile(folder, ninja_file):
+    unfinished, log = folder / "unfinished", LOGS / "precompile.log"
+    command = [*_compiler(ninja_file), "-x", "c++-header", folder / HEADERS, "-o", unfinished]
+    done = run(command, timeout=TIMEOUT, log=log)
+    if done.status == 0:
+        unfinished.rename(folder / PRECOMPILED)
+        note_made(_key_file(folder), folder.name, _files(folder))
+    else:
+        unfinished.unlink(missing_ok=True)
+        print(f"    the headers could not be precompiled: see {relative(log)}.stderr", flush=True)
+
+
+def _is_precompiled(folder):
+    return is_made(_key_file(folder), folder.name, _files(folder))
+
+
+def _key_file(folder):
+    return folder / ".key"
+
+
+def _files(folder):
+    return [path for path in files_below(folder) if path != _key_file(folder)]
+
+
+def _includes(project):
+    """The lines that include headers of others; none if these are not all that counts."""
+    code = [path.read_text() for path in files_below(project) if path.suffix in {".cpp", ".hpp"}]
+    if any(OTHER_DIRECTIVE.search(text) for text in code):
+        return ""
+    return "".join(f"{x}\n" for x in dict.fromkeys(INCLUDE.findall("\n".join(code))))
+
+
+def _compiler(ninja_file):
+    """The command with which ninja compiles, apart from its input and output."""
+    ninja = Path(sys.executable).with_name("ninja")  # Which may be on no path.
+    listing = [ninja, "-f", ninja_file, "-t", "compdb"]
+    [step, *_] = json.loads(subprocess.run(listing, capture_output=True, check=True).stdout)
+    words, kept = iter(shlex.split(step["command"])), []
+    for word in words:
+        if word in {"-o", "-MF"}:
+            next(words)
+        elif word not in {"-c", "-MMD", step["file"]} and not word.startswith("@"):
+            kept.append(word)
+    return kept

@@ -1,0 +1,84 @@
+"""Compare what the samples print with what was looked at and committed.
+
+For each sample, gallery/outputs holds a text file with all that it shows on its page:
+printed text and tables. The build fails when a run shows anything else. Where a release
+of PyTorch shows something else than the default one, that is in a folder with the name of
+its series, gallery/outputs/2.13 for one.
+
+What may differ from run to run, a script names in a comment of a hidden cell,
+``output may differ in: <regular expression>``. Pages show it as it was printed.
+"""
+
+import difflib
+import re
+
+from ..project.errors import BuildError
+from ..project.paths import EXECUTED, OUTPUTS, relative
+from ..project.releases import current
+
+# sphinx-gallery's block for what was printed, and our own for tables.
+SHOWN = re.compile(r"^( *)\.\. (?:code-block:: none|list-table::)\n((?:\1 +.*\n|\s*\n)*)", re.M)
+PRINTED, TABLE = ".. rst-class:: sphx-glr-script-out", ":class: result-table\n"
+
+
+def shown(page):
+    """All that a sample has shown, in the order of its page (in reST)."""
+    parts = []
+    for found in SHOWN.finditer(page):
+        before = page[: found.start()].rstrip()
+        if TABLE in found[2] or before.endswith(PRINTED):
+            lines = [line for line in found[2].splitlines() if not _is_option(line)]
+            indent = min(len(x) - len(x.lstrip()) for x in lines if x.strip())
+            parts.append("\n".join(line[indent:] for line in lines).strip("\n") + "\n")
+    return "\n".join(parts)
+
+
+def _is_option(line):
+    return line.lstrip().startswith((":header-rows:", ":class:"))
+
+
+def compare(script, page):
+    """Raise BuildError with the differences, if there are any."""
+    now = shown(page)
+    last_run(script).write_text(now)
+    file = committed(script)
+    before = file.read_text() if file.is_file() else ""
+    before, now = (comparable(script, text) for text in (before, now))
+    if before == now:
+        return
+    difference = difflib.unified_diff(
+        before.splitlines(),
+        now.splitlines(),
+        relative(file),
+        "this run",
+        lineterm="",
+    )
+    raise BuildError(
+        f"{relative(script)}: shows something else than before:\n"
+        + "\n".join(f"    {line}" for line in difference)
+        + "\nIf that is right, take it over with `make accept-outputs`."
+    )
+
+
+def comparable(script, text):
+    if allowed := re.search(r"^# output may differ in: (.+)$", script.read_text(), re.M):
+        text = re.sub(allowed[1], "…", text, flags=re.M)
+    return text
+
+
+def last_run(script):
+    return EXECUTED / f"{script.stem}.output"
+
+
+def committed(script):
+    """The file with what a sample showed, with this release, when it was last looked at."""
+    own = of_release(script)
+    return own if own.is_file() else of_default(script)
+
+
+def of_default(script):
+    return OUTPUTS / f"{script.stem}.txt"
+
+
+def of_release(script):
+    return OUTPUTS / current().series / f"{script.stem}.txt"

@@ -1,0 +1,126 @@
+"""Execute one gallery script under sphinx-gallery, in this process.
+
+usage: python -m tools.execute.inside_sample SCRIPT WORK_FOLDER
+
+Writes the page to WORK_FOLDER/docs/auto_gallery. stage.py starts one such
+process for each script; nothing here knows about languages or themes.
+"""
+
+import os
+import re
+import sys
+import traceback
+import warnings
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+from ..processes import fork_server
+
+shown_tables = []
+
+
+def warnings_are_errors(gallery_conf, fname):
+    """Called by sphinx-gallery right before the script runs."""
+    warnings.resetwarnings()
+    warnings.simplefilter("error")
+
+
+def scrape_tables(block, block_vars, gallery_conf):
+    """Called by sphinx-gallery after each block: the tables that it has shown."""
+    tables = "\n\n".join(_table(header, rows) for header, rows in shown_tables)
+    shown_tables.clear()
+    return tables
+
+
+def _table(header, rows):
+    """A table in reST, with the first cell of each row as code."""
+    lines = [".. list-table::", "   :header-rows: 1", "   :class: result-table", ""]
+    for row in [header, *([f"``{first}``", *others] for first, *others in rows)]:
+        lines += [f"   * - {row[0]}", *(f"     - {cell}" for cell in row[1:])]
+    return "\n".join(lines)
+
+
+def configuration(script):
+    only_this_script = re.escape(script.name) + "$"
+    return {
+        "project": "sample",
+        "extensions": ["sphinx_gallery.gen_gallery"],
+        # A function as a value is fine, and report() tells of a failed sample.
+        "suppress_warnings": ["config.cache", "sphinx_gallery.example_error"],
+        "sphinx_gallery_conf": {
+            "examples_dirs": str(script.parent),
+            "gallery_dirs": "auto_gallery",
+            "filename_pattern": f"/{only_this_script}",
+            "ignore_pattern": f"^(?!{only_this_script})",
+            "abort_on_example_error": True,
+            "reset_modules": (warnings_are_errors,),
+            # Only what is printed is output; the value of a last line is not.
+            "capture_repr": (),
+            "image_scrapers": (scrape_tables,),
+            # Nothing that changes from run to run goes into a page.
+            "min_reported_time": float("inf"),
+            "write_computation_times": False,
+            "show_memory": False,
+            "show_signature": False,
+            "download_all_examples": False,
+        },
+    }
+
+
+def report(error, script):
+    """Print the traceback of ``error`` from the script's own line on."""
+    while (cause := getattr(error, "orig_exc", None)) is not None:
+        error = cause
+    summary = traceback.TracebackException.from_exception(error)
+    ours = [frame.filename == str(script) for frame in summary.stack]
+    if any(ours):
+        summary.stack = traceback.StackSummary.from_list(summary.stack[ours.index(True) :])
+    summary.__cause__ = summary.__context__ = None
+    print("".join(summary.format()), file=sys.stderr)
+
+
+def use_fork_server():
+    """Let the ranks of this sample come from the fork server, if it was given one."""
+    if fork_server.ADDRESS not in os.environ:
+        return
+    import launcher
+
+    start = launcher._start
+
+    def start_forked(command, out, err):
+        module = ["-m", "torch.distributed.run"]
+        if command[1:3] != module:
+            return start(command, out, err)
+        command[2] = "tools.execute.forked_ranks"
+        return fork_server.popen(command, stdout=out, stderr=err, env=launcher._environment())
+
+    launcher._start = start_forked
+
+
+def main():
+    script, work = Path(sys.argv[1]), Path(sys.argv[2])
+    source, output = work / "docs", work / "out"
+    sys.path.insert(0, str(script.parent))
+    import result_table  # of the gallery, like all that its scripts import
+
+    result_table.show_on_page = lambda *table: shown_tables.append(table)
+    use_fork_server()
+    try:
+        # sphinx-gallery does all its work while Sphinx starts; there is nothing to build.
+        Sphinx(
+            source,
+            None,
+            output,
+            output,
+            "dummy",
+            confoverrides=configuration(script),
+            status=None,
+        )
+    except BaseException as error:
+        report(error, script)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""Which scripts of gallery/ are samples, and what each of them takes to run."""
+
+import re
+from functools import cache
+
+from ..project.paths import EXTENSION, GALLERY
+from ..state.digests import files_below
+
+HELPERS = {"launcher.py", "result_table.py"}
+CODE = {".py", ".cpp"}
+NAMED = re.compile(r"\b(\w+)\.(?:py|cpp)\b|^\s*(?:from|import) (\w+)", re.M)
+
+
+def samples():
+    """The gallery scripts, in alphabetical order."""
+    return sorted(path for path in GALLERY.glob("*.py") if path.name not in HELPERS)
+
+
+def used_files(script, programs=None):
+    """The files of gallery/ that a script names, and those that they name.
+
+    ``programs`` are all that there are, if they are known already.
+    """
+    candidates = set(programs or gallery_programs()) - {script}
+    used, to_read = set(), [script]
+    while to_read:
+        names = _named_in(to_read.pop().read_text())
+        named = {path for path in candidates - used if path.stem in names}
+        used |= named
+        to_read += named
+    return sorted(used)
+
+
+def gallery_programs():
+    return [path for path in files_below(GALLERY) if path.suffix in CODE]
+
+
+@cache  # Many samples use the same files.
+def _named_in(code):
+    """The programs and modules that are named in code, without .py or .cpp."""
+    return {program or module for program, module in NAMED.findall(code)}
+
+
+def uses_extension(script):
+    return names_extension([script, *used_files(script)])
+
+
+def names_extension(files):
+    return any(EXTENSION.name in file.read_text() for file in files)

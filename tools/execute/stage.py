@@ -1,0 +1,277 @@
+"""Stage "execute": run each gallery script once and turn it into a page.
+
+Samples that do not use the extension run while it is being compiled.
+
+Each script runs in a process of its own, under sphinx-gallery, with a time limit. What
+it shows has to be what was committed (expected_outputs.py). It is run again when its own
+text, the files of gallery/ that it names, its committed output, the extension (if it
+uses that), or the versions of PyTorch, Python and the compiler have changed.
+
+A script may say, in a comment, ``expected stderr: <regular expression>``,
+``time limit: <seconds>``, and ``every rank starts an interpreter of its own``. The
+ranks of other scripts are forked from a process that has imported PyTorch already,
+which is what nearly all of their time would go into.
+"""
+
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from ..compile.stage import compile_extension, extension_key
+from ..compile.toolchain import toolchain, versions
+from ..processes import fork_server
+from ..processes.one_build import stage
+from ..processes.run import WITHOUT_CUDA
+from ..processes.run import run as run_program
+from ..project.configuration import read
+from ..project.errors import BuildError, readable
+from ..project.paths import (
+    AUTO_GALLERY,
+    EXECUTED,
+    INSTALLED_EXTENSION,
+    LOGS,
+    ROOT,
+    RUN_SECONDS,
+    VERSIONS,
+    relative,
+)
+from ..project.releases import current, pins
+from ..state.digests import digest, files_below, is_made, note_made
+from . import expected_outputs
+from .samples import gallery_programs, names_extension, samples, used_files, uses_extension
+
+DEFAULT_TIME_LIMIT = 120  # seconds
+OWN_INTERPRETERS = re.compile("^# every rank starts an interpreter of its own$", re.M)
+# What a stack shows of sphinx-gallery and of Python itself tells a reader nothing.
+NOISE = re.compile(
+    r"\s*(File .*(/sphinx_gallery/|/sphinx/|tools/(execute|processes)/|<frozen runpy>)|"
+    r"Extension modules: )"
+)
+# A change of what makes the pages is a change of the pages.
+MACHINERY = [*files_below(Path(__file__).parent), Path(fork_server.__file__)]
+# What takes long to import, in a sample or in its ranks.
+LOADED_ONCE = ["sphinx_gallery.gen_gallery", "sphinx.builders.dummy", "psutil"]
+LOADED_ONCE += ["torch.distributed.run", "torch.distributed.rpc"]
+
+
+def run(when_compiled=lambda: None):
+    """Run the stage; return how many samples ran and how many there are."""
+    with stage("execute"):
+        ran, total = execute(when_compiled)
+        print(f"    {ran} of {total} samples executed, the others have not changed")
+    return ran, total
+
+
+def execute(when_compiled=lambda: None):
+    """Run the samples that have changed; return how many ran and how many are.
+
+    ``when_compiled`` is called, beside the samples, when the extension has been compiled.
+    """
+    keys = _keys()
+    stale = [script for script, key in keys.items() if not _is_current(script, key)]
+    _remove_pages_without_script()
+    VERSIONS.unlink(missing_ok=True)
+    failures = []
+    with ThreadPoolExecutor(os.cpu_count()) as pool, _fork_server(stale) as server:
+        compiling = pool.submit(compile_extension)
+        running, waiting = {compiling: None}, _longest_first(stale)
+        needing_extension = {script for script in stale if uses_extension(script)}
+        while running or waiting:
+            compiled = compiling.done() and not compiling.exception()
+            for script in [s for s in waiting if compiled or s not in needing_extension]:
+                if len(running) < os.cpu_count():
+                    waiting.remove(script)
+                    task = pool.submit(_execute_one, script, keys[script], server)
+                    running[task] = script
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for task in done:
+                script = running.pop(task)
+                try:
+                    compiled_now = task.result()
+                    if task is compiling and compiled_now:
+                        running[pool.submit(when_compiled)] = None
+                    if script:
+                        print(f"    executed {relative(script)}", flush=True)
+                except BuildError as error:
+                    failures.append(str(error))
+                    if task is compiling:
+                        waiting = []
+    if failures:
+        raise BuildError("\n\n".join(sorted(failures)))
+    # All pages that there are were now made with these: they are part of each key.
+    EXECUTED.mkdir(parents=True, exist_ok=True)
+    VERSIONS.write_text(json.dumps(versions(), indent=1) + "\n")
+    return len(stale), len(keys)
+
+
+def _keys():
+    """For each sample a digest of all that its page depends on."""
+    requirements = [ROOT / "requirements/execute.txt", pins(current())]
+    shared = digest([*MACHINERY, *requirements], *toolchain())
+    extension, programs = extension_key(), gallery_programs()
+    keys = {}
+    for script in samples():
+        files, committed = (
+            [script, *used_files(script, programs)],
+            expected_outputs.committed(script),
+        )
+        of_extension = extension if names_extension(files) else ""
+        files += [committed] if committed.is_file() else []
+        keys[script] = digest(files, shared, of_extension)
+    return keys
+
+
+def _page(script):
+    return AUTO_GALLERY / f"{script.stem}.rst"
+
+
+def _key_file(script):
+    return EXECUTED / f"{script.stem}.key"
+
+
+def _seconds_file(script):
+    return EXECUTED / f"{script.stem}.seconds"
+
+
+def _is_current(script, key):
+    return is_made(_key_file(script), key, [_page(script)])
+
+
+def _remove_pages_without_script():
+    expected = {_page(script) for script in samples()}
+    if AUTO_GALLERY.is_dir():
+        for path in set(AUTO_GALLERY.iterdir()) - expected:
+            path.unlink()
+
+
+def _longest_first(scripts):
+    """So that no long one is left over in the end, with one core idle."""
+    seconds = read(RUN_SECONDS, dict)
+    return sorted(scripts, key=lambda script: -seconds.get(script.stem, math.inf))
+
+
+def _time_limit(text):
+    declared = re.search(r"# time limit: (\d+)", text)
+    return int(declared[1]) if declared else DEFAULT_TIME_LIMIT
+
+
+@contextmanager
+def _fork_server(stale):
+    """Yield the address of a fork server, if there is anything to run."""
+    if not stale:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="fork-") as folder:
+        environment = {**os.environ, **_environment()}
+        with fork_server.running(folder, modules=LOADED_ONCE, env=environment) as address:
+            yield address
+
+
+def _environment(*modules):
+    """The variables for a process that imports from the folders ``modules``, too."""
+    return {
+        "PYTHONPATH": os.pathsep.join(str(folder) for folder in (*modules, ROOT)),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OMP_NUM_THREADS": "1",
+        # Pages are the same from every machine, whatever its CPU can do.
+        **WITHOUT_CUDA,
+        "ATEN_CPU_CAPABILITY": "default",
+        "MKL_CBWR": "COMPATIBLE",
+        "ONEDNN_MAX_CPU_ISA": "SSE41",
+        "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]),
+    }
+
+
+def _execute_one(script, key, server):
+    _key_file(script).unlink(missing_ok=True)
+    page, seconds = run_sample(script, EXECUTED / script.stem, server=server)
+    expected_outputs.compare(script, page)
+    AUTO_GALLERY.mkdir(parents=True, exist_ok=True)
+    _page(script).write_text(page)
+    _seconds_file(script).write_text(f"{seconds:.1f}\n")
+    note_made(_key_file(script), key, [_page(script)])
+
+
+def run_sample(script, work, *, server=None):
+    """Run a script in the folder ``work``; return its page, and how long it took.
+
+    With the address of a fork ``server``, it and its ranks come from there. The folder
+    is removed if all is well; otherwise BuildError says what is not.
+    """
+    shutil.rmtree(work, ignore_errors=True)
+    (work / "docs").mkdir(parents=True)
+    text = script.read_text()
+    limit = _time_limit(text)
+    log = LOGS / f"{work.name}.log"
+    command = [sys.executable, "-X", "faulthandler", "-m", "tools.execute.inside_sample"]
+    command += [script, work]
+    # Others run while the extension is being compiled, and must not see half of it.
+    modules = [INSTALLED_EXTENSION] if uses_extension(script) else []
+    environment = _environment(*modules)
+    popen = subprocess.Popen
+    if server:
+        popen = partial(fork_server.popen, address=server)
+        if not OWN_INTERPRETERS.search(text):
+            environment[fork_server.ADDRESS] = server
+    # Not in the work folder: sockets have to have short paths.
+    with tempfile.TemporaryDirectory(prefix="sample-", ignore_cleanup_errors=True) as temporary:
+        environment["TMPDIR"] = temporary
+        started = time.monotonic()
+        done = run_program(command, timeout=limit, log=log, env=environment, popen=popen)
+        seconds = time.monotonic() - started
+
+    name, details = relative(script), _clean(done.text, work)
+    hint = f"The whole output: {relative(log)} and {relative(log)}.stderr"
+    if done.timed_out:
+        raise BuildError(f"{name}: still running after {limit} s\n{_tail(details)}\n{hint}")
+    if done.status != 0:
+        how = f"signal {-done.status}" if done.status < 0 else f"status {done.status}"
+        raise BuildError(f"{name}: failed ({how})\n{_tail(details)}\n{hint}")
+    expected = re.search(r"# expected stderr: (.+)", text)
+    unexpected = [
+        line
+        for line in _clean(done.stderr, work).splitlines()
+        if line.strip() and not (expected and re.search(expected[1], line))
+    ]
+    if unexpected:
+        lines = "\n".join(unexpected)
+        raise BuildError(f"{name}: unexpected output on stderr\n{_tail(lines)}\n{hint}")
+
+    generated = work / "docs" / "auto_gallery" / f"{script.stem}.rst"
+    if not generated.is_file():
+        raise BuildError(f"{name}: ended the process before its last line\n{hint}")
+    page = _strip_page(generated.read_text())
+    shutil.rmtree(work)
+    return page, seconds
+
+
+def _clean(text, work):
+    """Make output readable; paths in the work folder count from there."""
+    return readable(text.replace(f"{work}/", ""))
+
+
+def _tail(text, lines=40):
+    kept = [line for line in text.rstrip().splitlines() if not NOISE.match(line)]
+    return "\n".join("    " + line for line in kept[-lines:])
+
+
+def _strip_page(text):
+    """Keep what the script says and prints; drop what sphinx-gallery adds.
+
+    Its header and footer speak of files that would not run on their own, and its
+    comments hold line numbers.
+    """
+    start = text.index(".. _sphx_glr_auto_gallery_")
+    end = text.index(".. _sphx_glr_download_auto_gallery_")
+    body = re.sub(r"^\.\. GENERATED FROM PYTHON .*\n\n", "", text[start:end], flags=re.M)
+    return f"{body.rstrip()}\n"

@@ -1,0 +1,98 @@
+"""Run a stage or the whole build: one at a time in a clone, and ended in an orderly way."""
+
+import errno
+import fcntl
+import os
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..project.errors import BuildError
+from ..project.paths import BUILD, SITE, relative
+from .run import MARKER, forget_steering, kill_marked, stopping
+
+
+@contextmanager
+def stage(name):
+    """Say that a stage begins, and how long it took."""
+    print(f"[{name}]", flush=True)
+    started = time.monotonic()
+    yield
+    print(f"[{name}] done in {time.monotonic() - started:.1f} s", flush=True)
+
+
+@contextmanager
+def only_one_build(this_build):
+    """Hold the clone's build lock; a second build waits and says so."""
+    BUILD.mkdir(exist_ok=True)
+    with open(BUILD / "build.lock", "a+", errors="replace") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("another build of this clone is running; waiting for it", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        # A build that was killed has left its name there, and maybe more.
+        lock.seek(0)
+        if re.fullmatch("[0-9a-f]{32}", killed := lock.read()):
+            kill_marked(killed)
+            shutil.rmtree(_temporary(killed), ignore_errors=True)
+        lock.truncate(0)
+        lock.write(this_build)
+        lock.flush()
+        temporary = _temporary(this_build)
+        temporary.mkdir(mode=0o700)
+        os.environ["TMPDIR"] = tempfile.tempdir = str(temporary)
+        try:
+            yield
+        finally:
+            os.environ["TMPDIR"] = tempfile.tempdir = str(temporary.parent)
+            shutil.rmtree(temporary, ignore_errors=True)
+            lock.truncate(0)
+
+
+def _temporary(build):
+    """The folder for all temporary files of a build. Sockets need short paths."""
+    return Path(tempfile.gettempdir(), f"build-{build[:12]}")
+
+
+def main(work, *, usage):
+    """Call ``work()``; end the program with one message if it fails.
+
+    Shows ``usage`` if the program was given arguments.
+    """
+    if len(sys.argv) != 1:
+        sys.exit(usage)
+    forget_steering()
+    this_build = os.urandom(16).hex()
+    os.environ[MARKER] = f"{os.environ.get(MARKER, '')} {this_build}"
+
+    def stop(signal_number, frame):
+        # At once: the stages wait for their processes before they give way.
+        stopping.set()
+        kill_marked(this_build)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    untouched = f"The site in {relative(SITE)} was not changed." if SITE.exists() else ""
+    try:
+        with only_one_build(this_build):
+            work()
+    except BuildError as error:
+        sys.exit(f"\nerror: {error}\n{untouched}".rstrip())
+    except KeyboardInterrupt:
+        kill_marked(this_build)
+        sys.exit(f"\nerror: interrupted\n{untouched}".rstrip())
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT):
+            raise
+        where = f" {error.filename}" if error.filename else ""
+        sys.exit(
+            f"\nerror: cannot write{where}: {error.strerror}. Free some space or make "
+            f"it writable, then run the command again.\n{untouched}".rstrip()
+        )

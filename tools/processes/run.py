@@ -1,0 +1,122 @@
+"""Run a command with a time limit, and leave no process of it behind."""
+
+import errno
+import os
+import re
+import shutil
+import signal
+import subprocess
+import threading
+from dataclasses import dataclass
+
+import psutil
+
+from ..project.errors import BuildError
+
+# Every process that a command starts inherits this variable, a list of ids. That
+# finds them all in the end, also those that moved to a session of their own.
+MARKER = "BUILD_COMMAND_IDS"
+
+# What tells Python, its tools, PyTorch, gloo or git to behave in another way than elsewhere.
+# With PYTHONOPTIMIZE, for one, no sample would assert anything.
+STEERING = re.compile(
+    r"PYTHON(?!PATH$|HASHSEED$|UTF8$|NOUSERSITE$)|PIP_|SETUPTOOLS_|DISTUTILS_|"
+    r"TORCH|PYTORCH_|PET_|GLOO_|TP_|C10_|(OMP|GOMP|KMP|MKL|DNNL|ONEDNN)_|"
+    r"MASTER_(ADDR|PORT)$|"
+    r"((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)$|LOGLEVEL$|"
+    r"GIT_(?!CONFIG)|(FORCE|NO)_COLOR$|CLICOLOR|(COLUMNS|LINES)$"
+)
+
+# No GPU and no CUDA toolkit: a build has the same result on every machine. PyTorch looks for
+# a toolkit where these are not set, and does without where they are empty. With the last it
+# asks no driver whether there are devices, and so no driver is too old.
+WITHOUT_CUDA = {"CUDA_VISIBLE_DEVICES": "", "CUDA_HOME": "", "CUDA_PATH": ""}
+WITHOUT_CUDA["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
+
+# Set when the build is being interrupted: nothing is started any more.
+stopping = threading.Event()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    status: int | None
+    timed_out: bool
+    stdout: str
+    stderr: str
+
+    @property
+    def text(self):
+        return self.stdout + self.stderr
+
+
+def forget_steering():
+    """Let nothing that this process starts know what the caller's shell says there."""
+    for name in filter(STEERING.match, list(os.environ)):
+        del os.environ[name]
+
+
+def run(command, *, timeout, log, env=None, popen=subprocess.Popen):
+    """Run ``command``; write its output to ``log`` and ``log`` + ".stderr".
+
+    ``timeout`` is in seconds. A command that is still running then gets a
+    SIGABRT, upon which Python's fault handler writes where it hangs. ``popen``
+    starts it.
+    """
+    if stopping.is_set():
+        raise BuildError("interrupted")
+    marker = os.urandom(16).hex()
+    environment = {**os.environ, **(env or {})}
+    environment[MARKER] = f"{os.environ.get(MARKER, '')} {marker}"
+    errors = log.with_name(log.name + ".stderr")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    timed_out, process = False, None
+    try:
+        with open(log, "wb") as out, open(errors, "wb") as err:
+            process = popen(
+                [str(part) for part in command],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env=environment,
+            )
+            try:
+                process.wait(timeout)
+            except subprocess.TimeoutExpired:
+                timed_out = True
+                process.send_signal(signal.SIGABRT)
+                try:
+                    process.wait(10)
+                except subprocess.TimeoutExpired:
+                    pass
+    finally:
+        if process:
+            process.kill()
+        kill_marked(marker)
+    outcome = Outcome(
+        process.wait(),
+        timed_out,
+        log.read_text(errors="replace"),
+        errors.read_text(errors="replace"),
+    )
+    if outcome.status != 0 and _disk_is_full(outcome, log.parent):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(log.parent))
+    return outcome
+
+
+def _disk_is_full(outcome, folder):
+    """A full disk may not even have room for the message that says so."""
+    free = shutil.disk_usage(folder).free
+    return "No space left on device" in outcome.text or free < 2**16
+
+
+def kill_marked(marker):
+    """Kill every process that was started with ``marker`` in its environment."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if marker in process.environ().get(MARKER, "").split():
+                process.kill()
+                found.append(process)
+        except (psutil.Error, OSError):
+            continue
+    psutil.wait_procs(found, timeout=10)

@@ -1,0 +1,48 @@
+"""How every stage here runs Sphinx, and what it needs before that."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from functools import partial
+
+from ..project.errors import BuildError, readable
+from ..project.paths import AUTO_GALLERY, DOCS, LOGS, ROOT, relative
+from . import fork_server
+from .run import run
+
+TIMEOUT = 300  # seconds; it takes about 5
+
+
+@contextmanager
+def loaded_sphinx():
+    """Load Sphinx in another process; yield what starts runs of Sphinx from there."""
+    with (
+        tempfile.TemporaryDirectory(prefix="sphinx-") as folder,
+        fork_server.running(
+            folder, modules=["tools.processes.sphinx_imports"], env=os.environ
+        ) as address,
+    ):
+        yield partial(fork_server.popen, address=address)
+
+
+def run_sphinx(what, builder, language, output, *options, popen=subprocess.Popen):
+    """Run sphinx-build in a process of its own, which ``popen`` starts; a warning is an error.
+
+    Raises BuildError, which says that ``what``, such as "rendering ko", failed and why.
+    """
+    command = [sys.executable, "-m", "sphinx.cmd.build", "-q", "-W", "--keep-going"]
+    command += ["-b", builder, "-c", ROOT, "-D", f"language={language.gettext}"]
+    log = LOGS / f"{what.replace(' ', '-')}.log"
+    done = run([*command, *options, DOCS, output], timeout=TIMEOUT, log=log, popen=popen)
+    if done.timed_out:
+        raise BuildError(f"{what} took longer than {TIMEOUT} s")
+    if done.status != 0:
+        raise BuildError(f"{what} failed:\n{readable(done.text)}")
+
+
+def require_gallery_pages():
+    """Raise if nothing was executed yet: the pages link to what the samples make."""
+    if not any(AUTO_GALLERY.glob("*.rst")):
+        raise BuildError(f"{relative(AUTO_GALLERY)} holds no pages: run `make execute` first")

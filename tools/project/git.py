@@ -1,0 +1,61 @@
+"""What git says of the clone, whatever its user has set for all clones."""
+
+import subprocess
+from datetime import date
+from functools import cache
+
+from .paths import ROOT
+
+SETTINGS = ["-c", "log.showSignature=false", "-c", "status.showUntrackedFiles=normal"]
+
+
+def git(*arguments):
+    """What git prints, or None where there is no git or no repository."""
+    command = ["git", "-C", ROOT, *SETTINGS, *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def commit():
+    """The commit that is checked out, its day and whether anything was changed, or None."""
+    # Not that of a repository in which the sources merely lie.
+    if git("rev-parse", "--show-toplevel") != str(ROOT):
+        return None
+    if not (log := git("log", "-1", "--format=%H %cs")):
+        return None
+    name, day = log.split()
+    return name, day, bool(git("status", "--porcelain"))
+
+
+def shallow():
+    """Whether the history is cut off; what is said of dates depends on it."""
+    return git("rev-parse", "--is-shallow-repository")
+
+
+@cache
+def has_history():
+    """Whether this is a clone of its own with all its commits."""
+    top = git("rev-parse", "--show-toplevel", "--is-shallow-repository")
+    return top is not None and top.splitlines() == [str(ROOT), "false"]
+
+
+def head_date():
+    """The day of the commit that is checked out, or None."""
+    text = git("log", "-1", "--format=%cs") if has_history() else None
+    return date.fromisoformat(text) if text else None
+
+
+@cache
+def last_changes():
+    """The day of the last commit of each file that was ever committed, by its path."""
+    days = {}
+    if has_history():
+        log = git("log", "--format=%x00%cs", "--name-only", "--no-renames") or ""
+        for commit in log.split("\0")[1:]:
+            day, *names = commit.split("\n")
+            for name in filter(None, names):
+                days.setdefault(name, date.fromisoformat(day))
+    return days

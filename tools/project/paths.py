@@ -1,0 +1,32 @@
+"""Where things are."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+DOCS = ROOT / "docs"
+ROOT_FILES = DOCS / "_root"  # What stands at the top of the site.
+GALLERY = ROOT / "gallery"
+LOCALES = ROOT / "locales"
+# What the samples show, as it was last looked at.
+OUTPUTS = GALLERY / "outputs"
+RUN_SECONDS = GALLERY / "run_seconds.json"
+EXTENSION = ROOT / "extension" / "dummy_collectives"
+
+BUILD = ROOT / "_build"
+LOGS = BUILD / "logs"
+# The compiled extension; the samples find it through PYTHONPATH.
+INSTALLED_EXTENSION = BUILD / "extension"
+# One folder for each executed sample, and the pages made from them.
+EXECUTED = BUILD / "execute"
+AUTO_GALLERY = DOCS / "auto_gallery"
+# With which versions the last whole execution was made.
+VERSIONS = EXECUTED / "versions.json"
+# The site while it is being made, and the site.
+RENDERED = BUILD / "render"
+SITE = BUILD / "html"
+
+
+def relative(path):
+    """The path as a reader of a message wants to see it."""
+    return path.relative_to(ROOT).as_posix()

@@ -1,0 +1,59 @@
+"""The releases of PyTorch that are supported, read from releases.toml.
+
+usage: python -m tools.project.releases
+
+Started as a program, this prints them as JSON, for workflows.
+"""
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from .configuration import read
+from .paths import ROOT
+
+RELEASES_FILE = ROOT / "releases.toml"
+ENVIRONMENT = ".venv-"  # Its name begins like this if it is not for the default.
+
+
+@dataclass(frozen=True)
+class Release:
+    version: str
+    download: float
+    disk: float
+    site: bool = True
+
+    @property
+    def series(self):
+        return series(self.version)
+
+
+def series(version):
+    """The first two numbers of a version, by which outputs and results are committed."""
+    return ".".join(version.split(".")[:2])
+
+
+RELEASES = read(RELEASES_FILE, lambda file: tuple(Release(**entry) for entry in file["release"]))
+DEFAULT = RELEASES[0]
+
+
+def current():
+    """The release that this environment is for, whether it is installed or not."""
+    name = Path(sys.prefix).name
+    wanted = name.removeprefix(ENVIRONMENT) if name.startswith(ENVIRONMENT) else ""
+    return next((x for x in RELEASES if x.version == wanted), DEFAULT)
+
+
+def oldest():
+    """The oldest release with which the site is built."""
+    return [x for x in RELEASES if x.site][-1]
+
+
+def pins(release):
+    """The file that pins what a release depends on."""
+    return ROOT / "requirements" / "torch" / f"{release.version}.txt"
+
+
+if __name__ == "__main__":
+    print(json.dumps([{"version": x.version, "site": x.site} for x in RELEASES]))

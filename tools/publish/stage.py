@@ -1,0 +1,53 @@
+"""Stage "publish": put the checked site in the place of the last one, at once."""
+
+import ctypes
+import filecmp
+import os
+import shutil
+from pathlib import Path
+
+from ..project.paths import BUILD, RENDERED, SITE
+
+AT_FDCWD, RENAME_EXCHANGE = -100, 2  # From Linux's <fcntl.h> and <linux/fs.h>.
+
+
+def publish():
+    """Copy _build/render and swap it with _build/html.
+
+    A build that dies before the swap leaves the last good site as it was, and
+    the swap is a single system call where the system has one.
+    """
+    new = BUILD / "html.new"
+    shutil.rmtree(new, ignore_errors=True)
+    shutil.copytree(RENDERED, new, copy_function=_link_or_copy)
+    if not SITE.exists():
+        new.rename(SITE)
+        return
+    if not _exchange(new, SITE):
+        old = BUILD / "html.old"
+        shutil.rmtree(old, ignore_errors=True)
+        SITE.rename(old)
+        new.rename(SITE)
+        new = old
+    shutil.rmtree(new)
+
+
+def _link_or_copy(source, target):
+    """Most files are those of the last site: a link to one is made faster than a copy."""
+    published = SITE / Path(source).relative_to(RENDERED)
+    try:
+        if filecmp.cmp(source, published, shallow=False):
+            os.link(published, target)
+            return
+    except OSError:
+        pass  # The file is new, or the file system knows no links.
+    shutil.copy2(source, target)
+
+
+def _exchange(one, other):
+    """Swap two folders atomically; return whether the system could."""
+    renameat2 = getattr(ctypes.CDLL(None), "renameat2", None)
+    if renameat2 is None:
+        return False
+    names = os.fsencode(one), os.fsencode(other)
+    return renameat2(AT_FDCWD, names[0], AT_FDCWD, names[1], RENAME_EXCHANGE) == 0

@@ -1,0 +1,38 @@
+"""The note at the foot of each page on the commit that it was made from."""
+
+import re
+from datetime import date
+
+from ..project.paths import DOCS, LOCALES
+
+TEMPLATES = DOCS / "_templates"
+# Where a page names the commit; nothing else stands there.
+PLACE = re.compile(r'(<span class="verified-at">).*?(</span>)', re.S)
+
+
+def note_of(commit, language):
+    """The text of verified_at.html on a commit, or none if that is not known."""
+    if not commit:
+        return ""
+    import jinja2  # These take a moment.
+    from babel.dates import format_date
+    from babel.support import Translations
+
+    from ..project.published import PUBLISHED
+
+    name, day, changed = commit
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES), extensions=["jinja2.ext.i18n"]
+    )
+    # Those that Sphinx has compiled for the other templates.
+    environment.install_gettext_translations(
+        Translations.load(LOCALES, [language.gettext], "sphinx")
+    )
+    day = format_date(date.fromisoformat(day), "long", locale=language.gettext)
+    template = environment.get_template("verified_at.html")
+    return template.render(repository=PUBLISHED.repository, name=name, date=day, changed=changed)
+
+
+def put_note(page, note):
+    """A page with a note in the place of the last one."""
+    return PLACE.sub(lambda found: found[1] + note + found[2], page)

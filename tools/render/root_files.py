@@ -1,0 +1,54 @@
+"""Write what stands beside the folders of the languages, at the top of the site.
+
+The start page, the page for addresses that lead nowhere, what search engines look for, and
+the licence. Templates of docs/_root are filled in, its other files are copied.
+"""
+
+import shutil
+import traceback
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
+
+from ..project.errors import BuildError
+from ..project.languages import LANGUAGES, SOURCE_LANGUAGE
+from ..project.paths import ROOT, ROOT_FILES, relative
+from .cards import card
+from .template_texts import gettext_of
+
+TEMPLATES = {"index.html", "404.html", "robots.txt", "sitemap.xml"}
+NOT_PUBLISHED = {"card.svg"}
+
+
+def write_root_files(folder, site):
+    templates = Environment(
+        loader=FileSystemLoader(ROOT_FILES),
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    values = {
+        "url": site.url,
+        # A host shows 404.html at any address, so relative links would lead astray, and
+        # absolute ones would leave a copy of the site.
+        "mount": urlsplit(site.url).path,
+        "languages": LANGUAGES,
+        "texts": {language: gettext_of(language) for language in LANGUAGES},
+        "card": card(SOURCE_LANGUAGE),
+    }
+    for name in TEMPLATES:
+        try:
+            text = templates.get_template(name).render(values)
+        except TemplateError as error:
+            stack = traceback.extract_tb(error.__traceback__)
+            path = ROOT_FILES / name
+            lines = [frame.lineno for frame in stack if Path(frame.filename) == path]
+            raise BuildError(f"{relative(path)}:{lines[-1]}: {error}") from None
+        (folder / name).write_text(text)
+    for path in ROOT_FILES.iterdir():
+        if path.name not in TEMPLATES | NOT_PUBLISHED:
+            shutil.copyfile(path, folder / path.name)
+    shutil.copyfile(ROOT / "LICENSE", folder / "license.txt")

@@ -1,0 +1,65 @@
+"""Digests that tell whether the inputs of a stage have changed."""
+
+import hashlib
+import os
+import sysconfig
+from pathlib import Path
+
+from ..project.paths import ROOT
+
+IGNORED = {"__pycache__"}
+# At the top of the clone: nothing is made from these.
+NO_SOURCES = {"_build", "locales", "tests", "README.md"}
+
+
+def files_below(folder):
+    """All files below ``folder`` in a fixed order, without caches and *.mo."""
+    found = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in IGNORED]
+        found += [os.path.join(place, name) for name in names if not name.endswith(".mo")]
+    # Texts are compared faster than paths.
+    return [Path(path) for path in sorted(found) if os.path.isfile(path)]
+
+
+def project_files():
+    """All that a page may be made from, but catalogs: whatever is in the clone."""
+    for path in sorted(ROOT.iterdir()):
+        if path.name not in NO_SOURCES and not path.name.startswith("."):
+            yield from files_below(path) if path.is_dir() else [path]
+
+
+def installed():
+    """The names and versions of the packages in .venv."""
+    return sorted(path.name for path in Path(sysconfig.get_path("purelib")).glob("*-info"))
+
+
+def digest(files, *facts):
+    """Hex digest of the names and contents of ``files`` and of the ``facts``.
+
+    The same in every clone: names count from the top of the clone.
+    """
+    total, top = hashlib.sha256(), f"{ROOT}{os.sep}"
+    for file in files:
+        name = str(file).removeprefix(top)  # Of another folder it is the whole path.
+        total.update(f"{name}\0".encode())
+        with open(file, "rb") as opened:
+            total.update(hashlib.file_digest(opened, "sha256").digest())
+    for fact in facts:
+        total.update(f"{fact}\0".encode())
+    return total.hexdigest()
+
+
+def is_made(key_file, key, outputs):
+    """Whether ``outputs`` are still what was made from all that ``key`` stands for."""
+    if not all(path.is_file() for path in [key_file, *outputs]):
+        return False
+    return key_file.read_bytes() == _stamp(key, outputs)
+
+
+def note_made(key_file, key, outputs):
+    key_file.write_bytes(_stamp(key, outputs))
+
+
+def _stamp(key, outputs):
+    return f"{key} {digest(outputs)}\n".encode()

@@ -1,0 +1,223 @@
+"""Check the message catalogs: their form, their completeness, and each translation.
+
+A finding that is none can be exempted, in the catalog itself. The line to add stands
+below the finding; it names the rule and the texts it is for, so it expires with them.
+"""
+
+import hashlib
+import json
+import re
+import subprocess
+from collections import defaultdict
+from dataclasses import asdict, dataclass, replace
+
+from ..project.errors import BuildError
+from ..project.languages import TRANSLATIONS
+from ..project.paths import DOCS, relative
+from ..state.digests import digest
+from ..state.records import Results
+from . import catalogs
+from .extract import EXTRACTION, extracted
+from .message_rules import GLOSSARY, RULES, Message, code_words, translated_words, word_counts
+from .update import written
+
+EXEMPTION = re.compile(r"allow ([\w-]+) ([0-9a-f]{6}): (.*\S)$")
+AGREEMENT = "agreement"
+HEADERS = ("Language", "Plural-Forms", "Content-Type")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A translated message of a catalog, as far as the rules look at it."""
+
+    id: str
+    string: str
+    lineno: int
+    user_comments: list
+
+
+def check(popen=subprocess.Popen):
+    """Return how many messages there are; raise BuildError with all findings.
+
+    ``popen`` starts Sphinx, which extracts the messages. What was found in a catalog is kept
+    for as long as nothing changes that it depends on.
+    """
+    templates = extracted(popen)
+    plain = json.loads((EXTRACTION / "plain-messages.json").read_text())
+    results = Results("catalogs")
+    findings = []
+    for language in TRANSLATIONS:
+        expected = {catalogs.path_of(language, page) for page in templates}
+        for path in catalogs.catalogs_of(language):
+            if path not in expected:
+                findings.append(
+                    f"{relative(path)}: its page is gone; once `make i18n-update` has taken "
+                    "over what was moved, remove it"
+                )
+        pages = {}
+        for page, template in templates.items():
+            path = catalogs.path_of(language, page)
+            if not path.is_file():
+                findings.append(
+                    f"{relative(path)}: missing; run `make i18n-update` and translate it"
+                )
+                continue
+            pages[path] = Page(path, page, template, language, plain, results)
+            findings += pages[path].form
+        everywhere = translated_words(x.counts for x in pages.values())
+        for page in pages.values():
+            findings += page.check_messages(everywhere)
+        findings += _check_agreement({path: page.entries for path, page in pages.items()})
+    total = sum(
+        results.get(digest([x], "count"), lambda x=x: len(catalogs.read(x)))
+        for x in templates.values()
+    )
+    results.save()
+    if findings:
+        raise BuildError("message catalogs:\n" + "\n".join(findings))
+    return total
+
+
+class Page:
+    """One catalog, and what is wrong with its form and its completeness."""
+
+    def __init__(self, path, page, template, language, plain, results):
+        self.path, self.language, self.results = path, language, results
+        self.plain = plain.get(page)
+        self.format = "myst" if (DOCS / f"{page}.md").is_file() else "rest"
+        self.key = digest([path, template], language, self.plain, self.format)
+        self.form, entries, self.counts = results.get(self.key, lambda: self._read(template))
+        self.entries = [Entry(*entry) for entry in entries]
+
+    def _read(self, template):
+        if malformed := list(catalogs.malformed_lines(self.path)):
+            return [malformed, [], [{}, {}]]
+        catalog, template = catalogs.read(self.path), catalogs.read(template)
+        findings = list(_check_completeness(self.path, catalog, template, self.language))
+        findings = findings or _check_form(self.path, catalog, template, self.language)
+        self.entries = [
+            Entry(x.id, x.string, x.lineno, x.user_comments) for x in _translated(catalog)
+        ]
+        entries = [list(asdict(entry).values()) for entry in self.entries]
+        return [list(findings), entries, word_counts(map(self._message, self.entries))]
+
+    def _message(self, entry):
+        """An entry with the markup that the messages of its page are written in."""
+        is_plain = self.plain is None or entry.id in self.plain
+        format = "plain" if is_plain else self.format
+        return Message(entry.id, entry.string, self.language.gettext, format)
+
+    def check_messages(self, everywhere):
+        """Apply the rules; ``everywhere`` are words that all catalogs translate."""
+        key = digest([GLOSSARY], "rules", self.key, sorted(everywhere))
+        return self.results.get(key, lambda: list(self._check_messages(everywhere)))
+
+    def _check_messages(self, everywhere):
+        messages = [self._message(entry) for entry in self.entries]
+        words = everywhere - code_words(messages)
+        for entry, message in zip(self.entries, messages, strict=True):
+            where = f"{relative(self.path)}:{entry.lineno}"
+            yield from _check_message(where, entry, replace(message, translated_elsewhere=words))
+
+
+def _check_form(path, catalog, template, language):
+    headers = dict(catalog.mime_headers)
+    for name in HEADERS:
+        if name not in headers:
+            yield f"{relative(path)}:1: lacks the header {name}; run `make i18n-update`"
+    if catalog.locale_identifier != language.gettext:
+        yield f"{relative(path)}:1: is for {catalog.locale_identifier}, not for {language.gettext}"
+    if written(catalogs.read(path), template, language, {}) != path.read_bytes().decode():
+        yield (
+            f"{relative(path)}:1: its form is not that of the others; `make i18n-update` "
+            "mends it and changes no translation"
+        )
+
+
+def _check_completeness(path, catalog, template, language):
+    name = relative(path)
+    for entry in catalog:
+        if not entry.id:
+            continue
+        where, shown = f"{name}:{entry.lineno}", _short(entry.id)
+        if template.get(entry.id, entry.context) is None:
+            yield (
+                f"{where}: not in the English text: {shown}; msgids are not edited by "
+                "hand; run `make i18n-update`"
+            )
+        elif not language.complete:
+            continue
+        elif entry.fuzzy:
+            yield f"{where}: fuzzy: {shown}; review it and remove the mark"
+        elif not catalogs.is_translated(entry):
+            yield f"{where}: not translated: {shown}"
+    for entry in template:
+        if entry.id and catalog.get(entry.id, entry.context) is None:
+            yield f"{name}: lacks {_short(entry.id)}; run `make i18n-update`"
+
+
+def _translated(catalog):
+    for entry in catalog:
+        if entry.id and isinstance(entry.id, str) and entry.string and not entry.fuzzy:
+            yield entry
+
+
+def _check_message(where, entry, message):
+    """Apply all rules but those that the entry is exempted from."""
+    texts = message.source, message.translation
+    exemptions = _exemptions(entry, lambda rule: rule != AGREEMENT)
+    for name, rule in RULES.items():
+        found = list(rule(message))
+        if found and exemptions.pop((name, _digest(*texts)), None):
+            continue
+        for finding in found:
+            yield f"{where}: {name}: {finding}\n{_advice('Mend it', name, *texts)}"
+    yield from _expired(where, exemptions)
+
+
+def _check_agreement(pages):
+    """The same text is translated in the same way on all pages."""
+    same_source = defaultdict(list)
+    for path, page in pages.items():
+        for entry in page:
+            same_source[entry.id].append((path, entry))
+    for source, entries in same_source.items():
+        first_path, first = entries[0]
+        for path, entry in entries:
+            where = f"{relative(path)}:{entry.lineno}"
+            texts = entry.string, first.string
+            exemptions = _exemptions(entry, lambda rule: rule == AGREEMENT)
+            if entry.string != first.string:
+                if not exemptions.pop((AGREEMENT, _digest(*texts)), None):
+                    yield (
+                        f"{where}: {AGREEMENT}: {_short(source)} is translated in another "
+                        f"way in {relative(first_path)}:{first.lineno}\n"
+                        f"{_advice('Choose one', AGREEMENT, *texts)}"
+                    )
+            yield from _expired(where, exemptions)
+
+
+def _exemptions(entry, is_wanted):
+    found = (EXEMPTION.match(comment.strip()) for comment in entry.user_comments)
+    return {(x[1], x[2]): x[3] for x in found if x and is_wanted(x[1])}
+
+
+def _expired(where, exemptions):
+    for (rule, _), reason in exemptions.items():
+        yield f"{where}: its exemption from {rule} ({reason}) is for other texts; remove it"
+
+
+def _advice(first, rule, *texts):
+    shown = "".join(f"    {text!r}\n" for text in texts)
+    exemption = f"# allow {rule} {_digest(*texts)}: REASON"
+    return f"{shown}    {first}, or say above it why not:  {exemption}"
+
+
+def _digest(*texts):
+    """Six digits that change with any of the texts."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:6]
+
+
+def _short(text):
+    shown = str(text).replace("\n", " ")
+    return repr(shown if len(shown) <= 60 else shown[:59] + "…")

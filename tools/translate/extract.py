@@ -1,0 +1,60 @@
+"""Extract the messages of the English text: a catalog of msgids for each page."""
+
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+from ..pages import inputs
+from ..processes.sphinx import require_gallery_pages, run_sphinx
+from ..project.languages import SOURCE_LANGUAGE
+from ..project.paths import BUILD, ROOT, ROOT_FILES
+from ..state import records
+from ..state.digests import digest, files_below
+from .catalogs import read
+
+EXTRACTION = BUILD / "gettext"
+DOCTREES = EXTRACTION / ".doctrees"
+RECORD = "messages"
+TEMPLATES = [
+    ROOT / "docs/_templates",
+    ROOT_FILES,
+    Path(find_spec("furo").origin).parent / "theme" / "furo",
+]
+
+
+def extract():
+    """Return a catalog of msgids for each page, by its path without suffix."""
+    return {page: read(path) for page, path in extracted().items()}
+
+
+def extracted(popen=subprocess.Popen):
+    """Extract the messages, if anything in English has changed; return the files.
+
+    When only some pages have changed, Sphinx reads just these again. ``popen`` starts it.
+    """
+    require_gallery_pages()
+    sources, known = inputs.digests(), records.load(RECORD)
+    is_intact = known and known["made"] == digest(files_below(EXTRACTION))
+    if not is_intact or known["sources"] != sources:
+        records.forget(RECORD)
+        changed = inputs.changed(known["sources"], sources) if is_intact else None
+        if changed is None:
+            shutil.rmtree(EXTRACTION, ignore_errors=True)
+        else:
+            for page in changed:
+                (DOCTREES / f"{page}.doctree").unlink()
+        _extract(popen)
+        made = digest(files_below(EXTRACTION))
+        records.save(RECORD, {"sources": sources, "made": made})
+    return {
+        path.relative_to(EXTRACTION).with_suffix("").as_posix(): path
+        for path in sorted(EXTRACTION.rglob("*.pot"))
+    }
+
+
+def _extract(popen):
+    templates = ",".join(str(folder) for folder in TEMPLATES)
+    options = ["-D", f"templates_path={templates}", "-d", DOCTREES]
+    what = "extracting the messages"
+    run_sphinx(what, "gettext", SOURCE_LANGUAGE, EXTRACTION, *options, popen=popen)
