@@ -23,6 +23,9 @@ import psutil
 # build of PyTorch for CUDA, that there is no driver (35) or no device (100).
 PROFILER = r"profiler_start$|profiler_stop$|gpuGetDeviceCount failed with code (35|100)$"
 
+# How a program is started. The build of the site sets another way, which saves it imports.
+start = psutil.Popen
+
 
 class RankError(RuntimeError):
     """A rank failed, crashed, hung, or wrote to stderr unexpectedly."""
@@ -123,7 +126,7 @@ def run_program(program, *, timeout=60.0, expected_stderr=None):
 
 def _start(command, out, err):
     # The session makes a process group, which _end() ends as a whole.
-    return psutil.Popen(
+    return start(
         command, stdout=out, stderr=err, env=_environment(), start_new_session=True
     )
 

@@ -4,10 +4,10 @@ import os
 import signal
 import tempfile
 
-from tools.project.paths import INSTALLED_EXTENSION
+from tools.project.paths import INSTALLED_EXTENSIONS
 
 # pytest's own `pythonpath` does not reach the ranks, which are other processes.
-os.environ["PYTHONPATH"] = str(INSTALLED_EXTENSION)
+os.environ["PYTHONPATH"] = str(INSTALLED_EXTENSIONS)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Programs end upon Ctrl-C, also when a shell runs the tests in the background: what it starts

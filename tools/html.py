@@ -59,11 +59,13 @@ def build_if_changed(popen):
 
     with ThreadPoolExecutor(1) as pool:
         from .compile.headers import precompile
+        from .pages.commands import run_quick_commands
         from .pages.provenance import write_beside_site
         from .project.languages import LANGUAGES
         from .publish.stage import publish
 
         ran, total = run_execute(when_compiled=precompile)
+        run_quick_commands()
         generated = up_to_date.generated()
         # Sphinx runs in other processes; meanwhile this one can look at the catalogs.
         catalogs = []

@@ -16,7 +16,7 @@ import coverage
 import pytest
 
 from sphinxext.gallery_scripts import blank_hidden
-from tools.project.paths import EXTENSION, GALLERY, ROOT, SITE, relative
+from tools.project.paths import EXTENSIONS, GALLERY, ROOT, SITE, relative
 
 LANGUAGES = {"python", "cpp"}
 TIMEOUT = 900  # seconds; it takes about 150
@@ -27,18 +27,22 @@ parallel = true
 include =
     */gallery/*
     */setup.py
-    */dummy_collectives/__init__.py
+    */*_collectives/__init__.py
 patch = _exit
 # A rank that its launcher ends has executed lines, too.
 sigterm = true
 [paths]
-package =
-    {root}/{extension}/dummy_collectives
-    */_build/extension/dummy_collectives
-    */site-packages/dummy_collectives
+{packages}
 source =
     {root}
     {copy}
+"""
+# The same package as a source, as the build installs it, and as a reader does.
+PACKAGE = """\
+{name} =
+    {folder}/{name}
+    */_build/extension/{name}
+    */site-packages/{name}
 """
 
 
@@ -107,7 +111,7 @@ def _lines_of_cpp(data):
 
 def _compiled_from(path):
     """The file of this project whose copy was compiled, or None."""
-    for folder in (EXTENSION, GALLERY):
+    for folder in (*EXTENSIONS, GALLERY):
         _, ours, inside = path.rpartition(f"/{folder.name}/")
         if ours and (folder / inside).is_file():
             return relative(folder / inside)
@@ -120,14 +124,16 @@ def lines(instrumented_copy, tmp_path_factory):
     configuration = data / "configuration"
     flags = ["-O0", "--coverage", "-fprofile-update=atomic", f'-dumpdir "{data}/$$-"']
     copy = instrumented_copy(flags, COVERAGE_PROCESS_START=str(configuration))
+    packages = "".join(PACKAGE.format(name=x.name, folder=x) for x in EXTENSIONS)
     configuration.write_text(
-        CONFIGURATION.format(data=data, root=ROOT, copy=copy.root, extension=relative(EXTENSION))
+        CONFIGURATION.format(data=data, root=ROOT, copy=copy.root, packages=packages)
     )
     here = Path(__file__).parent
     (copy.root / "sitecustomize.py").write_text((here / "sitecustomize.py").read_text())
     copy.python("-m", "tools.execute", timeout=TIMEOUT)
     # To pip this file is a string, so that its lines are those of no file.
-    copy.python(f"{relative(EXTENSION)}/setup.py", "--version", timeout=60)
+    for extension in EXTENSIONS:
+        copy.python(f"{relative(extension)}/setup.py", "--version", timeout=60)
     return _counted(data)
 
 

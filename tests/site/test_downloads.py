@@ -19,7 +19,7 @@ from sphinxext.rest_source import translate_rest
 from sphinxext.translatable_comments import code_without_comments
 from tools.execute.samples import samples, used_files
 from tools.project.languages import SOURCE_LANGUAGE, TRANSLATIONS
-from tools.project.paths import EXTENSION, ROOT, SITE
+from tools.project.paths import EXTENSIONS, ROOT, SITE
 from tools.project.published import PUBLISHED
 from tools.translate import catalogs
 from tools.translate.message_rules import structure
@@ -119,14 +119,13 @@ def test_a_zip_file_holds_what_the_sample_uses(language):
 @pytest.mark.parametrize("translation", TRANSLATIONS, ids=lambda x: x.url)
 def test_comments_of_the_extension_are_translated(translation):
     files = unzipped(translation, QUICK)
-    for source in sorted(EXTENSION.glob("*/dummy.?pp")):
+    for source in sorted(EXTENSIONS[0].glob("*/dummy.?pp")):
         name = source.relative_to(ROOT).as_posix()
         texts = files[name].decode(), source.read_text()
         code, original = (code_without_comments(text, "cpp") for text in texts)
         assert texts[0] != texts[1] and code == original
 
 
-@pytest.mark.parametrize("translation", TRANSLATIONS, ids=lambda x: x.url)
 def messages_of(script):
     found = []
 
@@ -140,6 +139,7 @@ def messages_of(script):
     return found
 
 
+@pytest.mark.parametrize("translation", TRANSLATIONS, ids=lambda x: x.url)
 @pytest.mark.parametrize("script", samples(), ids=lambda x: x.stem)
 def test_the_prose_of_a_script_is_that_of_its_page(translation, script):
     """The same messages, in the same order, with the same markup."""

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tools.project.paths import INSTALLED_EXTENSION, ROOT
+from tools.project.paths import INSTALLED_EXTENSIONS, ROOT
 
 COPIED = ["tools", "extension", "sphinxext", "docs/_templates", "docs/_static"]
 COPIED += ["docs/_root", "docs/glossary.csv", "docs/redirects.csv"]
@@ -32,7 +32,7 @@ class Project:
         self.write("gallery/run_seconds.json", "{}\n")
         for name in ("launcher.py", "result_table.py"):
             shutil.copyfile(ROOT / "gallery" / name, root / "gallery" / name)
-        shutil.copytree(INSTALLED_EXTENSION, root / "_build" / "extension")
+        shutil.copytree(INSTALLED_EXTENSIONS, root / "_build" / "extension")
 
     def copy(self, root, *ignored):
         """A copy as it is now, without files that have one of some names."""

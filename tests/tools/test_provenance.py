@@ -1,22 +1,34 @@
 """What is said to be executed was executed, and other text than that is found."""
 
 import json
-import os
 import re
 import shutil
 from types import SimpleNamespace
 
 import pytest
+from bs4 import BeautifulSoup
 
 from tools.check import page_facts
 from tools.check import provenance as check
 from tools.execute.samples import samples
-from tools.pages import provenance
+from tools.pages import commands, provenance
 from tools.project.languages import LANGUAGES
 from tools.project.paths import AUTO_GALLERY, GALLERY, RENDERED, ROOT, relative
+from tools.state import runs as runs_module
+from tools.state.records import Record
 
 PAGE = "tutorial/step-1-subclass-backend.html"
 SAMPLE = "auto_gallery/step_4_one_rank.html"
+TABLE = """\
+# Title
+
+```{toctree}
+auto_gallery/sample
+```
+
+```{code-provenance} executed
+```
+"""
 CPP = "extension/dummy_collectives/src/dummy.cpp"
 
 
@@ -75,15 +87,65 @@ def test_every_start_of_a_program_left_a_trace_in_the_output_of_the_sample():
     assert claims >= len(list((GALLERY / "workers").glob("*.py")))
 
 
-def test_runs_have_no_exit_status_before_they_ended(monkeypatch, tmp_path):
-    assert provenance.runs()["step_4_one_rank"]["status"] == 0
-    monkeypatch.setattr(provenance, "VERSIONS", tmp_path / "versions.json")
-    assert provenance.runs()["step_4_one_rank"]["status"] is None
-    assert provenance.runs()["compile"]["status"] is None
+COMPILING = "compile dummy_collectives"
+
+
+@pytest.mark.parametrize(
+    "name, runs",
+    [
+        ("gallery/step_4_one_rank.py", {"step_4_one_rank"}),
+        (CPP, {COMPILING, "step_4_one_rank", "step_4_several_ranks"}),
+        ("gallery/workers/zero_everything.py", {"step_4_several_ranks"}),
+    ],
+)
+def test_an_exit_status_is_one_of_just_these_contents(monkeypatch, name, runs):
+    before = _without_status()
+    assert runs.isdisjoint(before)
+    same = runs_module.digests_of
+
+    def of_an_edited_file(files):
+        return same(files) | {relative(x): "edited" for x in files if relative(x) == name}
+
+    monkeypatch.setattr(runs_module, "digests_of", of_an_edited_file)
+    assert runs <= _without_status()
+    assert "overview_data_parallel" not in _without_status(), "it executes none of them"
+
+
+def _without_status():
+    found = provenance.runs()
+    assert "status" not in found[provenance.RENDERING], "it has not ended"
+    return {name for name, run in found.items() if run.get("status", 0) is None}
+
+
+def test_a_page_says_so_when_a_run_is_not_recorded(project):
+    project.write("docs/index.md", TABLE)
+    project.sample("print(1)\n")
+    assert project.run("tools.execute")[0] == 0
+
+    def shown():
+        assert project.run("tools.render")[0] == 0
+        runs = json.loads(project.read("_build/render/provenance.json"))["runs"]
+        text = BeautifulSoup(project.read("_build/render/en/index.html"), "html.parser").get_text()
+        return runs["sample"]["status"], text.count("sample: 0"), text.count("not run for this")
+
+    assert shown() == (0, 1, 0)
+    record = project.root / "_build/execute/sample.json"
+    recorded = record.read_bytes()
+    record.unlink()
+    assert shown() == (None, 0, 1)
+    record.write_bytes(recorded)
+    assert shown() == (0, 1, 0)
+    record.write_bytes(recorded.replace(b'"status": 0', b'"status": 1'))
+    assert shown() == (None, 0, 1), "a damaged record is none"
+    record.write_bytes(recorded)
+    script = project.read("gallery/sample.py")
+    project.write("gallery/sample.py", script.replace("print(1)", "print( 1)"))
+    assert shown() == (None, 0, 1), "another script was run"
 
 
 def test_every_run_that_executes_something_is_described():
     names = {name for runs in provenance.executed().values() for name in runs}
+    names |= {name for runs in commands.typed().values() for name in runs}
     assert names == set(provenance.runs())
 
 
@@ -200,8 +262,8 @@ def test_what_differs_between_builds_is_beside_the_site(project):
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", run["last_executed"])
     assert "last_executed" not in first
 
-    project.write("_build/execute/sample.seconds", "12.3\n")
-    os.utime(project.root / "_build/execute/sample.seconds", (0, 0))
+    record = Record(project.root / "_build/execute/sample.json", of_tools=False)
+    record.save(record.load() | {"seconds": 12.3, "ended": "1970-01-01T00:00:00+00:00"})
     shutil.rmtree(project.root / "_build/render")
     (project.root / "_build/records/html.json").unlink()
     assert project.run("tools.html")[0] == 0

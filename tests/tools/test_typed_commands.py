@@ -1,13 +1,8 @@
-"""What pages tell readers to type is taken from there, and run in a copy of this clone.
-
-A listing that is typed into a page, and not included from a file that is executed, has to
-be a command or an expression that stands here.
-"""
+"""What pages tell readers to type is taken from there, and run in a copy of this clone."""
 
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -16,79 +11,99 @@ import urllib.request
 import psutil
 import pytest
 
-from tools.pages.provenance import FILE, note_commands
+from tools.pages import commands
+from tools.pages.commands import CATALOGS, COMMANDS, ENVIRONMENT, Command, copy_clone
+from tools.pages.provenance import FILE
 from tools.project.languages import TRANSLATIONS
 from tools.project.paths import LOCALES, ROOT, SITE, relative
-
-pytestmark = pytest.mark.slow
-
-# What a command leaves behind in the clone: a file, and a text in it.
-EXPECTED = {
-    "make html": ("_build/html/ko/index.html", '<html class="no-js" lang="ko"'),
-    "make preview LANGUAGE=ko": ("_build/preview/html/ko/index.html", 'lang="ko"'),
-    "make i18n-update i18n-check": ("locales/ko/LC_MESSAGES/index.po", '\nmsgid ""\n'),
-    "make i18n-add LANGUAGE=ja": ("locales/ja/LC_MESSAGES/index.po", 'msgstr ""\n\n'),
-}
-NOT_COPIED = shutil.ignore_patterns(".git", ".venv*", "_build", "__pycache__", "*.mo")
+from tools.state.records import Record
 
 
 def typed(language):
     """The listings of a language that are typed into pages."""
-    file = SITE / FILE
-    for listing in json.loads(file.read_text())["listings"] if file.is_file() else []:
+    for listing in json.loads((SITE / FILE).read_text())["listings"]:
         if listing["kind"] == "typed" and listing["language"] == language:
             first, last = listing["lines"]
             lines = (ROOT / listing["file"]).read_text().split("\n")[first - 1 : last]
-            yield "\n".join(line.strip() for line in lines)
-
-
-COMMANDS = list(typed("sh"))
-
-
-@pytest.fixture(scope="module")
-def durations():
-    """The seconds of each command; kept for the pages when all of them ended well."""
-    seconds = {}
-    yield seconds
-    if set(seconds) == set(COMMANDS):
-        note_commands(sum(seconds.values()))
-
-
-@pytest.fixture
-def clone(tmp_path):
-    clone = tmp_path / "clone"
-    shutil.copytree(ROOT, clone, ignore=NOT_COPIED)
-    for name in ("execute", "extension"):  # Nothing has to be executed again.
-        shutil.copytree(ROOT / "_build" / name, clone / "_build" / name)
-    (clone / ".venv").symlink_to(ROOT / ".venv")
-    return clone
+            yield listing, "\n".join(line.strip() for line in lines)
 
 
 def test_nothing_but_commands_and_one_expression_is_typed():
     listings = json.loads((SITE / FILE).read_text())["listings"]
     kinds = [x["language"] for x in listings if x["kind"] == "typed"]
-    assert set(COMMANDS) == set(EXPECTED)
-    assert sorted(kinds) == sorted([*("sh" for _ in COMMANDS), "none"])
+    shown = [text for _, text in typed("sh")]
+    assert set(shown) == {command.typed for command in COMMANDS}
+    assert sorted(kinds) == sorted([*("sh" for _ in shown), "none"])
 
 
+def test_each_listing_has_the_runs_of_its_own_command():
+    for listing, text in [*typed("sh"), *typed("none")]:
+        assert listing["runs"] == [text]
+
+
+def test_the_build_ran_what_takes_seconds():
+    runs = json.loads((SITE / FILE).read_text())["runs"]
+    assert [runs[x.typed]["status"] for x in COMMANDS if x.is_quick] == [0, 0]
+
+
+def test_a_run_is_one_of_what_the_command_needed(monkeypatch, tmp_path):
+    (tmp_path / "Makefile").write_text("html:\n")
+    monkeypatch.setattr(commands, "ROOT", tmp_path)
+    monkeypatch.setattr(commands, "NEEDED", ["Makefile"])
+    monkeypatch.setattr(commands, "RECORDS", tmp_path)
+    command = Command("make html", "", "")
+    assert command.status() is None
+    command.note(command.key(), 1.25)
+    assert command.status() == 0 and command.record.load()["seconds"] == 1.2
+    (tmp_path / "Makefile").write_text("html:\n\ttrue\n")
+    assert command.status() is None
+    command.note(command.key(), 1)
+    assert command.status() == 0
+    Record(command.record.path, of_tools=False).save(command.record.load())
+    assert command.status() is None, "the record is one of other tools"
+
+
+def test_a_command_that_fails_is_named_with_its_page(monkeypatch, tmp_path):
+    def copy(target):
+        target.mkdir()
+        return target
+
+    monkeypatch.setattr(commands, "copy_clone", copy)
+    monkeypatch.setattr(commands, "RECORDS", tmp_path)
+    guide = [ROOT / "docs/translation/guide.md"]
+    monkeypatch.setattr(Command, "pages", lambda self: guide)
+    for typed, message in (("echo wrong; exit 3", "wrong"), ("true", "")):
+        command = Command(typed, "file", "text", is_quick=True)
+        monkeypatch.setattr(commands, "COMMANDS", [command])
+        with pytest.raises(commands.BuildError) as caught:
+            commands.run_quick_commands()
+        assert str(caught.value).startswith(f"docs/translation/guide.md: `{typed}` fails")
+        assert message in str(caught.value) and command.status() is None
+    works = Command("pwd > file", "file", "clone\n", is_quick=True)
+    monkeypatch.setattr(commands, "COMMANDS", [works])
+    assert commands.run_quick_commands() == 1 and works.status() == 0
+    assert commands.run_quick_commands() == 0, "it was run"
+    monkeypatch.setattr(Command, "pages", lambda self: [])
+    works.record.forget()
+    assert commands.run_quick_commands() == 0, "no page shows it"
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_does_what_the_page_says(clone, durations, command):
-    started = time.monotonic()
-    status, output = run(clone, command)
-    seconds = time.monotonic() - started
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda x: x.typed)
+def test_a_command_does_what_the_page_says(tmp_path, command):
+    clone = copy_clone(tmp_path / "clone")
+    key, started = command.key(), time.monotonic()
+    status, output = run(clone, command.typed)
     assert status == 0, output
-    file, text = EXPECTED[command]
-    assert text in (clone / file).read_text(), output
-    durations[command] = seconds
+    assert command.has_worked(clone), output
+    command.note(key, time.monotonic() - started)
 
 
 def run(clone, command):
     """Run a command; end it as Ctrl-C does when it serves pages and does not end."""
-    # This environment is installed already; the caller may itself be make.
-    environment = {**os.environ, "PYTHON": "true"}
-    for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "PYTHONPATH"):
-        environment.pop(name, None)
+    environment = {**os.environ, **ENVIRONMENT}
+    environment.pop("PYTHONPATH", None)
     log = clone / "log"
     with open(log, "w") as file:
         process = psutil.Popen(
@@ -129,7 +144,8 @@ def fetch(address):
 
 
 def test_the_expression_for_weblate_finds_each_catalog():
-    [expression] = typed("none")
+    [(_, expression)] = typed("none")
+    assert expression == CATALOGS
     catalogs = sorted(LOCALES.rglob("*.po"))
     found = [re.fullmatch(expression, relative(path)) for path in catalogs]
     assert catalogs and all(found)

@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 
 from ..processes.run import WITHOUT_CUDA, run
 from ..project.errors import BuildError
-from ..project.paths import BUILD, DOCS, EXTENSION, ROOT, relative
+from ..project.paths import BUILD, DOCS, EXTENSIONS, ROOT, relative
 from ..project.releases import DEFAULT, ENVIRONMENT, RELEASES, oldest, series
 from ..state.digests import project_files
 
@@ -92,13 +92,15 @@ class Trial:
 
     def refuses(self, other):
         """Whether the extension that another trial built ends with its own error here."""
-        module = EXTENSION.name
-        done = self.python("import", "-c", f"import {module}", PYTHONPATH=str(other.extension))
+        return all(self._refuses(other, folder.name) for folder in EXTENSIONS)
+
+    def _refuses(self, other, module):
+        done = self.python("import", "-c", f"import {module}", PYTHONPATH=str(other.extensions))
         expected = REFUSED.format(module=module, release=self.release.version)
         return done.status == 1 and done.stderr.strip().endswith(expected)
 
     @property
-    def extension(self):
+    def extensions(self):
         return self.root / "_build" / "extension"
 
 
@@ -136,7 +138,7 @@ def try_releases(wanted, *, accept):
         trial.set_up()
         found[trial.release.version] = trial.row()
         print("    " + "  ".join(found[trial.release.version]), flush=True)
-    built = [x for x in map(Trial, RELEASES) if x.extension.is_dir()]
+    built = [x for x in map(Trial, RELEASES) if x.extensions.is_dir()]
     pairs = [(x, y) for x in trials for y in built if x.release != y.release]
     for here, there in pairs:
         if not here.refuses(there):

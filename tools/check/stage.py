@@ -8,13 +8,13 @@ from ..processes.one_build import stage
 from ..project.errors import BuildError
 from ..project.languages import LANGUAGES, SOURCE_LANGUAGE
 from ..project.paths import LOCALES, RENDERED, ROOT, VERSIONS, relative
-from ..state import records
 from ..state.digests import digest, files_below, installed, project_files
+from ..state.records import record
 from ..translate import check as catalog_check
 from . import findability, provenance
 from .page_facts import facts_of_pages
 
-RECORD = "check"
+RECORD = record("check")
 # Relations of <link> that only name another page.
 NAMING = {"canonical", "alternate", "author", "license", "next", "prev", "search"}
 
@@ -28,12 +28,12 @@ def check_if_changed(check_catalogs):
     """Check, unless everything is as it was when there was nothing to find."""
     files = [*files_below(RENDERED), *files_below(LOCALES), *project_files()]
     key = digest(files, sys.version, installed(), VERSIONS.is_file())
-    if records.load(RECORD) == key:
+    if RECORD.load() == key:
         print("    nothing has changed since there were no findings", flush=True)
         return
-    records.forget(RECORD)
+    RECORD.forget()
     check(check_catalogs)
-    records.save(RECORD, key)
+    RECORD.save(key)
 
 
 def check(check_catalogs=None):

@@ -4,13 +4,15 @@ usage: python -m tools.compile
 """
 
 from ..processes.one_build import main, stage
+from .extensions import EXTENSIONS
 from .stage import compile_extension
 
 
 def run():
     with stage("compile"):
-        if not compile_extension():
-            print("    the extension is up to date", flush=True)
+        for extension in EXTENSIONS:
+            if not compile_extension(extension):
+                print(f"    {extension.name} is up to date", flush=True)
 
 
 if __name__ == "__main__":

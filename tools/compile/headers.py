@@ -1,11 +1,11 @@
 """Precompile the headers of others: nearly all that the compiler reads for a line of ours.
 
 A compilation leaves what makes the next one faster, as long as only our own code changes,
-and neither what it includes nor how it is compiled. In _build/precompiled/KEY are:
+and neither what it includes nor how it is compiled. In _build/precompiled/EXTENSION/KEY are:
 
     headers.hpp      the lines of our sources that include headers in angle brackets
     headers.hpp.gch  what the compiler has made of these headers
-    build/           ninja's file, with which it begins while setup.py still imports PyTorch
+    build/           ninja's file, which names the compiler and its options
 """
 
 import json
@@ -19,7 +19,8 @@ from pathlib import Path
 
 from ..processes.run import run
 from ..project.paths import BUILD, LOGS, ROOT, relative
-from ..state.digests import digest, files_below, is_made, note_made
+from ..state.digests import digest, files_below
+from ..state.records import Record
 
 FOLDER = BUILD / "precompiled"
 HEADERS, PRECOMPILED = "headers.hpp", "headers.hpp.gch"
@@ -46,11 +47,10 @@ def make_use(project, key):
     Returns the variables for that. The command line is the same in any case: the compiler
     reads the flag, if there is one, from a file.
     """
-    flags, folder = project / FLAGS, FOLDER / key
+    flags, folder = project / FLAGS, FOLDER / project.name / key
     flags.write_text("")
     if _is_precompiled(folder):
         flags.write_text(f'-include "{folder / HEADERS}"\n')
-        shutil.copytree(folder / "build", project / "build")
     return {"CPPFLAGS": f"{os.environ.get('CPPFLAGS', '')} {shlex.quote(f'@{flags}')}"}
 
 
@@ -58,8 +58,8 @@ def keep(project, key):
     """Keep what the compilation of a copy of the extension leaves, and nothing older."""
     if (project / FLAGS).read_text():  # It was compiled with what there is.
         return
-    folder = FOLDER / key
-    shutil.rmtree(FOLDER, ignore_errors=True)
+    folder = FOLDER / project.name / key
+    shutil.rmtree(folder.parent, ignore_errors=True)
     for file in project.glob(NINJA):
         kept = folder / file.relative_to(project)
         kept.parent.mkdir(parents=True)
@@ -68,12 +68,12 @@ def keep(project, key):
 
 
 def precompile():
-    """Precompile the headers of the last compilation, unless that was done.
+    """Precompile the headers of the last compilations, unless that was done.
 
     The copy of the extension that was compiled has been removed: no header of ours, which
     may be another one the next time, is found, whatever our sources include.
     """
-    for ninja_file in FOLDER.glob(f"*/{NINJA}"):
+    for ninja_file in FOLDER.glob(f"*/*/{NINJA}"):
         folder = ninja_file.parents[2]
         if not _is_precompiled(folder) and shutil.disk_usage(folder).free > SPACE:
             _precompile(folder, ninja_file)
@@ -85,22 +85,22 @@ def _precompile(folder, ninja_file):
     done = run(command, timeout=TIMEOUT, log=log)
     if done.status == 0:
         unfinished.rename(folder / PRECOMPILED)
-        note_made(_key_file(folder), folder.name, _files(folder))
+        _record(folder).note_made(folder.name, _files(folder))
     else:
         unfinished.unlink(missing_ok=True)
         print(f"    the headers could not be precompiled: see {relative(log)}.stderr", flush=True)
 
 
 def _is_precompiled(folder):
-    return is_made(_key_file(folder), folder.name, _files(folder))
+    return _record(folder).is_made(folder.name, _files(folder))
 
 
-def _key_file(folder):
-    return folder / ".key"
+def _record(folder):
+    return Record(folder / ".record.json", of_tools=False)
 
 
 def _files(folder):
-    return [path for path in files_below(folder) if path != _key_file(folder)]
+    return [path for path in files_below(folder) if path != _record(folder).path]
 
 
 def _includes(project):

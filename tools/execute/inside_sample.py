@@ -86,16 +86,15 @@ def use_fork_server():
         return
     import launcher
 
-    start = launcher._start
+    start = launcher.start
 
-    def start_forked(command, out, err):
-        module = ["-m", "torch.distributed.run"]
-        if command[1:3] != module:
-            return start(command, out, err)
+    def start_forked(command, *, start_new_session, **options):
+        if command[1:3] != ["-m", "torch.distributed.run"]:
+            return start(command, start_new_session=start_new_session, **options)
         command[2] = "tools.execute.forked_ranks"
-        return fork_server.popen(command, stdout=out, stderr=err, env=launcher._environment())
+        return fork_server.popen(command, **options)
 
-    launcher._start = start_forked
+    launcher.start = start_forked
 
 
 def main():

@@ -3,7 +3,8 @@
 import re
 from functools import cache
 
-from ..project.paths import EXTENSION, GALLERY
+from ..compile.extensions import EXTENSIONS
+from ..project.paths import GALLERY
 from ..state.digests import files_below
 
 HELPERS = {"launcher.py", "result_table.py"}
@@ -41,9 +42,10 @@ def _named_in(code):
     return {program or module for program, module in NAMED.findall(code)}
 
 
-def uses_extension(script):
-    return names_extension([script, *used_files(script)])
+def used_extensions(script):
+    """Return the extensions that a sample, or a program that it uses, names."""
+    return extensions_in([script, *used_files(script)])
 
 
-def names_extension(files):
-    return any(EXTENSION.name in file.read_text() for file in files)
+def extensions_in(files):
+    return [extension for extension in EXTENSIONS if extension.is_named_in(files)]

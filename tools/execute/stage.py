@@ -27,7 +27,8 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from ..compile.stage import compile_extension, extension_key
+from ..compile.extensions import EXTENSIONS
+from ..compile.stage import compile_extension
 from ..compile.toolchain import toolchain, versions
 from ..processes import fork_server
 from ..processes.one_build import stage
@@ -38,7 +39,7 @@ from ..project.errors import BuildError, readable
 from ..project.paths import (
     AUTO_GALLERY,
     EXECUTED,
-    INSTALLED_EXTENSION,
+    INSTALLED_EXTENSIONS,
     LOGS,
     ROOT,
     RUN_SECONDS,
@@ -46,9 +47,11 @@ from ..project.paths import (
     relative,
 )
 from ..project.releases import current, pins
-from ..state.digests import digest, files_below, is_made, note_made
+from ..state.digests import digest, files_below
+from ..state.records import Record
+from ..state.runs import digests_of, ended_well
 from . import expected_outputs
-from .samples import gallery_programs, names_extension, samples, used_files, uses_extension
+from .samples import extensions_in, gallery_programs, samples, used_extensions, used_files
 
 DEFAULT_TIME_LIMIT = 120  # seconds
 OWN_INTERPRETERS = re.compile("^# every rank starts an interpreter of its own$", re.M)
@@ -83,12 +86,12 @@ def execute(when_compiled=lambda: None):
     VERSIONS.unlink(missing_ok=True)
     failures = []
     with ThreadPoolExecutor(os.cpu_count()) as pool, _fork_server(stale) as server:
-        compiling = pool.submit(compile_extension)
-        running, waiting = {compiling: None}, _longest_first(stale)
-        needing_extension = {script for script in stale if uses_extension(script)}
+        compiling = {pool.submit(compile_extension, x): x for x in EXTENSIONS}
+        running, waiting = dict.fromkeys(compiling), _longest_first(stale)
+        needed = {script: used_extensions(script) for script in stale}
+        missing = set(EXTENSIONS)
         while running or waiting:
-            compiled = compiling.done() and not compiling.exception()
-            for script in [s for s in waiting if compiled or s not in needing_extension]:
+            for script in [s for s in waiting if missing.isdisjoint(needed[s])]:
                 if len(running) < os.cpu_count():
                     waiting.remove(script)
                     task = pool.submit(_execute_one, script, keys[script], server)
@@ -97,14 +100,16 @@ def execute(when_compiled=lambda: None):
             for task in done:
                 script = running.pop(task)
                 try:
-                    compiled_now = task.result()
-                    if task is compiling and compiled_now:
-                        running[pool.submit(when_compiled)] = None
+                    result = task.result()
+                    if task in compiling:
+                        missing.discard(compiling[task])
+                        if result:
+                            running[pool.submit(when_compiled)] = None
                     if script:
                         print(f"    executed {relative(script)}", flush=True)
                 except BuildError as error:
                     failures.append(str(error))
-                    if task is compiling:
+                    if task in compiling:
                         waiting = []
     if failures:
         raise BuildError("\n\n".join(sorted(failures)))
@@ -118,16 +123,15 @@ def _keys():
     """For each sample a digest of all that its page depends on."""
     requirements = [ROOT / "requirements/execute.txt", pins(current())]
     shared = digest([*MACHINERY, *requirements], *toolchain())
-    extension, programs = extension_key(), gallery_programs()
+    programs = gallery_programs()
+    of_extension = {extension: extension.key() for extension in EXTENSIONS}
     keys = {}
     for script in samples():
-        files, committed = (
-            [script, *used_files(script, programs)],
-            expected_outputs.committed(script),
-        )
-        of_extension = extension if names_extension(files) else ""
+        files = [script, *used_files(script, programs)]
+        compiled = [of_extension[extension] for extension in extensions_in(files)]
+        committed = expected_outputs.committed(script)
         files += [committed] if committed.is_file() else []
-        keys[script] = digest(files, shared, of_extension)
+        keys[script] = digest(files, shared, *compiled)
     return keys
 
 
@@ -135,16 +139,13 @@ def _page(script):
     return AUTO_GALLERY / f"{script.stem}.rst"
 
 
-def _key_file(script):
-    return EXECUTED / f"{script.stem}.key"
-
-
-def _seconds_file(script):
-    return EXECUTED / f"{script.stem}.seconds"
+def record_of(script):
+    """What the last execution was made from, and how it went."""
+    return Record(EXECUTED / f"{script.stem}.json", of_tools=False)
 
 
 def _is_current(script, key):
-    return is_made(_key_file(script), key, [_page(script)])
+    return record_of(script).is_made(key, [_page(script)])
 
 
 def _remove_pages_without_script():
@@ -193,13 +194,19 @@ def _environment(*modules):
 
 
 def _execute_one(script, key, server):
-    _key_file(script).unlink(missing_ok=True)
+    record = record_of(script)
+    record.forget()
+    files = digests_of(_executed_by(script))
     page, seconds = run_sample(script, EXECUTED / script.stem, server=server)
     expected_outputs.compare(script, page)
     AUTO_GALLERY.mkdir(parents=True, exist_ok=True)
     _page(script).write_text(page)
-    _seconds_file(script).write_text(f"{seconds:.1f}\n")
-    note_made(_key_file(script), key, [_page(script)])
+    record.note_made(key, [_page(script)], **ended_well(files, seconds))
+
+
+def _executed_by(script):
+    programs = [script, *used_files(script)]
+    return [*programs, *(x for extension in extensions_in(programs) for x in extension.sources())]
 
 
 def run_sample(script, work, *, server=None):
@@ -216,7 +223,7 @@ def run_sample(script, work, *, server=None):
     command = [sys.executable, "-X", "faulthandler", "-m", "tools.execute.inside_sample"]
     command += [script, work]
     # Others run while the extension is being compiled, and must not see half of it.
-    modules = [INSTALLED_EXTENSION] if uses_extension(script) else []
+    modules = [INSTALLED_EXTENSIONS] if used_extensions(script) else []
     environment = _environment(*modules)
     popen = subprocess.Popen
     if server:

@@ -2,28 +2,24 @@
 
 import re
 
-from ..compile.stage import extension_sources
-from ..execute.samples import gallery_programs, names_extension, samples, used_files
+from ..execute.samples import extensions_in, gallery_programs, samples, used_files
 from ..project.paths import GALLERY, ROOT
 from ..project.releases import current, pins
 
 
 def downloads():
     """What each zip file holds, in the form that sphinxext/sample_downloads wants."""
-    programs, extension = gallery_programs(), extension_sources()
-    return {
-        f"auto_gallery/{script.stem}": _download(script, programs, extension)
-        for script in samples()
-    }
+    programs = gallery_programs()
+    return {f"auto_gallery/{script.stem}": _download(script, programs) for script in samples()}
 
 
-def _download(script, programs, extension):
+def _download(script, programs):
     files = [script, *used_files(script, programs)]
     packages = ["torch", "numpy"]
     if GALLERY / "launcher.py" in files:
         packages.append("psutil")
-    if names_extension(files):
-        files += extension
+    for extension in extensions_in(files):
+        files += extension.sources()
     if any(file.suffix == ".cpp" for file in files):
         packages += ["setuptools", "ninja"]
     return {

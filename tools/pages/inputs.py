@@ -3,14 +3,14 @@
 import re
 import sys
 
-from ..project.paths import DOCS, EXTENSION, GALLERY, LOCALES, ROOT, RUN_SECONDS
+from ..project.paths import DOCS, EXTENSIONS, GALLERY, LOCALES, ROOT, RUN_SECONDS
 from ..state.digests import digest, files_below, installed, project_files
 from . import provenance
 from .downloads import downloads
 
 PAGES = {".md", ".rst"}
 # Files that a page may show, by their names.
-SHOWN = {folder.relative_to(ROOT).parts[0] for folder in (LOCALES, GALLERY, EXTENSION)}
+SHOWN = {folder.relative_to(ROOT).parts[0] for folder in (LOCALES, GALLERY, *EXTENSIONS)}
 NAMED = re.compile(rf"\b(?:{'|'.join(sorted(SHOWN))})/[\w/.-]*\w")
 
 
@@ -26,7 +26,8 @@ def digests():
         page: digest([path, *_named_files(path), *taken_along.get(page, [])])
         for page, path in sources.items()
     }
-    of_pages = {*sources.values(), *files_below(GALLERY), *files_below(EXTENSION)} - {RUN_SECONDS}
+    programs = [path for folder in (GALLERY, *EXTENSIONS) for path in files_below(folder)]
+    of_pages = {*sources.values(), *programs} - {RUN_SECONDS}
     shared = digest(
         [path for path in project_files() if path not in of_pages],
         *(sys.version, installed(), provenance.executed(), provenance.runs()),

@@ -11,12 +11,12 @@ LOCALES = ROOT / "locales"
 # What the samples show, as it was last looked at.
 OUTPUTS = GALLERY / "outputs"
 RUN_SECONDS = GALLERY / "run_seconds.json"
-EXTENSION = ROOT / "extension" / "dummy_collectives"
+EXTENSIONS = tuple(ROOT / "extension" / name for name in ("dummy_collectives",))
 
 BUILD = ROOT / "_build"
 LOGS = BUILD / "logs"
-# The compiled extension; the samples find it through PYTHONPATH.
-INSTALLED_EXTENSION = BUILD / "extension"
+# The compiled extensions; the samples find them through PYTHONPATH.
+INSTALLED_EXTENSIONS = BUILD / "extension"
 # One folder for each executed sample, and the pages made from them.
 EXECUTED = BUILD / "execute"
 AUTO_GALLERY = DOCS / "auto_gallery"

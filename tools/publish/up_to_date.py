@@ -8,11 +8,11 @@ import sys
 
 from ..compile.toolchain import compiled_with
 from ..project import git
-from ..project.paths import AUTO_GALLERY, EXECUTED, INSTALLED_EXTENSION, LOCALES, SITE
-from ..state import records
+from ..project.paths import AUTO_GALLERY, EXECUTED, INSTALLED_EXTENSIONS, LOCALES, SITE
 from ..state.digests import digest, files_below, installed, project_files
+from ..state.records import record
 
-RECORD = "html"
+RECORD = record("html")
 
 
 def sources():
@@ -25,24 +25,24 @@ def sources():
 
 def generated():
     """A digest of what the stages "compile" and "execute" made."""
-    folders = AUTO_GALLERY, EXECUTED, INSTALLED_EXTENSION
+    folders = AUTO_GALLERY, EXECUTED, INSTALLED_EXTENSIONS
     return digest([path for folder in folders for path in files_below(folder)])
 
 
 def is_good(sources):
     """Whether the site is what the last good build made of the same sources."""
-    known = records.load(RECORD)
+    known = RECORD.load()
     # An edit, the usual case, is found before anything else is read.
     return bool(known) and known["sources"] == sources and known == _state(sources, generated())
 
 
 def forget():
-    records.forget(RECORD)
+    RECORD.forget()
 
 
 def note(sources, generated):
     """Remember that the site is made of these."""
-    records.save(RECORD, _state(sources, generated))
+    RECORD.save(_state(sources, generated))
 
 
 def _state(sources, generated):

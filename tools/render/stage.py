@@ -19,8 +19,8 @@ from ..project.errors import BuildError
 from ..project.languages import LANGUAGES
 from ..project.paths import BUILD, LOCALES, RENDERED
 from ..project.published import PUBLISHED
-from ..state import records
 from ..state.digests import digest, files_below
+from ..state.records import record
 from ..translate import status as translation_status
 from . import footer
 from .root_files import write_root_files
@@ -47,7 +47,7 @@ def render(popen, meanwhile):
     plans = [Plan(language, before[language.url]) for language in LANGUAGES]
     plans = [plan for plan in plans if not plan.is_current]
     for plan in plans:
-        records.forget(plan.record)
+        plan.record.forget()
     with ThreadPoolExecutor() as pool:
         carried_out = pool.map(lambda plan: plan.carry_out(popen), plans)
         meanwhile()
@@ -117,10 +117,10 @@ class Plan:
 
     def __init__(self, language, inputs):
         self.language, self.inputs = language, inputs
-        self.record = f"render-{language.url}"
+        self.record = record(f"render-{language.url}")
         self.output = RENDERED / language.url
         self.doctrees = BUILD / "doctrees" / language.url
-        known = records.load(self.record)
+        known = self.record.load()
         self.is_current = self.is_read = False
         self.changed = None  # The pages to read again; None is all of them.
         if not known or known["made"] != self._made():
@@ -177,7 +177,7 @@ class Plan:
     def note(self):
         """Remember what there is now."""
         known = {"inputs": self.inputs, "made": self._made(), "compiled": self._compiled()}
-        records.save(self.record, known)
+        self.record.save(known)
 
 
 def _render_language(language, output, doctrees, popen):

@@ -48,18 +48,3 @@ def digest(files, *facts):
     for fact in facts:
         total.update(f"{fact}\0".encode())
     return total.hexdigest()
-
-
-def is_made(key_file, key, outputs):
-    """Whether ``outputs`` are still what was made from all that ``key`` stands for."""
-    if not all(path.is_file() for path in [key_file, *outputs]):
-        return False
-    return key_file.read_bytes() == _stamp(key, outputs)
-
-
-def note_made(key_file, key, outputs):
-    key_file.write_bytes(_stamp(key, outputs))
-
-
-def _stamp(key, outputs):
-    return f"{key} {digest(outputs)}\n".encode()

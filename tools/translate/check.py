@@ -11,6 +11,7 @@ import subprocess
 from collections import defaultdict
 from dataclasses import asdict, dataclass, replace
 
+from ..pages.commands import CATALOGS
 from ..project.errors import BuildError
 from ..project.languages import TRANSLATIONS
 from ..project.paths import DOCS, relative
@@ -53,6 +54,11 @@ def check(popen=subprocess.Popen):
                 findings.append(
                     f"{relative(path)}: its page is gone; once `make i18n-update` has taken "
                     "over what was moved, remove it"
+                )
+            if not re.fullmatch(CATALOGS, relative(path)):
+                findings.append(
+                    f"{relative(path)}: the expression in the guide for translators, CATALOGS in "
+                    "tools/pages/commands.py, does not find it"
                 )
         pages = {}
         for page, template in templates.items():

@@ -9,13 +9,13 @@ from ..pages import inputs
 from ..processes.sphinx import require_gallery_pages, run_sphinx
 from ..project.languages import SOURCE_LANGUAGE
 from ..project.paths import BUILD, ROOT, ROOT_FILES
-from ..state import records
 from ..state.digests import digest, files_below
+from ..state.records import record
 from .catalogs import read
 
 EXTRACTION = BUILD / "gettext"
 DOCTREES = EXTRACTION / ".doctrees"
-RECORD = "messages"
+RECORD = record("messages")
 TEMPLATES = [
     ROOT / "docs/_templates",
     ROOT_FILES,
@@ -34,10 +34,10 @@ def extracted(popen=subprocess.Popen):
     When only some pages have changed, Sphinx reads just these again. ``popen`` starts it.
     """
     require_gallery_pages()
-    sources, known = inputs.digests(), records.load(RECORD)
+    sources, known = inputs.digests(), RECORD.load()
     is_intact = known and known["made"] == digest(files_below(EXTRACTION))
     if not is_intact or known["sources"] != sources:
-        records.forget(RECORD)
+        RECORD.forget()
         changed = inputs.changed(known["sources"], sources) if is_intact else None
         if changed is None:
             shutil.rmtree(EXTRACTION, ignore_errors=True)
@@ -46,7 +46,7 @@ def extracted(popen=subprocess.Popen):
                 (DOCTREES / f"{page}.doctree").unlink()
         _extract(popen)
         made = digest(files_below(EXTRACTION))
-        records.save(RECORD, {"sources": sources, "made": made})
+        RECORD.save({"sources": sources, "made": made})
     return {
         path.relative_to(EXTRACTION).with_suffix("").as_posix(): path
         for path in sorted(EXTRACTION.rglob("*.pot"))

@@ -1,0 +1,67 @@
+"""The C++ extensions: what each is compiled from, and what was made of it."""
+
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+from ..project import paths
+from ..state.digests import digest, files_below
+from ..state.records import Record
+from .toolchain import compiled_with
+
+# What a build by hand leaves among the sources.
+LEFTOVERS = ("build", "*.egg-info", "__pycache__", "*.so")
+
+
+@dataclass(frozen=True)
+class Extension:
+    """A Python project of extension/, which is compiled into a package of the same name."""
+
+    folder: Path
+
+    @property
+    def name(self):
+        return self.folder.name
+
+    @property
+    def record(self):
+        """What the last compilation was made from: "files", and how it went."""
+        return Record(paths.INSTALLED_EXTENSIONS / f".{self.name}.json", of_tools=False)
+
+    def sources(self):
+        """Return its files, without what a build by hand left among them."""
+        return [
+            path
+            for path in files_below(self.folder)
+            if not any(
+                fnmatch(part, pattern)
+                for part in path.relative_to(self.folder).parts
+                for pattern in LEFTOVERS
+            )
+        ]
+
+    def key(self):
+        """Return a digest of all that the compiled package depends on."""
+        return digest(self.sources(), *compiled_with())
+
+    def installed(self):
+        """Return the folders of the compiled package and of what is known of it."""
+        return sorted(
+            path
+            for pattern in (self.name, f"{self.name}-*")
+            for path in paths.INSTALLED_EXTENSIONS.glob(pattern)
+        )
+
+    def is_compiled(self):
+        """Return whether the compiled package is that of the sources."""
+        return self.record.is_made(self.key(), self.installed_files())
+
+    def installed_files(self):
+        return [path for folder in self.installed() for path in files_below(folder)]
+
+    def is_named_in(self, files):
+        """Return whether a file of ``files`` names this extension."""
+        return any(self.name in file.read_text() for file in files)
+
+
+EXTENSIONS = tuple(map(Extension, paths.EXTENSIONS))

@@ -1,0 +1,143 @@
+"""The commands that pages tell readers to type, run in a copy of this clone.
+
+The build itself runs those that take seconds, `make test-builds` the others. A run is
+recorded with a digest of the command and of what it needs, which is neither a text nor a
+translation: after any other edit, it counts as not run.
+"""
+
+import re
+import shutil
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..processes.run import run
+from ..project.errors import BuildError, readable
+from ..project.paths import BUILD, DOCS, LOGS, ROOT, relative
+from ..state.digests import digest, files_below
+from ..state.records import RECORDS, Record
+from ..state.runs import ended_well
+
+TIMEOUT = 300  # seconds; it takes about 10
+# Besides tools/ and sphinxext/, of which a record knows anyway.
+NEEDED = ("Makefile", "conf.py", "languages.toml", "releases.toml", "site.toml", "requirements")
+NOT_COPIED = shutil.ignore_patterns(".git", ".venv*", "_build", "__pycache__", "*.mo", "tests")
+# The caller may itself be make; the environment is installed already.
+ENVIRONMENT = {"MAKEFLAGS": "", "MAKELEVEL": "", "MFLAGS": "", "PYTHON": "true"}
+
+
+@dataclass(frozen=True)
+class Command:
+    """What a reader types, and a text in a file that is there afterwards."""
+
+    typed: str
+    file: str
+    text: str
+    is_quick: bool = False
+
+    @property
+    def record(self):
+        name = re.sub(r"\W+", "-", self.typed)
+        return Record(RECORDS / f"{name}.json")
+
+    def key(self):
+        needed = [ROOT / name for name in NEEDED]
+        files = [x for path in needed for x in (files_below(path) if path.is_dir() else [path])]
+        return digest(files, self.typed)
+
+    def status(self):
+        """Return the exit status of a recorded run with what it needs now, or None."""
+        recorded = self.record.load()
+        return recorded["status"] if recorded and recorded["key"] == self.key() else None
+
+    def note(self, key, seconds):
+        """Record that it has just ended well after ``seconds``, with what ``key`` stands for."""
+        self.record.note_made(key, [], **ended_well({}, seconds))
+
+    def run(self):
+        """Run it in a copy of this clone. Raises BuildError if it does not do what it should."""
+        key, started = self.key(), time.monotonic()
+        log = LOGS / f"{self.record.path.stem}.log"
+        with tempfile.TemporaryDirectory() as folder:
+            clone = copy_clone(Path(folder, "clone"))
+            command = ["sh", "-ec", f'cd "$0"; {self.typed}', clone]
+            done = run(command, timeout=TIMEOUT, log=log, env=ENVIRONMENT)
+            if done.status != 0 or not self.has_worked(clone):
+                [page, *_] = self.pages()
+                raise BuildError(
+                    f"{relative(page)}: `{self.typed}` fails when it is typed:\n"
+                    f"{readable(done.text)}\nThe whole output: {relative(log)}"
+                )
+        self.note(key, time.monotonic() - started)
+
+    def has_worked(self, clone):
+        path = clone / self.file
+        return path.is_file() and self.text in path.read_text()
+
+    def pages(self):
+        """Return the sources of the pages that tell readers to type it."""
+        line = re.compile(rf"^ *{re.escape(self.typed)}$", re.M)
+        return [path for path in sorted(DOCS.rglob("*.md")) if line.search(path.read_text())]
+
+
+COMMANDS = [
+    Command("make html", "_build/html/ko/index.html", 'lang="ko"'),
+    Command("make preview LANGUAGE=ko", "_build/preview/html/ko/index.html", 'lang="ko"'),
+    Command(
+        "make i18n-update i18n-check",
+        "locales/ko/LC_MESSAGES/index.po",
+        '\nmsgid ""\n',
+        is_quick=True,
+    ),
+    Command(
+        "make i18n-add LANGUAGE=ja",
+        "locales/ja/LC_MESSAGES/index.po",
+        'msgstr ""\n\n',
+        is_quick=True,
+    ),
+]
+# What the guide for translators gives to Weblate: the language and the component of a catalog.
+CATALOGS = r"locales/(?P<language>[^/]*)/LC_MESSAGES/(?P<component>.*)\.po"
+
+
+def copy_clone(target):
+    """Copy this clone, with what was executed and the environment; return the copy."""
+    shutil.copytree(ROOT, target, ignore=NOT_COPIED)
+    for name in ("execute", "extension"):  # Nothing must be executed again.
+        shutil.copytree(BUILD / name, target / "_build" / name)
+    (target / ".venv").symlink_to(sys.prefix)
+    return target
+
+
+def run_quick_commands():
+    """Run the commands that take seconds, unless they were; return how many ran."""
+    wanted = [x for x in COMMANDS if x.is_quick and x.status() is None and x.pages()]
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(Command.run, wanted))
+    return len(wanted)
+
+
+def typed():
+    """Return a dictionary from what is typed into a page to the names of its runs."""
+    return {command.typed: [command.typed] for command in COMMANDS} | {CATALOGS: [CATALOGS]}
+
+
+def runs(seconds):
+    """Return a dictionary from the name of a run to what there is to say about it.
+
+    ``seconds`` are how long each takes a reader, by its name.
+    """
+    found = {
+        command.typed: {"status": command.status(), "seconds": seconds.get(command.typed)}
+        for command in COMMANDS
+    }
+    found = {name: {"kind": "command", **run} for name, run in found.items()}
+    return found | {CATALOGS: {"kind": "match"}}  # By the check of the catalogs.
+
+
+def records():
+    """Return a dictionary from the name of a run to its record."""
+    return {command.typed: command.record for command in COMMANDS}
