@@ -56,7 +56,7 @@ def restore_path(gallery_conf, script):
 
 suppress_warnings = ["config.cache"]
 # What knows the pages of our own stage "execute" only.
-replaced = {"sphinxext.code_provenance", "sphinxext.sample_downloads"}
+replaced = {"sphinxext.code.code_provenance", "sphinxext.code.sample_downloads"}
 extensions = [x for x in extensions if x not in replaced] + ["sphinx_gallery.gen_gallery"]
 sphinx_gallery_conf = {
     "examples_dirs": str(Path(__file__).parent / "gallery"),

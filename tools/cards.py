@@ -14,7 +14,7 @@ from pathlib import Path
 
 from jinja2 import Environment
 
-from sphinxext.line_breaking import break_lines
+from sphinxext.text.line_breaking import break_lines
 
 from .project.languages import LANGUAGES
 from .project.paths import ROOT_FILES, relative

@@ -21,7 +21,7 @@ from sphinx.errors import SphinxError
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 from tornado.ioloop import PeriodicCallback
 
-from sphinxext.gallery_scripts import prose, split, visible
+from sphinxext.text.gallery_scripts import prose, split, visible
 
 from .project.errors import BuildError, ending_the_program
 from .project.languages import LANGUAGES

@@ -2,7 +2,7 @@
 
 Runs all samples in a copy of the project in which the interpreter and the compiled code
 count lines. A line that is not executed has to be highlighted on its page, in the
-directive ``not-executed`` (sphinxext/code_provenance.py).
+directive ``not-executed`` (sphinxext/code/code_provenance.py).
 """
 
 import json
@@ -15,7 +15,7 @@ from pathlib import Path
 import coverage
 import pytest
 
-from sphinxext.gallery_scripts import blank_hidden
+from sphinxext.text.gallery_scripts import blank_hidden
 from tools.project.paths import EXTENSIONS, GALLERY, ROOT, SITE, relative
 
 LANGUAGES = {"python", "cpp"}

@@ -14,9 +14,9 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 
-from sphinxext.gallery_scripts import prose, split
-from sphinxext.rest_source import translate_rest
-from sphinxext.translatable_comments import code_without_comments
+from sphinxext.text.gallery_scripts import prose, split
+from sphinxext.text.rest_source import translate_rest
+from sphinxext.translation.translatable_comments import code_without_comments
 from tools.execute.samples import samples, used_files
 from tools.project.languages import SOURCE_LANGUAGE, TRANSLATIONS
 from tools.project.paths import EXTENSIONS, ROOT, SITE

@@ -1,7 +1,7 @@
 """What Sphinx writes is complete for keyboards and screen readers."""
 
 CONFIGURATION = """
-extensions = ["sphinxext.accessible_html", "sphinxext.no_data_images"]
+extensions = ["sphinxext.theme.accessible_html", "sphinxext.theme.no_data_images"]
 exclude_patterns = ["out"]
 html_theme = "basic"
 html_static_path = ["static"]

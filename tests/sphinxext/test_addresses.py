@@ -6,11 +6,16 @@ from xml.etree import ElementTree
 import pytest
 from sphinx.util.inventory import InventoryFile
 
-from sphinxext.link_previews import locale_of
+from sphinxext.addresses.link_previews import locale_of
 
 CONFIGURATION = """
-extensions = ["sphinxext.link_previews", "sphinxext.redirects",
-              "sphinxext.section_labels", "sphinxext.sitemap", "sphinxext.stable_anchors"]
+extensions = [
+    "sphinxext.addresses.link_previews",
+    "sphinxext.addresses.redirects",
+    "sphinxext.addresses.section_labels",
+    "sphinxext.addresses.sitemap",
+    "sphinxext.addresses.stable_anchors",
+]
 exclude_patterns = ["out"]
 locale_dirs = ["locales"]
 templates_path = ["templates"]

@@ -24,13 +24,13 @@ def made(documents, extension):
 
 
 def test_they_are_put_together_once(documents):
-    assert made(documents, '"sphinxext.cached_settings"') == 1
+    assert made(documents, '"sphinxext.rebuild.cached_settings"') == 1
 
 
 def test_each_document_has_its_own():
     from docutils.parsers.rst import Parser
 
-    from sphinxext.cached_settings import settings
+    from sphinxext.rebuild.cached_settings import settings
 
     one, other = settings(Parser), settings(Parser)
     assert vars(one) == vars(other)

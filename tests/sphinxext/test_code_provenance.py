@@ -6,7 +6,7 @@ import json
 import pytest
 
 CONFIGURATION = """
-extensions = ["sphinxext.code_provenance"]
+extensions = ["sphinxext.code.code_provenance"]
 exclude_patterns = ["out"]
 templates_path = ["templates"]
 locale_dirs = ["locales"]
@@ -169,7 +169,9 @@ def test_the_output_of_a_script_without_texts_stands_before_its_code(project):
 
 
 def test_a_translated_comment_is_the_same_listing(project):
-    configuration = CONFIGURATION.replace("]", ', "sphinxext.translatable_comments"]', 1)
+    configuration = CONFIGURATION.replace(
+        "]", ', "sphinxext.translation.translatable_comments"]', 1
+    )
     project.write("conf.py", configuration)
     project.page()
     english = listings(project)

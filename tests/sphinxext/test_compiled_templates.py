@@ -4,7 +4,7 @@
 def test_templates_are_kept_until_they_change(documents):
     documents.write(
         "conf.py",
-        "extensions = ['sphinxext.compiled_templates']\n"
+        "extensions = ['sphinxext.rebuild.compiled_templates']\n"
         "html_theme = 'basic'\ntemplates_path = ['templates']\n",
     )
     documents.write("index.rst", "Home\n====\n")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from sphinxext.diagrams import _lines
+from sphinxext.pages.diagrams import _lines
 
 CONFIGURATION = """
-extensions = ["sphinxext.diagrams"]
+extensions = ["sphinxext.pages.diagrams"]
 exclude_patterns = ["_*", "out"]
 locale_dirs = ["locales"]
 """

@@ -6,7 +6,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 CONFIGURATION = """
-extensions = ["myst_parser", "sphinxext.faithful_translations"]
+extensions = ["myst_parser", "sphinxext.translation.faithful_translations"]
 exclude_patterns = ["out"]
 locale_dirs = ["locales"]
 templates_path = ["templates"]

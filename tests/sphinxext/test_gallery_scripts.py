@@ -2,7 +2,7 @@
 
 import pytest
 
-from sphinxext.gallery_scripts import prose, split, visible, with_prose
+from sphinxext.text.gallery_scripts import prose, split, visible, with_prose
 
 SCRIPT = '''\
 """

@@ -1,7 +1,7 @@
 """What is shown in the source language says so."""
 
 CONFIGURATION = """
-extensions = ["sphinxext.language_of_parts"]
+extensions = ["sphinxext.translation.language_of_parts"]
 exclude_patterns = ["out"]
 locale_dirs = ["locales"]
 html_theme = "basic"

@@ -3,7 +3,7 @@
 import re
 
 CONFIGURATION = """
-extensions = ["sphinxext.learning_path"]
+extensions = ["sphinxext.pages.learning_path"]
 exclude_patterns = ["out"]
 learning_path_run_seconds = {"second": 70}
 html_theme = "basic"

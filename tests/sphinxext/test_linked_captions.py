@@ -3,7 +3,7 @@
 from bs4 import BeautifulSoup
 
 CONFIGURATION = """
-extensions = ["sphinxext.linked_captions"]
+extensions = ["sphinxext.code.linked_captions"]
 exclude_patterns = ["out"]
 html_theme = "basic"
 linked_captions_root = "code"

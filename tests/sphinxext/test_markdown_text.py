@@ -4,7 +4,7 @@ import pytest
 from docutils.core import publish_doctree
 from markdown_it import MarkdownIt
 
-from sphinxext.markdown_text import Markdown
+from sphinxext.text.markdown_text import Markdown
 
 ADDRESS = "https://example.org/en/folder/page.html"
 

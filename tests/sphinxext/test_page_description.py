@@ -2,10 +2,10 @@
 
 import pytest
 
-from sphinxext.page_description import describe
+from sphinxext.pages.page_description import describe
 
 CONFIGURATION = """
-extensions = ["sphinxext.page_description"]
+extensions = ["sphinxext.pages.page_description"]
 exclude_patterns = ["out"]
 locale_dirs = ["locales"]
 templates_path = ["templates"]

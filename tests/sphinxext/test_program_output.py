@@ -3,7 +3,7 @@
 from bs4 import BeautifulSoup
 
 CONFIGURATION = """
-extensions = ["sphinxext.program_output"]
+extensions = ["sphinxext.code.program_output"]
 exclude_patterns = ["out"]
 html_theme = "basic"
 program_output_lines = 3

@@ -1,6 +1,6 @@
 """The source of a text is translated, and its structure stays."""
 
-from sphinxext.rest_source import translate_rest
+from sphinxext.text.rest_source import translate_rest
 
 TEXT = """\
 Two words

@@ -71,7 +71,7 @@ The end
 Last words.
 """
 CONF = """\
-extensions = ["sphinxext.translatable_comments", "sphinxext.sample_downloads"]
+extensions = ["sphinxext.translation.translatable_comments", "sphinxext.code.sample_downloads"]
 exclude_patterns = ["out"]
 locale_dirs = ["locales"]
 templates_path = ["templates"]

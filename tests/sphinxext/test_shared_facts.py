@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sphinxext import shared_facts
+from sphinxext.rebuild import shared_facts
 
 INDEX = "Home\n====\n\n.. toctree::\n\n   first\n   second\n"
 FIRST = "First\n=====\n\nSee :doc:`second`.\n"
@@ -14,7 +14,7 @@ SECOND = "Second\n======\n\nA text.\n\n.. _here:\n\nPart\n----\n\nMore.\n"
 
 @pytest.fixture
 def site(documents):
-    extensions = "extensions = ['sphinxext.shared_facts']\n"
+    extensions = "extensions = ['sphinxext.rebuild.shared_facts']\n"
     documents.write("conf.py", extensions + "html_theme = 'basic'\nexclude_patterns = ['out']\n")
     documents.write("index.rst", INDEX)
     documents.write("first.rst", FIRST)

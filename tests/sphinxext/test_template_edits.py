@@ -1,7 +1,7 @@
 """A theme's template is changed where it offers no block, or the build fails."""
 
 CONFIGURATION = """
-extensions = ["sphinxext.template_edits", "sphinxext.translatable_labels"]
+extensions = ["sphinxext.theme.template_edits", "sphinxext.translation.translatable_labels"]
 exclude_patterns = ["out"]
 locale_dirs = ["locales"]
 templates_path = ["templates"]

@@ -1,6 +1,6 @@
 """A mistake in a template is named with its file and line."""
 
-CONFIGURATION = 'extensions = ["sphinxext.template_syntax"]\ntemplates_path = ["own"]\n'
+CONFIGURATION = 'extensions = ["sphinxext.theme.template_syntax"]\ntemplates_path = ["own"]\n'
 
 
 def test_a_template_that_is_not_finished(documents):

@@ -3,7 +3,7 @@
 from bs4 import BeautifulSoup
 
 CONFIGURATION = """
-extensions = ["sphinxext.term_table"]
+extensions = ["sphinxext.pages.term_table"]
 exclude_patterns = ["out"]
 locale_dirs = ["locales"]
 html_theme = "basic"

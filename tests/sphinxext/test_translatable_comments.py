@@ -2,7 +2,7 @@
 
 import pytest
 
-from sphinxext.translatable_comments import code_without_comments, paragraphs, translate
+from sphinxext.translation.translatable_comments import code_without_comments, paragraphs, translate
 
 PYTHON = '''\
 def send(tensor):
@@ -121,7 +121,7 @@ def test_code_without_comments():
 def test_a_translated_page(documents):
     documents.write(
         "conf.py",
-        'extensions = ["sphinxext.translatable_comments"]\n'
+        'extensions = ["sphinxext.translation.translatable_comments"]\n'
         'exclude_patterns = ["out"]\nlocale_dirs = ["locales"]\n',
     )
     listing = ".. code-block:: python\n\n   run()  # Start.\n"

@@ -27,7 +27,7 @@ BEHIND = {
     "days_behind": 4,
 }
 CONFIGURATION = f"""
-extensions = ["sphinxext.translation_status"]
+extensions = ["sphinxext.translation.translation_status"]
 exclude_patterns = ["out"]
 html_theme = "basic"
 templates_path = ["templates"]

@@ -302,7 +302,7 @@ EDITS = {
     "a script of an extension": change("sphinxext/search/static/search.js", "\n", "\n\n"),
     "the glossary": change_glossary,
     "conf.py": change("conf.py", 'project = "', 'project = "New: '),
-    "an extension": change("sphinxext/program_output.py", 'class="label"', 'class="l"'),
+    "an extension": change("sphinxext/code/program_output.py", 'class="label"', 'class="l"'),
     "redirects": change("docs/redirects.csv", "former,first", "former,second"),
     "a file at the top": change("docs/_root/robots.txt", "\n", "\n# Comment\n"),
     "a sample": change_sample,

@@ -89,7 +89,7 @@ def read(html):
 
 def _listing(tag):
     """The code of a listing, without comments: they are in the page's language."""
-    from sphinxext.translatable_comments import code_without_comments
+    from sphinxext.translation.translatable_comments import code_without_comments
 
     box = tag.find_parent(class_=HIGHLIGHTED)
     language = HIGHLIGHTED.search(" ".join(box["class"]))[1] if box else "none"

@@ -2,7 +2,7 @@
 
 import json
 
-from sphinxext.gallery_scripts import HIDDEN, prose_lines
+from sphinxext.text.gallery_scripts import HIDDEN, prose_lines
 
 from ..pages.provenance import FILE
 from ..project.errors import BuildError

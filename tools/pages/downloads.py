@@ -8,7 +8,7 @@ from ..project.releases import current, pins
 
 
 def downloads():
-    """What each zip file holds, in the form that sphinxext/sample_downloads wants."""
+    """What each zip file holds, in the form that sphinxext/code/sample_downloads wants."""
     programs = gallery_programs()
     return {f"auto_gallery/{script.stem}": _download(script, programs) for script in samples()}
 

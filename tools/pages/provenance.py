@@ -26,7 +26,7 @@ from ..project.paths import BUILD, GALLERY, LOCALES, RENDERED, RUN_SECONDS, rela
 from ..state.runs import status
 from . import commands, versions
 
-NOTED_BY_SPHINX = "code-provenance.json"  # See sphinxext/code_provenance.py.
+NOTED_BY_SPHINX = "code-provenance.json"  # See sphinxext/code/code_provenance.py.
 FILE = "provenance.json"
 BESIDE_SITE = BUILD / FILE
 RENDERING = "render"

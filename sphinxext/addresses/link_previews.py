@@ -5,6 +5,8 @@ which ``language_switcher`` gives to templates, receives it as ``locale``. It is
 most of the language's speakers where the language does not name one.
 """
 
+from importlib.util import resolve_name
+
 from babel.core import get_global, parse_locale
 
 
@@ -22,6 +24,6 @@ def add_locales(app, pagename, templatename, context, doctree):
 
 
 def setup(app):
-    app.setup_extension("sphinxext.language_switcher")
+    app.setup_extension(resolve_name(".language_switcher", __package__))
     app.connect("html-page-context", add_locales)  # After those of the switcher.
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

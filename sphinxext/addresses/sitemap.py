@@ -6,6 +6,7 @@ included files, and search engines ignore the dates of a site once they find the
 Needs the configuration of ``language_switcher``, with ``html_baseurl``.
 """
 
+from importlib.util import resolve_name
 from xml.etree import ElementTree
 
 from .language_switcher import addresses, own_language
@@ -35,6 +36,6 @@ def write(app, exception):
 
 
 def setup(app):
-    app.setup_extension("sphinxext.language_switcher")
+    app.setup_extension(resolve_name(".language_switcher", __package__))
     app.connect("build-finished", write)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

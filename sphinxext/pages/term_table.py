@@ -14,13 +14,14 @@ The texts belong to the message catalog "sphinx", as those of templates do.
 """
 
 import csv
+from importlib.util import resolve_name
 from pathlib import Path
 
 from docutils import nodes
 from sphinx.locale import get_translation
 from sphinx.util.docutils import SphinxDirective
 
-from .plain_messages import plain_messages, translations
+from ..translation.plain_messages import plain_messages, translations
 
 gettext = get_translation("sphinx")
 
@@ -106,7 +107,7 @@ def _row(cells, **attributes):
 
 
 def setup(app):
-    app.setup_extension("sphinxext.plain_messages")
+    app.setup_extension(resolve_name("..translation.plain_messages", __package__))
     app.add_config_value("term_table_languages", [], "env", types=[list])
     app.add_config_value("term_table_proposal", "", "env", types=[str])
     app.add_node(term_table)

@@ -22,6 +22,7 @@ Configuration: ``diagrams_folder``, relative to the sources; default ``_diagrams
 """
 
 from functools import cache
+from importlib.util import resolve_name
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -31,9 +32,9 @@ from docutils.parsers.rst import directives
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
-from .line_breaking import break_lines
-from .markdown_text import escaped
-from .plain_messages import plain_messages, translations
+from ..text.line_breaking import break_lines
+from ..text.markdown_text import escaped
+from ..translation.plain_messages import plain_messages, translations
 
 LATIN_WIDTH = 0.56  # em, on average, in the usual fonts
 
@@ -118,7 +119,7 @@ def _draw_translated(env, node):
 
 
 def setup(app):
-    app.setup_extension("sphinxext.plain_messages")
+    app.setup_extension(resolve_name("..translation.plain_messages", __package__))
     app.add_config_value("diagrams_folder", "_diagrams", "env", types=[str])
     app.add_node(diagram, html=(visit_html, None))
     app.add_directive("diagram", Diagram)

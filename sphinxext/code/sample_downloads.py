@@ -49,11 +49,11 @@ from sphinx.transforms.i18n import Locale
 from sphinx.util import logging
 from sphinx.util.osutil import relative_uri
 
-from .gallery_scripts import prose, split, visible, with_prose
-from .line_breaking import break_lines
-from .markdown_text import Markdown
-from .rest_source import translate_rest
-from .translatable_comments import paragraphs, translate
+from ..text.gallery_scripts import prose, split, visible, with_prose
+from ..text.line_breaking import break_lines
+from ..text.markdown_text import Markdown
+from ..text.rest_source import translate_rest
+from ..translation.translatable_comments import paragraphs, translate
 
 logger = logging.getLogger(__name__)
 

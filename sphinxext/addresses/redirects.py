@@ -13,6 +13,7 @@ configuration of ``language_switcher``, with ``html_baseurl``.
 
 import csv
 from html import escape
+from importlib.util import resolve_name
 
 from sphinx.locale import get_translation
 from sphinx.util import logging
@@ -85,7 +86,7 @@ def write(app, exception):
 
 
 def setup(app):
-    app.setup_extension("sphinxext.language_switcher")
+    app.setup_extension(resolve_name(".language_switcher", __package__))
     app.add_config_value("redirects_file", None, "html", types=[str])
     app.connect("env-updated", read)  # In each build, other than the check of consistency.
     app.connect("build-finished", write)

@@ -11,6 +11,7 @@ lines; ``emphasize-lines`` does not follow.
 
 import re
 from functools import lru_cache
+from importlib.util import resolve_name
 
 from docutils import nodes
 from pygments.lexers import get_lexer_by_name
@@ -20,7 +21,7 @@ from sphinx.transforms import SphinxTransform
 from sphinx.transforms.i18n import Locale, PreserveTranslatableMessages
 from sphinx.util import logging
 
-from .line_breaking import break_lines
+from ..text.line_breaking import break_lines
 from .plain_messages import plain_messages, translations
 
 logger = logging.getLogger(__name__)
@@ -194,7 +195,7 @@ class TranslateComments(SphinxTransform):
 
 
 def setup(app):
-    app.setup_extension("sphinxext.plain_messages")
+    app.setup_extension(resolve_name(".plain_messages", __package__))
     app.add_node(comment_messages)
     app.add_transform(OfferComments)
     app.add_transform(TranslateComments)

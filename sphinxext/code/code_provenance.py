@@ -69,7 +69,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.osutil import relative_uri
 
-from .gallery_scripts import code_lines, prose_lines
+from ..text.gallery_scripts import code_lines, prose_lines
 
 logger = logging.getLogger(__name__)
 gettext = get_translation("sphinx")

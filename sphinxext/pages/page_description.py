@@ -12,7 +12,7 @@ import re
 
 from docutils import nodes
 
-from .line_breaking import break_lines
+from ..text.line_breaking import break_lines
 
 END_OF_SENTENCE = re.compile(r"[.!?](?=\s|$)|[。！？]")
 
