@@ -1,68 +1,79 @@
 """Where the listings of all pages come from, and what executed them.
 
-Every listing has to be text of a file, and that file has to be executed by something
-that the project names. A listing without such a proof is a warning.
+Every listing must be text of a file, and something that the project names must execute
+that file. A build of HTML warns of each listing without such a proof, and fails if warnings
+are errors: ``sphinx-build -W``. Other builds need no proofs.
 
-The text is looked for in the file that ``literalinclude`` names; in the script, on a
-page that sphinx-gallery made of one; and else in the source of the page. What the code
-of a script printed belongs to the code before it.
+The extension looks for the text in the file that ``literalinclude`` names; in the script,
+on a page that sphinx-gallery made of one; and otherwise in the source of the page. What the
+code of a script printed belongs to the code before it. A listing that nothing can execute
+goes into the directive ``not-executed``, with the reason: see ``not_executed``, which this
+extension sets up.
 
-The directive ``not-executed`` is for what cannot be executed. It holds the reason and
-the listings, and says so on the page. With the option ``partly`` the reason is about
-some lines only, those that ``emphasize-lines`` highlights if whole lines were not executed,
-and the rest needs a proof as any other listing::
+Every listing is a target of its own, ``code-1`` and so on. A build of HTML also writes
+``code-provenance.json`` beside the doctrees: ``runs``, as configured, and ``listings``.
 
-    .. not-executed::
-       :partly:
+A listing is a dictionary with
 
-       The rest takes a machine with a GPU.
+``page``, ``number``
+    the page, and the number of the listing on it, from 1;
+``kind``
+    "include"; "cell", code of a script; "output", what a script printed; or "typed";
+``language``, ``sha256``
+    the language, and a digest of the text before it is translated;
+``file``, ``lines``
+    the name of the file, and the first and the last line there;
+``not_executed``, ``partly``
+    the reason why it was not executed, in the language of the page, with literals between
+    backquotes, or an empty string; and whether the reason is about some lines only;
+``lines_not_executed``
+    if it is ``partly``: the numbers of these lines in the file, as far as highlighted;
+``runs``
+    the names of the runs that executed it.
 
-       .. literalinclude:: /gpu.py
-          :emphasize-lines: 4-6
+The directive ``code-provenance`` shows all listings. Its argument is any word, for the
+template. The project must provide the template ``code-provenance.html`` in a folder of
+``templates_path`` if a page has the directive. The template makes HTML. It receives
 
-The directive ``code-provenance`` shows all listings, by the template
-``code-provenance.html`` of the project. The template receives ``listed``, the argument
-of the directive, and ``pages``, a list of dictionaries with ``title``, ``href`` and
-``listings``. A listing is a dictionary with ``number`` (on its page, from 1), ``href``,
-``kind`` ("include", "cell", "output" or "typed"), ``language``, ``file``, ``lines``
-(the first and the last), ``lines_not_executed`` (each of them, as numbered in the file,
-if it is ``partly``), ``sha256`` (of its text in the source language), ``partly``,
-``not_executed`` (the reason, in the language of the page, with literals between
-backquotes; or empty), ``runs``: the name
-of each run that executed it, with what the project says about the run, and ``rows``:
-for how many listings, from this one on, the runs are the same; 0 if those of the one
-before still go on. The template also receives ``language_root``, the way to the folder
-in which the pages are, and ``html_context``.
+``listed``
+    the argument of the directive;
+``pages``
+    a list of dictionaries with ``title``, ``href`` and ``listings``. A listing is as above,
+    without ``page``, and with ``href``. ``runs`` is a list of what the project says about
+    each run, with its ``name`` added. ``rows`` is the number of listings, from this one on,
+    that have the same runs, or 0 if the listing before has the same;
+``language_root``
+    the relative address of the folder with the pages;
+all of ``html_context``
+    as other templates do.
 
-Every listing is a target of its own, ``code-1`` and so on. The same data, without what
-is for templates, goes into ``code-provenance.json`` beside the doctrees.
+Configuration; names of files have slashes and are relative to ``code_provenance_root``, or
+to the folder of ``conf.py`` if they are not below that:
 
-Configuration:
-
-``code_provenance_root``
-    The folder from which the names of files in it count, relative to that of ``conf.py``,
-    from which all others count.
-``code_provenance_scripts``
-    A dictionary from page to the script that it was made of.
-``code_provenance_output_class``
-    The class of what a script printed.
 ``code_provenance_executed``
-    A dictionary from file to a list of names of runs.
+    A dictionary from the name of a file to a list of names of runs; default ``{}``, which
+    proves nothing. The file of a listing that was typed into a page is the page.
 ``code_provenance_runs``
-    A dictionary from the name of a run to a dictionary, for the template. If it has a
-    ``page``, the template receives ``href`` and ``title`` of that page, too.
+    A dictionary from each of these names to a dictionary of anything that JSON can hold, for
+    the template; default ``{}``. If it has a ``page``, the template receives ``href`` and
+    ``title`` of that page, too.
+``code_provenance_root``
+    A folder, as a string, relative to that of ``conf.py``; default ``"."``.
+``code_provenance_scripts``
+    A dictionary from page to the script that it was made of; default ``{}``.
+``code_provenance_output_class``
+    The class of what a script printed, a string; default ``"sphx-glr-script-out"``.
 """
 
 import hashlib
 import json
 import os
+from importlib.util import resolve_name
 from itertools import groupby, islice
 from pathlib import Path
 from textwrap import dedent
 
 from docutils import nodes
-from docutils.parsers.rst import directives
-from sphinx.locale import get_translation
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.i18n import Locale
 from sphinx.util import logging
@@ -70,28 +81,12 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.osutil import relative_uri
 
 from ..text.gallery_scripts import code_lines, prose_lines
+from .not_executed import facts
 
 logger = logging.getLogger(__name__)
-gettext = get_translation("sphinx")
 
 DATA = "code-provenance.json"
 LISTING = nodes.literal_block | nodes.doctest_block
-
-
-class not_executed(nodes.General, nodes.Element):
-    """A reason, and listings that were not executed, or not all of them."""
-
-
-class NotExecuted(SphinxDirective):
-    has_content = True
-    option_spec = {"partly": directives.flag}
-
-    def run(self):
-        self.assert_has_content()
-        node = not_executed("", partly="partly" in self.options)
-        self.set_source_info(node)
-        node += self.parse_content_to_nodes()
-        return [node]
 
 
 class code_provenance(nodes.General, nodes.Element):
@@ -142,7 +137,7 @@ class FindSources(SphinxTransform):
             }
 
     def _source(self, listing, text, script, cells):
-        """The kind of a listing, its file, and the lines there or None."""
+        """Return the kind of a listing, its file, and the lines there or None."""
         included = listing.get("source")
         if included:
             return "include", included, place(text, _read(included).split("\n"))
@@ -174,7 +169,7 @@ def _read(path):
 
 
 def place(text, lines):
-    """The numbers of the first and last line of a text, however indented, or None."""
+    """Return the first and last line number of a text, however indented, or None."""
     wanted = dedent(text)
     length = wanted.count("\n") + 1
     first = wanted.partition("\n")[0].strip()
@@ -190,35 +185,9 @@ def collect(app, doctree):
     """Keep what was noted of a page; its reasons are translated by now."""
     found = []
     for listing in _listings(doctree):
-        around = _around(listing)
-        paragraphs = around.findall(nodes.paragraph) if around else []
-        told = [_text(x) for x in paragraphs if x.parent is around]
-        reason = " ".join(" ".join(told).split())
-        partly = bool(around and around["partly"])
-        data = listing["provenance"] | {"not_executed": reason, "partly": partly}
-        if partly:
-            start = data["lines"][0] if data["lines"] else 1
-            highlighted = listing.get("highlight_args", {}).get("hl_lines", [])
-            data["lines_not_executed"] = [start - 1 + line for line in highlighted]
-        found.append(data)
-        if around and not reason:
-            logger.warning("not-executed needs a reason", location=around)
+        data = listing["provenance"]
+        found.append(data | facts(listing, data["lines"]))
     app.env.metadata[app.env.docname]["code_provenance"] = found
-
-
-def _text(paragraph):
-    """The text of a paragraph, with its literals between backquotes."""
-    return "".join(
-        f"`{x.astext()}`" if isinstance(x, nodes.literal) else x.astext()
-        for x in paragraph.children
-    )
-
-
-def _around(listing):
-    node = listing.parent
-    while node is not None and not isinstance(node, not_executed):
-        node = node.parent
-    return node
 
 
 # -- When all pages are known ------------------------------------------------------
@@ -263,13 +232,13 @@ def _with_runs(app, listing):
 
 
 def _pages(app):
-    """All pages with listings, in the order of reading."""
+    """Return all pages with listings, in the order of reading."""
     names = dict.fromkeys([*app.env.collect_relations(), *sorted(app.env.found_docs)])
     return [page for page in names if _of_page(app.env, page)]
 
 
 def show_again(app, env):
-    """The table changes with what it shows of any page."""
+    """Return the pages with the table if what it shows of any page has changed."""
     demand_proofs(app, env)
     shown = _data(app), {page: title.astext() for page, title in env.titles.items()}
     if shown == getattr(env, "code_provenance_shown", None):
@@ -319,7 +288,7 @@ def _for_template(app, docname, page):
 
 
 def _data(app):
-    """What there is to know of all listings."""
+    """Return the content of code-provenance.json."""
     listings = [
         {"page": page, **_with_runs(app, listing)}
         for page in _pages(app)
@@ -335,24 +304,14 @@ def write_data(app, exception):
     Path(app.doctreedir, DATA).write_text(text, encoding="utf-8")
 
 
-def visit_not_executed(translator, node):
-    label = gettext("Executed in part") if node["partly"] else gettext("Not executed")
-    translator.body.append(f'<div class="not-executed"><p class="label">{label}</p>\n')
-
-
-def depart_not_executed(translator, node):
-    translator.body.append("</div>\n")
-
-
 def setup(app):
+    app.setup_extension(resolve_name(".not_executed", __package__))
     app.add_config_value("code_provenance_root", ".", "env", types=[str])
     app.add_config_value("code_provenance_scripts", {}, "env", types=[dict])
     app.add_config_value("code_provenance_output_class", "sphx-glr-script-out", "env")
     app.add_config_value("code_provenance_executed", {}, "", types=[dict])
     app.add_config_value("code_provenance_runs", {}, "", types=[dict])
-    app.add_node(not_executed, html=(visit_not_executed, depart_not_executed))
     app.add_node(code_provenance)
-    app.add_directive("not-executed", NotExecuted)
     app.add_directive("code-provenance", CodeProvenance)
     app.add_transform(FindSources)
     app.connect("doctree-read", collect)

@@ -2,7 +2,7 @@
 
 Runs all samples in a copy of the project in which the interpreter and the compiled code
 count lines. A line that is not executed has to be highlighted on its page, in the
-directive ``not-executed`` (sphinxext/code/code_provenance.py).
+directive ``not-executed`` (sphinxext/code/not_executed.py).
 """
 
 import json

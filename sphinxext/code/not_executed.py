@@ -1,0 +1,108 @@
+"""Say on the page which code was not executed, and why.
+
+The directive ``not-executed`` holds a reason and listings. The page shows them in a box
+with a label. With the option ``partly``, the reason is about some lines only. If these are
+whole lines, ``emphasize-lines`` highlights them::
+
+    .. not-executed::
+       :partly:
+
+       The rest takes a machine with a GPU.
+
+       .. literalinclude:: /gpu.py
+          :emphasize-lines: 4-6
+
+A directive without a reason is a warning. ``code_provenance`` reads the reasons and
+demands no proof for these listings, unless they are executed ``partly``.
+
+There is no configuration. The labels "Not executed" and "Executed in part" belong to the
+message catalog "sphinx", as the texts of templates do; the reason belongs to that of the
+page. The box has the class ``not-executed``, and the label the class ``label``.
+"""
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.locale import get_translation
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+logger = logging.getLogger(__name__)
+gettext = get_translation("sphinx")
+
+
+class not_executed(nodes.General, nodes.Element):
+    """A reason, and listings of which nothing or only a part was executed."""
+
+
+class NotExecuted(SphinxDirective):
+    has_content = True
+    option_spec = {"partly": directives.flag}
+
+    def run(self):
+        self.assert_has_content()
+        node = not_executed("", partly="partly" in self.options)
+        self.set_source_info(node)
+        node += self.parse_content_to_nodes()
+        return [node]
+
+
+def facts(listing, lines):
+    """Return what the directive around a listing says of it, as a dictionary.
+
+    ``lines`` are the first and the last line of the listing in its file, or None. The
+    dictionary has ``not_executed``, the reason, which is empty without a directive, and
+    ``partly``. If it is partly executed, ``lines_not_executed`` lists the numbers of the
+    highlighted lines in the file.
+    """
+    around = _around(listing)
+    if around is None:
+        return {"not_executed": "", "partly": False}
+    found = {"not_executed": _reason(around), "partly": around["partly"]}
+    if around["partly"]:
+        first = lines[0] if lines else 1
+        highlighted = listing.get("highlight_args", {}).get("hl_lines", [])
+        found["lines_not_executed"] = [first - 1 + line for line in highlighted]
+    return found
+
+
+def _around(listing):
+    node = listing.parent
+    while node is not None and not isinstance(node, not_executed):
+        node = node.parent
+    return node
+
+
+def _reason(node):
+    """Return the paragraphs of the directive as one line of text."""
+    paragraphs = [x for x in node.findall(nodes.paragraph) if x.parent is node]
+    return " ".join(" ".join(map(_text, paragraphs)).split())
+
+
+def _text(paragraph):
+    """Return the text of a paragraph, with its literals between backquotes."""
+    return "".join(
+        f"`{x.astext()}`" if isinstance(x, nodes.literal) else x.astext()
+        for x in paragraph.children
+    )
+
+
+def demand_reasons(app, doctree):
+    for node in doctree.findall(not_executed):
+        if not _reason(node):
+            logger.warning("not-executed needs a reason", location=node)
+
+
+def visit_html(translator, node):
+    label = gettext("Executed in part") if node["partly"] else gettext("Not executed")
+    translator.body.append(f'<div class="not-executed"><p class="label">{label}</p>\n')
+
+
+def depart_html(translator, node):
+    translator.body.append("</div>\n")
+
+
+def setup(app):
+    app.add_node(not_executed, html=(visit_html, depart_html))
+    app.add_directive("not-executed", NotExecuted)
+    app.connect("doctree-read", demand_reasons)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
