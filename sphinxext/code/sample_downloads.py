@@ -32,7 +32,6 @@ page), ``needed`` (what else the script needs, as seen from it), ``script`` and
 
 import hashlib
 import io
-import json
 import posixpath
 import re
 import zipfile
@@ -51,18 +50,14 @@ from sphinx.util.osutil import relative_uri
 
 from ..text.gallery_scripts import prose, split, visible, with_prose
 from ..text.line_breaking import break_lines
-from ..text.markdown_text import Markdown
 from ..text.rest_source import translate_rest
 from ..translation.translatable_comments import paragraphs, translate
+from .notebook import notebook
 
 logger = logging.getLogger(__name__)
 
 WIDTH = 88  # columns
 ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # The same bytes, whenever it is made.
-NOTEBOOK_METADATA = {
-    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-    "language_info": {"name": "python"},
-}
 
 
 # -- When a page is read -----------------------------------------------------------
@@ -140,17 +135,17 @@ class Sample:
             (kind, self._translated_code(block) if kind == "code" else block)
             for kind, block in self.blocks
         ]
-        notebook = PurePosixPath(self.script).with_suffix(".ipynb")
+        name_of_notebook = str(PurePosixPath(self.script).with_suffix(".ipynb"))
         files = {
             name: self._script(blocks) if name == self.script else self._translated_comments(name)
             for name in self.files
         }
-        files[str(notebook)] = self._notebook(blocks)
+        files[name_of_notebook] = self._notebook(blocks)
         files["README.txt"] = self._rendered("readme")
         contents = {name: text.encode() for name, text in (files | self.texts).items()}
         return {
             f"{self.name}.py": contents[self.script],
-            f"{self.name}.ipynb": contents[str(notebook)],
+            f"{self.name}.ipynb": contents[name_of_notebook],
             f"{self.name}.zip": _zipped(self.name, contents),
         }
 
@@ -237,60 +232,14 @@ class Sample:
         return script
 
     def _notebook(self, blocks):
-        """The notebook: the page's text, and between it the blocks of code."""
-        markdown = Markdown(self.app.env, self.address)
-        code = {number: x for number, (kind, x) in enumerate(blocks) if kind == "code"}
-        cells, text = [], []
-
-        def end_text():
-            if text:
-                cells.append(("markdown", "\n\n".join(text)))
-                text.clear()
-
-        def add_code_before(end):
-            for number in sorted(x for x in code if x < end):
-                if source := code.pop(number).strip("\n"):
-                    end_text()
-                    cells.append(("code", source))
-
-        outputs = set(self.app.config.sample_downloads_outputs)
-        for level, node in _flat(self.doctree):
-            number = node.get("block_of_sample")
-            if number is not None:
-                end_text()
-                add_code_before(number + 1)
-            elif isinstance(node, nodes.title):
-                text.append(markdown.title(node, level))
-                if level == 1:
-                    note = self._rendered("note").strip()
-                    text.append("\n".join(f"> {line}  " for line in note.split("\n")))
-            elif not outputs.intersection(node.get("classes", [])):
-                text += filter(None, [markdown.block(node)])
-        end_text()
-        add_code_before(len(blocks))
-        return _notebook_json(cells)
-
-
-def _flat(node, level=0):
-    """All that is in the sections of a document, with the level of the section."""
-    for child in node.children:
-        if isinstance(child, nodes.section):
-            yield from _flat(child, level + 1)
-        else:
-            yield level, child
-
-
-def _notebook_json(cells):
-    made = []
-    for number, (kind, source) in enumerate(cells, 1):
-        cell = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}}
-        cell["source"] = source.splitlines(keepends=True)
-        if kind == "code":
-            cell |= {"execution_count": None, "outputs": []}
-        made.append(cell)
-    notebook = {"cells": made, "metadata": NOTEBOOK_METADATA}
-    notebook |= {"nbformat": 4, "nbformat_minor": 5}
-    return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+        return notebook(
+            self.app.env,
+            self.doctree,
+            address=self.address,
+            note=self._rendered("note").strip(),
+            blocks={number: x for number, (kind, x) in enumerate(blocks) if kind == "code"},
+            outputs=set(self.app.config.sample_downloads_outputs),
+        )
 
 
 def _zipped(folder, contents):

@@ -1,0 +1,76 @@
+"""Write a notebook from the page of a sample: its text, and between it the code.
+
+This module is no extension of its own; ``sample_downloads`` uses it.
+"""
+
+import json
+
+from docutils import nodes
+
+from ..text.markdown_text import Markdown
+
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+def notebook(env, doctree, *, address, note, blocks, outputs):
+    """Return the text of the notebook, which is JSON.
+
+    ``address`` is where the page is published, and ``note`` a text for below its title.
+    ``blocks`` maps numbers to the blocks of code of the script. A listing of the page whose
+    attribute ``block_of_sample`` is such a number becomes that block; a block that the page
+    does not show comes before the next one that it shows. Nodes with one of the classes
+    ``outputs`` are left out.
+    """
+    markdown = Markdown(env, address)
+    blocks = dict(blocks)
+    cells, text = [], []
+
+    def end_text():
+        if text:
+            cells.append(("markdown", "\n\n".join(text)))
+            text.clear()
+
+    def add_code_before(end):
+        for number in sorted(x for x in blocks if end is None or x < end):
+            if source := blocks.pop(number).strip("\n"):
+                end_text()
+                cells.append(("code", source))
+
+    for level, node in _flat(doctree):
+        number = node.get("block_of_sample")
+        if number is not None:
+            end_text()
+            add_code_before(number + 1)
+        elif isinstance(node, nodes.title):
+            text.append(markdown.title(node, level))
+            if level == 1:
+                text.append("\n".join(f"> {line}  " for line in note.split("\n")))
+        elif not outputs.intersection(node.get("classes", [])):
+            text += filter(None, [markdown.block(node)])
+    end_text()
+    add_code_before(None)
+    return _json(cells)
+
+
+def _flat(node, level=0):
+    """Yield all that is in the sections of a document, with the level of the section."""
+    for child in node.children:
+        if isinstance(child, nodes.section):
+            yield from _flat(child, level + 1)
+        else:
+            yield level, child
+
+
+def _json(cells):
+    made = []
+    for number, (kind, source) in enumerate(cells, 1):
+        cell = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}}
+        cell["source"] = source.splitlines(keepends=True)
+        if kind == "code":
+            cell |= {"execution_count": None, "outputs": []}
+        made.append(cell)
+    whole = {"cells": made, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(whole, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
