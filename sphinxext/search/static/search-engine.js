@@ -170,7 +170,7 @@ globalThis.SearchEngine = (() => {
   const MARK = "\x7f"; // before and after a term
 
   class SearchEngine {
-    /** An engine for an index as sphinxext/search writes it. */
+    /** An engine for an index as the extension writes it. */
     static of({ pages, headings, texts }) {
       let place = 0;
       const section = (anchor) => {
