@@ -32,8 +32,16 @@ A listing is a dictionary with
     the names of the runs that executed it.
 
 The directive ``code-provenance`` shows all listings. Its argument is any word, for the
-template. The project must provide the template ``code-provenance.html`` in a folder of
-``templates_path`` if a page has the directive. The template makes HTML. It receives
+template. If a page has the directive, the project must provide the template
+``code-provenance.html``, in a folder of ``templates_path``. It makes HTML, and escapes titles
+and reasons itself, as in this short one::
+
+    {% for page in pages %}{% for listing in page.listings %}
+    <p><a href="{{ listing.href }}">{{ page.title | e }}</a>, {{ listing.file }}:
+    {{ listing.runs | map(attribute="name") | join(", ") or listing.not_executed | e }}</p>
+    {% endfor %}{% endfor %}
+
+The template receives
 
 ``listed``
     the argument of the directive;

@@ -1,13 +1,14 @@
 """Diagrams that are drawn once and labelled in each language.
 
 A diagram is a Jinja template below ``diagrams_folder`` that makes an SVG. It passes
-every text through ``_``, as Jinja's own extension for translations does::
+every text through ``_``, as templates of Sphinx do::
 
     <svg viewBox="0 0 340 120"><text x="10" y="20">{{ _("process A") }}</text></svg>
 
-The directive ``diagram`` takes the template's name without suffix and puts the drawing
-into the page itself, so that style sheets reach it. Its texts belong to the message
-catalog of the page. Templates also have
+The directive ``diagram`` takes the name of the template without ``.svg``, and puts the
+drawing into the page itself, so that style sheets reach it. Its texts belong to the message
+catalog of the page: the builder ``gettext`` collects them, and a build in another language
+shows the translations that it finds in ``locale_dirs``. Templates also have
 
 ``id``
     a prefix for the ids in the drawing, different for each drawing of a page;
@@ -18,7 +19,14 @@ catalog of the page. Templates also have
     the text as a list of lines of at most 20 em. Words are kept whole; Chinese and
     Japanese break between characters.
 
-Configuration: ``diagrams_folder``, relative to the sources; default ``_diagrams``.
+A template that does not exist, or does not make XML, is an error at the directive.
+
+Configuration:
+
+``diagrams_folder``
+    The folder of the templates, a string, relative to the sources; default ``"_diagrams"``.
+
+The project must provide the templates, and nothing else.
 """
 
 from functools import cache
@@ -43,7 +51,7 @@ class diagram(nodes.General, nodes.Element):
     """A drawing. Its children are its texts."""
 
     def as_markdown(self, env):
-        """What it says to those who cannot see it: its caption and its description."""
+        """Return what it says to those who cannot see it: its caption and its description."""
         drawing = ElementTree.fromstring(_draw_translated(env, self))
         words = {found.tag.rpartition("}")[2]: found.text for found in drawing.iter()}
         told = [words[x] for x in ("figcaption", "desc") if words.get(x)]
@@ -92,7 +100,7 @@ def _draw(env, node, gettext):
 
 @cache
 def _templates(folder):
-    """The templates of a folder; each is compiled once, and again when it changes."""
+    """Return the templates of a folder; each is compiled once, and again when it changes."""
     templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),
         autoescape=True,

@@ -8,16 +8,33 @@ browser folds the index and the query by one and the same function, and looks fo
 query anywhere in the text (``static/search-engine.js``). So a word is found whatever
 particle follows it, with or without spaces, and as a part of an identifier.
 
-``static/search.js`` shows suggestions below every field named ``q``, and results in the
-element ``search-results``, which the template ``search.html`` has to have. It loads the
-index as a script, on first use: that works from a disk too, and needs no inline script.
+``static/search.js`` shows suggestions below every field named ``q``. It loads the index as a
+script, on first use: that works from a disk too, and needs no inline script.
+
+There is no configuration. The project must provide a template ``search.html`` in a folder of
+``templates_path``: the page with all results. This is enough in most themes; in Furo, the
+block is ``content``::
+
+    {% extends "page.html" %}
+    {% block body %}
+    <p id="search-failed" hidden>The search index could not be loaded.</p>
+    <form><input name="q"></form>
+    <div id="search-results"></div>
+    {% endblock %}
+
+The field beside the results is the one of this page. Fields on other pages lead to it: the
+``action`` of their form must be ``{{ pathto("search") }}``, as in the search box of most
+themes. Colours and sizes come from the variables of Furo, such as
+``--color-background-primary``. With another theme, the project's style sheet must define
+those that ``static/search.css`` uses.
 
 Elements of the class ``unsearched`` are left out, with all that is in them.
 
 A page that is only about other pages, as a list of them is, says how much less it is worth
 as a result, in its metadata: ``search-weight: 0.5``.
 
-The texts belong to the message catalog "sphinx", as those of templates do.
+The texts belong to the message catalog "sphinx", as those of templates do: a project
+translates them in ``sphinx.po`` below ``locale_dirs``, beside the catalogs of its pages.
 """
 
 import hashlib
@@ -54,7 +71,7 @@ MARK = "\x7f"  # Before and after a term; as short as can be, and in no text.
 
 
 class Sections(HTMLParser):
-    """Collects the sections of a page: ``[anchor, heading, text]``."""
+    """Collect the sections of a page: ``[anchor, heading, text]``."""
 
     def __init__(self, page):
         super().__init__()
@@ -181,7 +198,7 @@ def write_index(app, exception):
 
 
 def _known_sections(app):
-    """The sections of the pages as they were at the last build, by digest."""
+    """Return the sections of the pages as they were at the last build, by digest."""
     try:
         return json.loads((app.doctreedir / KNOWN).read_text(encoding="utf-8"))
     except (OSError, ValueError):

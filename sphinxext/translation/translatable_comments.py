@@ -1,12 +1,18 @@
 """Offer the comments and docstrings of listings to translators, and nothing else.
 
-Every paragraph of a comment is a message of the page that shows it. In a translated
-page it stands at the same place, broken into lines anew. The code around it cannot
-change: a translation after which the listing would hold other code than before is
-refused with a warning, and the original is shown. A translation may take more or fewer
-lines; ``emphasize-lines`` does not follow.
+Every paragraph of a comment is a message in the catalog of the page that shows it: the
+builder ``gettext`` collects it. A translated page shows its translation in the same place,
+broken into lines anew. The code around it cannot change: if the listing would hold other
+code than before, there is a warning, and the original is shown. A translation may take more
+or fewer lines; ``emphasize-lines`` does not follow.
 
-``code_without_comments`` says what is code. It serves to compare listings.
+There is no configuration. The project must provide catalogs, in the folders of
+``locale_dirs``, and the language of each listing, as in ``.. code-block:: python`` or the
+option ``language`` of ``literalinclude``: Pygments' lexer for the language finds the
+comments. A ``literalinclude`` without a language has none, whatever ``highlight_language``
+is.
+
+``code_without_comments`` returns what is code. It serves to compare listings.
 """
 
 import re
@@ -41,7 +47,7 @@ class comment_messages(nodes.Invisible, nodes.Element):
 
 
 def code_without_comments(text, language):
-    """The code of a listing, line by line, with its comments and docstrings empty."""
+    """Return the lines of code of a listing, with its comments and docstrings empty."""
     code, position = "", 0
     for start, end, _ in _comments(text, language):
         code += text[position:start]

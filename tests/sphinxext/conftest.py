@@ -14,6 +14,7 @@ class Documents:
 
     def __init__(self, root):
         self.root = root
+        self.environment = {"PYTHONPATH": str(ROOT)}
 
     def write(self, name, text):
         path = self.root / name
@@ -33,7 +34,7 @@ class Documents:
         done = subprocess.run(
             command,
             cwd=self.root,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env=os.environ | self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -50,3 +51,9 @@ class Documents:
 @pytest.fixture
 def documents(tmp_path):
     return Documents(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def shared_documents(tmp_path_factory):
+    """Return a folder of sources that all tests of a module share."""
+    return Documents(tmp_path_factory.mktemp("documents"))
