@@ -25,7 +25,7 @@ from sphinx.util.osutil import relative_uri
 
 
 def own_language(app):
-    """The dictionary of the language that is being built."""
+    """Return the dictionary of the language that is being built."""
     languages = app.config.language_switcher_languages
     name = app.config.language
     own = [x for x in languages if x["sphinx"] == name]
@@ -35,7 +35,7 @@ def own_language(app):
 
 
 def addresses(app, pagename):
-    """The absolute address of a page by the lang attribute, and as ``x-default``."""
+    """Return the absolute addresses of a page by lang attribute, and as ``x-default``."""
     base, uri = app.config.html_baseurl, app.builder.get_target_uri(pagename)
     languages = app.config.language_switcher_languages
     found = {x["html"]: urljoin(base, f"{x['url']}/{uri}") for x in languages}

@@ -1,6 +1,6 @@
 """Write a notebook from the page of a sample: its text, and between it the code.
 
-This module is no extension of its own; ``sample_downloads`` uses it.
+This module has no ``setup``: it is the part of ``sample_downloads`` that knows notebooks.
 """
 
 import json

@@ -8,22 +8,26 @@ text of the script is translated by the catalog of its page alone; a comment, in
 script or in any file of the zip, also by any other catalog of the language that has it.
 What no page shows stays as it is.
 
-Nothing is executed. The page has to show the code of the script as it is now; if not,
-there is a warning.
+Nothing is executed. The page must show the code of the script as it is now; otherwise there
+is a warning. ``notebook`` writes the notebook.
 
 Configuration:
 
 ``sample_downloads``
     A dictionary from page to a dictionary: ``script``, the script's name in the zip
-    file; ``files``, the paths of the script and of what it needs, by their names in the
-    zip file; and ``texts``, the contents of further files, by their names.
+    file; ``files``, a dictionary from such names to paths, of the script and of what it
+    needs; and ``texts``, a dictionary from such names to the contents of further files.
+    Default ``{}``.
 ``sample_downloads_addresses``
-    A dictionary from language to where the pages of that language are published.
+    A dictionary from language to the address where its pages are published; default ``{}``,
+    which makes addresses relative.
 ``sample_downloads_outputs``
-    The classes of what the code put on the page; notebooks leave it out.
+    A list of the classes of what the code put on the page; notebooks leave it out. Default
+    ``["sphx-glr-script-out"]``.
 
-The project has three templates: ``sample-downloads.html`` makes the links, of
-``downloads``, a list of dictionaries with ``type``, ``href`` and ``kilobytes``.
+The project must provide three templates, in a folder of ``templates_path``.
+``sample-downloads.html`` makes the links, of ``downloads``, a list of dictionaries with
+``type``, ``href`` and ``kilobytes``.
 ``sample-note.html`` and ``sample-readme.html`` make plain text: what the script and the
 notebook say at the top, and ``README.txt``. They receive ``title``, ``address`` (of the
 page), ``needed`` (what else the script needs, as seen from it), ``script`` and
@@ -130,7 +134,7 @@ class Sample:
         self.needed = sorted({self._seen_from_script(x) for x in self.files} - {""})
 
     def downloads(self):
-        """The contents of each file to offer, by name."""
+        """Return the contents of each file to offer, by name."""
         blocks = [
             (kind, self._translated_code(block) if kind == "code" else block)
             for kind, block in self.blocks
@@ -150,7 +154,7 @@ class Sample:
         }
 
     def _seen_from_script(self, name):
-        """A file that the script needs, or the folder that it is in; empty for itself."""
+        """Return a file that the script needs, or its folder; for the script, an empty string."""
         if name == self.script:
             return ""
         path = posixpath.relpath(name, posixpath.dirname(self.script))
@@ -176,7 +180,7 @@ class Sample:
     # Translations.
 
     def _gettext(self, message):
-        """The translation of a text of the page."""
+        """Return the translation of a text of the page."""
         catalog = _catalogs(self.app).get(self.docname)
         return catalog.gettext(message) if catalog else message
 
@@ -257,7 +261,7 @@ def _read(path):
 
 
 def _catalogs(app):
-    """All catalogs of the language, by page."""
+    """Return all catalogs of the language, by page."""
     if not hasattr(app, "catalogs_of_samples"):
         app.catalogs_of_samples = catalogs = {}
         for locale_dir in app.config.locale_dirs:
@@ -271,7 +275,7 @@ def _catalogs(app):
 
 
 def write_again(app, env):
-    """All samples, when a comment in any of them is translated in another way."""
+    """Return all samples if the translation of a comment in any of them has changed."""
     if app.builder.format != "html":
         return []
     files = {

@@ -102,7 +102,7 @@ def add_times(app, pagename, templatename, context, doctree):
 
 
 def write_again(app, env):
-    """The lists, when the text of any page has become longer or shorter."""
+    """Return the pages with lists if any page takes longer or shorter to read."""
     before = getattr(env, "listed_minutes", None)
     env.listed_minutes = {x: data.get("reading_minutes") for x, data in env.metadata.items()}
     if before == env.listed_minutes:

@@ -27,7 +27,7 @@ gettext = get_translation("sphinx")
 
 
 class term_table(nodes.General, nodes.Element):
-    """The table to be. Its children are the notes."""
+    """The place for the table. Its children are the notes."""
 
 
 class TermTable(SphinxDirective):

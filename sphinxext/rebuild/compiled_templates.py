@@ -1,7 +1,7 @@
 """Keep the compiled templates with the doctrees: compiling them takes longer than a page.
 
-Jinja looks at the text of a template, and not at the extensions that rewrite it. So the
-folder has to be removed, as the doctrees have to, when such an extension is changed.
+Jinja looks at the text of a template, and not at the extensions that rewrite it. When such
+an extension has changed, the project must remove the doctrees, and this folder with them.
 """
 
 from jinja2 import FileSystemBytecodeCache

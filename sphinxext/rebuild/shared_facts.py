@@ -5,7 +5,8 @@ belongs to others: their titles, their place in the contents, the text of links 
 When any of that differs from the last build, this extension empties the output folder,
 and all pages are written again. Documents that include others are always read again.
 
-What else a page takes from others, an extension has to tell, in ``env-get-updated``.
+An extension that takes anything else from other pages must return the pages that show it, in
+``env-updated``.
 
 Configuration: ``shared_facts_private_metadata``, keys of the metadata of pages which no
 other page shows, or whose changes another extension tells.
@@ -35,7 +36,7 @@ SHARED = (
 
 
 def digest(env):
-    """A digest of all that any page may show of others."""
+    """Return a digest of all that any page may show of others."""
     private = set(env.config.shared_facts_private_metadata)
     metadata = {
         page: {key: value for key, value in data.items() if key not in private}
@@ -67,7 +68,7 @@ def _texts(value):
 
 
 def read_again(app, env, added, changed, removed):
-    """Documents with others in them: Sphinx compares times of files only.
+    """Return the documents with others in them: Sphinx compares times of files only.
 
     After it has read some in parallel, it knows of others, too, that they include none.
     """

@@ -1,7 +1,7 @@
 """Read scripts in the format of sphinx-gallery, without sphinx-gallery.
 
 Such a script is a docstring with a title, and then blocks of code and of text. A text
-begins with a line ``# %%`` and is a comment in reStructuredText. What stands between
+begins with a line ``# %%`` and is a comment in reStructuredText. The code between
 ``sphinx_gallery_start_ignore`` and ``sphinx_gallery_end_ignore`` is run, and not shown.
 """
 
@@ -31,14 +31,14 @@ def split(script):
 
 
 def prose(kind, source):
-    """The reStructuredText of a docstring or a text."""
+    """Return the reStructuredText of a docstring or a text."""
     if kind == "docstring":
         return DOCSTRING.match(source)[1]
     return re.sub(r"^# ?", "", source.partition("\n")[2].rstrip("\n"), flags=re.M)
 
 
 def with_prose(kind, text):
-    """The reverse of ``prose``: a docstring or a text.
+    """Return a docstring or a text; the reverse of ``prose``.
 
     Raises ValueError if the text would end the docstring.
     """
@@ -52,12 +52,12 @@ def with_prose(kind, text):
 
 
 def visible(code):
-    """The part of a block of code that is shown, without blank lines around it."""
+    """Return the part of a block of code that is shown, without blank lines around it."""
     return HIDDEN.sub("", code).strip("\n")
 
 
 def blank_hidden(code):
-    """The code with what is hidden as empty lines, so that the others keep their place."""
+    """Return the code with its hidden lines empty, so that the others keep their numbers."""
     return HIDDEN.sub(lambda found: "\n" * found[0].count("\n"), code)
 
 
@@ -74,7 +74,7 @@ def code_lines(script):
 
 
 def prose_lines(script):
-    """The lines of a script, those of its texts without the marks of a comment."""
+    """Return the lines of a script, those of its texts without the marks of a comment."""
     return [
         line
         for kind, source in split(script)

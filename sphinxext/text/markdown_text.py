@@ -25,7 +25,7 @@ class Markdown:
         self.env, self.address = env, address
 
     def block(self, node):
-        """A node that takes up lines of its own; empty if there is nothing to say."""
+        """Return the Markdown of a node that takes up whole lines; empty if it has no words."""
         if hasattr(node, "as_markdown"):
             return node.as_markdown(self.env)
         method = getattr(self, f"_{type(node).__name__}", None)
@@ -42,7 +42,7 @@ class Markdown:
         return self.blocks(node)
 
     def blocks(self, node):
-        """All that is in a node, with empty lines in between."""
+        """Return all that is in a node, with empty lines in between."""
         return "\n\n".join(filter(None, map(self.block, node.children)))
 
     def title(self, node, level):
@@ -112,7 +112,7 @@ class Markdown:
         return f"![{escaped(node.get('alt', ''))}]({uri})"
 
     def inline(self, node):
-        """The text of a node, on one line."""
+        """Return the text of a node, on one line."""
         return "".join(map(self._inline, node.children))
 
     def _inline(self, node):

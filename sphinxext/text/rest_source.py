@@ -50,6 +50,6 @@ def translate_rest(text, gettext, width):
 
 
 def _goes_on(line, prefix):
-    """Whether a line belongs to the paragraph whose first line begins with a prefix."""
+    """Return whether a line belongs to the paragraph whose first line begins with a prefix."""
     indentation, mark, words = LINE.match(line).groups()
     return bool(words) and not mark and len(indentation) == len(prefix)

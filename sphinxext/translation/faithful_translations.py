@@ -1,10 +1,10 @@
-"""Accept of a translation only what the source text has, too.
+"""Refuse translations whose markup differs from the source.
 
 Translations come from many hands. This extension compares each translated node with
 the source: the same roles, targets, links, literals and images, as often, in any order.
 A translation with anything else, or with raw HTML, is refused with a warning, and the
-source text stays. While translations are parsed there are no directives, no files are
-read and no raw output is inserted. Texts of templates and of Sphinx itself may contain
+source text stays. While translations are parsed, no directive runs, no file is read and no
+raw output is inserted. Texts of templates and of Sphinx itself may contain
 the HTML tags, quotation marks and placeholders of their source only.
 """
 
@@ -30,7 +30,7 @@ FILLED = re.compile(r"%(?:\(\w*\))?.?")
 
 
 def markup(node):
-    """A multiset of the inline nodes in ``node``, with what they point to."""
+    """Return a multiset of the inline nodes in ``node``, with what they point to."""
     return Counter(
         (
             type(inner).__name__,
@@ -43,7 +43,7 @@ def markup(node):
 
 
 def _is_code(node):
-    """Whether the text of a node must stay. That of a link is translated."""
+    """Return whether the text of a node must stay. That of a link is translated."""
     if isinstance(node, nodes.literal):
         return not isinstance(node.parent, addnodes.pending_xref | addnodes.download_reference)
     return isinstance(node, nodes.raw)
@@ -125,7 +125,7 @@ class Guarded:
 
 
 def _is_as_harmless(translated, source):
-    """Whether it is no more in HTML, in an attribute and when it is filled in."""
+    """Return whether a translation has the tags, quotes and placeholders of its source."""
     return (
         sorted(TAG.findall(translated)) == sorted(TAG.findall(source))
         and not set(STRANGE.findall(translated)) - set(source)

@@ -1,7 +1,7 @@
 """Ask no translator for a paragraph without words: a number, a path, a name in code.
 
-What is left of a paragraph when its literals are taken out has to have a letter, or
-else it is the same in all languages and is no message of the catalog.
+A paragraph is a message of the catalog if it has a letter outside of its literals.
+Otherwise it is the same in all languages.
 """
 
 from docutils import nodes

@@ -2,8 +2,8 @@
 
 The directive ``translation-status`` lists all pages of all translations: how many
 messages are translated, fuzzy and untranslated, when the catalog changed last, and since
-when it is behind the source text. For a page that is not complete it lists each open
-message, below an anchor of its own, with a link to edit it.
+when it is behind the source text. For a page that is not complete, it lists each open
+message below an anchor, with a link to edit it.
 
 Templates receive ``translation``, the status of their page in their language, with
 ``anchor`` added: where on the page of the directive its open messages are listed. It is
@@ -14,7 +14,7 @@ to a dictionary with ``edit`` (the address where to edit it) and, for translatio
 ``translated``, ``fuzzy`` and ``untranslated`` (numbers), ``open`` (a list of dictionaries
 with ``state``, ``text`` and ``edit``), ``last_change`` and ``behind_since`` (days such as
 2026-01-31, or empty if unknown), and ``days_behind`` (a number or None). The name of the
-page for text that stands around all pages is "sphinx". And
+page for text around all pages is "sphinx". And
 ``translation_status_languages``: a list of languages, the source language first, with
 ``sphinx``, ``html`` and ``name``.
 
@@ -34,7 +34,7 @@ WIDTHS = [30, 11, 11, 12, 18, 18]  # of the columns, in percent
 
 
 class translation_status(nodes.General, nodes.Element):
-    """The table of a language to be."""
+    """The place for the table of a language."""
 
 
 class TranslationStatus(SphinxDirective):
@@ -52,7 +52,7 @@ class TranslationStatus(SphinxDirective):
 
 
 def status_page(env):
-    """The page that holds the directive, or None."""
+    """Return the page that holds the directive, or None."""
     pages = (page for page, data in env.metadata.items() if "translation_status" in data)
     return next(pages, None)
 
@@ -137,7 +137,7 @@ def _open_messages(app, docname, language, page, status):
 
 
 def _spoken(language):
-    """The class of which docutils makes the attribute lang."""
+    """Return the class of which docutils makes the attribute lang."""
     return f"language-{language['html']}"
 
 
@@ -160,7 +160,7 @@ def add_status(app, pagename, templatename, context, doctree):
 
 
 def write_again(app, env):
-    """The list, when it is not what it was."""
+    """Return the page with the list if the list has changed."""
     page, before = status_page(env), getattr(env, "listed_status", None)
     env.listed_status = app.config.translation_status
     return [page] if page and before != env.listed_status else []
