@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from sphinx.errors import ConfigError
 
 from tools.execute.samples import samples
-from tools.pages import provenance
+from tools.pages import commands, provenance
 from tools.pages.downloads import downloads
 from tools.project.configuration import read
 from tools.project.errors import BuildError
@@ -65,6 +65,7 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 
 code_provenance_scripts = {f"auto_gallery/{x.stem}": f"gallery/{x.name}" for x in samples()}
 code_provenance_executed = provenance.executed()
+code_provenance_typed = commands.typed()
 code_provenance_runs = provenance.runs()
 
 linked_captions_address = PUBLISHED.file_address("{path}")

@@ -61,6 +61,9 @@ to the folder of ``conf.py`` if they are not below that:
 ``code_provenance_executed``
     A dictionary from the name of a file to a list of names of runs; default ``{}``, which
     proves nothing. The file of a listing that was typed into a page is the page.
+``code_provenance_typed``
+    A dictionary from a text that is typed into a page, such as a command, to a list of names
+    of runs, which count instead of those of the page; default ``{}``.
 ``code_provenance_runs``
     A dictionary from each of these names to a dictionary of anything that JSON can hold, for
     the template; default ``{}``. If it has a ``page``, the template receives ``href`` and
@@ -143,6 +146,8 @@ class FindSources(SphinxTransform):
                 "lines": lines,
                 "sha256": hashlib.sha256(text.encode()).hexdigest(),
             }
+            if kind == "typed":
+                listing["provenance"]["typed"] = text
 
     def _source(self, listing, text, script, cells):
         """Return the kind of a listing, its file, and the lines there or None."""
@@ -178,7 +183,7 @@ def _read(path):
 
 def place(text, lines):
     """Return the first and last line number of a text, however indented, or None."""
-    wanted = dedent(text)
+    wanted = text
     length = wanted.count("\n") + 1
     first = wanted.partition("\n")[0].strip()
     for start, line in enumerate(lines):
@@ -204,7 +209,6 @@ def collect(app, doctree):
 def demand_proofs(app, env):
     if app.builder.format != "html":
         return  # Messages can be collected while a proof is still missing.
-    executed = app.config.code_provenance_executed
     for page in sorted(env.found_docs):
         for listing in _of_page(env, page):
             where = f"listing {listing['number']}, from {listing['file']},"
@@ -215,7 +219,7 @@ def demand_proofs(app, env):
                     where,
                     location=page,
                 )
-            elif _needs_run(listing) and not executed.get(listing["file"]):
+            elif _needs_run(listing) and not _runs_of(app, listing):
                 logger.warning(
                     "%s lines %s to %s, is executed by nothing: show code of a file "
                     "that is executed, or say in the directive not-executed why it "
@@ -235,8 +239,13 @@ def _needs_run(listing):
 
 
 def _with_runs(app, listing):
-    names = app.config.code_provenance_executed.get(listing["file"], [])
-    return {**listing, "runs": names if _needs_run(listing) else []}
+    return {**listing, "runs": _runs_of(app, listing) if _needs_run(listing) else []}
+
+
+def _runs_of(app, listing):
+    """Return the names of the runs that executed what a listing shows."""
+    of_file = app.config.code_provenance_executed.get(listing["file"], [])
+    return app.config.code_provenance_typed.get(listing.get("typed"), of_file)
 
 
 def _pages(app):
@@ -318,6 +327,7 @@ def setup(app):
     app.add_config_value("code_provenance_scripts", {}, "env", types=[dict])
     app.add_config_value("code_provenance_output_class", "sphx-glr-script-out", "env")
     app.add_config_value("code_provenance_executed", {}, "", types=[dict])
+    app.add_config_value("code_provenance_typed", {}, "", types=[dict])
     app.add_config_value("code_provenance_runs", {}, "", types=[dict])
     app.add_node(code_provenance)
     app.add_directive("code-provenance", CodeProvenance)

@@ -138,6 +138,16 @@ def add(project, text):
     project.write("index.rst", INDEX + text)
 
 
+def test_a_typed_text_has_runs_of_its_own(project):
+    conf = (project.root / "conf.py").read_text()
+    project.write("conf.py", conf + 'code_provenance_typed = {"make it": ["first"]}\n')
+    add(project, "\n::\n\n   make it\n\n::\n\n   make other\n")
+    project.page()
+    typed = [x for x in listings(project).values() if x["kind"] == "typed"]
+    runs = {x["typed"]: x["runs"] for x in typed}
+    assert runs["make it"] == ["first"] and runs["make other"] == ["test"]
+
+
 def test_each_listing_has_its_file_lines_and_runs(project):
     page = project.page()
     found = listings(project)
