@@ -183,7 +183,7 @@ def _read(path):
 
 def place(text, lines):
     """Return the first and last line number of a text, however indented, or None."""
-    wanted = text
+    wanted = dedent(text)
     length = wanted.count("\n") + 1
     first = wanted.partition("\n")[0].strip()
     for start, line in enumerate(lines):
