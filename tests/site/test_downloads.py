@@ -22,7 +22,7 @@ from tools.project.languages import SOURCE_LANGUAGE, TRANSLATIONS
 from tools.project.paths import EXTENSIONS, ROOT, SITE
 from tools.project.published import PUBLISHED
 from tools.translate import catalogs
-from tools.translate.message_rules import structure
+from tools.translate.rules.markup import structure
 
 NAMES = [script.stem for script in samples()]
 QUICK = "step_4_one_rank"

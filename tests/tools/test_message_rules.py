@@ -4,7 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from tools.translate.message_rules import RULES, Message, code_words, translated_words, word_counts
+from tools.project.languages import TRANSLATIONS
+from tools.translate.rules import GENERAL, apply_rules, rules_of
+from tools.translate.rules.message import Message
+from tools.translate.rules.words import code_words, translated_words, word_counts
 
 KO, ZH = "ko", "zh_CN"
 
@@ -196,14 +199,12 @@ GOOD = [
 
 @pytest.mark.parametrize("rule, language, format, source, translation", FAULTS)
 def test_a_fault_is_found(rule, language, format, source, translation):
-    assert list(RULES[rule](Message(source, translation, language, format)))
+    assert rule in apply_rules(Message(source, translation, language, format))
 
 
 @pytest.mark.parametrize("language, format, source, translation", GOOD)
 def test_a_good_translation_passes(language, format, source, translation):
-    message = Message(source, translation, language, format)
-    findings = [finding for rule in RULES.values() for finding in rule(message)]
-    assert findings == []
+    assert apply_rules(Message(source, translation, language, format)) == {}
 
 
 def test_a_word_that_is_translated_elsewhere_is_not_left_in_english():
@@ -211,10 +212,15 @@ def test_a_word_that_is_translated_elsewhere_is_not_left_in_english():
     others = [Message(source, "메모리를 아낍니다.", KO, "plain")] * 4
     words = translated_words([word_counts(others)])
     message = Message(source, "모두의 memory 절약입니다.", KO, "plain", words)
-    assert list(RULES["english"](message)) == ["leaves the word 'memory' in English"]
+    assert apply_rules(message)["english"] == ["leaves the word 'memory' in English"]
     code = code_words([Message("Call `memory`.", "", KO, "myst")])
-    assert not list(RULES["english"](replace(message, translated_elsewhere=words - code)))
+    assert "english" not in apply_rules(replace(message, translated_elsewhere=words - code))
 
 
 def test_every_rule_is_tested():
-    assert {fault[0] for fault in FAULTS} == set(RULES)
+    everywhere = {fault[0] for fault in FAULTS}
+    assert everywhere == {name for x in TRANSLATIONS for name in rules_of(x.gettext)}
+    for language in TRANSLATIONS:
+        tested = {fault[0] for fault in FAULTS if fault[1] == language.gettext}
+        for name, rules in rules_of(language.gettext).items():
+            assert name in tested or {*rules} <= {*GENERAL}

@@ -19,7 +19,10 @@ from ..state.digests import digest
 from ..state.records import Results
 from . import catalogs
 from .extract import EXTRACTION, extracted
-from .message_rules import GLOSSARY, RULES, Message, code_words, translated_words, word_counts
+from .rules import apply_rules
+from .rules.message import Message
+from .rules.terms import GLOSSARY
+from .rules.words import code_words, translated_words, word_counts
 from .update import written
 
 EXEMPTION = re.compile(r"allow ([\w-]+) ([0-9a-f]{6}): (.*\S)$")
@@ -170,14 +173,11 @@ def _translated(catalog):
 
 def _check_message(where, entry, message):
     """Apply all rules but those that the entry is exempted from."""
-    texts = message.source, message.translation
     exemptions = _exemptions(entry, lambda rule: rule != AGREEMENT)
-    for name, rule in RULES.items():
-        found = list(rule(message))
-        if found and exemptions.pop((name, _digest(*texts)), None):
-            continue
-        for finding in found:
-            yield f"{where}: {name}: {finding}\n{_advice('Mend it', name, *texts)}"
+    for name, phrases in apply_rules(message).items():
+        if not exemptions.pop((name, _digest(*message.texts)), None):
+            for phrase in phrases:
+                yield f"{where}: {name}: {phrase}\n{_advice('Mend it', name, *message.texts)}"
     yield from _expired(where, exemptions)
 
 

@@ -1,0 +1,114 @@
+"""Korean."""
+
+import re
+
+from .language import LanguageRules
+from .message import LITERAL, count_sentences, final_mark
+
+HANGUL = "\uac00-\ud7a3"
+PARTICLES = "을|를|은|는|가|에|에서|에게|으로|로|와|과|의|까지|부터|처럼|라는|이라는|라고|이라고"
+# Syllables that begin one word and end the one before it, or are words when doubled.
+OFTEN_DOUBLED = "각스기도지시가의이로고하일사점종차부조자주은는"
+
+
+def ending(message):
+    """Sentences end with a mark, and what is no sentence does not end with a full stop."""
+    source, translation = final_mark(message.source_prose), final_mark(message.prose)
+    sentence = re.search(r"(?:니다|니까|시오)[*)”\"]*[.?!]?[*)”\"]*$", message.prose.strip())
+    if sentence and translation == "" and source in (".", "?", ";"):
+        yield "lacks the mark at the end of its sentence"
+    if translation == "" and source == "." and count_sentences(message.source_prose) > 1:
+        yield "lacks the mark at the end of its last sentence"
+    if translation == "." and source == "" and not sentence:
+        yield "ends with '.', which its source does not"
+
+
+# Verbs in another speech level than 합니다; what looks like them and is a noun.
+PLAIN_VERB = re.compile(
+    rf"[{HANGUL}]*(?:[^니보마]다|(?:해|어|아|여|에|예|돼|와|줘|봐|져|켜|려|네|나|세|지|가|겨|춰|워)요)$"
+)
+CASUAL_END = re.compile(
+    r"(?:[^니]까|(?<![이방오])해|돼|[있없않같했겠었았됐왔갔났렸졌많좋싶남맞]어|[않같남많좋싶맞받찾]아|이야|네|죠|줘|봐|져|켜|려|겨|와|남겨요|"
+    r"(?:하|되|이|있|없|않)(?:자|라|지|냐|니|군|네)|해라|거든)$"
+)
+NOMINAL_END = re.compile(r"(?:(?<!포)함|됨|있음|없음|않음|줌|(?<![타책레])임)$")
+
+
+def speech_level(message):
+    """One speech level: sentences end in 합니다-style."""
+    source_is_sentence = final_mark(message.source_prose) in (".", ":", "?", "!")
+    for word, after in re.findall(rf"([{HANGUL}]+)[*]*(?=([.?!,:;)”\"’]|$))", message.prose):
+        is_end = after in (".", "?", "!") or (after == "" and source_is_sentence)
+        if (
+            PLAIN_VERB.match(word)
+            or (is_end and CASUAL_END.search(word))
+            or (after == "." and source_is_sentence and NOMINAL_END.search(word))
+        ):
+            yield f"has {word!r}, not in 합니다-style"
+
+
+# Particles, and the final consonants after which none of them stands. The numbers are
+# those of Unicode: 0 for none, 4 ㄴ, 8 ㄹ, 21 ㅇ.
+WRONG_PARTICLES = {
+    **dict.fromkeys(("를", "와"), {*range(1, 28)}),
+    **dict.fromkeys(("을", "은", "과"), {0}),
+    "는": {4, 8, 21},
+    "으로": {0, 8},
+}
+NO_PARTICLE = re.compile(
+    rf"(?:가|마|노)을|(?:나|지|이|부|그)은|[효사초부투교여치]과|(?<![{HANGUL}])[신안]는"
+)
+
+
+def particle(message):
+    """Particles follow the sound of the word before them."""
+    pattern = rf"([{HANGUL}])({'|'.join(WRONG_PARTICLES)})(?![{HANGUL}])"
+    for found in re.finditer(pattern, message.prose):
+        final_consonant = (ord(found[1]) - 0xAC00) % 28
+        if final_consonant in WRONG_PARTICLES[found[2]] and not NO_PARTICLE.match(
+            message.prose, found.start()
+        ):
+            yield f"has the particle {found[2]!r} after {found[1]!r}"
+    for found in re.findall(r"[을를은는이가과와으]\([을를은는이가과와로]\)", message.prose):
+        yield f"has {found!r}; choose one"
+
+
+RULES = LanguageRules(
+    characters=f"{HANGUL}“”‘’…·–—",
+    numbers={
+        value: rf"(?<![{HANGUL}])(?:{words})(?=[ 을를이가은는의개번째도로과와,.)]|$)"
+        for value, words in enumerate("세|셋 네|넷 다섯 여섯 일곱 여덟 아홉".split(), start=3)
+    },
+    units={"second": "초", "minute": "분(?!의)", "hour": "시간", "byte": "바이트", "bit": "비트"},
+    spacing=(
+        rf"[{HANGUL}A-Za-z0-9)”{LITERAL}] [,.;:!?](?=\s|$)|"
+        rf"[{HANGUL}][.!?][{HANGUL}]|[,:;][{HANGUL}]|"
+        rf"[{HANGUL}A-Za-z0-9{LITERAL}] (?:{PARTICLES})(?![{HANGUL}\w(])|"
+        rf"[{HANGUL}]{{12,}}|\([ ]|[ ]\)"
+    ),
+    endings={
+        ".": [".", ""],
+        ":": [":", "."],
+        "?": ["?", ".", ""],
+        "!": ["!", "."],
+        ";": [";", ".", ",", ""],
+        ",": [","],
+        "": ["", ".", ":"],
+    },
+    doubled=(
+        rf"(?<![{HANGUL}\w])([{HANGUL}A-Za-z]{{2,}}) \1(?![{HANGUL}\w])|"
+        rf"[{HANGUL}](을을|를를|을를|를을|은은|는는|은는|는은|에에|에서에서|으로으로|에게에게|"
+        rf"(?<![회정주논합강문])의의|(?<![평증국추단물원허])가가)(?![{HANGUL}])|(니다니다)",
+        rf"([{HANGUL}])\1(?:(?<![{OFTEN_DOUBLED}])|(?=\1))",
+    ),
+    # What is usual is well within.
+    lengths=((160, 0.7, 1.55), (80, 0.6, 1.75), (40, 0.42, 1.9), (15, 0.28, 2.8), (1, 0.2, 4)),
+    negations=(
+        "않|없|못|아니|아닌|아닙|아님|말고|마십|말아|모르|모릅|몰라|어렵|제외|외에|빼|뺍|빠|"
+        f"끄|끕|뿐|(?<![{HANGUL}])안 |불가|불필요|미지원|무관|무시|거부|금지|실패|대신|그대로|부족|"
+        "많아야"
+    ),
+    obligations="야|필요|필수|반드시|요구|하려면|십시오|의무|밖에|말아|려면",
+    notes=("번역 ?(?:필요|요망|예정|미정|안 됨)|역자 ?주|역주|검토 ?(?:요망|필요)|확인 필요"),
+    rules=(ending, speech_level, particle),
+)

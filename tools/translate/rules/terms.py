@@ -1,0 +1,68 @@
+"""Terms: they are translated as docs/glossary.csv says."""
+
+import csv
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from ...project.paths import DOCS
+from .message import NAME_OF_CODE
+
+GLOSSARY = DOCS / "glossary.csv"
+CODE_WORD = re.compile(r"[\w.]*(?:[/_]|::|(?<=\s)-)[\w./:-]*")
+
+
+@dataclass(frozen=True)
+class Term:
+    english: str
+    translation: dict
+    avoided: dict
+    pattern: re.Pattern
+
+
+@cache
+def glossary():
+    """The terms, the longest first: "process group" is not a "process"."""
+    with open(GLOSSARY, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    languages = [name.removeprefix("avoid_") for name in rows[0] if name.startswith("avoid_")]
+    terms = [
+        Term(
+            row["term"],
+            {x: _accepted(row[x]) for x in languages},
+            {x: [y for y in row[f"avoid_{x}"].split("|") if y] for x in languages},
+            re.compile(rf"\b{re.escape(row['term'])}(?:s|es)?\b(?![-_])", re.I),
+        )
+        for row in rows
+    ]
+    return sorted(terms, key=lambda term: -len(term.english))
+
+
+def _accepted(translation):
+    """저장소(store) is fine in full and as either half."""
+    return [half for half in re.split(r"[(（）)]", translation) if half]
+
+
+def glossary_term(message):
+    """Terms of the glossary are translated as it says."""
+    text = NAME_OF_CODE.sub("", CODE_WORD.sub("", message.source_prose))
+    for term in glossary():
+        found = term.pattern.search(text)
+        if not found or message.language not in term.translation:
+            continue
+        text = term.pattern.sub("\x01", text)
+        accepted = term.translation[message.language]
+        for avoided in term.avoided[message.language]:
+            if avoided in message.prose and not any(avoided in x for x in accepted):
+                yield f"says {avoided!r} for {term.english!r}; the glossary has {accepted[0]!r}"
+        if not any(
+            x in message.translation or x.lower() in message.translation for x in accepted
+        ) and not _is_name(found[0], message):
+            yield f"lacks {accepted[0]!r}, the glossary's word for {term.english!r}"
+
+
+def _is_name(term, message):
+    """Whether a term is kept as a name, or to explain another word."""
+    term = re.escape(term.removesuffix("s"))
+    before = "(?<![A-Za-z])" if term[0].isupper() else "[(（]"
+    return re.search(rf"{before}{term}(?![a-z])", message.prose)
