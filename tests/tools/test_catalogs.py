@@ -137,6 +137,28 @@ def test_the_same_text_is_translated_in_the_same_way(pages):
     assert f"{PAGE}:" in output and "agreement: 'Title' is translated in another way" in output
 
 
+RULES = """
+from .language import LanguageRules
+
+def greeting(message):
+    yield "does not greet"
+
+RULES = LanguageRules(notes="por traduzir", rules=(greeting,))
+"""
+
+
+def test_the_rules_of_a_new_language_are_one_new_file(pages):
+    pages.write("tools/translate/rules/pt_br.py", RULES)
+    assert pages.run("tools.i18n_add", "pt_BR")[0] == 0
+    assert pages.run("tools.i18n_update")[0] == 0
+    path = PAGE.replace("ko", "pt_BR")
+    untranslated = '"Title"\nmsgstr ""'
+    translated = untranslated.replace('""', '"Título, por traduzir"')
+    pages.write(path, pages.read(path).replace(untranslated, translated))
+    found = re.findall(r"^(\S+):\d+: ([\w-]+): ", pages.fail("tools.i18n_check"), re.M)
+    assert found == [(path, "note"), (path, "greeting")], "and nothing in other languages"
+
+
 def test_a_paragraph_that_moves_keeps_its_translation(pages):
     pages.write("docs/index.md", "# Title\n\nAnother.\n")
     pages.write(
