@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tools.project.paths import LOCALES
-from tools.translate.catalogs import follow_markup
+from tools.translate.update import follow_markup
 
 PAGE = "locales/ko/LC_MESSAGES/index.po"
 CHINESE = PAGE.replace("ko", "zh_CN")
