@@ -16,7 +16,7 @@ from tools.pages.downloads import downloads
 from tools.project.configuration import read
 from tools.project.errors import BuildError
 from tools.project.languages import LANGUAGES, SOURCE_LANGUAGE
-from tools.project.paths import RUN_SECONDS
+from tools.project.paths import DOCS, RUN_SECONDS
 from tools.project.published import PUBLISHED
 from tools.render.cards import card
 from tools.translate.status import for_sphinx
@@ -135,49 +135,10 @@ html_sidebars = {
         "sidebar/scroll-end.html",
     ]
 }
-TOGGLES = [
-    f'<input type="checkbox" class="sidebar-toggle" name="{name}" id="{name}"'
-    f' aria-label="Toggle {label} sidebar">\n'
-    for name, label in [
-        ("__navigation", "site navigation"),
-        ("__toc", "table of contents"),
-    ]
-]
-template_edits = {
-    "page.html": [
-        # Named landmarks, to jump to and to tell apart.
-        (
-            '<aside class="sidebar-drawer">',
-            '<nav class="sidebar-drawer" aria-label="Site navigation">',
-        ),
-        ('</aside>\n  <div class="main">', '</nav>\n  <div class="main">'),
-        (
-            '<aside class="toc-drawer',
-            '<nav aria-label="On this page" class="toc-drawer',
-        ),
-        (
-            "{% endblock right_sidebar %}\n    </aside>",
-            "{% endblock right_sidebar %}\n    </nav>",
-        ),
-        # The boxes that open the side bars come after the link that skips all this.
-        (TOGGLES[0], ""),
-        (TOGGLES[1], ""),
-        (
-            "{% if theme_announcement -%}",
-            '<nav class="sidebar-toggles" aria-label="Menu">\n'
-            f"{TOGGLES[0]}{TOGGLES[1]}</nav>\n"
-            "{% if theme_announcement -%}",
-        ),
-        ('<button class="theme-toggle"', '<button type="button" class="theme-toggle"'),
-    ],
-    "sidebar/search.html": [
-        (
-            "</form>",
-            '<button type="submit" class="sidebar-search-button" aria-label="Search">'
-            "</button>\n</form>",
-        ),
-    ],
-}
+template_edits = read(
+    DOCS / "_templates" / "edits-of-furo.toml",
+    lambda file: {name: [(x["old"], x["new"]) for x in edits] for name, edits in file.items()},
+)
 html_use_index = False  # There are no index entries.
 html_copy_source = False
 html_show_copyright = False

@@ -98,7 +98,7 @@ class Markdown:
 
     def _cell(self, entry):
         text = "<br>".join(self.block(child) for child in entry.children)
-        # Only there, a bar has to be escaped in code, too.
+        # Only there, a bar must be escaped in code, too.
         return re.sub(r"(?<!\\)\|", r"\\|", text.replace("\n", " "))
 
     def _transition(self, node):

@@ -112,7 +112,7 @@ def _start_page(site, facts):
 
 
 def _not_found_page(site, facts):
-    """It is shown at any address: its links have to begin at the root of the host."""
+    """It is shown at any address, so its links must begin at the root of the host."""
     mount, faults = urlsplit(PUBLISHED.url).path, []
     for _, link in facts[site / "404.html"].links:
         if link and not (link.startswith(mount) and (site / link.removeprefix(mount)).is_file()):

@@ -112,7 +112,7 @@ def digest_of_lines(text):
 
 
 def _leaked_markup(page):
-    """Yield source markup that stands in running text, and some text around it."""
+    """Yield source markup in running text, and some of the text around it."""
     for text in page.find_all(string=MARKUP):
         shown = type(text) is NavigableString
         if shown and not any(parent.name in CODE for parent in text.parents):

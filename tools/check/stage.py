@@ -98,7 +98,7 @@ def _check_page(language, page, facts, files):
 
 
 def _check_links(path, facts, files):
-    """Every relative address has to lead to a file, and to an anchor in it."""
+    """Return findings on relative addresses that lead to no file or no anchor in it."""
     findings, name = [], path.relative_to(RENDERED).as_posix()
     for address in dict.fromkeys(address for _, address in facts[path].links if address):
         parts = urlsplit(address)

@@ -1,4 +1,4 @@
-"""Precompile the headers of others: nearly all that the compiler reads for a line of ours.
+"""Precompile the headers of libraries, which are nearly all that the compiler reads.
 
 A compilation leaves what makes the next one faster, as long as only our own code changes,
 and neither what it includes nor how it is compiled. In _build/precompiled/EXTENSION/KEY are:
@@ -27,7 +27,7 @@ HEADERS, PRECOMPILED = "headers.hpp", "headers.hpp.gch"
 NINJA = "build/*/build.ninja"  # Where setup.py puts it.
 FLAGS = "flags"  # Beside setup.py: what the compiler is told besides its command line.
 TIMEOUT = 600  # seconds; it takes about 35
-SPACE = 2**31  # bytes that have to be free; it takes a quarter of that
+SPACE = 2**31  # bytes that must be free; it takes a quarter of that
 INCLUDE = re.compile(r"^#include <.+>$", re.M)
 # What could change the meaning of a header that is included after it.
 OTHER_DIRECTIVE = re.compile(r"^\s*#(?!include\b|pragma once\b)", re.M)
@@ -42,7 +42,7 @@ def key(project, *facts):
 
 
 def make_use(project, key):
-    """Let the copy of the extension be compiled with what there is.
+    """Let the copy of the extension be compiled with the precompiled headers, if any.
 
     Returns the variables for that. The command line is the same in any case: the compiler
     reads the flag, if there is one, from a file.
@@ -56,7 +56,7 @@ def make_use(project, key):
 
 def keep(project, key):
     """Keep what the compilation of a copy of the extension leaves, and nothing older."""
-    if (project / FLAGS).read_text():  # It was compiled with what there is.
+    if (project / FLAGS).read_text():  # It was compiled with them.
         return
     folder = FOLDER / project.name / key
     shutil.rmtree(folder.parent, ignore_errors=True)
@@ -70,8 +70,8 @@ def keep(project, key):
 def precompile():
     """Precompile the headers of the last compilations, unless that was done.
 
-    The copy of the extension that was compiled has been removed: no header of ours, which
-    may be another one the next time, is found, whatever our sources include.
+    The copy of the extension that was compiled has been removed. So the compiler finds none of
+    the extension's own headers, which may differ the next time.
     """
     for ninja_file in FOLDER.glob(f"*/*/{NINJA}"):
         folder = ninja_file.parents[2]

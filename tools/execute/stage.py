@@ -3,7 +3,7 @@
 Samples that do not use the extension run while it is being compiled.
 
 Each script runs in a process of its own, under sphinx-gallery, with a time limit. What
-it shows has to be what was committed (expected_outputs.py). It is run again when its own
+it shows must be what was committed (expected_outputs.py). It is run again when its own
 text, the files of gallery/ that it names, its committed output, the extension (if it
 uses that), or the versions of PyTorch, Python and the compiler have changed.
 
@@ -230,7 +230,7 @@ def run_sample(script, work, *, server=None):
         popen = partial(fork_server.popen, address=server)
         if not OWN_INTERPRETERS.search(text):
             environment[fork_server.ADDRESS] = server
-    # Not in the work folder: sockets have to have short paths.
+    # Not in the work folder: sockets need short paths.
     with tempfile.TemporaryDirectory(prefix="sample-", ignore_cleanup_errors=True) as temporary:
         environment["TMPDIR"] = temporary
         started = time.monotonic()

@@ -54,7 +54,7 @@ class Command:
         return recorded["status"] if recorded and recorded["key"] == self.key() else None
 
     def note(self, key, seconds):
-        """Record that it has just ended well after ``seconds``, with what ``key`` stands for."""
+        """Record that it has just ended well after ``seconds``, with the inputs of ``key``."""
         self.record.note_made(key, [], **ended_well({}, seconds))
 
     def run(self):
@@ -126,7 +126,7 @@ def typed():
 
 
 def runs(seconds):
-    """Return a dictionary from the name of a run to what there is to say about it.
+    """Return a dictionary from the name of a run to a description of it.
 
     ``seconds`` are how long each takes a reader, by its name.
     """

@@ -60,7 +60,7 @@ def _compilation(extension):
 
 
 def runs():
-    """Return a dictionary from the name of a run to what there is to say about it."""
+    """Return a dictionary from the name of a run to a description of it."""
     seconds, files = read(RUN_SECONDS, dict), _executed_files()
     # Whether this rendering ends well, nobody knows while it writes the page.
     found = {RENDERING: {"kind": "render"}} | commands.runs(seconds)

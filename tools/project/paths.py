@@ -5,7 +5,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 DOCS = ROOT / "docs"
-ROOT_FILES = DOCS / "_root"  # What stands at the top of the site.
+ROOT_FILES = DOCS / "_root"  # For the top of the site.
 GALLERY = ROOT / "gallery"
 LOCALES = ROOT / "locales"
 # What the samples show, as it was last looked at.

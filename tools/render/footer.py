@@ -6,7 +6,7 @@ from datetime import date
 from ..project.paths import DOCS, LOCALES
 
 TEMPLATES = DOCS / "_templates"
-# Where a page names the commit; nothing else stands there.
+# Where a page names the commit, and nothing else.
 PLACE = re.compile(r'(<span class="verified-at">).*?(</span>)', re.S)
 
 

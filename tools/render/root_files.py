@@ -1,4 +1,4 @@
-"""Write what stands beside the folders of the languages, at the top of the site.
+"""Write the files at the top of the site, beside the folders of the languages.
 
 The start page, the page for addresses that lead nowhere, what search engines look for, and
 the licence. Templates of docs/_root are filled in, its other files are copied.

@@ -2,9 +2,9 @@
 
 Executes nothing and needs neither PyTorch nor a compiler. A language is left as it is
 when nothing has changed that it is made from. When only texts of some pages have
-changed, Sphinx goes on from where it was and reads just these again; after any other
-change, and after a build that was interrupted, it starts from nothing. The pages are
-the same either way. Of a commit they learn when Sphinx has ended.
+changed, Sphinx reads just these again; after any other change, and after an interrupted
+build, it starts from nothing. The pages are the same either way. The commit is put into
+them after Sphinx has ended.
 """
 
 import shutil
@@ -25,9 +25,9 @@ from ..translate import status as translation_status
 from . import footer
 from .root_files import write_root_files
 
-# What stands on every page: a change takes Sphinx more than reading pages again.
+# Shown on every page: after a change, Sphinx must write all pages again.
 FACTS = "facts"
-# What stands on every page, but is no matter of Sphinx's.
+# Shown on every page, but not written by Sphinx.
 COMMIT = "commit"
 
 
@@ -70,7 +70,7 @@ def inputs():
     """What the pages are made from, by the url of each language: digests.
 
     "pages" are those of the sources and the catalog of each page, "listed" is what the
-    page on translations says of all languages, "facts" and "commit" stand around every
+    page on translations says of all languages, "facts" and "commit" are shown on every
     page, and "shared" is all else.
     """
     sources = page_inputs.digests()
@@ -131,7 +131,7 @@ class Plan:
             x for x in compiled | known["compiled"] if compiled.get(x) != known["compiled"].get(x)
         }
         self.is_current = old == inputs and not foreign
-        # Only another commit is to be put into the pages.
+        # Only the commit on the pages has changed.
         self.is_read = old | {COMMIT: inputs[COMMIT]} == inputs and not foreign
         changed = page_inputs.changed(old, inputs)
         if changed is not None and inputs["pages"].keys() >= foreign:
@@ -175,7 +175,7 @@ class Plan:
                 path.write_text(noted)
 
     def note(self):
-        """Remember what there is now."""
+        """Record the present state."""
         known = {"inputs": self.inputs, "made": self._made(), "compiled": self._compiled()}
         self.record.save(known)
 

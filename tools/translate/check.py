@@ -1,7 +1,7 @@
 """Check the message catalogs: their form, their completeness, and each translation.
 
-A finding that is none can be exempted, in the catalog itself. The line to add stands
-below the finding; it names the rule and the texts it is for, so it expires with them.
+A finding that is no fault can be exempted in the catalog itself. The line to add follows
+the finding; it names the rule and the texts it is for, so it expires with them.
 """
 
 import hashlib

@@ -78,7 +78,7 @@ def _read(path):
 
 
 def for_sphinx():
-    """Return all there is to know, as sphinxext/translation/translation_status.py wants it."""
+    """Return the status of all pages, as sphinxext/translation/translation_status.py wants it."""
     built_on = head_date()
     result = {SOURCE_LANGUAGE.gettext: {page: {"edit": x} for page, x in _sources()}}
     for language in TRANSLATIONS:

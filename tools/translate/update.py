@@ -90,10 +90,10 @@ COPIED = re.compile(
 
 
 def follow_markup(old, new, translation):
-    """Return a translation of ``old`` made one of ``new``, or None.
+    """Return a translation of ``old`` as one of ``new``, or None.
 
-    That can be done if nothing but targets and roles differs, and each of them stands
-    in the translation as often as in the source.
+    This is possible if only targets and roles differ, and each of them is in the translation
+    as often as in the source.
     """
     if not isinstance(translation, str) or COPIED.sub("", old) != COPIED.sub("", new):
         return None

@@ -47,7 +47,7 @@ def speech_level(message):
             yield f"has {word!r}, not in 합니다-style"
 
 
-# Particles, and the final consonants after which none of them stands. The numbers are
+# Particles, and the final consonants that none of them follows. The numbers are
 # those of Unicode: 0 for none, 4 ㄴ, 8 ㄹ, 21 ㅇ.
 WRONG_PARTICLES = {
     **dict.fromkeys(("를", "와"), {*range(1, 28)}),

@@ -116,7 +116,7 @@ def link(message):
 def placeholder(message):
     """``%(name)s``, ``{}`` and ``${name}``, which the site fills in."""
     texts = message.texts
-    if "%(" not in message.source:  # Otherwise no % may stand alone.
+    if "%(" not in message.source:  # Otherwise a % may not be alone.
         texts = (re.sub(r"%(?![(sd])", "", text) for text in texts)
     yield from differences("placeholder", *map(PLACEHOLDER.findall, texts))
 

@@ -96,7 +96,7 @@ def translated_words(counts):
 
 
 def code_words(messages):
-    """The words in the literals of texts. They may stand anywhere on their page."""
+    """The words in the literals of texts. They may be anywhere on their page."""
     literals = (literal for message in messages for literal in LITERALS.findall(message.source))
     return frozenset(word for literal in literals for word in WORD.findall(literal))
 
