@@ -17,7 +17,7 @@ import pytest
 
 from tests.tools.conftest import Project
 
-HTML = "tools.html"
+HTML = ["tools.html"]
 SEED = 20261121
 KILLS = 6
 PAGE = "# Title\n\nA `first` text.\n\n```{toctree}\nauto_gallery/sample\n```\n"

@@ -9,7 +9,7 @@ import pytest
 
 from tools.project.releases import DEFAULT
 
-BUILD = "tools.compile"
+BUILD = ["tools.compile"]
 SOURCE = "extension/dummy_collectives/src/dummy.cpp"
 # A module that compiles in a moment, for all that is not about PyTorch.
 TINY = """\

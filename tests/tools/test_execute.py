@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-BUILD = "tools.execute"
+BUILD = ["tools.execute"]
 
 
 def test_the_page_shows_code_and_output_and_hides_assertions(project):

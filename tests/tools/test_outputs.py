@@ -6,7 +6,7 @@ from tools.execute.expected_outputs import shown
 
 pytestmark = pytest.mark.slow
 
-BUILD = "tools.execute"
+BUILD = ["tools.execute"]
 ACCEPT = ("tools.accept_outputs",)
 PAGE = """\
 Title
