@@ -4,9 +4,11 @@ import os
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
+from tools.compile import headers
 from tools.project.releases import DEFAULT
 
 BUILD = ["tools.compile"]
@@ -65,6 +67,15 @@ def test_another_torch_than_the_environment_is_for(project, wanted):
     project.write("releases.toml", text.replace(DEFAULT.version, wanted))
     output = project.fail(*BUILD)
     assert f"torch {DEFAULT.version}" in output and wanted in output and ".venv" in output
+
+
+def test_headers_that_were_installed_again_are_precompiled_again(tmp_path, monkeypatch):
+    torch = tmp_path / "torch.py"
+    torch.touch()
+    monkeypatch.setattr(headers, "find_spec", lambda name: SimpleNamespace(origin=torch))
+    keys = [headers.key(tmp_path), headers.key(tmp_path)]
+    os.utime(torch, (0, 0))
+    assert keys[0] == keys[1] != headers.key(tmp_path)
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from ..processes.run import run
@@ -37,8 +38,10 @@ def key(project, *facts):
     """Digest of all that the headers, in the copy of the extension, depend on."""
     scripts = [path for path in files_below(project) if path.suffix in {".py", ".toml"}]
     scripts.append(Path(__file__))
+    # Clang refuses to use headers that were installed again after they had been precompiled.
+    installed = Path(find_spec("torch").origin).stat().st_mtime_ns
     # With the place: ninja's file is full of paths.
-    return digest(scripts, _includes(project), ROOT, *facts)
+    return digest(scripts, _includes(project), ROOT, installed, *facts)
 
 
 def make_use(project, key):

@@ -4,6 +4,7 @@ usage: python -m tools.compile.wheel PROJECT FOLDER
 """
 
 import os
+import platform
 import sys
 import tempfile
 import zipfile
@@ -12,6 +13,8 @@ from pathlib import Path
 
 def build_wheel(project, folder):
     os.chdir(project)
+    # A Python of python.org's for macOS compiles for Intel's processors, too, PyTorch does not.
+    os.environ.setdefault("ARCHFLAGS", f"-arch {platform.machine()}")
     from setuptools import build_meta  # The build backend that pyproject.toml names.
 
     with tempfile.TemporaryDirectory() as wheels:
