@@ -9,6 +9,7 @@ from pathlib import Path
 from ..project.paths import BUILD, RENDERED, SITE
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # From Linux's <fcntl.h> and <linux/fs.h>.
+RENAME_SWAP = 2  # From macOS's <stdio.h>.
 
 
 def publish():
@@ -46,8 +47,10 @@ def _link_or_copy(source, target):
 
 def _exchange(one, other):
     """Swap two folders atomically; return whether the system could."""
-    renameat2 = getattr(ctypes.CDLL(None), "renameat2", None)
-    if renameat2 is None:
-        return False
-    names = os.fsencode(one), os.fsencode(other)
-    return renameat2(AT_FDCWD, names[0], AT_FDCWD, names[1], RENAME_EXCHANGE) == 0
+    one, other = os.fsencode(one), os.fsencode(other)
+    system = ctypes.CDLL(None)
+    if hasattr(system, "renameat2"):  # Linux
+        return system.renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE) == 0
+    if hasattr(system, "renamex_np"):  # macOS
+        return system.renamex_np(one, other, RENAME_SWAP) == 0
+    return False
