@@ -172,7 +172,8 @@ class Environment:
                 "another index (see `pip config list`), or check the network"
                 % ((version,) + sys.version_info[:2])
             )
-        light = version + "+cpu" in of_release
+        # There is none for CUDA but on Linux.
+        light = version + "+cpu" in of_release or sys.platform != "linux"
         size = CPU_BUILD if light else self.torch
         minutes = (
             size["download"] * 1000 / MB_PER_SECOND + size["disk"] / UNPACKED_PER_SECOND
