@@ -64,7 +64,7 @@ def launch(
         options.append(f"--max-restarts={max_restarts}")
     _print_command(worker, options, nodes)
     with tempfile.TemporaryDirectory(prefix="ranks-") as folder:
-        logs = Path(folder)
+        logs = Path(folder).resolve()  # As the system names open files.
         failed, stuck = _run_torchruns(worker, options, nodes, timeout, logs)
         places = [divmod(rank, ranks // nodes) for rank in range(ranks)]
         output = ["".join(_read(logs, *place, "stdout.log")) for place in places]

@@ -80,7 +80,7 @@ class Clone:
         (self.root / ".venv").symlink_to(ROOT / ".venv")
         self.peak = 0  # bytes: the most that one process held, compilers apart
 
-    def run(self, *command, **environment):
+    def run(self, *command, folder="", **environment):
         """Run a command; return how many seconds it took."""
         env = {**os.environ, "PYTHONUTF8": "1", **environment}
         env["PATH"] = f"{self.root}/.venv/bin{os.pathsep}{env['PATH']}"
@@ -88,7 +88,7 @@ class Clone:
         with tempfile.TemporaryFile("w+") as log:
             process = psutil.Popen(
                 [str(part) for part in command],
-                cwd=self.root,
+                cwd=self.root / folder,
                 env=env,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -168,9 +168,8 @@ class Stock(Clone):
         self.replace(setup, "use_ninja=True", "use_ninja=False")
 
     def compile(self):
-        extension = self.root / "extension/dummy_collectives"
         build = ["setup.py", "-q", "build", "--build-lib", self.root / "built"]
-        return self.run("env", "-C", extension, "python", *build)
+        return self.run("python", *build, folder="extension/dummy_collectives")
 
     def render(self, language):
         return self.run(
