@@ -9,6 +9,10 @@ and ``__main__``, and the interpreter's whole way down at the end.
 A program lives no longer than the connection over which it was asked for. So what a
 program has started through the server ends when it does, however it ends.
 
+That needs two system calls of Linux, prctl and waitid. Elsewhere there is no server, and
+every program gets an interpreter of its own. On macOS nothing else would be safe: its
+frameworks may crash a process that was forked after they had been loaded.
+
 usage: python -m tools.processes.fork_server PARENT LISTENING_SOCKET MODULE...
 
 PARENT is a process id, and LISTENING_SOCKET the number of an open file.
@@ -34,11 +38,17 @@ from pathlib import Path
 import psutil
 
 from ..project.errors import BuildError
+from .run import kill_tree
 
 # The address of the server, for programs that may start others with it.
 ADDRESS = "FORK_SERVER"
 LONGEST_ADDRESS = 107  # bytes, without the last, as <linux/un.h> says
 SET_PDEATHSIG, SET_CHILD_SUBREAPER = 1, 36  # From Linux's <linux/prctl.h>.
+
+
+def is_available():
+    """Whether this system has what the server needs."""
+    return hasattr(os, "waitid") and hasattr(ctypes.CDLL(None), "prctl")
 
 
 class ForkedProcess:
@@ -119,7 +129,11 @@ def running(folder, *, modules, env):
     """Run a server that loads ``modules``; yield its address in ``folder``.
 
     It takes requests at once, and starts what it is asked for when it has loaded them.
+    Yields None on a system without servers.
     """
+    if not is_available():
+        yield None
+        return
     address = f"{folder}/fork-server"
     if len(os.fsencode(address)) > LONGEST_ADDRESS:
         raise BuildError(f"{address}: too long for a socket; set TMPDIR to a shorter path")
@@ -183,7 +197,7 @@ def serve(listener):
             else:  # Who asked for the process wants it to end, knows its end, or has ended.
                 selector.unregister(key.fileobj)
                 if key.data not in told:
-                    _kill_tree(key.data)
+                    kill_tree(psutil.Process(key.data))
         # Until whoever asked for a process knows its end, its number remains its own.
         for process in told.copy():
             if connections[process] not in selector.get_map():
@@ -222,15 +236,6 @@ def _kill_session(leader):
             if os.getsid(process) == leader:
                 os.kill(process, signal.SIGKILL)
         except ProcessLookupError:
-            continue
-
-
-def _kill_tree(process):
-    root = psutil.Process(process)
-    for found in [root, *root.children(recursive=True)]:
-        try:
-            found.kill()
-        except psutil.NoSuchProcess:
             continue
 
 

@@ -9,12 +9,14 @@ import signal
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import psutil
 
 from ..project.errors import BuildError
 from ..project.paths import BUILD, SITE, relative
-from .run import MARKER, forget_steering, kill_marked, stopping
+from .run import MARKER, forget_steering, kill_marked, kill_tree, stopping
 
 
 @contextmanager
@@ -56,8 +58,12 @@ def only_one_build(this_build):
 
 
 def _temporary(build):
-    """The folder for all temporary files of a build. Sockets need short paths."""
-    return Path(tempfile.gettempdir(), f"build-{build[:12]}")
+    """The folder for all temporary files of a build.
+
+    Sockets need short paths: there is no room for one below the long TMPDIR of macOS.
+    """
+    parent = "/tmp" if sys.platform == "darwin" else tempfile.gettempdir()
+    return Path(parent, f"build-{build[:12]}")
 
 
 def main(work, *, usage):
@@ -74,8 +80,16 @@ def main(work, *, usage):
     def stop(signal_number, frame):
         # At once: the stages wait for their processes before they give way.
         stopping.set()
-        kill_marked(this_build)
+        end_all()
         raise KeyboardInterrupt
+
+    def end_all():
+        kill_marked(this_build)
+        found = []
+        for child in psutil.Process().children():
+            with suppress(psutil.NoSuchProcess):
+                found += kill_tree(child)
+        psutil.wait_procs(found, timeout=10)
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
@@ -86,7 +100,7 @@ def main(work, *, usage):
     except BuildError as error:
         sys.exit(f"\nerror: {error}\n{untouched}".rstrip())
     except KeyboardInterrupt:
-        kill_marked(this_build)
+        end_all()
         sys.exit(f"\nerror: interrupted\n{untouched}".rstrip())
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT):

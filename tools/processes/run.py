@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 
 import psutil
@@ -89,11 +90,15 @@ def run(command, *, timeout, log, env=None, popen=subprocess.Popen):
                 except subprocess.TimeoutExpired:
                     pass
     finally:
-        if process:
-            process.kill()
+        if process and process.poll() is None:
+            with suppress(psutil.NoSuchProcess):
+                kill_tree(psutil.Process(process.pid))
         kill_marked(marker)
+    status = process.wait()
+    if stopping.is_set():  # It was killed, whatever its status says.
+        raise BuildError("interrupted")
     outcome = Outcome(
-        process.wait(),
+        status,
         timed_out,
         log.read_text(errors="replace"),
         errors.read_text(errors="replace"),
@@ -110,13 +115,25 @@ def _disk_is_full(outcome, folder):
 
 
 def kill_marked(marker):
-    """Kill every process that was started with ``marker`` in its environment."""
+    """Kill every process that was started with ``marker`` in its environment.
+
+    Its descendants, too: macOS shows no environment of the programs that belong to it, the
+    compiler and the shell among them.
+    """
     found = []
     for process in psutil.process_iter():
         try:
             if marker in process.environ().get(MARKER, "").split():
-                process.kill()
-                found.append(process)
+                found += kill_tree(process)
         except (psutil.Error, OSError):
             continue
     psutil.wait_procs(found, timeout=10)
+
+
+def kill_tree(root):
+    """Kill a process and all its descendants; return them."""
+    found = [root, *root.children(recursive=True)]
+    for process in found:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    return found

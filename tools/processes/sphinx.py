@@ -24,7 +24,7 @@ def loaded_sphinx():
             folder, modules=["tools.processes.sphinx_imports"], env=os.environ
         ) as address,
     ):
-        yield partial(fork_server.popen, address=address)
+        yield partial(fork_server.popen, address=address) if address else subprocess.Popen
 
 
 def run_sphinx(what, builder, language, output, *options, popen=subprocess.Popen):
