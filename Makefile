@@ -4,7 +4,7 @@
 .PHONY: help html test test-audits test-builds test-sanitizers test-faults test-reproducible
 .PHONY: test-releases accept-releases bench serve clean
 .PHONY: compile execute render check accept-outputs run-times
-.PHONY: format preview i18n-add i18n-update i18n-check i18n-status browser cards
+.PHONY: format preview i18n-add i18n-update i18n-check i18n-status linkcheck browser cards
 
 PYTHON ?= python3
 # A release of PyTorch other than the default, of releases.toml: only from the command line.
@@ -125,6 +125,10 @@ i18n-check: ## check the message catalogs
 i18n-status: ## list what is translated, fuzzy and untranslated, and since when
 	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.i18n_status
+
+linkcheck: ## ask whether external links still lead somewhere (by hand, not part of tests)
+	$(call SET_UP,render)
+	@$(VENV_PYTHON) -m tools.linkcheck
 
 cards: browser ## draw the pictures for link previews anew (docs/_root/card-*.png)
 	$(call SET_UP,render)

@@ -3,6 +3,7 @@
 The language is chosen on the command line: ``-D language=ko``.
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -115,6 +116,15 @@ html_baseurl = PUBLISHED.url
 redirects_file = "redirects.csv"
 html_context = {"site_url": PUBLISHED.url, "repository": PUBLISHED.repository}
 html_context["file_address"] = PUBLISHED.file_address("")
+
+# For `make linkcheck`. Nothing may be published yet where site.toml says.
+linkcheck_ignore = [re.escape(PUBLISHED.url), re.escape(PUBLISHED.repository)]
+# GitHub numbers lines and names headings in a script, which linkcheck does not run.
+linkcheck_anchors_ignore_for_url = [r"https://github\.com/"]
+linkcheck_timeout = 15  # seconds
+linkcheck_retries = 2
+linkcheck_workers = 8
+linkcheck_rate_limit_timeout = 60  # seconds; a run of Sphinx may take 300
 
 # -- HTML ------------------------------------------------------------------------
 

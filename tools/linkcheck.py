@@ -1,0 +1,55 @@
+"""Ask every external address that the English pages link to whether it still answers.
+
+usage: python -m tools.linkcheck
+
+Needs the network, so no test and no build does it. Sphinx's builder linkcheck asks, as conf.py
+says; the site's own address and that of its sources are left out.
+"""
+
+import json
+import shutil
+
+from .processes.one_build import main, stage
+from .processes.sphinx import require_gallery_pages, run_sphinx
+from .project.errors import BuildError
+from .project.languages import SOURCE_LANGUAGE
+from .project.paths import BUILD, DOCS, relative
+
+CHECKED = BUILD / "linkcheck"
+ANSWERS = CHECKED / "output.json"  # One object in each line.
+BROKEN = {"broken", "timeout"}
+NOT_ASKED = {"ignored", "unchecked"}
+
+
+def check():
+    """Return how many addresses were asked; raise if one is broken."""
+    require_gallery_pages()
+    # Sphinx collects links while it writes pages, and writes only what it has just read.
+    shutil.rmtree(CHECKED, ignore_errors=True)
+    failure = None
+    try:
+        run_sphinx("checking links", "linkcheck", SOURCE_LANGUAGE, CHECKED)
+    except BuildError as error:
+        failure = error
+    lines = ANSWERS.read_text().splitlines() if ANSWERS.is_file() else []
+    answers = [json.loads(line) for line in lines]
+    broken = [describe(x) for x in answers if x["status"] in BROKEN]
+    if broken:
+        raise BuildError("links lead nowhere:\n" + "\n".join(sorted(broken)))
+    if failure:
+        raise failure
+    return sum(x["status"] not in NOT_ASKED for x in answers)
+
+
+def describe(answer):
+    place = f"{relative(DOCS)}/{answer['filename']}:{answer['lineno']}"
+    return f"{place}: {answer['uri']}: {answer['info'] or 'no such file'}"
+
+
+def run():
+    with stage("linkcheck"):
+        print(f"    {check()} external links: no findings")
+
+
+if __name__ == "__main__":
+    main(run, usage=__doc__)
