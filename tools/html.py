@@ -19,10 +19,10 @@ def run_execute(when_compiled):
     return run(when_compiled)
 
 
-def run_render(popen, meanwhile):
+def run_render(meanwhile):
     from .render.stage import run
 
-    return run(popen, meanwhile)
+    return run(meanwhile)
 
 
 def run_check(check_catalogs):
@@ -31,22 +31,22 @@ def run_check(check_catalogs):
     run(check_catalogs)
 
 
-def check_catalogs(popen):
+def check_catalogs():
     # With this, all that the stage "check" needs is loaded while Sphinx runs.
     from .check.stage import catalog_check
 
-    return catalog_check.check(popen)
+    return catalog_check.check()
 
 
 def run_html():
     from .processes.sphinx import loaded_sphinx
 
     # Sphinx takes a while to load: nothing waits for it, not even the first look.
-    with loaded_sphinx() as popen:
-        build_if_changed(popen)
+    with loaded_sphinx():
+        build_if_changed()
 
 
-def build_if_changed(popen):
+def build_if_changed():
     from .publish import up_to_date
 
     started = time.monotonic()
@@ -69,7 +69,7 @@ def build_if_changed(popen):
         generated = up_to_date.generated()
         # Sphinx runs in other processes; meanwhile this one can look at the catalogs.
         catalogs = []
-        pages = run_render(popen, lambda: catalogs.append(pool.submit(check_catalogs, popen)))
+        pages = run_render(lambda: catalogs.append(pool.submit(check_catalogs)))
         run_check(catalogs[0].result)
     with stage("publish"):
         publish()

@@ -30,7 +30,7 @@ def html(tmp_path, monkeypatch, capsys):
     for name in ("run_check", "check_catalogs"):
         monkeypatch.setattr(building, name, lambda *arguments: None)
     monkeypatch.setattr(building, "run_execute", lambda **_: (0, 0))
-    monkeypatch.setattr(building, "run_render", lambda popen, meanwhile: meanwhile() or 1)
+    monkeypatch.setattr(building, "run_render", lambda meanwhile: meanwhile() or 1)
     monkeypatch.setattr(sphinx, "loaded_sphinx", nullcontext)
 
     def put_there():
@@ -88,7 +88,7 @@ def test_a_change_is_found(html, monkeypatch, change):
 def test_an_edit_during_a_build_is_built_by_the_next_one(html, monkeypatch):
     (html.site / "index.html").unlink()
 
-    def edit(popen, meanwhile):
+    def edit(meanwhile):
         monkeypatch.setenv("CXXFLAGS", "-O1")
         meanwhile()
 

@@ -13,29 +13,37 @@ from . import fork_server
 from .run import run
 
 TIMEOUT = 300  # seconds; it takes about 5
+# What starts runs of Sphinx.
+_popen = subprocess.Popen
 
 
 @contextmanager
 def loaded_sphinx():
-    """Load Sphinx in another process; yield what starts runs of Sphinx from there."""
+    """Load Sphinx in another process, from which all runs of Sphinx come meanwhile."""
+    global _popen
     with (
         tempfile.TemporaryDirectory(prefix="sphinx-") as folder,
         fork_server.running(
             folder, modules=["tools.processes.sphinx_imports"], env=os.environ
         ) as address,
     ):
-        yield partial(fork_server.popen, address=address) if address else subprocess.Popen
+        if address:
+            _popen = partial(fork_server.popen, address=address)
+        try:
+            yield
+        finally:
+            _popen = subprocess.Popen
 
 
-def run_sphinx(what, builder, language, output, *options, popen=subprocess.Popen):
-    """Run sphinx-build in a process of its own, which ``popen`` starts; a warning is an error.
+def run_sphinx(what, builder, language, output, *options):
+    """Run sphinx-build in a process of its own; a warning is an error.
 
     Raises BuildError, which says that ``what``, such as "rendering ko", failed and why.
     """
     command = [sys.executable, "-m", "sphinx.cmd.build", "-q", "-W", "--keep-going"]
     command += ["-b", builder, "-c", ROOT, "-D", f"language={language.gettext}"]
     log = LOGS / f"{what.replace(' ', '-')}.log"
-    done = run([*command, *options, DOCS, output], timeout=TIMEOUT, log=log, popen=popen)
+    done = run([*command, *options, DOCS, output], timeout=TIMEOUT, log=log, popen=_popen)
     if done.timed_out:
         raise BuildError(f"{what} took longer than {TIMEOUT} s")
     if done.status != 0:

@@ -8,10 +8,10 @@ from ..processes.sphinx import loaded_sphinx
 
 
 def render():
-    with loaded_sphinx() as popen:
+    with loaded_sphinx():
         from .stage import run
 
-        run(popen)
+        run()
 
 
 if __name__ == "__main__":

@@ -31,16 +31,16 @@ FACTS = "facts"
 COMMIT = "commit"
 
 
-def run(popen, meanwhile=lambda: None):
+def run(meanwhile=lambda: None):
     """Run the stage; return the number of pages per language."""
     with stage("render"):
-        return render(popen, meanwhile)
+        return render(meanwhile)
 
 
-def render(popen, meanwhile):
+def render(meanwhile):
     """Render what has changed; return the number of pages per language.
 
-    ``popen`` starts Sphinx, and ``meanwhile`` is called while it runs.
+    ``meanwhile`` is called while Sphinx runs.
     """
     require_gallery_pages()
     before = inputs()
@@ -49,7 +49,7 @@ def render(popen, meanwhile):
     for plan in plans:
         plan.record.forget()
     with ThreadPoolExecutor() as pool:
-        carried_out = pool.map(lambda plan: plan.carry_out(popen), plans)
+        carried_out = pool.map(Plan.carry_out, plans)
         meanwhile()
         failures = [x for x in carried_out if x]
     if failures:
@@ -145,14 +145,14 @@ class Plan:
     def _compiled(self):
         return {_page_of(x, self.language): digest([x]) for x in _catalogs(self.language, "mo")}
 
-    def carry_out(self, popen):
+    def carry_out(self):
         """Return a description of what went wrong, or None."""
-        failure = None if self.is_read else self._run_sphinx(popen)
+        failure = None if self.is_read else self._run_sphinx()
         if not failure:
             self._note_commit()
         return failure
 
-    def _run_sphinx(self, popen):
+    def _run_sphinx(self):
         if self.changed is None:
             shutil.rmtree(self.output, ignore_errors=True)
             shutil.rmtree(self.doctrees, ignore_errors=True)
@@ -165,7 +165,7 @@ class Plan:
                 (self.doctrees / f"{page}.doctree").unlink()
                 catalog = _catalog_folder(self.language) / f"{page}.mo"
                 catalog.unlink(missing_ok=True)
-        return _render_language(self.language, self.output, self.doctrees, popen)
+        return _render_language(self.language, self.output, self.doctrees)
 
     def _note_commit(self):
         note = footer.note_of(self.inputs[COMMIT], self.language)
@@ -180,13 +180,13 @@ class Plan:
         self.record.save(known)
 
 
-def _render_language(language, output, doctrees, popen):
+def _render_language(language, output, doctrees):
     """Return a description of what went wrong, or None."""
     options = ["-d", doctrees]
     for name, value in versions.template_values().items():
         options += ["-A", f"{name}={value}"]
     try:
-        run_sphinx(f"rendering {language.url}", "html", language, output, *options, popen=popen)
+        run_sphinx(f"rendering {language.url}", "html", language, output, *options)
     except BuildError as error:
         return str(error)
     (output / ".buildinfo").unlink(missing_ok=True)  # Sphinx's own, not for readers.

@@ -7,7 +7,6 @@ the finding; it names the rule and the texts it is for, so it expires with them.
 import hashlib
 import json
 import re
-import subprocess
 from collections import defaultdict
 from dataclasses import asdict, dataclass, replace
 
@@ -40,13 +39,12 @@ class Entry:
     user_comments: list
 
 
-def check(popen=subprocess.Popen):
+def check():
     """Return how many messages there are; raise BuildError with all findings.
 
-    ``popen`` starts Sphinx, which extracts the messages. What was found in a catalog is kept
-    for as long as nothing changes that it depends on.
+    What was found in a catalog is kept for as long as nothing changes that it depends on.
     """
-    templates = extracted(popen)
+    templates = extracted()
     plain = json.loads((EXTRACTION / "plain-messages.json").read_text())
     results = Results("catalogs")
     findings = []

@@ -1,7 +1,6 @@
 """Extract the messages of the English text: a catalog of msgids for each page."""
 
 import shutil
-import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,10 +27,10 @@ def extract():
     return {page: read(path) for page, path in extracted().items()}
 
 
-def extracted(popen=subprocess.Popen):
+def extracted():
     """Extract the messages, if anything in English has changed; return the files.
 
-    When only some pages have changed, Sphinx reads just these again. ``popen`` starts it.
+    When only some pages have changed, Sphinx reads just these again.
     """
     require_gallery_pages()
     sources, known = inputs.digests(), RECORD.load()
@@ -44,7 +43,7 @@ def extracted(popen=subprocess.Popen):
         else:
             for page in changed:
                 (DOCTREES / f"{page}.doctree").unlink()
-        _extract(popen)
+        _extract()
         made = digest(files_below(EXTRACTION))
         RECORD.save({"sources": sources, "made": made})
     return {
@@ -53,8 +52,8 @@ def extracted(popen=subprocess.Popen):
     }
 
 
-def _extract(popen):
+def _extract():
     templates = ",".join(str(folder) for folder in TEMPLATES)
     options = ["-D", f"templates_path={templates}", "-d", DOCTREES]
     what = "extracting the messages"
-    run_sphinx(what, "gettext", SOURCE_LANGUAGE, EXTRACTION, *options, popen=popen)
+    run_sphinx(what, "gettext", SOURCE_LANGUAGE, EXTRACTION, *options)
