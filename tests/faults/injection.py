@@ -62,10 +62,17 @@ class Fault:
             with open(path, "a") as file:
                 file.write(self.append)
         elif self.file:
-            text = path.read_text()
-            found = text.count(self.old)
+            self.require_place(root)
+            path.write_text(path.read_text().replace(self.old, self.new))
+
+    def require_place(self, root):
+        """Raise AssertionError if the fault does not fit into the project at ``root``."""
+        if self.old:
+            found = (root / self.file).read_text().count(self.old)
             assert found == 1, f"{self.id}: {self.file} has this text {found} times"
-            path.write_text(text.replace(self.old, self.new))
+        if self.test:
+            file, name = self.test.partition("[")[0].split("::")
+            assert f"def {name}(" in (root / file).read_text(), f"{self.id}: no {self.test}"
 
 
 def faults():
