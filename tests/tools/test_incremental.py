@@ -465,19 +465,3 @@ def test_after_a_build_was_killed(site, moment):
     build.send_signal(signal.SIGKILL)
     build.wait(timeout=60)
     assert_like_new(site)
-
-
-def test_records_hold_no_result_for_anything_else(site, monkeypatch):
-    """A record with a changed byte is none, and neither is that of other tools."""
-    from tools.state import records
-
-    name = "record-of-a-test"
-    records.save(name, {"a": 1})
-    assert records.load(name) == {"a": 1}
-    path = records.RECORDS / f"{name}.json"
-    path.write_text(path.read_text().replace("1", "2", 1))
-    assert records.load(name) is None
-    records.save(name, {"a": 1})
-    monkeypatch.setattr(records, "MADE_BY", "other tools")
-    assert records.load(name) is None
-    records.forget(name)

@@ -13,7 +13,7 @@ from tools.project import git
 from tools.project.paths import ROOT
 from tools.publish import stage as publish
 from tools.publish import up_to_date
-from tools.state import records
+from tools.state.records import Record
 
 NOTHING = "Nothing has changed"
 
@@ -22,7 +22,7 @@ NOTHING = "Nothing has changed"
 def html(tmp_path, monkeypatch, capsys):
     """Run `html` with stages that do nothing, and return what it says."""
     site = tmp_path / "html"
-    monkeypatch.setattr(records, "RECORDS", tmp_path / "records")
+    monkeypatch.setattr(up_to_date, "RECORD", Record(tmp_path / "record.json"))
     monkeypatch.setattr(up_to_date, "SITE", site)
     of_site = lambda folder: sorted(site.glob("*")) if folder == site else []  # noqa: E731
     monkeypatch.setattr(up_to_date, "files_below", of_site)
@@ -63,7 +63,7 @@ def test_a_damaged_site_is_built_again(html):
 
 
 def test_a_damaged_record_is_none(html):
-    [path] = records.RECORDS.glob("html.json")
+    path = up_to_date.RECORD.path
     path.write_text(path.read_text().replace("a page", "a pag3"))
     assert NOTHING not in html()
 

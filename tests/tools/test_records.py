@@ -1,0 +1,70 @@
+"""A record holds for what it says, and one of the tools only for the tools that wrote it."""
+
+import pytest
+
+from tools.state import records, runs
+from tools.state.records import Record
+
+
+@pytest.fixture(params=[True, False], ids=["of the tools", "of itself"])
+def record(request, tmp_path):
+    return Record(tmp_path / "folder" / "record.json", of_tools=request.param)
+
+
+def test_a_value_is_kept(record):
+    assert record.load() is None
+    record.save({"a": [1, "가"]})
+    assert record.load() == {"a": [1, "가"]}
+    assert [path.name for path in record.path.parent.iterdir()] == ["record.json"]
+    record.forget()
+    record.forget()
+    assert record.load() is None
+
+
+@pytest.mark.parametrize("damaged", [b"", b"x", b"\xff", None])
+def test_a_damaged_record_is_none(record, damaged):
+    record.save({"a": 1})
+    whole = record.path.read_bytes()
+    record.path.write_bytes(whole.replace(b"1}", b"2}") if damaged is None else damaged)
+    assert record.load() is None
+
+
+def test_other_tools_expire_only_what_depends_on_them(record, monkeypatch):
+    record.save({"a": 1})
+    monkeypatch.setattr(records, "_tools", lambda: "other tools")
+    assert record.load() == (None if record.of_tools else {"a": 1})
+
+
+def test_what_was_made_from_what(record, tmp_path):
+    outputs = [tmp_path / "one", tmp_path / "two"]
+    for path in outputs:
+        path.write_text("made")
+    assert not record.is_made("key", outputs)
+    record.note_made("key", outputs, more=1)
+    assert record.is_made("key", outputs) and record.load()["more"] == 1
+    assert not record.is_made("other key", outputs)
+    assert not record.is_made("key", outputs[:1]), "there was another output"
+    outputs[1].write_text("edited")
+    assert not record.is_made("key", outputs)
+    outputs[1].unlink()
+    assert not record.is_made("key", outputs)
+
+
+def test_a_run_counts_for_the_contents_that_it_executed(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "relative", lambda path: path.name)
+    files = [tmp_path / "one", tmp_path / "two"]
+    for path in files:
+        path.write_text("code")
+    recorded = runs.ended_well(runs.digests_of(files), 1.23)
+    assert recorded["seconds"] == 1.2 and recorded["ended"].endswith("+00:00")
+    assert runs.status(recorded, files) == runs.status(recorded, files[:1]) == 0
+    assert runs.status(None, files) is None
+    assert runs.status(recorded, [*files, record_of_none(tmp_path)]) is None
+    files[0].write_text("other code")
+    assert runs.status(recorded, files) is None and runs.status(recorded, files[1:]) == 0
+
+
+def record_of_none(folder):
+    path = folder / "three"
+    path.write_text("code")
+    return path
