@@ -13,6 +13,9 @@ VENV_PYTHON := .venv$(RELEASE:%=-%)/bin/python
 # $(call SET_UP,STAGE) creates the environment, or completes it.
 SET_UP = @$(PYTHON) tools/environment.py $(1) $(RELEASE)
 
+# Two processes, which get whole files: the tests of a file share what they build.
+IN_PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
+
 # Only what the requirements pin may be found, whatever the caller's shell says.
 unexport PYTHONPATH PYTHONHOME PYTHONSAFEPATH
 export PYTHONNOUSERSITE := 1
@@ -29,7 +32,7 @@ html: ## build, verify and publish the whole site into _build/html
 
 test: html browser ## build the site, then test the extension, the tools and the site
 	$(call SET_UP,test)
-	@$(VENV_PYTHON) -m pytest
+	@$(VENV_PYTHON) -m pytest $(IN_PARALLEL)
 
 test-audits: html browser ## audit all pages in the browser: accessibility, speed, longer texts
 	$(call SET_UP,test)
@@ -37,7 +40,7 @@ test-audits: html browser ## audit all pages in the browser: accessibility, spee
 
 test-builds: html ## build on after edits, damage and kills; compare with builds from nothing
 	$(call SET_UP,test)
-	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-builds.xml -m slow
+	@$(VENV_PYTHON) -m pytest $(IN_PARALLEL) --junitxml=_build/junit-builds.xml -m slow
 
 test-sanitizers: html ## run the extension with sanitizers for addresses and threads
 	$(call SET_UP,test)

@@ -14,10 +14,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # there ignores that, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Whatever the tests and their processes leave in temporary folders goes in the end.
-_TEMPORARY = tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True)
-os.environ["TMPDIR"] = tempfile.tempdir = _TEMPORARY.name
+# Whatever the tests and their processes leave in temporary folders goes in the end. A worker
+# of pytest-xdist has that of the process that started it: sockets need short paths.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    _TEMPORARY = tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True)
+    os.environ["TMPDIR"] = tempfile.tempdir = _TEMPORARY.name
 
-
-def pytest_unconfigure():
-    _TEMPORARY.cleanup()
+    def pytest_unconfigure():
+        _TEMPORARY.cleanup()

@@ -2,7 +2,10 @@
 
 import socket
 import tempfile
+import time
+from types import SimpleNamespace
 
+import launcher
 import psutil
 import pytest
 from launcher import RankError, launch, run_program
@@ -21,6 +24,25 @@ def fail(folder, code, **options):
     with pytest.raises(RankError) as caught:
         launch(write_worker(folder, code), ranks=2, **options)
     return str(caught.value)
+
+
+# A rank of a test whose time is up soon after all ranks have said this.
+STARTED = "import os, pathlib; pathlib.Path(__file__).with_name(os.environ['RANK']).touch(); "
+
+
+@pytest.fixture
+def short_time(tmp_path, monkeypatch):
+    """Let the launcher's time be up two seconds after two ranks have started."""
+
+    def monotonic():
+        now, started = time.monotonic(), [tmp_path / "0", tmp_path / "1"]
+        if not all(path.exists() for path in started):
+            return now
+        since = max(path.stat().st_mtime for path in started)
+        return now + 60 * (time.time() > since + 2)
+
+    clock = SimpleNamespace(monotonic=monotonic, sleep=time.sleep)
+    monkeypatch.setattr(launcher, "time", clock)
 
 
 def test_output_is_labelled_and_in_rank_order(tmp_path, capfd):
@@ -53,14 +75,14 @@ def test_a_segmentation_fault_in_one_rank(tmp_path):
     assert "worker.py" in message and "line 3" in message, "the fault handler's stack"
 
 
-def test_a_rank_that_hangs_is_stopped_and_shows_where(tmp_path, monkeypatch):
+def test_a_rank_that_hangs_is_stopped_and_shows_where(tmp_path, short_time, monkeypatch):
     # On macOS the folder for temporary files has a link in its path.
     link = tmp_path / "link"
     link.symlink_to(tempfile.gettempdir())
     monkeypatch.setattr(tempfile, "tempdir", str(link))
-    code = ONLY_RANK_1 + "time.sleep(60)  # hangs here"
-    message = fail(tmp_path, code, timeout=15)
-    assert "rank 1 of 2: still running after 15 s" in message
+    code = STARTED + ONLY_RANK_1 + "time.sleep(60)  # hangs here"
+    message = fail(tmp_path, code, timeout=60)
+    assert "rank 1 of 2: still running after 60 s" in message
     assert "line 3" in message
     assert "rank 0 of 2" not in message
     left = [p for p in psutil.process_iter() if _runs(p, tmp_path / "worker.py")]
@@ -170,10 +192,10 @@ def test_a_failure_on_one_node_ends_the_other(tmp_path):
     assert left == []
 
 
-def test_a_hang_on_two_nodes(tmp_path):
-    message = fail(tmp_path, "import time" + WAIT, nodes=2, timeout=15)
-    assert "rank 0 of 2: still running after 15 s" in message
-    assert "rank 1 of 2: still running after 15 s" in message
+def test_a_hang_on_two_nodes(tmp_path, short_time):
+    message = fail(tmp_path, STARTED + "import time" + WAIT, nodes=2, timeout=60)
+    assert "rank 0 of 2: still running after 60 s" in message
+    assert "rank 1 of 2: still running after 60 s" in message
     assert message.count("line 2") == 2
 
 
