@@ -61,6 +61,10 @@ def test_a_second_build_of_the_same_clone_waits_and_says_so(project):
 @pytest.mark.parametrize("error", [28, 30, 13], ids=["full", "read-only", "forbidden"])
 def test_a_build_folder_that_cannot_be_written(monkeypatch, error):
     monkeypatch.setattr(one_build, "SITE", BUILD)  # Some site that is there.
+    # What it changes in its process is not for the tests that follow in this one.
+    monkeypatch.setattr(one_build.signal, "signal", lambda number, handler: None)
+    monkeypatch.setattr(one_build, "forget_steering", lambda: None)
+    monkeypatch.setenv(one_build.MARKER, "")
 
     def fail():
         raise OSError(error, os.strerror(error), str(BUILD / "html.new"))
