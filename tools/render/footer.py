@@ -3,7 +3,7 @@
 import re
 from datetime import date
 
-from ..project.paths import DOCS, LOCALES
+from ..project.paths import DOCS
 
 TEMPLATES = DOCS / "_templates"
 # Where a page names the commit, and nothing else.
@@ -16,18 +16,15 @@ def note_of(commit, language):
         return ""
     import jinja2  # These take a moment.
     from babel.dates import format_date
-    from babel.support import Translations
 
     from ..project.published import PUBLISHED
+    from .template_texts import gettext_of
 
     name, day, changed = commit
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), extensions=["jinja2.ext.i18n"]
     )
-    # Those that Sphinx has compiled for the other templates.
-    environment.install_gettext_translations(
-        Translations.load(LOCALES, [language.gettext], "sphinx")
-    )
+    environment.install_gettext_callables(gettext_of(language), None)
     day = format_date(date.fromisoformat(day), "long", locale=language.gettext)
     template = environment.get_template("verified_at.html")
     return template.render(repository=PUBLISHED.repository, name=name, date=day, changed=changed)

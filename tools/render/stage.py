@@ -17,7 +17,7 @@ from ..processes.sphinx import require_gallery_pages, run_sphinx
 from ..project import git
 from ..project.errors import BuildError
 from ..project.languages import LANGUAGES
-from ..project.paths import BUILD, LOCALES, RENDERED
+from ..project.paths import BUILD, RENDERED
 from ..project.published import PUBLISHED
 from ..state.digests import digest, files_below
 from ..state.records import record
@@ -101,15 +101,11 @@ def _inputs_of(language, sources, status):
 
 
 def _catalogs(language, suffix):
-    return sorted(_catalog_folder(language).rglob(f"*.{suffix}"))
-
-
-def _catalog_folder(language):
-    return LOCALES / language.gettext / "LC_MESSAGES"
+    return sorted(language.catalogs.rglob(f"*.{suffix}"))
 
 
 def _page_of(catalog, language):
-    return catalog.relative_to(_catalog_folder(language)).with_suffix("").as_posix()
+    return catalog.relative_to(language.catalogs).with_suffix("").as_posix()
 
 
 class Plan:
@@ -163,7 +159,7 @@ class Plan:
                 shutil.rmtree(self.output)
             for page in self.changed:  # Sphinx reads what is not there.
                 (self.doctrees / f"{page}.doctree").unlink()
-                catalog = _catalog_folder(self.language) / f"{page}.mo"
+                catalog = self.language.catalogs / f"{page}.mo"
                 catalog.unlink(missing_ok=True)
         return _render_language(self.language, self.output, self.doctrees)
 

@@ -1,13 +1,11 @@
-"""The texts of templates in each language, for the pages that Sphinx does not make."""
+"""The texts of templates in each language, for what Sphinx does not write."""
 
 from babel.messages.pofile import read_po
 
-from ..project.paths import LOCALES
-
 
 def gettext_of(language):
-    """A function from an English text to the language's, or to itself."""
-    path = LOCALES / language.gettext / "LC_MESSAGES" / "sphinx.po"
+    """Return a function from an English text to its translation, or to itself."""
+    path = language.catalogs / "sphinx.po"
     if not path.is_file():
         return lambda text: text
     with open(path, "rb") as file:

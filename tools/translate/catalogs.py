@@ -10,7 +10,7 @@ import re
 from babel.messages.pofile import PoFileError, denormalize, normalize, read_po, write_po
 
 from ..project.errors import BuildError
-from ..project.paths import LOCALES, relative
+from ..project.paths import relative
 
 WIDTH = 78
 # Headers that say when something happened would change with every run.
@@ -29,21 +29,17 @@ ENTRY = re.compile(r'^(?:msgctxt (?:".*"\s*)+)?msgid (?:".*"\s*)+', re.M)
 
 def path_of(language, page):
     """The catalog of a page in a language."""
-    return _folder(language) / f"{page}.po"
+    return language.catalogs / f"{page}.po"
 
 
 def page_of(language, path):
     """The page that a catalog is for."""
-    return path.relative_to(_folder(language)).with_suffix("").as_posix()
+    return path.relative_to(language.catalogs).with_suffix("").as_posix()
 
 
 def catalogs_of(language):
     """All catalogs of a language, also those whose page is gone."""
-    return sorted(_folder(language).rglob("*.po"))
-
-
-def _folder(language):
-    return LOCALES / language.gettext / "LC_MESSAGES"
+    return sorted(language.catalogs.rglob("*.po"))
 
 
 def is_translated(message):
