@@ -21,6 +21,36 @@ globalThis.SearchEngine = (() => {
   const HAN = 5; // and Kana: scripts without spaces
   const SIGN = 6; // of "C++" and "C#"
 
+  // How well a term fits where it is found, from 0 to 1.
+  const FIT = {
+    word: 1,
+    inflected: 0.8, // a word, and behind it a particle or the ending of a plural
+    parts: 0.6, // from the beginning of a part to that of another
+    beginning: 0.4, // of a part
+    within: 0.2,
+    withinLatin: 0.05, // and the beginning of a part, if the term is a letter or two
+  };
+  // The same for other terms than the one that was asked for.
+  const FIT_OF_STEM_KO = 0.8;
+  const FIT_OF_STEM_EN = 0.5;
+  const FIT_OF_CORRECTION = 0.3;
+  // A string that only begins a word counts this much as a correction.
+  const PARTIAL_WORD = 0.01;
+  // The rarer a term is, the more it is worth, and never less than this.
+  const LEAST_RARITY = 0.2;
+  // As in BM25: how much the length of a page counts, and where repetitions stop counting.
+  const LENGTH_SHARE = 0.25;
+  const SATURATION = 4;
+  const SECTION_SATURATION = 2;
+  // What the text of a page is worth at most, what a name of it is, and how much other
+  // names count beside the best one.
+  const WORTH_OF_TEXT = 6;
+  const WORTH_OF_NAME = { title: 20, heading: 10, term: 11 };
+  const SHARE_OF_OTHER_NAMES = 0.25;
+  // How much of an excerpt stands before and behind the first hit in it.
+  const EXCERPT_BEFORE = 0.3;
+  const EXCERPT_BEHIND = 0.7;
+
   const HANGUL_SCRIPT = "\\p{Script=Hangul}";
   const SPACELESS = "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}";
   const WITHOUT_SPACES = new RegExp(`[${SPACELESS}]`, "u");
@@ -116,9 +146,9 @@ globalThis.SearchEngine = (() => {
     const forms = [];
     const korean = ENDINGS_KO.exec(term);
     // With another particle it is the same word.
-    if (korean) forms.push([korean[1], 0.8]);
+    if (korean) forms.push([korean[1], FIT_OF_STEM_KO]);
     const english = ENDINGS_EN.exec(term);
-    if (english) forms.push([english[1], 0.5]);
+    if (english) forms.push([english[1], FIT_OF_STEM_EN]);
     return forms;
   }
 
@@ -240,12 +270,11 @@ globalThis.SearchEngine = (() => {
         // Or else "elast" would be found in "the last".
         if (latin && start === WITHIN && this.#crossesWords(at, to)) continue;
         while (this.pieces[piece].to <= at) piece++;
-        let quality = latin ? 0.05 : 0.2;
-        if (start === WORD && end === WORD) quality = 1;
-        else if (start === WORD && hangul) quality = 0.8; // a particle follows
-        else if (start === WORD && plural) quality = 0.8;
-        else if (start && end) quality = 0.6;
-        else if (start) quality = short ? 0.05 : 0.4;
+        let quality = latin ? FIT.withinLatin : FIT.within;
+        if (start === WORD && end === WORD) quality = FIT.word;
+        else if (start === WORD && (hangul || plural)) quality = FIT.inflected;
+        else if (start && end) quality = FIT.parts;
+        else if (start) quality = short ? FIT.withinLatin : FIT.beginning;
         quality *= weight;
         hits.push({ piece: this.pieces[piece], from: at, to, quality });
       }
@@ -285,7 +314,7 @@ globalThis.SearchEngine = (() => {
           while (begins[to] < end) to++;
           const word = this.folded.slice(from, to);
           const whole = this.starts[to] || SYLLABLE.test(word[word.length - 1]);
-          found.set(word, (found.get(word) ?? 0) + (whole ? 1 : 0.01));
+          found.set(word, (found.get(word) ?? 0) + (whole ? 1 : PARTIAL_WORD));
         }
       }
       const byCount = [...found].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
@@ -313,9 +342,9 @@ globalThis.SearchEngine = (() => {
       for (const term of new Set(terms)) {
         if (!term) continue;
         const hits = this.#findForms(term);
-        if (!hits.some((hit) => hit.quality >= 0.4)) {
+        if (!hits.some((hit) => hit.quality >= FIT.beginning)) {
           for (const word of this.#corrections(term)) {
-            hits.push(...this.#find(word, 0.3));
+            hits.push(...this.#find(word, FIT_OF_CORRECTION));
           }
         }
         exact &&= this.folded.includes(term);
@@ -345,20 +374,25 @@ globalThis.SearchEngine = (() => {
           // The more of the heading is what was asked for, the better.
           worth *= 0.5 + 0.5 * Math.min(1, (hit.to - hit.from) / length);
           entry.best[kind] = Math.max(entry.best[kind], worth);
-          worth *= 20;
+          worth *= WORTH_OF_NAME.title;
         }
         entry.sections.set(section, (entry.sections.get(section) ?? 0) + worth);
       }
       const share = (found.size + 0.5) / (this.pages.length + 1);
-      const rarity = Math.max(0.2, -Math.log(share));
+      const rarity = Math.max(LEAST_RARITY, -Math.log(share));
       for (const [page, entry] of found) {
-        const length = 0.75 + (0.25 * this.lengths[page]) / this.meanLength;
-        const text = (6 * entry.count) / (entry.count + 4 * length);
+        const relative = this.lengths[page] / this.meanLength;
+        const length = 1 - LENGTH_SHARE + LENGTH_SHARE * relative;
+        const text = (WORTH_OF_TEXT * entry.count) / (entry.count + SATURATION * length);
         const { best: inNames } = entry;
-        const named = [20 * inNames[TITLE], 10 * inNames[HEADING], 11 * inNames[TERM]];
+        const named = [
+          WORTH_OF_NAME.title * inNames[TITLE],
+          WORTH_OF_NAME.heading * inNames[HEADING],
+          WORTH_OF_NAME.term * inNames[TERM],
+        ];
         const best = Math.max(...named);
         const others = named[0] + named[1] + named[2] - best;
-        const value = best + 0.25 * others + text;
+        const value = best + SHARE_OF_OTHER_NAMES * others + text;
         if (!scores.has(page)) {
           scores.set(page, { page, value: 0, terms: 0, sections: new Map() });
         }
@@ -366,7 +400,7 @@ globalThis.SearchEngine = (() => {
         score.value += factor * rarity * value;
         score.terms += 1;
         for (const [section, worth] of entry.sections) {
-          const saturated = rarity * (worth / (worth + 2));
+          const saturated = rarity * (worth / (worth + SECTION_SATURATION));
           score.sections.set(section, (score.sections.get(section) ?? 0) + saturated);
         }
       }
@@ -473,7 +507,7 @@ globalThis.SearchEngine = (() => {
     let start = 0;
     let best = 0;
     for (let i = 0; i < ranges.length; i++) {
-      const end = ranges[i].range[0] + 0.7 * size;
+      const end = ranges[i].range[0] + EXCERPT_BEHIND * size;
       const different = new Map(); // from word to what it is worth
       for (let j = i; j < ranges.length && ranges[j].range[1] <= end; j++) {
         const { from, to, quality } = ranges[j].hit;
@@ -487,7 +521,7 @@ globalThis.SearchEngine = (() => {
         start = ranges[i].range[0];
       }
     }
-    start = Math.max(0, start - Math.floor(size * 0.3));
+    start = Math.max(0, start - Math.floor(size * EXCERPT_BEFORE));
     let end = Math.min(text.length, start + size);
     // Do not cut words.
     if (start) {
