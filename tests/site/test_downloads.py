@@ -17,7 +17,7 @@ from bs4 import BeautifulSoup
 from sphinxext.text.gallery_scripts import prose, split
 from sphinxext.text.rest_source import translate_rest
 from sphinxext.translation.translatable_comments import code_without_comments
-from tools.execute.samples import samples, used_files
+from tools.execute.samples import may_use, samples
 from tools.project.languages import SOURCE_LANGUAGE, TRANSLATIONS
 from tools.project.paths import EXTENSIONS, ROOT, SITE
 from tools.project.published import PUBLISHED
@@ -100,7 +100,7 @@ def test_a_zip_file_holds_what_the_sample_uses(language):
         for kind in ("py", "ipynb"):
             alone = download(language, script.stem, kind).read_bytes()
             assert files[f"gallery/{script.stem}.{kind}"] == alone
-        for used in used_files(script):
+        for used in may_use(script):
             name = used.relative_to(ROOT).as_posix()
             texts = files[name].decode(), used.read_text()
             if used.suffix == ".py":

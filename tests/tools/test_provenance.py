@@ -48,7 +48,7 @@ def gallery(tmp_path, monkeypatch):
 def programs(gallery, text):
     script = gallery / "sample.py"
     script.write_text(text)
-    found = provenance.programs_of(script)
+    found = provenance.executes(script)
     return [path.relative_to(gallery).as_posix() for path in found]
 
 
@@ -79,7 +79,7 @@ def test_every_start_of_a_program_left_a_trace_in_the_output_of_the_sample():
     for script in samples():
         output = (AUTO_GALLERY / f"{script.stem}.rst").read_text()
         started = set(re.findall(r"^ *\$ .*?(?:\\\n.*?)*(workers/\w+\.py)$", output, re.M))
-        claimed = {relative(x) for x in provenance.programs_of(script)}
+        claimed = {relative(x) for x in provenance.executes(script)}
         # What is compiled leaves its own: tests/instrumented counts its lines.
         claimed = {x for x in claimed if "/workers/" in x and x.endswith(".py")}
         assert claimed == {f"gallery/{x}" for x in started}

@@ -19,7 +19,7 @@ def gallery(tmp_path, monkeypatch):
 def used_by(gallery, text):
     script = gallery / "sample.py"
     script.write_text(text)
-    return [x.relative_to(gallery).as_posix() for x in samples.used_files(script)]
+    return [x.relative_to(gallery).as_posix() for x in samples.may_use(script)]
 
 
 def test_what_is_named_or_imported_is_used(gallery):

@@ -17,10 +17,11 @@ def samples():
     return sorted(path for path in GALLERY.glob("*.py") if path.name not in HELPERS)
 
 
-def used_files(script, programs=None):
-    """The files of gallery/ that a script names, and those that they name.
+def may_use(script, programs=None):
+    """Return the files of gallery/ that a script names, and those that they name.
 
-    ``programs`` are all that there are, if they are known already.
+    These are more than it executes: a name in a comment counts, too. ``programs`` are all
+    programs of gallery/, if they are known already.
     """
     candidates = set(programs or gallery_programs()) - {script}
     used, to_read = set(), [script]
@@ -42,9 +43,9 @@ def _named_in(code):
     return {program or module for program, module in NAMED.findall(code)}
 
 
-def used_extensions(script):
+def may_use_extensions(script):
     """Return the extensions that a sample, or a program that it uses, names."""
-    return extensions_in([script, *used_files(script)])
+    return extensions_in([script, *may_use(script)])
 
 
 def extensions_in(files):

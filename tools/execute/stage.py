@@ -51,7 +51,7 @@ from ..state.digests import digest, files_below
 from ..state.records import Record
 from ..state.runs import digests_of, ended_well
 from . import expected_outputs
-from .samples import extensions_in, gallery_programs, samples, used_extensions, used_files
+from .samples import extensions_in, gallery_programs, may_use, may_use_extensions, samples
 
 DEFAULT_TIME_LIMIT = 120  # seconds
 OWN_INTERPRETERS = re.compile("^# every rank starts an interpreter of its own$", re.M)
@@ -88,7 +88,7 @@ def execute(when_compiled=lambda: None):
     with ThreadPoolExecutor(os.cpu_count()) as pool, _fork_server(stale) as server:
         compiling = {pool.submit(compile_extension, x): x for x in EXTENSIONS}
         running, waiting = dict.fromkeys(compiling), _longest_first(stale)
-        needed = {script: used_extensions(script) for script in stale}
+        needed = {script: may_use_extensions(script) for script in stale}
         missing = set(EXTENSIONS)
         while running or waiting:
             for script in [s for s in waiting if missing.isdisjoint(needed[s])]:
@@ -127,7 +127,7 @@ def _keys():
     of_extension = {extension: extension.key() for extension in EXTENSIONS}
     keys = {}
     for script in samples():
-        files = [script, *used_files(script, programs)]
+        files = [script, *may_use(script, programs)]
         compiled = [of_extension[extension] for extension in extensions_in(files)]
         committed = expected_outputs.committed(script)
         files += [committed] if committed.is_file() else []
@@ -205,7 +205,7 @@ def _execute_one(script, key, server):
 
 
 def _executed_by(script):
-    programs = [script, *used_files(script)]
+    programs = [script, *may_use(script)]
     return [*programs, *(x for extension in extensions_in(programs) for x in extension.sources())]
 
 
@@ -223,7 +223,7 @@ def run_sample(script, work, *, server=None):
     command = [sys.executable, "-X", "faulthandler", "-m", "tools.execute.inside_sample"]
     command += [script, work]
     # Others run while the extension is being compiled, and must not see half of it.
-    modules = [INSTALLED_EXTENSIONS] if used_extensions(script) else []
+    modules = [INSTALLED_EXTENSIONS] if may_use_extensions(script) else []
     environment = _environment(*modules)
     popen = subprocess.Popen
     if server:

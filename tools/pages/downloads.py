@@ -2,7 +2,7 @@
 
 import re
 
-from ..execute.samples import extensions_in, gallery_programs, samples, used_files
+from ..execute.samples import extensions_in, gallery_programs, may_use, samples
 from ..project.paths import GALLERY, ROOT
 from ..project.releases import current, pins
 
@@ -14,7 +14,7 @@ def downloads():
 
 
 def _download(script, programs):
-    files = [script, *used_files(script, programs)]
+    files = [script, *may_use(script, programs)]
     packages = ["torch", "numpy"]
     if GALLERY / "launcher.py" in files:
         packages.append("psutil")

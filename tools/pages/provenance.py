@@ -48,7 +48,7 @@ def _executed_files():
     """Return a dictionary from the name of a run to the files that it executes."""
     found = {_compilation(x): x.sources() for x in EXTENSIONS}
     for script in samples():
-        programs = programs_of(script)
+        programs = executes(script)
         loaded = [x for x in EXTENSIONS if any(_loads(x, path) for path in programs)]
         sources = [path for x in loaded for path in x.sources() if _is_loaded(x, path)]
         found[script.stem] = [*programs, *sources]
@@ -79,8 +79,8 @@ def _records():
     return found | {script.stem: record_of(script) for script in samples()}
 
 
-def programs_of(script):
-    """A script, and the programs and modules of gallery/ that it starts or imports."""
+def executes(script):
+    """Return a script, and the programs and modules of gallery/ that it starts or imports."""
     found, to_read = set(), {script}
     while to_read:
         found |= to_read
