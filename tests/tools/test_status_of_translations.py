@@ -93,7 +93,7 @@ def test_a_malformed_catalog_is_named(history):
 
 SHOW = """
 import json
-from tools.translation_status import for_sphinx
+from tools.translate.status import for_sphinx
 print(json.dumps(for_sphinx()["ko"]["index"]))
 """
 
