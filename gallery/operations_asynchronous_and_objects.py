@@ -8,9 +8,10 @@ point for all ranks, and collectives on Python objects.
 Asynchronous collectives
 ------------------------
 
-Every collective takes ``async_op=True``. It then returns a ``Work`` at once, and the
-program goes on while the data is on its way. The tensor may be touched again after
-``wait``:
+Every collective on tensors takes ``async_op=True``, and so does ``barrier``. The
+collectives on objects do not. With ``async_op=True`` the call returns a ``Work`` at
+once, and the program goes on while the data is on its way. The tensor may be
+touched again after ``wait``:
 
 .. literalinclude:: /../gallery/workers/asynchronous_and_objects.py
    :language: python

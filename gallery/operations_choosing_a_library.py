@@ -18,7 +18,7 @@ the tensors are and on the network in between.
      - by far the fastest there; handles CUDA tensors only
    * - CPUs
      - ``gloo``
-     - comes with every PyTorch, needs nothing but a network
+     - comes with the builds that pip installs on Linux, needs nothing but a network
    * - AMD GPUs
      - ``nccl``
      - under this name PyTorch for ROCm uses RCCL

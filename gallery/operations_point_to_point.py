@@ -12,9 +12,10 @@ Blocking
 the tensor that it was given. Shape and type are not part of the message: both sides
 have to agree on them.
 
-Messages from one rank to another arrive in the order in which they were sent. A *tag*
-is a number that tells apart messages of different kinds: a receive takes only a
-message with the same tag.
+Messages from one rank to another arrive in the order in which they were sent. A
+*tag* is a number that tells apart messages of different kinds: with gloo, which
+runs here, a receive takes only a message with the same tag. NCCL does not support
+tags. This site does not run NCCL.
 
 .. literalinclude:: /../gallery/workers/blocking_messages.py
    :language: python
@@ -30,9 +31,10 @@ launch("workers/blocking_messages.py", ranks=2)
 # ----------------------------------
 #
 # ``send`` may wait until the other side receives. When two ranks want to exchange
-# tensors and both send first, neither comes to its receive. That is a *deadlock*. The
-# program would hang until the group's timeout, which is half an hour by default. Here
-# the group was given two seconds:
+# tensors and both send first, neither comes to its receive. That is a *deadlock*.
+# With gloo, the program would hang until the group's timeout, which is 30
+# minutes by default. NCCL has a default of its own, 10 minutes. Here the group has
+# gloo and a timeout of two seconds:
 #
 # .. diagram:: operations/deadlock
 #
@@ -71,8 +73,10 @@ launch("workers/deadlock.py", ranks=2)
 #    :start-after: # [asynchronous]
 #    :end-before: # [/asynchronous]
 #
-# The third is to hand over all operations together. ``batch_isend_irecv`` lets the
-# backend choose the order, and is the one that works well with NCCL, too.
+# The third is to hand over all operations together. With gloo,
+# ``batch_isend_irecv`` starts them one by one, in the order of the list, and
+# waits for none. A backend that supports coalescing, such as NCCL, gets them as
+# one group. This site does not run NCCL.
 #
 # .. literalinclude:: /../gallery/workers/no_deadlock.py
 #    :language: python

@@ -4,9 +4,16 @@ Form process groups
 
 Processes that want to communicate form a *process group*. ``init_process_group``
 creates the first one, which holds all ranks and is called the world. It belongs in
-the ranks: each of them calls it, and none returns before all have arrived.
+the ranks: each of them calls it.
 
-To arrive, the ranks have to find each other. That is called *rendezvous*.
+To form the group, the ranks must find each other. That is called *rendezvous*.
+
+Whether the call waits for the other ranks depends on the backend and on the store.
+With gloo it waits, because gloo connects each rank to all others. A backend that
+opens no connections, such as the dummy of this site, can return while other ranks
+have not called it yet. PyTorch adds a barrier of its own only if
+``TORCH_DIST_INIT_BARRIER=1`` is in the environment. The samples on this page do not
+show the difference.
 
 .. diagram:: operations/process-groups
 

@@ -22,6 +22,10 @@ The plain way is a loop. ``torch.multiprocessing`` has the interface of Python's
 .. literalinclude:: /../gallery/workers/loop_of_processes.py
    :language: python
    :caption: gallery/workers/loop_of_processes.py
+
+``run_program`` is a function of this site, in ``gallery/launcher.py``. It runs the
+program with ``OMP_NUM_THREADS=1``, raises an exception if the program fails, and
+prints its output unchanged. Python warnings are errors there, too.
 """
 
 from launcher import run_program
@@ -38,11 +42,12 @@ run_program("workers/loop_of_processes.py")
 # ``mp.spawn``
 # ------------
 #
-# ``torch.multiprocessing.spawn`` takes care of that. It starts one process for each
-# rank, passes the rank as the first argument, and gives each child an error queue.
-# Then it joins them until all have ended or one has failed. In that case it ends
-# the others, leaves a line about that on stderr, and raises an exception with the
-# traceback of the child.
+# ``torch.multiprocessing.spawn`` takes care of that. It starts one process for
+# each rank, passes the rank as the first argument, and names a temporary error
+# file for each child. A child that raises an exception writes its traceback to
+# that file. Then the parent joins the children until all have ended or one has
+# failed. In that case it ends the others, leaves a line about that on stderr, and
+# raises an exception with the traceback of the child.
 #
 # .. diagram:: operations/spawn
 #
@@ -65,8 +70,9 @@ run_program("workers/spawned_processes.py", expected_stderr="Terminating process
 #     thread that called fork is copied. A lock that another thread held at that
 #     moment stays locked in the child for ever.
 # forkserver
-#     A small server process is started before there are any threads, and forks a
-#     child whenever one is wanted.
+#     A small server process forks each child. It starts when the first child is
+#     wanted, even if the parent has threads by then. It is a fresh Python and has
+#     none of these threads.
 #
 # PyTorch has threads: of OpenMP, of autograd, of the backends. CUDA cannot be used at
 # all in a child that was forked after the parent had initialized it. So use spawn or
@@ -94,6 +100,13 @@ run_program("workers/start_methods.py")
 # .. literalinclude:: /../gallery/workers/environment_of_a_rank.py
 #    :language: python
 #    :caption: gallery/workers/environment_of_a_rank.py
+#
+# ``launch`` is a function of this site, in ``gallery/launcher.py``. It runs
+# ``torchrun``, and after all ranks have ended it prints their standard output. It
+# sorts the output by rank and puts ``[rank N]`` in front of each line. The line that
+# begins with ``$`` leaves out the options that collect the output. Like
+# ``run_program``, ``launch`` sets ``OMP_NUM_THREADS=1`` and makes Python warnings
+# errors.
 
 from launcher import launch
 

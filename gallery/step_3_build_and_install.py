@@ -30,8 +30,8 @@ are, which C++ standard they need, and how to hand the work to ninja.
 
 A backend for real hardware links against its communication library here,
 through ``library_dirs`` and ``libraries``.
-`torch-ucc <https://github.com/facebookresearch/torch_ucc>`__ is an example from
-the real world.
+`torch-ucc <https://github.com/facebookresearch/torch_ucc>`__ is an early example.
+PyTorch's own sources now contain a backend for UCC.
 
 ``pyproject.toml`` says what the build needs and what the package is:
 
@@ -145,9 +145,10 @@ run(
 )
 
 # %%
-# ``python setup.py develop``, which you may know from older texts, is gone from
-# current setuptools. For an editable installation add ``--editable`` to the
-# command above.
+# ``python setup.py develop``, which you may know from older texts, is deprecated. In
+# setuptools 84 it prints a warning and calls ``pip install -e .``, without
+# ``--no-build-isolation``. For an editable installation add ``--editable`` to the
+# command above instead.
 
 # %%
 # See that it works

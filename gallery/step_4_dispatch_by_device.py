@@ -56,8 +56,11 @@ for backend in ["dummy", "cpu:dummy", "cpu:gloo,cuda:dummy"]:
 #
 #    PyTorch 2.13 logs the warning ``No backend of type 0 found for Process Group`` when
 #    it destroys a group whose argument named devices, once a third-party backend is
-#    registered and unless NCCL is among the backends. It is harmless: PyTorch looks for
-#    hooks that such a group does not have. Later releases do not log it.
+#    registered and unless NCCL is among the backends. PyTorch 2.13 compares ``DUMMY``
+#    with ``dummy`` and sets no default backend for such a group. Its ``name()`` is then
+#    ``undefined``. Collectives are not affected, because they choose the backend by the
+#    device of the tensor. Later releases do not log the warning. With PyTorch 2.15 the
+#    name is ``custom``.
 #
 # A tensor without a backend
 # --------------------------

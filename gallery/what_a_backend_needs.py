@@ -66,8 +66,9 @@ assert len(methods) >= 9
 # Beyond the list:
 #
 # * ``getBackendName``, because every error message contains it.
-# * ``Work::wait`` and ``Work::getFuture``: nothing else of ``Work`` is ever called by
-#   these features.
+# * ``Work::wait`` and ``Work::getFuture``. The table does not show them, because
+#   the profiler records no methods of ``Work``. It also does not show which
+#   other methods these features call.
 # * Tensors of ``int64`` and ``uint8``: the object collectives pickle into them.
 # * ``shutdown``: ``destroy_process_group`` calls it.
 
