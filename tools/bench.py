@@ -27,6 +27,7 @@ import psutil
 from .project.errors import BuildError, ending_the_program
 from .project.languages import LANGUAGES
 from .project.paths import BUILD, ROOT, relative
+from .state.records import Record
 
 RESULT = BUILD / "bench.json"
 TIMEOUT = 3600  # seconds, for one command
@@ -130,7 +131,8 @@ class Ours(Clone):
 
     def sample_alone(self):
         """How long the sample that was edited took itself."""
-        return float((self.root / f"_build/execute/{Path(SAMPLE).stem}.seconds").read_text())
+        path = self.root / f"_build/execute/{Path(SAMPLE).stem}.json"
+        return Record(path, of_tools=False).load()["seconds"]
 
     def preview(self, old, new):
         """How long it takes until a translator who has the preview open sees an edit."""
