@@ -5,7 +5,8 @@ and neither what it includes nor how it is compiled. In _build/precompiled/EXTEN
 
     headers.hpp      the lines of our sources that include headers in angle brackets
     headers.hpp.gch  what the compiler has made of these headers
-    build/           ninja's file, which names the compiler and its options
+    build/           ninja's file, which names the compiler and its options, and with which a
+                     compilation begins while setup.py still imports PyTorch
 """
 
 import json
@@ -54,6 +55,7 @@ def make_use(project, key):
     flags.write_text("")
     if _is_precompiled(folder):
         flags.write_text(f'-include "{folder / HEADERS}"\n')
+        shutil.copytree(folder / "build", project / "build")
     return {"CPPFLAGS": f"{os.environ.get('CPPFLAGS', '')} {shlex.quote(f'@{flags}')}"}
 
 
