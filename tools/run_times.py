@@ -17,7 +17,7 @@ from .compile.extensions import EXTENSIONS
 from .compile.stage import compile_extension
 from .execute.samples import samples
 from .execute.stage import run_sample
-from .pages.commands import COMMANDS
+from .pages import commands
 from .processes.run import forget_steering
 from .project.configuration import read
 from .project.errors import ending_the_program
@@ -25,8 +25,7 @@ from .project.paths import BUILD, INSTALLED_EXTENSIONS, RUN_SECONDS, relative
 
 STEP = 5  # seconds
 # Of these, the time is that of the last run.
-OTHER_RUNS = {f"compile {x.name}": x.record for x in EXTENSIONS}
-OTHER_RUNS |= {command.typed: command.record for command in COMMANDS}
+OTHER_RUNS = {x.compilation: x.record for x in EXTENSIONS} | commands.records()
 
 
 def main():

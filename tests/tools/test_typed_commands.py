@@ -50,7 +50,7 @@ def test_a_run_is_one_of_what_the_command_needed(monkeypatch, tmp_path):
     (tmp_path / "Makefile").write_text("html:\n")
     monkeypatch.setattr(commands, "ROOT", tmp_path)
     monkeypatch.setattr(commands, "NEEDED", ["Makefile"])
-    monkeypatch.setattr(commands, "RECORDS", tmp_path)
+    monkeypatch.setattr("tools.state.records.RECORDS", tmp_path)
     command = Command("make html", "", "")
     assert command.status() is None
     command.note(command.key(), 1.25)
@@ -69,7 +69,7 @@ def test_a_command_that_fails_is_named_with_its_page(monkeypatch, tmp_path):
         return target
 
     monkeypatch.setattr(commands, "copy_clone", copy)
-    monkeypatch.setattr(commands, "RECORDS", tmp_path)
+    monkeypatch.setattr("tools.state.records.RECORDS", tmp_path)
     guide = [ROOT / "docs/translation/guide.md"]
     monkeypatch.setattr(Command, "pages", lambda self: guide)
     for typed, message in (("echo wrong; exit 3", "wrong"), ("true", "")):

@@ -24,6 +24,11 @@ class Extension:
         return self.folder.name
 
     @property
+    def compilation(self):
+        """The name of the run that compiles it."""
+        return f"compile {self.name}"
+
+    @property
     def record(self):
         """What the last compilation was made from: "files", and how it went."""
         return Record(paths.INSTALLED_EXTENSIONS / f".{self.name}.json", of_tools=False)
@@ -51,10 +56,6 @@ class Extension:
             for pattern in (self.name, f"{self.name}-*")
             for path in paths.INSTALLED_EXTENSIONS.glob(pattern)
         )
-
-    def is_compiled(self):
-        """Return whether the compiled package is that of the sources."""
-        return self.record.is_made(self.key(), self.installed_files())
 
     def installed_files(self):
         return [path for folder in self.installed() for path in files_below(folder)]

@@ -22,10 +22,10 @@ def compile_extension(extension):
 
     Raises BuildError with the compiler's errors or warnings.
     """
-    key, files = extension.key(), digests_of(extension.sources())
+    key = extension.key()
     if extension.record.is_made(key, extension.installed_files()):
         return False
-    started = time.monotonic()
+    started, files = time.monotonic(), digests_of(extension.sources())
     name = relative(extension.folder)
     # Built from a copy, so that the build leaves nothing beside the sources.
     work = BUILD / "compile" / extension.name

@@ -17,8 +17,8 @@ from pathlib import Path
 from ..processes.run import run
 from ..project.errors import BuildError, readable
 from ..project.paths import BUILD, DOCS, LOGS, ROOT, relative
-from ..state.digests import digest, files_below
-from ..state.records import RECORDS, Record
+from ..state.digests import digest, files_of
+from ..state.records import record
 from ..state.runs import ended_well
 
 TIMEOUT = 300  # seconds; it takes about 10
@@ -40,13 +40,10 @@ class Command:
 
     @property
     def record(self):
-        name = re.sub(r"\W+", "-", self.typed)
-        return Record(RECORDS / f"{name}.json")
+        return record(re.sub(r"\W+", "-", self.typed))
 
     def key(self):
-        needed = [ROOT / name for name in NEEDED]
-        files = [x for path in needed for x in (files_below(path) if path.is_dir() else [path])]
-        return digest(files, self.typed)
+        return digest([x for name in NEEDED for x in files_of(ROOT / name)], self.typed)
 
     def status(self):
         """Return the exit status of a recorded run with what it needs now, or None."""
@@ -131,10 +128,9 @@ def runs(seconds):
     ``seconds`` are how long each takes a reader, by its name.
     """
     found = {
-        command.typed: {"status": command.status(), "seconds": seconds.get(command.typed)}
-        for command in COMMANDS
+        x.typed: {"kind": "command", "status": x.status(), "seconds": seconds.get(x.typed)}
+        for x in COMMANDS
     }
-    found = {name: {"kind": "command", **run} for name, run in found.items()}
     return found | {CATALOGS: {"kind": "match"}}  # By the check of the catalogs.
 
 

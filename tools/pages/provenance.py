@@ -46,17 +46,13 @@ def executed():
 
 def _executed_files():
     """Return a dictionary from the name of a run to the files that it executes."""
-    found = {_compilation(x): x.sources() for x in EXTENSIONS}
+    found = {x.compilation: x.sources() for x in EXTENSIONS}
     for script in samples():
         programs = executes(script)
         loaded = [x for x in EXTENSIONS if any(_loads(x, path) for path in programs)]
         sources = [path for x in loaded for path in x.sources() if _is_loaded(x, path)]
         found[script.stem] = [*programs, *sources]
     return found
-
-
-def _compilation(extension):
-    return f"compile {extension.name}"
 
 
 def runs():
@@ -67,7 +63,7 @@ def runs():
     for name, record in _records().items():
         found[name] = {"status": status(record.load(), files[name]), "seconds": seconds.get(name)}
     for extension in EXTENSIONS:
-        found[_compilation(extension)] |= {"kind": "compile"}
+        found[extension.compilation] |= {"kind": "compile"}
     for script in samples():
         found[script.stem] |= {"kind": "sample", "page": f"auto_gallery/{script.stem}"}
     return found
@@ -75,7 +71,7 @@ def runs():
 
 def _records():
     """Return a dictionary from the name of a run to its record."""
-    found = {_compilation(extension): extension.record for extension in EXTENSIONS}
+    found = {extension.compilation: extension.record for extension in EXTENSIONS}
     return found | {script.stem: record_of(script) for script in samples()}
 
 
@@ -107,13 +103,15 @@ def _loads(extension, path):
     return extension.name in modules or any(x.endswith(folder) for x in strings)
 
 
-@cache  # Many samples use the same files.
 def _strings_and_modules(path):
     """The constants of a Python program, as texts, and the modules that it imports."""
+    return _parse(path.read_text()) if path.suffix == ".py" else (set(), set())
+
+
+@cache  # Many samples use the same files.
+def _parse(code):
     strings, modules = set(), set()
-    if path.suffix != ".py":
-        return strings, modules
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Constant):
             strings.add(str(node.value))
         elif isinstance(node, ast.Import):

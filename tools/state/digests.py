@@ -22,11 +22,16 @@ def files_below(folder):
     return [Path(path) for path in sorted(found) if os.path.isfile(path)]
 
 
+def files_of(path):
+    """All files below a folder, as above, or the file itself."""
+    return files_below(path) if path.is_dir() else [path]
+
+
 def project_files():
     """All that a page may be made from, but catalogs: whatever is in the clone."""
     for path in sorted(ROOT.iterdir()):
         if path.name not in NO_SOURCES and not path.name.startswith("."):
-            yield from files_below(path) if path.is_dir() else [path]
+            yield from files_of(path)
 
 
 def installed():
