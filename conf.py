@@ -1,4 +1,4 @@
-"""Sphinx configuration: docs/ and docs/auto_gallery/ to one site per language.
+"""Sphinx configuration: docs/, with the pages of the samples, to one site per language.
 
 The language is chosen on the command line: ``-D language=ko``.
 """
@@ -11,13 +11,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from sphinx.errors import ConfigError
 
-from tools.execute.samples import samples
+from tools.execute.samples import page_of, samples
 from tools.pages import commands, provenance
 from tools.pages.downloads import downloads
 from tools.project.configuration import read
 from tools.project.errors import BuildError
 from tools.project.languages import LANGUAGES, SOURCE_LANGUAGE
-from tools.project.paths import DOCS, RUN_SECONDS
+from tools.project.paths import DOCS, RUN_SECONDS, relative
 from tools.project.published import PUBLISHED
 from tools.render.cards import card
 from tools.translate.status import for_sphinx
@@ -64,7 +64,7 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_*"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 
-code_provenance_scripts = {f"auto_gallery/{x.stem}": f"gallery/{x.name}" for x in samples()}
+code_provenance_scripts = {page_of(x): relative(x) for x in samples()}
 code_provenance_executed = provenance.executed()
 code_provenance_typed = commands.typed()
 code_provenance_runs = provenance.runs()
@@ -96,9 +96,9 @@ language_switcher_languages = [
 translation_status_languages = language_switcher_languages
 try:
     learning_path_run_seconds = {
-        f"auto_gallery/{sample}": seconds
-        for sample, seconds in read(RUN_SECONDS, dict).items()
-        if f"auto_gallery/{sample}" in code_provenance_scripts
+        name: seconds
+        for name, seconds in read(RUN_SECONDS, dict).items()
+        if name in code_provenance_scripts
     }
     translation_status = for_sphinx()
 except BuildError as error:

@@ -1,19 +1,18 @@
-"""Take over what the last run of the samples has shown into gallery/outputs.
+"""Take over what the last run of the samples has shown into their folders outputs/.
 
 usage: python -m tools.accept_outputs
 """
 
 import sys
 
-from .execute.expected_outputs import comparable, last_run, of_default, of_release
+from .execute.expected_outputs import OUTPUTS, comparable, last_run, of_default, of_release
 from .execute.samples import samples
-from .project.paths import OUTPUTS, relative
+from .project.paths import GALLERY, relative
 from .project.releases import DEFAULT, current
 
 
 def accept():
     """Take over what was shown last; print the names of the files that change."""
-    OUTPUTS.mkdir(exist_ok=True)
     for script in samples():
         if not last_run(script).is_file():
             sys.exit(f"error: {relative(script)} was not run: run `make execute` first")
@@ -24,9 +23,9 @@ def accept():
             _write_if_other(of_release(script), now)
         elif of_release(script).is_file():
             _remove(of_release(script), "it shows what the default release shows")
-    names = {script.stem for script in samples()}
-    for path in sorted(OUTPUTS.rglob("*.txt")):
-        if path.stem not in names:
+    for path in sorted(GALLERY.glob(f"*/{OUTPUTS}/**/*.txt")):
+        part = GALLERY / path.relative_to(GALLERY).parts[0]
+        if not (part / f"{path.stem}.py").is_file():
             _remove(path, "there is no such sample")
 
 
@@ -37,7 +36,7 @@ def _remove(path, reason):
 
 def _write_if_other(path, text):
     if not path.is_file() or path.read_text() != text:
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         print(f"wrote {relative(path)}")
 

@@ -24,14 +24,16 @@ from pathlib import Path
 
 import psutil
 
+from .execute.samples import page_of
 from .project.errors import BuildError, ending_the_program
 from .project.languages import LANGUAGES
 from .project.paths import BUILD, ROOT, relative
+from .state.digests import generated_pages
 from .state.records import Record
 
 RESULT = BUILD / "bench.json"
 TIMEOUT = 3600  # seconds, for one command
-SAMPLE = "gallery/step_4_one_rank.py"
+SAMPLE = "gallery/tutorial/step_4_one_rank.py"
 CPP = "extension/dummy_collectives/src/dummy.cpp"
 CATALOG = "locales/ko/LC_MESSAGES/overview/map.po"
 COMPILERS = re.compile(r"cc1plus|collect2|^ld|^as$|c\+\+|g\+\+|clang")
@@ -60,8 +62,8 @@ suppress_warnings = ["config.cache"]
 replaced = {"sphinxext.code.code_provenance", "sphinxext.code.sample_downloads"}
 extensions = [x for x in extensions if x not in replaced] + ["sphinx_gallery.gen_gallery"]
 sphinx_gallery_conf = {
-    "examples_dirs": str(Path(__file__).parent / "gallery"),
-    "gallery_dirs": "auto_gallery",
+    "examples_dirs": sorted(str(x.parent) for x in Path(__file__).parent.glob("gallery/*/*.rst")),
+    "gallery_dirs": sorted(x.parent.name for x in Path(__file__).parent.glob("gallery/*/*.rst")),
     "filename_pattern": "",
     "ignore_pattern": "(launcher|result_table)[.]py",
     "within_subsection_order": "FileNameSortKey",
@@ -74,6 +76,8 @@ sphinx_gallery_conf = {
 
 class Clone:
     """A clone of the last commit, which shares the virtual environment."""
+
+    sample = SAMPLE
 
     def __init__(self, folder):
         self.root = Path(folder)
@@ -131,8 +135,8 @@ class Ours(Clone):
 
     def sample_alone(self):
         """How long the sample that was edited took itself."""
-        path = self.root / f"_build/execute/{Path(SAMPLE).stem}.json"
-        return Record(path, of_tools=False).load()["seconds"]
+        path = BUILD / "execute" / f"{page_of(ROOT / SAMPLE)}.json"
+        return Record(self.root / relative(path), of_tools=False).load()["seconds"]
 
     def preview(self, old, new):
         """How long it takes until a translator who has the preview open sees an edit."""
@@ -161,10 +165,15 @@ class Ours(Clone):
 
 
 class Stock(Clone):
+    sample = SAMPLE.replace("_", "-")
+
     def __init__(self, folder):
         super().__init__(folder)
         with open(self.root / "conf.py", "a") as conf:
             conf.write(STOCK_CONFIGURATION)
+        for script in self.root.glob("gallery/*/*.py"):  # To make pages of the same names.
+            if not script.is_symlink():
+                script.rename(script.with_name(script.name.replace("_", "-")))
         setup = "extension/dummy_collectives/setup.py"
         self.replace(setup, "            extra_compile_args", "            # extra_compile_args")
         self.replace(setup, "use_ninja=True", "use_ninja=False")
@@ -188,7 +197,7 @@ class Stock(Clone):
         """From nothing, with nothing shared by the languages but the compiled extension."""
         seconds = self.compile()
         for language in LANGUAGES:
-            shutil.rmtree(self.root / "docs/auto_gallery", ignore_errors=True)
+            self.run("git", "clean", "-qfdX", "docs")
             seconds += self.render(language)
         return seconds
 
@@ -199,7 +208,7 @@ def edits(clone):
     yield "first edit since the commit"  # which each page names
     clone.replace(CATALOG, "장치 하나에서 학습", "장치 하나로 학습")
     yield "one message"
-    clone.replace(SAMPLE, "import torch\n", "import torch\n\nassert torch.__version__\n")
+    clone.replace(clone.sample, "import torch\n", "import torch\n\nassert torch.__version__\n")
     yield "one sample"
     clone.replace(CPP, "  return devices;", "  devices.shrink_to_fit();\n  return devices;")
     yield "one line of C++"
@@ -269,7 +278,8 @@ def growth(folder):
 def executed_clone(folder):
     """A clone with the pages of the samples, so that rendering can begin."""
     clone = Clone(folder)
-    shutil.copytree(ROOT / "docs/auto_gallery", clone.root / "docs/auto_gallery")
+    for page in generated_pages():
+        shutil.copyfile(page, clone.root / relative(page))
     for name in ("execute", "extension"):
         shutil.copytree(BUILD / name, clone.root / "_build" / name)
     return clone

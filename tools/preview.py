@@ -23,9 +23,10 @@ from tornado.ioloop import PeriodicCallback
 
 from sphinxext.text.gallery_scripts import prose, split, visible
 
+from .execute.samples import page_of, samples
 from .project.errors import BuildError, ending_the_program
 from .project.languages import LANGUAGES
-from .project.paths import AUTO_GALLERY, BUILD, DOCS, GALLERY, LOCALES, ROOT
+from .project.paths import BUILD, DOCS, LOCALES, ROOT
 
 PREVIEW = BUILD / "preview"
 FIRST_PORT = 8001
@@ -71,11 +72,10 @@ def prepare_sources():
         link = PREVIEW / name
         link.unlink(missing_ok=True)
         link.symlink_to(ROOT / name)
-    pages = sources / "auto_gallery"
-    pages.mkdir(exist_ok=True)
-    missing = [x for x in GALLERY.glob("*.py") if not (pages / f"{x.stem}.rst").exists()]
-    for script in missing:
-        _write_page_without_output(script, pages)
+    for script in samples():
+        page = sources / f"{page_of(script)}.rst"
+        if not page.exists():
+            _write_page_without_output(script, page)
     return sources
 
 
@@ -84,23 +84,20 @@ def copy_sources(target):
     shutil.copytree(DOCS, target, dirs_exist_ok=True)
 
 
-def _write_page_without_output(script, pages):
+def _write_page_without_output(script, page):
     """What sphinx-gallery makes of a script, without running it.
 
     sphinx-gallery itself would bring Pillow: a third of the whole installation.
     """
-    try:
-        blocks = split(script.read_text())
-    except ValueError:
-        return  # A helper, not a sample.
     parts = []
-    for kind, source in blocks:
+    for kind, source in split(script.read_text()):
         if kind != "code":
             parts.append(prose(kind, source))
         elif code := visible(source):
             indented = code.replace("\n", "\n    ")
             parts.append(f".. code-block:: Python\n\n    {indented}")
-    (pages / f"{script.stem}.rst").write_text("\n\n".join(parts) + "\n")
+    page.parent.mkdir(exist_ok=True)
+    page.write_text("\n\n".join(parts) + "\n")
 
 
 class QuickWatcher(Watcher):
@@ -144,7 +141,7 @@ class Site:
 
 
 def _is_made_by_the_build(path):
-    return path.endswith(".mo") or str(AUTO_GALLERY) in path
+    return path.endswith((".mo", ".rst"))
 
 
 def _open_port(wanted):

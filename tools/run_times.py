@@ -15,7 +15,7 @@ import shutil
 from .compile import headers
 from .compile.extensions import EXTENSIONS
 from .compile.stage import compile_extension
-from .execute.samples import samples
+from .execute.samples import page_of, samples
 from .execute.stage import run_sample
 from .pages import commands
 from .processes.run import forget_steering
@@ -37,8 +37,9 @@ def main():
     recorded = {name: record.load() for name, record in OTHER_RUNS.items()}
     measured = {name: run and run["seconds"] for name, run in recorded.items()}
     for script in samples():
-        _, measured[script.stem] = run_sample(script, BUILD / "run_times" / script.stem)
-        print(f"{measured[script.stem]:6.1f} s  {relative(script)}", flush=True)
+        page = page_of(script)
+        _, measured[page] = run_sample(script, BUILD / "run_times" / page)
+        print(f"{measured[page]:6.1f} s  {relative(script)}", flush=True)
     known = read(RUN_SECONDS, dict)
     rounded = {
         name: known.get(name) if seconds is None else math.ceil(seconds / STEP) * STEP

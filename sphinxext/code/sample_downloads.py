@@ -31,7 +31,8 @@ The project must provide three templates, in a folder of ``templates_path``.
 ``sample-note.html`` and ``sample-readme.html`` make plain text: what the script and the
 notebook say at the top, and ``README.txt``. They receive ``title``, ``address`` (of the
 page), ``needed`` (what else the script needs, as seen from it), ``script`` and
-``notebook`` (names without folder), ``files`` (names in the zip file) and ``code``.
+``notebook`` (names without folder), ``folder`` (of both), ``files`` (names in the zip file)
+and ``code``.
 """
 
 import hashlib
@@ -168,6 +169,7 @@ class Sample:
                     "title": self.app.env.titles[self.docname].astext(),
                     "address": self.address,
                     "needed": self.needed,
+                    "folder": posixpath.dirname(self.script),
                     "script": f"{self.name}.py",
                     "notebook": f"{self.name}.ipynb",
                     "files": sorted(self.files),

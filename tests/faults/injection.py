@@ -56,7 +56,10 @@ class Fault:
     def inject(self, root):
         path = root / self.file
         if self.delete:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            found = sorted(root.glob(self.file))
+            assert found, f"{self.id}: there is no {self.file}"
+            for path in found:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
         elif self.append:
             path.parent.mkdir(exist_ok=True)
             with open(path, "a") as file:

@@ -20,7 +20,7 @@ from tests.tools.conftest import Project
 HTML = ["tools.html"]
 SEED = 20261121
 KILLS = 6
-PAGE = "# Title\n\nA `first` text.\n\n```{toctree}\nauto_gallery/sample\n```\n"
+PAGE = "# Title\n\nA `first` text.\n\n```{toctree}\ntutorial/sample\n```\n"
 SAMPLE = """\
 import subprocess, sys, tempfile, time
 folder = tempfile.mkdtemp()
@@ -160,7 +160,7 @@ def cached(clone):
         if path.is_file() and inside.parts[0] not in ("html", "logs"):
             kind = inside.parts[0], path.suffix or path.name
             kinds.setdefault(kind, path)
-    kinds["docs", ".rst"] = clone.root / "docs/auto_gallery/sample.rst"
+    kinds["docs", ".rst"] = clone.root / "docs/tutorial/sample.rst"
     return kinds.values()
 
 

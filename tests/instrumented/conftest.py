@@ -9,7 +9,7 @@ import pytest
 
 from tools.project.paths import ROOT
 
-NOT_COPIED = ("_build", "auto_gallery", ".git", ".venv*", "__pycache__", ".pytest_cache")
+NOT_COPIED = ("_build", "*.rst", ".git", ".venv*", "__pycache__", ".pytest_cache")
 # Flags count last, so those of setup.py and of samples that compile stay, too. The
 # compiler itself needs nothing of what is preloaded into the programs.
 COMPILER = """\

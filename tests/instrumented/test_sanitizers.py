@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import pytest
 
 from tools.execute.samples import may_use_extensions, samples
+from tools.project.paths import relative
 
 TIMEOUT = 600  # seconds; each takes about 150
 
@@ -64,7 +65,7 @@ def run(request, instrumented_copy, tmp_path_factory):
     for script in samples():
         # Those that compile the extension once more would take minutes.
         if not may_use_extensions(script) or script.stem.startswith("step_3_"):
-            (copy.root / "gallery" / script.name).unlink()
+            (copy.root / relative(script)).unlink()
     copy.python("-m", "tools.compile", timeout=TIMEOUT)
     [module] = (copy.root / "_build/extension/dummy_collectives").glob("*.so")
     assert sanitizer.runtime.encode() in module.read_bytes(), "compiled without it"
@@ -82,7 +83,7 @@ def run(request, instrumented_copy, tmp_path_factory):
 @pytest.mark.timeout(2 * TIMEOUT)
 def test_samples(run):
     output = run("-m", "tools.execute")
-    assert "executed gallery/step_4_several_ranks.py" in output
+    assert "executed gallery/tutorial/step_4_several_ranks.py" in output
 
 
 @pytest.mark.timeout(2 * TIMEOUT)

@@ -2,7 +2,7 @@
 
 import json
 
-from tools.execute.stage import samples
+from tools.execute.samples import page_of, samples
 from tools.project.paths import RUN_SECONDS, SITE
 from tools.run_times import OTHER_RUNS
 
@@ -60,8 +60,8 @@ def test_each_has_a_name_and_a_description(visit, address, language):
 
 
 def test_every_sample_has_its_run_time_and_its_place_in_the_index():
-    names = {script.stem for script in samples()}
+    names = {page_of(script) for script in samples()}
     known = set(json.loads(RUN_SECONDS.read_text()))
     assert known - set(OTHER_RUNS) == names, "run `make run-times`"
     index = (SITE / "en" / "gallery.html").read_text()
-    assert {name for name in names if f'auto_gallery/{name}.html"' not in index} == set()
+    assert {name for name in names if f'{name}.html"' not in index} == set()

@@ -17,22 +17,27 @@ from bs4 import BeautifulSoup
 from sphinxext.text.gallery_scripts import prose, split
 from sphinxext.text.rest_source import translate_rest
 from sphinxext.translation.translatable_comments import code_without_comments
-from tools.execute.samples import may_use, samples
+from tools.execute.samples import may_use, page_of, samples
 from tools.project.languages import SOURCE_LANGUAGE, TRANSLATIONS
-from tools.project.paths import EXTENSIONS, ROOT, SITE
+from tools.project.paths import EXTENSIONS, GALLERY, ROOT, SITE, relative
 from tools.project.published import PUBLISHED
 from tools.translate import catalogs
 from tools.translate.rules.markup import structure
 
-NAMES = [script.stem for script in samples()]
-QUICK = "step_4_one_rank"
-WITH_WORKERS = "operations_collectives"
+SAMPLES = samples()
+QUICK = GALLERY / "tutorial/step_4_one_rank.py"
+WITH_WORKERS = GALLERY / "operations/collectives.py"
 MULTI = re.M | re.S
 LAYOUT = {token.NL, token.NEWLINE, token.INDENT, token.DEDENT, token.COMMENT}
 
 
-def download(language, name, kind):
-    return SITE / language.url / "_downloads/auto_gallery" / f"{name}.{kind}"
+def download(language, script, kind):
+    folder = SITE / language.url / "_downloads" / script.parent.name
+    return folder / f"{script.stem}.{kind}"
+
+
+def page(language, script):
+    return SITE / language.url / f"{page_of(script)}.html"
 
 
 def without_note(script):
@@ -40,20 +45,20 @@ def without_note(script):
     return re.sub(r"\A(#.*\n)+", "", script)
 
 
-def notebook_of(language, name):
-    path = download(language, name, "ipynb")
+def notebook_of(language, script):
+    path = download(language, script, "ipynb")
     return nbformat.read(path, as_version=nbformat.NO_CONVERT)
 
 
-def cells(language, name, kind):
+def cells(language, script, kind):
     """The text of each cell of a kind in a notebook."""
-    found = notebook_of(language, name).cells
+    found = notebook_of(language, script).cells
     return [cell.source for cell in found if cell.cell_type == kind]
 
 
-def unzipped(language, name):
-    with zipfile.ZipFile(download(language, name, "zip")) as archive:
-        return {x.removeprefix(f"{name}/"): archive.read(x) for x in archive.namelist()}
+def unzipped(language, script):
+    with zipfile.ZipFile(download(language, script, "zip")) as archive:
+        return {x.removeprefix(f"{script.stem}/"): archive.read(x) for x in archive.namelist()}
 
 
 def code_tokens(text):
@@ -73,33 +78,33 @@ def code_tokens(text):
 
 
 def test_the_code_of_a_script_is_the_verified_one(language):
-    for script in samples():
+    for script in SAMPLES:
         offered = download(language, script.stem, "py").read_text()
         assert code_tokens(offered) == code_tokens(script.read_text()), script.name
         compile(offered, script.name, "exec")
 
 
 def test_the_code_of_a_notebook_is_that_of_the_script(language):
-    for name in NAMES:
-        blocks = split(without_note(download(language, name, "py").read_text()))
+    for script in SAMPLES:
+        blocks = split(without_note(download(language, script, "py").read_text()))
         code = [block.strip("\n") for kind, block in blocks if kind == "code"]
-        assert cells(language, name, "code") == [block for block in code if block]
+        assert cells(language, script, "code") == [block for block in code if block]
 
 
 def test_notebooks_are_valid(language):
-    for name in NAMES:
-        notebook = notebook_of(language, name)
+    for script in SAMPLES:
+        notebook = notebook_of(language, script)
         nbformat.validate(notebook)
         assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
         assert not any(cell.get("outputs") for cell in notebook.cells)
 
 
 def test_a_zip_file_holds_what_the_sample_uses(language):
-    for script in samples():
-        files = unzipped(language, script.stem)
+    for script in SAMPLES:
+        files = unzipped(language, script)
         for kind in ("py", "ipynb"):
-            alone = download(language, script.stem, kind).read_bytes()
-            assert files[f"gallery/{script.stem}.{kind}"] == alone
+            alone = download(language, script, kind).read_bytes()
+            assert files[relative(script.with_suffix(f".{kind}"))] == alone
         for used in may_use(script):
             name = used.relative_to(ROOT).as_posix()
             texts = files[name].decode(), used.read_text()
@@ -140,13 +145,12 @@ def messages_of(script):
 
 
 @pytest.mark.parametrize("translation", TRANSLATIONS, ids=lambda x: x.url)
-@pytest.mark.parametrize("script", samples(), ids=lambda x: x.stem)
+@pytest.mark.parametrize("script", SAMPLES, ids=lambda x: x.stem)
 def test_the_prose_of_a_script_is_that_of_its_page(translation, script):
     """The same messages, in the same order, with the same markup."""
-    page = f"auto_gallery/{script.stem}"
-    catalog = catalogs.read(catalogs.path_of(translation, page))
+    catalog = catalogs.read(catalogs.path_of(translation, page_of(script)))
     translated = {x.id: x.string for x in catalog if x.id and x.string and not x.fuzzy}
-    offered = without_note(download(translation, script.stem, "py").read_text())
+    offered = without_note(download(translation, script, "py").read_text())
     pairs = []
     for text in (script.read_text(), offered):
         pairs.append(messages_of(text))
@@ -165,16 +169,16 @@ def test_the_prose_of_a_script_is_that_of_its_page(translation, script):
 def test_no_paragraph_of_a_notebook_is_in_english(translation):
     if not translation.complete:
         return
-    for name in NAMES:
-        for text in cells(translation, name, "markdown"):
+    for script in SAMPLES:
+        for text in cells(translation, script, "markdown"):
             text = re.sub(r"^```.*?^```$|`[^`]+`|\[.*?\]\(.*?\)", "", text, flags=MULTI)
-            assert not re.search(r"(\b[a-z]+ ){4}[a-z]+\b", text), f"{name}: {text}"
+            assert not re.search(r"(\b[a-z]+ ){4}[a-z]+\b", text), f"{script.stem}: {text}"
 
 
 def test_links_of_a_notebook_lead_to_the_published_site(language):
     found = 0
-    for name in NAMES:
-        for text in cells(language, name, "markdown"):
+    for script in SAMPLES:
+        for text in cells(language, script, "markdown"):
             text = re.sub(r"^(```+).*?^\1$", "", text, flags=MULTI)
             for address in re.findall(r"\]\(([^)]+)\)|^> (http\S+)", text, re.M):
                 parts = urlsplit(address[0] or address[1])
@@ -182,16 +186,16 @@ def test_links_of_a_notebook_lead_to_the_published_site(language):
                 if parts.geturl().startswith(PUBLISHED.url):
                     assert (SITE / parts.path.lstrip("/")).is_file(), address
                     found += 1
-    assert found >= len(NAMES)
+    assert found >= len(SAMPLES)
 
 
 def test_a_page_links_to_its_downloads_and_says_their_size(language):
-    for name in NAMES:
-        page = SITE / language.url / "auto_gallery" / f"{name}.html"
-        soup = BeautifulSoup(page.read_text(), "html.parser")
+    for script in SAMPLES:
+        file = page(language, script)
+        soup = BeautifulSoup(file.read_text(), "html.parser")
         links = soup.select(".sample-downloads a")
-        targets = [(page.parent / link["href"]).resolve() for link in links]
-        assert targets == [download(language, name, x) for x in ("py", "ipynb", "zip")]
+        targets = [(file.parent / link["href"]).resolve() for link in links]
+        assert targets == [download(language, script, x) for x in ("py", "ipynb", "zip")]
         for link, target in zip(links, targets, strict=True):
             kilobytes = int(re.search(r"(\d+) KB", link.get_text())[1])
             assert abs(kilobytes - target.stat().st_size / 1024) <= 1
@@ -200,10 +204,10 @@ def test_a_page_links_to_its_downloads_and_says_their_size(language):
 
 
 def test_the_links_are_found_by_their_names(visit, address, language):
-    page = visit(f"{address}/{language.url}/auto_gallery/{QUICK}.html")
-    with page.expect_download() as download:
-        page.get_by_role("group").get_by_role("link").last.click()
-    assert download.value.suggested_filename == f"{QUICK}.zip"
+    tab = visit(f"{address}/{language.url}/{page_of(QUICK)}.html")
+    with tab.expect_download() as download:
+        tab.get_by_role("group").get_by_role("link").last.click()
+    assert download.value.suggested_filename == f"{QUICK.stem}.zip"
 
 
 # -- They run ----------------------------------------------------------------------
@@ -228,10 +232,9 @@ def run(folder, *command):
     )
 
 
-def printed_on_page(name):
+def printed_on_page(script):
     """What the code of a sample printed when the site was made."""
-    page = SITE / SOURCE_LANGUAGE.url / "auto_gallery" / f"{name}.html"
-    soup = BeautifulSoup(page.read_text(), "html.parser")
+    soup = BeautifulSoup(page(SOURCE_LANGUAGE, script).read_text(), "html.parser")
     boxes = soup.select(".sphx-glr-script-out pre")
     return "\n".join(box.get_text().strip("\n") for box in boxes)
 
@@ -244,15 +247,15 @@ def test_a_zip_file_with_workers_runs(tmp_path):
     unzip_and_run(tmp_path, TRANSLATIONS[0], WITH_WORKERS)
 
 
-def unzip_and_run(tmp_path, language, name):
-    with zipfile.ZipFile(download(language, name, "zip")) as archive:
+def unzip_and_run(tmp_path, language, script):
+    with zipfile.ZipFile(download(language, script, "zip")) as archive:
         archive.extractall(tmp_path)
-    folder = tmp_path / name / "gallery"
-    for command in ([f"{name}.py"], ["-c", RUN_CELLS, f"{name}.ipynb"]):
+    folder = tmp_path / script.stem / relative(script.parent)
+    for command in ([script.name], ["-c", RUN_CELLS, f"{script.stem}.ipynb"]):
         done = run(folder, *command)
         assert done.returncode == 0, done.stderr
         lines = [line for line in done.stdout.split("\n") if line]
-        assert lines == [x for x in printed_on_page(name).split("\n") if x]
+        assert lines == [x for x in printed_on_page(script).split("\n") if x]
 
 
 def test_a_script_without_helpers_runs_alone(tmp_path, language):
@@ -264,8 +267,8 @@ def test_a_script_without_helpers_runs_alone(tmp_path, language):
 def test_a_script_that_lacks_its_helper_says_where_it_is(tmp_path, language):
     script = download(language, WITH_WORKERS, "py").read_text()
     note = "".join(re.match(r"(#.*\n)+", script)[0].split())
-    page = f"{PUBLISHED.url}{language.url}/auto_gallery/{WITH_WORKERS}.html"
-    assert page in note and "launcher.py,workers/" in note and "zip" in note
+    address = f"{PUBLISHED.url}{language.url}/{page_of(WITH_WORKERS)}.html"
+    assert address in note and "launcher.py,workers/" in note and "zip" in note
     (tmp_path / "a.py").write_text(script)
     errors = run(tmp_path, "a.py").stderr
     assert re.search(r"^ +from launcher import launch  # .*zip", errors, re.M), errors
@@ -273,10 +276,10 @@ def test_a_script_that_lacks_its_helper_says_where_it_is(tmp_path, language):
 
 
 def test_zip_files_have_no_traces_of_their_making(language):
-    for name in NAMES:
-        with zipfile.ZipFile(download(language, name, "zip")) as archive:
+    for script in SAMPLES:
+        with zipfile.ZipFile(download(language, script, "zip")) as archive:
             entries = archive.infolist()
         assert {entry.date_time for entry in entries} == {(1980, 1, 1, 0, 0, 0)}
         assert [x.filename for x in entries] == sorted(x.filename for x in entries)
-        for file, content in unzipped(language, name).items():
+        for file, content in unzipped(language, script).items():
             assert str(ROOT).encode() not in content, file

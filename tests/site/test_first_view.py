@@ -8,9 +8,7 @@ MOST_KILOBYTES = 60
 MOST_REQUESTS = 12
 
 
-@pytest.mark.parametrize(
-    "name", ["tutorial/step-1-subclass-backend", "auto_gallery/operations_collectives"]
-)
+@pytest.mark.parametrize("name", ["tutorial/step-1-subclass-backend", "operations/collectives"])
 def test_it_is_small(visit, address, language, name):
     page = visit("about:blank")
     answers = []

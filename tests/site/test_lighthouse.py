@@ -30,7 +30,7 @@ def measure(run_node, address):
     [
         "en/index.html",
         "ko/tutorial/step-1-subclass-backend.html",
-        "zh-cn/auto_gallery/operations_collectives.html",
+        "zh-cn/operations/collectives.html",
     ],
 )
 def test_scores(run_node, address, name):

@@ -1,6 +1,6 @@
 """Listings: what a reader copies, and what they look like."""
 
-PAGE = "auto_gallery/overview_gradient_buckets.html"
+PAGE = "overview/gradient-buckets.html"
 ALLOWED = {"permissions": ["clipboard-read", "clipboard-write"]}
 
 

@@ -28,10 +28,11 @@ class Project:
                 shutil.copytree(source, target, ignore=GENERATED)
             else:
                 shutil.copyfile(source, target)
-        self.write("gallery/GALLERY_HEADER.rst", "Samples\n=======\n")
         self.write("gallery/run_seconds.json", "{}\n")
+        self.write("gallery/tutorial/README.rst", "Samples\n=======\n")
         for name in ("launcher.py", "result_table.py"):
             shutil.copyfile(ROOT / "gallery" / name, root / "gallery" / name)
+            (root / "gallery/tutorial" / name).symlink_to(f"../{name}")
         shutil.copytree(INSTALLED_EXTENSIONS, root / "_build" / "extension")
 
     def copy(self, root, *ignored):
@@ -59,8 +60,8 @@ class Project:
         if output is None:
             code += r"# output may differ in: \A(?s:.*)\Z"
         else:
-            self.write(f"gallery/outputs/{name}.txt", output)
-        return self.write(f"gallery/{name}.py", title + code + "\n")
+            self.write(f"gallery/tutorial/outputs/{name}.txt", output)
+        return self.write(f"gallery/tutorial/{name}.py", title + code + "\n")
 
     def run(self, *command, timeout=100, **environment):
         """Run a module of tools; return its exit status and all its output."""

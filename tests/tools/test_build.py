@@ -26,7 +26,7 @@ def test_rendering_without_pages_says_what_to_do(project):
 def test_rendering_needs_neither_torch_nor_a_compiler(project):
     """With imports of what runs samples made to fail, and no compiler on the path."""
     project.write("docs/index.md", "# Title\n\nA text.\n")
-    project.write("docs/auto_gallery/sample.rst", ":orphan:\n\nSample\n======\n")
+    project.write("docs/tutorial/sample.rst", ":orphan:\n\nSample\n======\n")
     for name in ("torch", "matplotlib", "sphinx_gallery", "numpy"):
         project.write(f"forbidden/{name}.py", f"import os; print({name!r}); os._exit(9)\n")
     environment = {"PYTHONPATH": str(project.root / "forbidden"), "PATH": "/nowhere", "CXX": "none"}
@@ -38,7 +38,7 @@ def test_rendering_needs_neither_torch_nor_a_compiler(project):
 
 def test_a_sphinx_warning_in_any_language_is_an_error(project):
     project.write("docs/index.md", "# Title\n\n[nowhere](missing.md)\n")
-    project.write("docs/auto_gallery/sample.rst", ":orphan:\n\nSample\n======\n")
+    project.write("docs/tutorial/sample.rst", ":orphan:\n\nSample\n======\n")
     output = project.fail("tools.render")
     for language in ("en", "ko", "zh-cn"):
         assert f"rendering {language} failed" in output

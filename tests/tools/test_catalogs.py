@@ -21,7 +21,7 @@ def translated(lasting_project):
     """A site of two pages, with translations of all their messages."""
     project = lasting_project
     project.write("docs/index.md", "# Title\n\nThe `first` text.\n")
-    project.write("docs/auto_gallery/sample.rst", ":orphan:\n\nOther page\n==========\n")
+    project.write("docs/tutorial/sample.rst", ":orphan:\n\nOther page\n==========\n")
     project.fail("tools.i18n_check")
     for language in TEXTS:
         sphinx = f"{language}/LC_MESSAGES/sphinx.po"
@@ -29,7 +29,7 @@ def translated(lasting_project):
     assert project.run("tools.i18n_update")[0] == 0
     for language, texts in TEXTS.items():
         folder = f"locales/{language}/LC_MESSAGES"
-        for page in ("index", "auto_gallery/sample"):
+        for page in ("index", "tutorial/sample"):
             catalog = project.read(f"{folder}/{page}.po")
             for text, translation in texts.items():
                 catalog = catalog.replace(
@@ -127,8 +127,8 @@ def test_an_exemption_holds_until_a_text_changes(pages):
 
 
 def test_the_same_text_is_translated_in_the_same_way(pages):
-    other = PAGE.replace("index", "auto_gallery/sample")
-    pages.write("docs/auto_gallery/sample.rst", ":orphan:\n\nTitle\n=====\n")
+    other = PAGE.replace("index", "tutorial/sample")
+    pages.write("docs/tutorial/sample.rst", ":orphan:\n\nTitle\n=====\n")
     assert pages.run("tools.i18n_update")[0] == 0
     pages.write(
         other, pages.read(other).replace('"Title"\nmsgstr "제목"', '"Title"\nmsgstr "표제"')
@@ -162,18 +162,16 @@ def test_the_rules_of_a_new_language_are_one_new_file(pages):
 def test_a_paragraph_that_moves_keeps_its_translation(pages):
     pages.write("docs/index.md", "# Title\n\nAnother.\n")
     pages.write(
-        "docs/auto_gallery/sample.rst", ":orphan:\n\nOther page\n==========\n\nThe `first` text.\n"
+        "docs/tutorial/sample.rst", ":orphan:\n\nOther page\n==========\n\nThe `first` text.\n"
     )
     pages.write("docs/moved.md", "---\norphan: true\n---\n# Title\n\nThe `first` text.\n")
     assert pages.run("tools.i18n_update")[0] == 0
     assert '"`first` 문장입니다."' in pages.read(PAGE.replace("index", "moved"))
     assert '"`first` 文字。"' in pages.read(CHINESE.replace("index", "moved"))
     assert "sample.po: its page is gone" not in pages.fail("tools.i18n_check")
-    (pages.root / "docs/auto_gallery/sample.rst").rename(
-        pages.root / "docs/auto_gallery/renamed.rst"
-    )
+    (pages.root / "docs/tutorial/sample.rst").rename(pages.root / "docs/tutorial/renamed.rst")
     assert pages.run("tools.i18n_update")[0] == 0
-    assert '"`first` 문장입니다."' in pages.read(PAGE.replace("index", "auto_gallery/renamed"))
+    assert '"`first` 문장입니다."' in pages.read(PAGE.replace("index", "tutorial/renamed"))
     assert "sample.po: its page is gone" in pages.fail("tools.i18n_check")
     assert "#, fuzzy" not in pages.read(PAGE.replace("index", "moved"))
 

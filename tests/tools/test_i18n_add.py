@@ -3,7 +3,7 @@
 
 def test_a_language_is_added_once_and_may_be_incomplete(project):
     project.write("docs/index.md", "# Title\n\nThe `first` text.\n")
-    project.write("docs/auto_gallery/sample.rst", ":orphan:\n\nPage\n====\n")
+    project.write("docs/tutorial/sample.rst", ":orphan:\n\nPage\n====\n")
     for language in ("ko", "zh_CN"):  # Only the new one is of interest here.
         text = project.read("languages.toml")
         name = f'gettext = "{language}"\n'

@@ -43,7 +43,7 @@ first
 second
 status
 terms
-auto_gallery/sample
+tutorial/sample
 ```
 """
 FIRST = """\
@@ -67,7 +67,7 @@ SECOND = """\
 
 Another paragraph.
 
-```{literalinclude} ../gallery/workers/shown.py
+```{literalinclude} ../gallery/tutorial/workers/shown.py
 :language: python
 ```
 
@@ -126,14 +126,14 @@ def site(lasting_project):
     pages = {"index.md": INDEX, "first.md": FIRST, "second.md": SECOND, "data.txt": "data"}
     pages |= {"status.md": "# Status\n\n```{translation-status}\n```\n"}
     pages |= {"terms.md": "# Terms\n\n```{term-table} glossary.csv\n```\n"}
-    pages |= {"_diagrams/drawing.svg": DRAWING, "auto_gallery/sample.rst": SAMPLE}
+    pages |= {"_diagrams/drawing.svg": DRAWING, "tutorial/sample.rst": SAMPLE}
     pages |= {"redirects.csv": "old,new\nformer,first\n"}
     for name, text in pages.items():
         project.write(f"docs/{name}", text)
     (project.root / "docs/picture.png").write_bytes(PIXEL)
-    project.write("gallery/sample.py", SCRIPT)
-    project.write("gallery/workers/shown.py", "x = 1  # A shared comment.\n")
-    project.write("gallery/workers/hidden.py", "x = 1\n")
+    project.write("gallery/tutorial/sample.py", SCRIPT)
+    project.write("gallery/tutorial/workers/shown.py", "x = 1  # A shared comment.\n")
+    project.write("gallery/tutorial/workers/hidden.py", "x = 1\n")
     project.write("gallery/run_seconds.json", '{"sample": 5}\n')
     project.write(
         "_build/execute/versions.json", '{"pytorch": "2", "python": "3", "compiler": "C"}'
@@ -253,9 +253,9 @@ def translate_comment(project):
 
 
 def change_sample(project):
-    edit(project, "gallery/sample.py", 'hello")', 'hello you")')
-    edit(project, "docs/auto_gallery/sample.rst", 'hello")', 'hello you")')
-    edit(project, "docs/auto_gallery/sample.rst", "    hello\n", "    hello you\n")
+    edit(project, "gallery/tutorial/sample.py", 'hello")', 'hello you")')
+    edit(project, "docs/tutorial/sample.rst", 'hello")', 'hello you")')
+    edit(project, "docs/tutorial/sample.rst", "    hello\n", "    hello you\n")
 
 
 def change_glossary(project):
@@ -306,9 +306,9 @@ EDITS = {
     "redirects": change("docs/redirects.csv", "former,first", "former,second"),
     "a file at the top": change("docs/_root/robots.txt", "\n", "\n# Comment\n"),
     "a sample": change_sample,
-    "a program on a page": change("gallery/workers/shown.py", "x = 1", "x = 10"),
-    "a program that a sample uses": change("gallery/workers/hidden.py", "x = 1", "x = 10"),
-    "a program that it uses no more": change("gallery/sample.py", "workers/hidden.py", ""),
+    "a program on a page": change("gallery/tutorial/workers/shown.py", "x = 1", "x = 10"),
+    "a program that a sample uses": change("gallery/tutorial/workers/hidden.py", "x = 1", "x = 10"),
+    "a program that it uses no more": change("gallery/tutorial/sample.py", "workers/hidden.py", ""),
     "the extension": change("extension/dummy_collectives/src/dummy.cpp", "\n", "\n// New.\n"),
     "run times": change("gallery/run_seconds.json", "5", "10"),
     "versions": change("_build/execute/versions.json", '"2"', '"2.1"'),
@@ -339,7 +339,7 @@ def test_after_an_edit_of_a_catalog_that_pages_show(site):
 def test_messages_after_edits(site):
     messages(site)
     edit(site, "docs/second.md", "## A section", "A sentence for a while.\n\n## A section")
-    edit(site, "gallery/workers/shown.py", "x =", "# A comment for a while.\nx =")
+    edit(site, "gallery/tutorial/workers/shown.py", "x =", "# A comment for a while.\nx =")
     edited = messages(site)
     assert all(x in edited["second.pot"] for x in ("A sentence for", "A comment for"))
     edit(site, "docs/_diagrams/drawing.svg", "</figure>", "<p>{{ _('More') }}</p></figure>")
@@ -348,7 +348,7 @@ def test_messages_after_edits(site):
     shutil.rmtree(site.root / "_build/gettext")
     assert messages(site) == edited
     edit(site, "docs/second.md", "A sentence for a while.\n\n", "")
-    edit(site, "gallery/workers/shown.py", "# A comment for a while.\n", "")
+    edit(site, "gallery/tutorial/workers/shown.py", "# A comment for a while.\n", "")
     edit(site, "docs/_diagrams/drawing.svg", "<p>{{ _('More') }}</p>", "")
 
 
@@ -391,8 +391,8 @@ def test_only_what_has_changed_is_read_again(site):
     assert read_pages(site) == ["ko/first.doctree"]
     edit(site, "docs/second.md", "\n\n", "\n\n\n")
     assert read_pages(site) == ["en/second.doctree", "ko/second.doctree"]
-    edit(site, "gallery/workers/shown.py", "comment", "remark")
-    changed = ["auto_gallery/sample.doctree", "second.doctree"]
+    edit(site, "gallery/tutorial/workers/shown.py", "comment", "remark")
+    changed = ["tutorial/sample.doctree", "second.doctree"]
     assert read_pages(site) == [f"{x}/{page}" for x in ("en", "ko") for page in changed]
     commit(site)
     assert read_pages(site) == []

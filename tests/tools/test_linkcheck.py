@@ -46,7 +46,7 @@ def server():
 def run(project, monkeypatch):
     """Run the check of a page that holds one link in each line, from line 3 on."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    project.write("docs/auto_gallery/sample.rst", ":orphan:\n\nSample\n======\n")
+    project.write("docs/tutorial/sample.rst", ":orphan:\n\nSample\n======\n")
 
     def check(*links):
         lines = "\n".join(f"- [link](<{link}>)" for link in links)

@@ -32,7 +32,13 @@ FAULTS = [
     ("number", ZH, "myst", "Wait 5 s.", "等待 6 秒。"),
     ("number", ZH, "myst", "Wait 5 s.", "等待几秒。"),
     ("identifier", KO, "myst", "Pass --standalone here.", "옵션을 넘깁니다."),
-    ("identifier", KO, "myst", "In gallery/workers/a.py it is.", "gallery/workers/b.py 안."),
+    (
+        "identifier",
+        KO,
+        "myst",
+        "In gallery/tutorial/workers/a.py it is.",
+        "gallery/tutorial/workers/b.py 안.",
+    ),
     ("identifier", KO, "myst", "DistributedDataParallel is it.", "DistributeDataParallel 입니다."),
     ("identifier", KO, "myst", "Set MASTER_ADDR now.", "MASTER_PORT 설정."),
     ("link", KO, "plain", "See https://a.org/x now.", "https://b.org/x 참고."),
@@ -193,7 +199,7 @@ GOOD = [
     (KO, "rest", "``a`` saves 10 s.", "``a``\\ 은 10초를 줄입니다."),
     (KO, "plain", "about 10 more", "약 10초 더"),
     (KO, "plain", "The autumn of a village", "마을의 가을은 나은 때"),
-    (ZH, "plain", "gallery/workers/a.py", "gallery/workers/a.py"),
+    (ZH, "plain", "gallery/tutorial/workers/a.py", "gallery/tutorial/workers/a.py"),
 ]
 
 

@@ -42,8 +42,8 @@ def environ(process, known=psutil.Process.environ):
 ctypes.CDLL, psutil.Process.environ = Library, environ
 """
 BUILD = "tools.html"
-PUBLISHED = "_build/html/en/auto_gallery/sample.html"
-PAGE = "# Title\n\nThe first text.\n\n```{toctree}\nauto_gallery/sample\n```\n"
+PUBLISHED = "_build/html/en/tutorial/sample.html"
+PAGE = "# Title\n\nThe first text.\n\n```{toctree}\ntutorial/sample\n```\n"
 WORKER = "import os\nprint('of', os.environ['WORLD_SIZE'], hasattr(os, 'waitid'))\n"
 SAMPLE = "from launcher import launch\nlaunch('workers/worker.py', ranks=2)\n"
 SHOWN = "    [rank 0] of 2 False\n    [rank 1] of 2 False\n"
@@ -62,7 +62,7 @@ def built(lasting_project):
     project = lasting_project
     project.write("sitecustomize.py", WITHOUT_LINUX)
     project.write("docs/index.md", PAGE)
-    project.write("gallery/workers/worker.py", WORKER)
+    project.write("gallery/tutorial/workers/worker.py", WORKER)
     project.sample(SAMPLE)
     text = project.read("languages.toml")
     for name in ("ko", "zh_CN"):
@@ -81,14 +81,14 @@ def environment(project):
 
 
 def test_the_site_is_built(built):
-    assert SHOWN in built.read("docs/auto_gallery/sample.rst")
+    assert SHOWN in built.read("docs/tutorial/sample.rst")
     for language in ("en", "ko", "zh-cn"):
-        page = built.read(f"_build/html/{language}/auto_gallery/sample.html")
+        page = built.read(f"_build/html/{language}/tutorial/sample.html")
         assert "[rank 1] of 2 False" in page
 
 
 def test_a_build_that_fails_leaves_the_last_site(built):
-    built.write("gallery/workers/worker.py", WORKER + "raise ValueError('no luck')\n")
+    built.write("gallery/tutorial/workers/worker.py", WORKER + "raise ValueError('no luck')\n")
     output = built.fail(BUILD, **environment(built))
     assert "rank 0 of 2: ended with exit status 1" in output and "was not changed" in output
     assert built.read(PUBLISHED) == built.page
@@ -97,7 +97,7 @@ def test_a_build_that_fails_leaves_the_last_site(built):
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_build_that_is_killed_leaves_no_process(built, how):
-    worker = built.write("gallery/workers/worker.py", WORKER + HANGING)
+    worker = built.write("gallery/tutorial/workers/worker.py", WORKER + HANGING)
     notes = [worker.with_name(f"worker.py{rank}") for rank in (0, 1)]
     with open(built.root / "log", "w") as log:
         build = subprocess.Popen(
@@ -120,7 +120,7 @@ def test_a_build_that_is_killed_leaves_no_process(built, how):
     assert built.read(PUBLISHED) == built.page
     if how is signal.SIGKILL:  # Nobody can clean up after that but the next build.
         assert all(map(is_running, left))
-        built.write("gallery/workers/worker.py", WORKER)
+        built.write("gallery/tutorial/workers/worker.py", WORKER)
         status, output = built.run(BUILD, **environment(built))
         assert status == 0, output
     else:

@@ -53,22 +53,22 @@ def test_another_output_fails_the_build_until_it_is_accepted(project):
     assert project.run(*BUILD)[0] == 0
     project.sample("print('new')\nprint('same')\n", output="old\nsame\n")
     output = project.fail(*BUILD)
-    assert "gallery/sample.py: shows something else than before" in output
+    assert "gallery/tutorial/sample.py: shows something else than before" in output
     assert "    -old\n    +new\n     same\n" in output
-    assert "gallery/outputs/sample.txt" in output and "make accept-outputs" in output
-    assert "'old'" in project.read("docs/auto_gallery/sample.rst"), "the last good page"
+    assert "gallery/tutorial/outputs/sample.txt" in output and "make accept-outputs" in output
+    assert "'old'" in project.read("docs/tutorial/sample.rst"), "the last good page"
     project.fail(*BUILD)  # It was not taken for a good run.
     status, output = project.run(*ACCEPT)
-    assert status == 0 and "wrote gallery/outputs/sample.txt" in output
-    assert project.read("gallery/outputs/sample.txt") == "new\nsame\n"
+    assert status == 0 and "wrote gallery/tutorial/outputs/sample.txt" in output
+    assert project.read("gallery/tutorial/outputs/sample.txt") == "new\nsame\n"
     assert project.run(*BUILD)[0] == 0
-    assert "'new'" in project.read("docs/auto_gallery/sample.rst")
+    assert "'new'" in project.read("docs/tutorial/sample.rst")
 
 
 def test_a_change_of_the_committed_output_is_noticed(project):
     project.sample("print('old')\n", output="old\n")
     assert project.run(*BUILD)[0] == 0
-    project.write("gallery/outputs/sample.txt", "other\n")
+    project.write("gallery/tutorial/outputs/sample.txt", "other\n")
     assert "    -other\n    +old\n" in project.fail(*BUILD)
 
 
@@ -81,7 +81,7 @@ def test_a_rule_says_what_may_differ(project):
     code = "print('took', {}, 's')\n# output may differ in: \\d+(?= s)\n"
     project.sample(code.format(17), output="took 5 s\n")
     assert project.run(*BUILD)[0] == 0
-    assert "took 17 s" in project.read("docs/auto_gallery/sample.rst")
+    assert "took 17 s" in project.read("docs/tutorial/sample.rst")
     project.sample(code.format("'long'"), output="took 5 s\n")
     assert "    -took … s\n    +took long s\n" in project.fail(*BUILD)
 
@@ -91,9 +91,9 @@ def test_accept(project):
     assert status == 0
     project.sample("print('new')\n")
     status, output = project.run(*ACCEPT)
-    assert status != 0 and "gallery/sample.py was not run" in output
+    assert status != 0 and "gallery/tutorial/sample.py was not run" in output
     assert project.run(*BUILD)[0] == 0
-    project.write("gallery/outputs/gone.txt", "old\n")
+    project.write("gallery/tutorial/outputs/gone.txt", "old\n")
     status, output = project.run(*ACCEPT)
-    assert "removed gallery/outputs/gone.txt" in output
-    assert not (project.root / "gallery/outputs/gone.txt").exists()
+    assert "removed gallery/tutorial/outputs/gone.txt" in output
+    assert not (project.root / "gallery/tutorial/outputs/gone.txt").exists()

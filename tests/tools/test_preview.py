@@ -20,10 +20,10 @@ CATALOG = "locales/ko/LC_MESSAGES/index.po"
 def pages(project):
     project.write(
         "docs/index.md",
-        "# Title\n\nA text.\n\n```{toctree}\nauto_gallery/sample\n```\n"
-        "```{literalinclude} ../gallery/workers/shown.py\n```\n",
+        "# Title\n\nA text.\n\n```{toctree}\ntutorial/sample\n```\n"
+        "```{literalinclude} ../gallery/tutorial/workers/shown.py\n```\n",
     )
-    project.write("gallery/workers/shown.py", "x = 1\n")
+    project.write("gallery/tutorial/workers/shown.py", "x = 1\n")
     project.sample(
         "print('never run')\nworker = 'workers/shown.py'\n"
         "# sphinx_gallery_start_ignore\nassert 1\n# sphinx_gallery_end_ignore\n"
@@ -71,12 +71,12 @@ def test_an_edit_of_a_message_appears(pages):
         wait_for(f"{address}/index.html", "첫 번째 글.")
         pages.write(CATALOG, pages.read(CATALOG).replace("첫 번째", "두 번째"))
         wait_for(f"{address}/index.html", "두 번째 글.")
-        wait_for(f"{address}/auto_gallery/sample.html", "never run")
-        with urllib.request.urlopen(f"{address}/auto_gallery/sample.html") as answer:
+        wait_for(f"{address}/tutorial/sample.html", "never run")
+        with urllib.request.urlopen(f"{address}/tutorial/sample.html") as answer:
             assert "assert" not in answer.read().decode()
     assert "WARNING" not in pages.read("preview.log")
     assert not (pages.root / "_build/html").exists()
-    assert not (pages.root / "docs/auto_gallery").exists()
+    assert not (pages.root / "docs/tutorial").exists()
 
 
 def test_a_broken_catalog_does_not_end_the_preview(pages):

@@ -10,20 +10,20 @@ from bs4 import BeautifulSoup
 
 from tools.check import page_facts
 from tools.check import provenance as check
-from tools.execute.samples import samples
+from tools.execute.samples import page_of, samples, source_of
 from tools.pages import commands, provenance
 from tools.project.languages import LANGUAGES
-from tools.project.paths import AUTO_GALLERY, GALLERY, RENDERED, ROOT, relative
+from tools.project.paths import GALLERY, RENDERED, ROOT, relative
 from tools.state import runs as runs_module
 from tools.state.records import Record
 
 PAGE = "tutorial/step-1-subclass-backend.html"
-SAMPLE = "auto_gallery/step_4_one_rank.html"
+SAMPLE = "tutorial/step-4-one-rank.html"
 TABLE = """\
 # Title
 
 ```{toctree}
-auto_gallery/sample
+tutorial/sample
 ```
 
 ```{code-provenance} executed
@@ -36,13 +36,11 @@ CPP = "extension/dummy_collectives/src/dummy.cpp"
 
 
 @pytest.fixture
-def gallery(tmp_path, monkeypatch):
-    folder = tmp_path / "gallery"
-    (folder / "workers").mkdir(parents=True)
+def gallery(tmp_path):
+    (tmp_path / "workers").mkdir()
     for name in ("launcher", "workers/a", "workers/b", "workers/shown"):
-        (folder / f"{name}.py").write_text("")
-    monkeypatch.setattr(provenance, "GALLERY", folder)
-    return folder
+        (tmp_path / f"{name}.py").write_text("")
+    return tmp_path
 
 
 def programs(gallery, text):
@@ -67,9 +65,9 @@ def test_a_program_is_not_executed_when_it_is_only_shown_or_named(gallery):
 def test_a_sample_that_loads_the_extension_executes_its_code_and_no_other_does():
     executed = provenance.executed()[CPP]
     assert executed[0] == COMPILING
-    assert {"step_4_one_rank", "step_3_load_just_in_time"} <= set(executed)
-    assert "what_a_backend_needs" in executed, "its worker imports it"
-    assert "operations_collectives" not in executed
+    assert {"tutorial/step-4-one-rank", "tutorial/step-3-load-just-in-time"} <= set(executed)
+    assert "tutorial/what-a-backend-needs" in executed, "its worker imports it"
+    assert "operations/collectives" not in executed
     setup = provenance.executed()["extension/dummy_collectives/setup.py"]
     assert setup == [COMPILING], "an import does not build anything"
 
@@ -77,14 +75,14 @@ def test_a_sample_that_loads_the_extension_executes_its_code_and_no_other_does()
 def test_every_start_of_a_program_left_a_trace_in_the_output_of_the_sample():
     claims = 0
     for script in samples():
-        output = (AUTO_GALLERY / f"{script.stem}.rst").read_text()
+        output = source_of(page_of(script)).read_text()
         started = set(re.findall(r"^ *\$ .*?(?:\\\n.*?)*(workers/\w+\.py)$", output, re.M))
         claimed = {relative(x) for x in provenance.executes(script)}
         # What is compiled leaves its own: tests/instrumented counts its lines.
         claimed = {x for x in claimed if "/workers/" in x and x.endswith(".py")}
-        assert claimed == {f"gallery/{x}" for x in started}
+        assert claimed == {relative(script.parent / x) for x in started}
         claims += len(started)
-    assert claims >= len(list((GALLERY / "workers").glob("*.py")))
+    assert claims >= len(list(GALLERY.glob("*/workers/*.py")))
 
 
 COMPILING = "compile dummy_collectives"
@@ -93,9 +91,9 @@ COMPILING = "compile dummy_collectives"
 @pytest.mark.parametrize(
     "name, runs",
     [
-        ("gallery/step_4_one_rank.py", {"step_4_one_rank"}),
-        (CPP, {COMPILING, "step_4_one_rank", "step_4_several_ranks"}),
-        ("gallery/workers/zero_everything.py", {"step_4_several_ranks"}),
+        ("gallery/tutorial/step_4_one_rank.py", {"tutorial/step-4-one-rank"}),
+        (CPP, {COMPILING, "tutorial/step-4-one-rank", "tutorial/step-4-several-ranks"}),
+        ("gallery/tutorial/workers/zero_everything.py", {"tutorial/step-4-several-ranks"}),
     ],
 )
 def test_an_exit_status_is_one_of_just_these_contents(monkeypatch, name, runs):
@@ -108,7 +106,7 @@ def test_an_exit_status_is_one_of_just_these_contents(monkeypatch, name, runs):
 
     monkeypatch.setattr(runs_module, "digests_of", of_an_edited_file)
     assert runs <= _without_status()
-    assert "overview_data_parallel" not in _without_status(), "it executes none of them"
+    assert "overview/data-parallel" not in _without_status(), "it executes none of them"
 
 
 def _without_status():
@@ -139,7 +137,7 @@ def test_a_page_says_so_when_a_run_is_not_recorded(project):
     assert shown() == (None, 0, 1), "a damaged record is none"
     record.write_bytes(recorded)
     hidden = "# sphinx_gallery_start_ignore\npass\n# sphinx_gallery_end_ignore\n"
-    project.write("gallery/sample.py", project.read("gallery/sample.py") + hidden)
+    project.write("gallery/tutorial/sample.py", project.read("gallery/tutorial/sample.py") + hidden)
     assert shown() == (None, 0, 1), "another script was run"
 
 
@@ -203,7 +201,12 @@ def test_a_record_that_was_removed(site):
     [
         (PAGE, '<span class="n">zero_</span>', "<span>one_</span>", f"stand in {CPP}, lines"),
         (SAMPLE, "tensor([0., 0., 0., 0.])", "tensor([0., 1., 0., 0.])", "was recorded of it"),
-        (SAMPLE, '<span class="mi">4</span>', "<span>5</span>", "gallery/step_4_one_rank.py"),
+        (
+            SAMPLE,
+            '<span class="mi">4</span>',
+            "<span>5</span>",
+            "gallery/tutorial/step_4_one_rank.py",
+        ),
     ],
     ids=["include", "output", "cell"],
 )
@@ -230,7 +233,7 @@ def test_a_file_that_was_changed_after_the_page_was_made(site, tmp_path, monkeyp
 
 def test_a_build_with_a_listing_that_nothing_executes_fails(project):
     project.write("docs/index.md", "# Title\n\n```sh\nrm -r everything\n```\n")
-    project.write("docs/auto_gallery/sample.rst", ":orphan:\n\nSample\n======\n")
+    project.write("docs/tutorial/sample.rst", ":orphan:\n\nSample\n======\n")
     output = project.fail("tools.render")
     assert "docs/index.md: WARNING: listing 1, from docs/index.md, lines 4 to 4" in output
     assert "say in the directive not-executed why" in output
@@ -240,7 +243,7 @@ def test_a_page_whose_output_was_changed_by_hand_is_made_anew(project):
     project.sample("print('the real output')\n")
     project.sample("print(2)\n", name="other")
     assert "2 of 2 samples executed" in project.run("tools.execute")[1]
-    page = "docs/auto_gallery/sample.rst"
+    page = "docs/tutorial/sample.rst"
     made = project.read(page)
     assert "0 of 2 samples executed" in project.run("tools.execute")[1]
     project.write(page, made.replace("the real output", "a better one"))
@@ -251,7 +254,7 @@ def test_a_page_whose_output_was_changed_by_hand_is_made_anew(project):
 def test_what_differs_between_builds_is_beside_the_site(project):
     languages = project.read("languages.toml")
     project.write("languages.toml", languages[: languages.index('[[language]]\ngettext = "ko"')])
-    project.write("docs/index.md", "# Title\n\n```{toctree}\nauto_gallery/sample\n```\n")
+    project.write("docs/index.md", "# Title\n\n```{toctree}\ntutorial/sample\n```\n")
     project.sample("print(1)\n")
     status, output = project.run("tools.html")
     assert status == 0, output

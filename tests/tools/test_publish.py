@@ -72,7 +72,7 @@ def test_a_build_that_is_killed_leaves_the_last_site_and_no_process(project, how
     log = open(project.root / "log", "w")  # A pipe would wait for the grandchild.
     build = subprocess.Popen(command, cwd=project.root, stdout=log, stderr=log)
     log.close()
-    started = project.root / "gallery/started"
+    started = project.root / "gallery/tutorial/started"
     deadline = time.monotonic() + 60
     while not (started.exists() and started.read_text()) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -8,11 +8,13 @@ from tools.pages.downloads import downloads
 
 @pytest.fixture
 def gallery(tmp_path, monkeypatch):
-    folder = tmp_path / "gallery"
+    """A folder of the gallery with two programs, a helper of all folders, and another sample."""
+    folder = tmp_path / "gallery/part"
     (folder / "workers").mkdir(parents=True)
-    for name in ("launcher", "result_table", "workers/rpc", "workers/other"):
+    for name in ("../launcher", "workers/rpc", "workers/other", "other"):
         (folder / f"{name}.py").write_text("import psutil\n")
-    monkeypatch.setattr(samples, "GALLERY", folder)
+    (folder / "launcher.py").symlink_to("../launcher.py")
+    monkeypatch.setattr(samples, "GALLERY", folder.parent)
     return folder
 
 
@@ -39,18 +41,22 @@ def test_what_a_worker_names_is_used_too(gallery):
 
 def test_helpers_are_no_samples(gallery):
     (gallery / "sample.py").write_text("")
-    assert samples.samples() == [gallery / "sample.py"]
+    assert samples.samples() == [gallery / "other.py", gallery / "sample.py"]
+
+
+def test_a_page_has_the_folder_and_the_name_of_its_sample(gallery):
+    assert samples.page_of(gallery / "my_sample.py") == "part/my-sample"
 
 
 def test_each_sample_takes_the_packages_that_it_needs():
     found = downloads()
-    plain = found["auto_gallery/operations_choosing_a_library"]
-    assert list(plain["files"]) == ["gallery/operations_choosing_a_library.py"]
+    plain = found["operations/choosing-a-library"]
+    assert list(plain["files"]) == ["gallery/operations/choosing_a_library.py"]
     requirements = plain["texts"]["requirements.txt"].split()
     assert [line.partition("==")[0] for line in requirements] == ["torch", "numpy"]
-    compiled = found["auto_gallery/step_4_one_rank"]
+    compiled = found["tutorial/step-4-one-rank"]
     assert "extension/dummy_collectives/src/dummy.cpp" in compiled["files"]
     assert "ninja==" in compiled["texts"]["requirements.txt"]
-    launched = found["auto_gallery/operations_collectives"]
-    assert "gallery/launcher.py" in launched["files"]
+    launched = found["operations/collectives"]
+    assert "gallery/operations/launcher.py" in launched["files"]
     assert "psutil==" in launched["texts"]["requirements.txt"]

@@ -87,7 +87,7 @@ def test_a_shallow_clone_has_no_days(history):
 def test_a_malformed_catalog_is_named(history):
     history.write(CATALOG, HEADER + '\nnonsense "First."\n')
     for command in ("tools.i18n_status", "tools.render"):
-        history.write("docs/auto_gallery/x.rst", "X\n=\n")
+        history.write("docs/tutorial/x.rst", "X\n=\n")
         assert f"{CATALOG}:7: malformed" in history.fail(*command.split())
 
 

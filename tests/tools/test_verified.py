@@ -136,7 +136,7 @@ def test_execution_notes_the_versions_when_all_samples_ran(project):
 
 def test_a_page_shows_them(project):
     project.write("docs/index.md", "# Title\n\nA text.\n")
-    project.write("docs/auto_gallery/sample.rst", ":orphan:\n\nSample\n======\n")
+    project.write("docs/tutorial/sample.rst", ":orphan:\n\nSample\n======\n")
     assert project.run("tools.render")[0] == 0
     assert "verified-with" not in project.read("_build/render/en/index.html")
     project.write("_build/execute/versions.json", json.dumps(toolchain.versions()))

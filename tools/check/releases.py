@@ -80,7 +80,7 @@ class Trial:
         samples = "–"
         if site:
             self._must_succeed("samples", "-m", "tools.execute")
-            samples = str(len(list((self.root / "docs" / "auto_gallery").glob("*.rst"))))
+            samples = str(len(list((self.root / "docs").rglob("*.rst"))))
         ran = len(cases) - len(skipped)
         names = sorted({re.sub(r"\[.*", "", case.get("name")) for case in failed})
         return [version, "✓", str(ran), str(ran - len(failed)), _as_code(names), samples]

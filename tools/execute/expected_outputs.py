@@ -1,9 +1,9 @@
 """Compare what the samples print with what was looked at and committed.
 
-For each sample, gallery/outputs holds a text file with all that it shows on its page:
-printed text and tables. The build fails when a run shows anything else. Where a release
-of PyTorch shows something else than the default one, that is in a folder with the name of
-its series, gallery/outputs/2.13 for one.
+Beside each sample, the folder outputs/ holds a text file with all that it shows on its
+page: printed text and tables. The build fails when a run shows anything else. Where a
+release of PyTorch shows something else than the default one, that is in a folder with the
+name of its series, outputs/2.13 for one.
 
 What may differ from run to run, a script names in a comment of a hidden cell,
 ``output may differ in: <regular expression>``. Pages show it as it was printed.
@@ -13,9 +13,11 @@ import difflib
 import re
 
 from ..project.errors import BuildError
-from ..project.paths import EXECUTED, OUTPUTS, relative
+from ..project.paths import EXECUTED, relative
 from ..project.releases import current
+from .samples import page_of
 
+OUTPUTS = "outputs"
 # sphinx-gallery's block for what was printed, and our own for tables.
 SHOWN = re.compile(r"^( *)\.\. (?:code-block:: none|list-table::)\n((?:\1 +.*\n|\s*\n)*)", re.M)
 PRINTED, TABLE = ".. rst-class:: sphx-glr-script-out", ":class: result-table\n"
@@ -67,7 +69,7 @@ def comparable(script, text):
 
 
 def last_run(script):
-    return EXECUTED / f"{script.stem}.output"
+    return EXECUTED / f"{page_of(script)}.output"
 
 
 def committed(script):
@@ -77,8 +79,8 @@ def committed(script):
 
 
 def of_default(script):
-    return OUTPUTS / f"{script.stem}.txt"
+    return script.parent / OUTPUTS / f"{script.stem}.txt"
 
 
 def of_release(script):
-    return OUTPUTS / current().series / f"{script.stem}.txt"
+    return script.parent / OUTPUTS / current().series / f"{script.stem}.txt"

@@ -2,7 +2,7 @@
 
 usage: python -m tools.execute.inside_sample SCRIPT WORK_FOLDER
 
-Writes the page to WORK_FOLDER/docs/auto_gallery. stage.py starts one such
+Writes the page to WORK_FOLDER/docs/page. stage.py starts one such
 process for each script; nothing here knows about languages or themes.
 """
 
@@ -46,11 +46,16 @@ def configuration(script):
     return {
         "project": "sample",
         "extensions": ["sphinx_gallery.gen_gallery"],
-        # A function as a value is fine, and report() tells of a failed sample.
-        "suppress_warnings": ["config.cache", "sphinx_gallery.example_error"],
+        # A function as a value is fine, report() tells of a failed sample, and a worker may
+        # have the name of its sample.
+        "suppress_warnings": [
+            "config.cache",
+            "sphinx_gallery.duplicate_filename",
+            "sphinx_gallery.example_error",
+        ],
         "sphinx_gallery_conf": {
             "examples_dirs": str(script.parent),
-            "gallery_dirs": "auto_gallery",
+            "gallery_dirs": "page",
             "filename_pattern": f"/{only_this_script}",
             "ignore_pattern": f"^(?!{only_this_script})",
             "abort_on_example_error": True,

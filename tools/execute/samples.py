@@ -1,29 +1,41 @@
-"""Which scripts of gallery/ are samples, and what each of them takes to run."""
+"""Which scripts of gallery/ are samples, which page each makes, and what it takes to run.
+
+A folder of gallery/ is a part of the site. Its scripts are samples; what they share with
+other parts is there as a symbolic link, so that it can be imported.
+"""
 
 import re
 from functools import cache
 
 from ..compile.extensions import EXTENSIONS
-from ..project.paths import GALLERY
+from ..project.paths import DOCS, GALLERY
 from ..state.digests import files_below
 
-HELPERS = {"launcher.py", "result_table.py"}
 CODE = {".py", ".cpp"}
 NAMED = re.compile(r"\b(\w+)\.(?:py|cpp)\b|^\s*(?:from|import) (\w+)", re.M)
 
 
 def samples():
-    """The gallery scripts, in alphabetical order."""
-    return sorted(path for path in GALLERY.glob("*.py") if path.name not in HELPERS)
+    """The paths of all samples, in alphabetical order."""
+    return sorted(path for path in GALLERY.glob("*/*.py") if not path.is_symlink())
 
 
-def may_use(script, programs=None):
-    """Return the files of gallery/ that a script names, and those that they name.
+def page_of(script):
+    """Return the name of the page that is made from a sample, such as "overview/rpc"."""
+    return f"{script.parent.name}/{script.stem.replace('_', '-')}"
 
-    These are more than it executes: a name in a comment counts, too. ``programs`` are all
-    programs of gallery/, if they are known already.
+
+def source_of(page):
+    """Return the path of the page with this name that the stage "execute" writes."""
+    return DOCS / f"{page}.rst"
+
+
+def may_use(script):
+    """Return the files of its folder that a sample names, and those that they name.
+
+    These are more than it executes: a name in a comment counts, too.
     """
-    candidates = set(programs or gallery_programs()) - {script}
+    candidates = {x for x in files_below(script.parent) if x.suffix in CODE} - set(samples())
     used, to_read = set(), [script]
     while to_read:
         names = _named_in(to_read.pop().read_text())
@@ -31,10 +43,6 @@ def may_use(script, programs=None):
         used |= named
         to_read += named
     return sorted(used)
-
-
-def gallery_programs():
-    return [path for path in files_below(GALLERY) if path.suffix in CODE]
 
 
 @cache  # Many samples use the same files.

@@ -4,7 +4,7 @@ Samples that do not use the extension run while it is being compiled.
 
 Each script runs in a process of its own, under sphinx-gallery, with a time limit. What
 it shows must be what was committed (expected_outputs.py). It is run again when its own
-text, the files of gallery/ that it names, its committed output, the extension (if it
+text, the files of its folder that it names, its committed output, the extension (if it
 uses that), or the versions of PyTorch, Python and the compiler have changed.
 
 A script may say, in a comment, ``expected stderr: <regular expression>``,
@@ -37,7 +37,6 @@ from ..processes.run import run as run_program
 from ..project.configuration import read
 from ..project.errors import BuildError, readable
 from ..project.paths import (
-    AUTO_GALLERY,
     EXECUTED,
     INSTALLED_EXTENSIONS,
     LOGS,
@@ -47,11 +46,18 @@ from ..project.paths import (
     relative,
 )
 from ..project.releases import current, pins
-from ..state.digests import digest, files_below
+from ..state.digests import digest, files_below, generated_pages
 from ..state.records import Record
 from ..state.runs import digests_of, ended_well
 from . import expected_outputs
-from .samples import extensions_in, gallery_programs, may_use, may_use_extensions, samples
+from .samples import (
+    extensions_in,
+    may_use,
+    may_use_extensions,
+    page_of,
+    samples,
+    source_of,
+)
 
 DEFAULT_TIME_LIMIT = 120  # seconds
 OWN_INTERPRETERS = re.compile("^# every rank starts an interpreter of its own$", re.M)
@@ -123,11 +129,10 @@ def _keys():
     """For each sample a digest of all that its page depends on."""
     requirements = [ROOT / "requirements/execute.txt", pins(current())]
     shared = digest([*MACHINERY, *requirements], *toolchain())
-    programs = gallery_programs()
     of_extension = {extension: extension.key() for extension in EXTENSIONS}
     keys = {}
     for script in samples():
-        files = [script, *may_use(script, programs)]
+        files = [script, *may_use(script)]
         compiled = [of_extension[extension] for extension in extensions_in(files)]
         committed = expected_outputs.committed(script)
         files += [committed] if committed.is_file() else []
@@ -135,30 +140,25 @@ def _keys():
     return keys
 
 
-def _page(script):
-    return AUTO_GALLERY / f"{script.stem}.rst"
-
-
 def record_of(script):
     """What the last execution was made from, and how it went."""
-    return Record(EXECUTED / f"{script.stem}.json", of_tools=False)
+    return Record(EXECUTED / f"{page_of(script)}.json", of_tools=False)
 
 
 def _is_current(script, key):
-    return record_of(script).is_made(key, [_page(script)])
+    return record_of(script).is_made(key, [source_of(page_of(script))])
 
 
 def _remove_pages_without_script():
-    expected = {_page(script) for script in samples()}
-    if AUTO_GALLERY.is_dir():
-        for path in set(AUTO_GALLERY.iterdir()) - expected:
-            path.unlink()
+    expected = {source_of(page_of(script)) for script in samples()}
+    for path in set(generated_pages()) - expected:
+        path.unlink()
 
 
 def _longest_first(scripts):
     """So that no long one is left over in the end, with one core idle."""
     seconds = read(RUN_SECONDS, dict)
-    return sorted(scripts, key=lambda script: -seconds.get(script.stem, math.inf))
+    return sorted(scripts, key=lambda script: -seconds.get(page_of(script), math.inf))
 
 
 def _time_limit(text):
@@ -197,11 +197,12 @@ def _execute_one(script, key, server):
     record = record_of(script)
     record.forget()
     files = digests_of(_executed_by(script))
-    page, seconds = run_sample(script, EXECUTED / script.stem, server=server)
-    expected_outputs.compare(script, page)
-    AUTO_GALLERY.mkdir(parents=True, exist_ok=True)
-    _page(script).write_text(page)
-    record.note_made(key, [_page(script)], **ended_well(files, seconds))
+    text, seconds = run_sample(script, EXECUTED / page_of(script), server=server)
+    expected_outputs.compare(script, text)
+    page = source_of(page_of(script))
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(text)
+    record.note_made(key, [page], **ended_well(files, seconds))
 
 
 def _executed_by(script):
@@ -210,7 +211,7 @@ def _executed_by(script):
 
 
 def run_sample(script, work, *, server=None):
-    """Run a script in the folder ``work``; return its page, and how long it took.
+    """Run a script in the folder ``work``; return the text of its page, and the seconds.
 
     With the address of a fork ``server``, it and its ranks come from there. The folder
     is removed if all is well; otherwise BuildError says what is not.
@@ -219,7 +220,7 @@ def run_sample(script, work, *, server=None):
     (work / "docs").mkdir(parents=True)
     text = script.read_text()
     limit = _time_limit(text)
-    log = LOGS / f"{work.name}.log"
+    log = LOGS / f"{page_of(script).replace('/', '-')}.log"
     command = [sys.executable, "-X", "faulthandler", "-m", "tools.execute.inside_sample"]
     command += [script, work]
     # Others run while the extension is being compiled, and must not see half of it.
@@ -254,7 +255,7 @@ def run_sample(script, work, *, server=None):
         lines = "\n".join(unexpected)
         raise BuildError(f"{name}: unexpected output on stderr\n{_tail(lines)}\n{hint}")
 
-    generated = work / "docs" / "auto_gallery" / f"{script.stem}.rst"
+    generated = work / "docs" / "page" / f"{script.stem}.rst"
     if not generated.is_file():
         raise BuildError(f"{name}: ended the process before its last line\n{hint}")
     page = _strip_page(generated.read_text())
@@ -278,7 +279,7 @@ def _strip_page(text):
     Its header and footer speak of files that would not run on their own, and its
     comments hold line numbers.
     """
-    start = text.index(".. _sphx_glr_auto_gallery_")
-    end = text.index(".. _sphx_glr_download_auto_gallery_")
+    start = text.index(".. _sphx_glr_page_")
+    end = text.index(".. _sphx_glr_download_page_")
     body = re.sub(r"^\.\. GENERATED FROM PYTHON .*\n\n", "", text[start:end], flags=re.M)
     return f"{body.rstrip()}\n"

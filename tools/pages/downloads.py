@@ -2,21 +2,20 @@
 
 import re
 
-from ..execute.samples import extensions_in, gallery_programs, may_use, samples
-from ..project.paths import GALLERY, ROOT
+from ..execute.samples import extensions_in, may_use, page_of, samples
+from ..project.paths import ROOT
 from ..project.releases import current, pins
 
 
 def downloads():
     """What each zip file holds, in the form that sphinxext/code/sample_downloads wants."""
-    programs = gallery_programs()
-    return {f"auto_gallery/{script.stem}": _download(script, programs) for script in samples()}
+    return {page_of(script): _download(script) for script in samples()}
 
 
-def _download(script, programs):
-    files = [script, *may_use(script, programs)]
+def _download(script):
+    files = [script, *may_use(script)]
     packages = ["torch", "numpy"]
-    if GALLERY / "launcher.py" in files:
+    if script.parent / "launcher.py" in files:
         packages.append("psutil")
     for extension in extensions_in(files):
         files += extension.sources()

@@ -18,11 +18,11 @@ from functools import cache
 from pathlib import Path
 
 from ..compile.extensions import EXTENSIONS
-from ..execute.samples import CODE, samples
+from ..execute.samples import CODE, page_of, samples
 from ..execute.stage import record_of
 from ..project.configuration import read
 from ..project.languages import SOURCE_LANGUAGE
-from ..project.paths import BUILD, GALLERY, LOCALES, RENDERED, RUN_SECONDS, relative
+from ..project.paths import BUILD, LOCALES, RENDERED, RUN_SECONDS, relative
 from ..state.runs import status
 from . import commands, versions
 
@@ -51,7 +51,7 @@ def _executed_files():
         programs = executes(script)
         loaded = [x for x in EXTENSIONS if any(_loads(x, path) for path in programs)]
         sources = [path for x in loaded for path in x.sources() if _is_loaded(x, path)]
-        found[script.stem] = [*programs, *sources]
+        found[page_of(script)] = [*programs, *sources]
     return found
 
 
@@ -65,22 +65,22 @@ def runs():
     for extension in EXTENSIONS:
         found[extension.compilation] |= {"kind": "compile"}
     for script in samples():
-        found[script.stem] |= {"kind": "sample", "page": f"auto_gallery/{script.stem}"}
+        found[page_of(script)] |= {"kind": "sample", "page": page_of(script)}
     return found
 
 
 def _records():
     """Return a dictionary from the name of a run to its record."""
     found = {extension.compilation: extension.record for extension in EXTENSIONS}
-    return found | {script.stem: record_of(script) for script in samples()}
+    return found | {page_of(script): record_of(script) for script in samples()}
 
 
 def executes(script):
-    """Return a script, and the programs and modules of gallery/ that it starts or imports."""
+    """Return a script, and the programs and modules of its folder that it starts or imports."""
     found, to_read = set(), {script}
     while to_read:
         found |= to_read
-        to_read = {x for path in to_read for x in _named_in(path)} - found
+        to_read = {x for path in to_read for x in _named_in(path, script.parent)} - found
     return sorted(found)
 
 
@@ -89,11 +89,11 @@ def _is_loaded(extension, path):
     return path.suffix in {".cpp", ".hpp"} or path.parent == extension.folder / extension.name
 
 
-def _named_in(path):
-    """The files of gallery/ whose path is a string of the code, or that it imports."""
+def _named_in(path, folder):
+    """The files of a folder whose path is a string of the code, or that it imports."""
     strings, modules = _strings_and_modules(path)
     names = [x for x in strings if Path(x).suffix in CODE] + [f"{x}.py" for x in modules]
-    return [GALLERY / name for name in names if (GALLERY / name).is_file()]
+    return [folder / name for name in names if (folder / name).is_file()]
 
 
 def _loads(extension, path):

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from functools import partial
 
 from ..project.errors import BuildError, readable
-from ..project.paths import AUTO_GALLERY, DOCS, LOGS, ROOT, relative
+from ..project.paths import DOCS, LOGS, ROOT, relative
+from ..state.digests import generated_pages
 from . import fork_server
 from .run import run
 
@@ -52,5 +53,5 @@ def run_sphinx(what, builder, language, output, *options):
 
 def require_gallery_pages():
     """Raise if nothing was executed yet: the pages link to what the samples make."""
-    if not any(AUTO_GALLERY.glob("*.rst")):
-        raise BuildError(f"{relative(AUTO_GALLERY)} holds no pages: run `make execute` first")
+    if not generated_pages():
+        raise BuildError(f"{relative(DOCS)}: no pages of samples: run `make execute` first")

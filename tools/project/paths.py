@@ -8,8 +8,6 @@ DOCS = ROOT / "docs"
 ROOT_FILES = DOCS / "_root"  # For the top of the site.
 GALLERY = ROOT / "gallery"
 LOCALES = ROOT / "locales"
-# What the samples show, as it was last looked at.
-OUTPUTS = GALLERY / "outputs"
 RUN_SECONDS = GALLERY / "run_seconds.json"
 EXTENSIONS = tuple(ROOT / "extension" / name for name in ("dummy_collectives",))
 
@@ -17,9 +15,8 @@ BUILD = ROOT / "_build"
 LOGS = BUILD / "logs"
 # The compiled extensions; the samples find them through PYTHONPATH.
 INSTALLED_EXTENSIONS = BUILD / "extension"
-# One folder for each executed sample, and the pages made from them.
+# How the execution of each sample went.
 EXECUTED = BUILD / "execute"
-AUTO_GALLERY = DOCS / "auto_gallery"
 # With which versions the last whole execution was made.
 VERSIONS = EXECUTED / "versions.json"
 # The site while it is being made, and the site.

@@ -8,8 +8,8 @@ import sys
 
 from ..compile.toolchain import compiled_with
 from ..project import git
-from ..project.paths import AUTO_GALLERY, EXECUTED, INSTALLED_EXTENSIONS, LOCALES, SITE
-from ..state.digests import digest, files_below, installed, project_files
+from ..project.paths import EXECUTED, INSTALLED_EXTENSIONS, LOCALES, SITE
+from ..state.digests import digest, files_below, generated_pages, installed, project_files
 from ..state.records import record
 
 RECORD = record("html")
@@ -17,16 +17,15 @@ RECORD = record("html")
 
 def sources():
     """A digest of all that people edit, and of what compiles and runs it."""
-    generated = set(files_below(AUTO_GALLERY))
-    files = [path for path in project_files() if path not in generated]
     tools = [sys.version, installed(), *compiled_with()]
-    return digest([*files, *files_below(LOCALES)], *tools, git.commit(), git.shallow())
+    files = [*project_files(), *files_below(LOCALES)]
+    return digest(files, *tools, git.commit(), git.shallow())
 
 
 def generated():
     """A digest of what the stages "compile" and "execute" made."""
-    folders = AUTO_GALLERY, EXECUTED, INSTALLED_EXTENSIONS
-    return digest([path for folder in folders for path in files_below(folder)])
+    made = [*files_below(EXECUTED), *files_below(INSTALLED_EXTENSIONS)]
+    return digest([*generated_pages(), *made])
 
 
 def is_good(sources):

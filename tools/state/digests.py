@@ -5,7 +5,7 @@ import os
 import sysconfig
 from pathlib import Path
 
-from ..project.paths import ROOT
+from ..project.paths import DOCS, ROOT
 
 IGNORED = {"__pycache__"}
 # At the top of the clone: nothing is made from these.
@@ -29,9 +29,15 @@ def files_of(path):
 
 def project_files():
     """All that a page may be made from, but catalogs: whatever is in the clone."""
+    generated = set(generated_pages())
     for path in sorted(ROOT.iterdir()):
         if path.name not in NO_SOURCES and not path.name.startswith("."):
-            yield from files_of(path)
+            yield from (file for file in files_of(path) if file not in generated)
+
+
+def generated_pages():
+    """The pages that the stage "execute" made of samples. All that people write is Markdown."""
+    return [path for path in files_below(DOCS) if path.suffix == ".rst"]
 
 
 def installed():

@@ -8,9 +8,10 @@ import re
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
+from ..execute.samples import page_of, samples
 from ..project.git import git, has_history, head_date, last_changes
 from ..project.languages import SOURCE_LANGUAGE, TRANSLATIONS
-from ..project.paths import DOCS, GALLERY, relative
+from ..project.paths import DOCS, relative
 from ..project.published import PUBLISHED
 from ..state.digests import digest, files_below
 from ..state.records import Results
@@ -113,8 +114,8 @@ def _sources():
         if path.suffix == ".md":
             page = path.relative_to(DOCS).with_suffix("").as_posix()
             yield page, PUBLISHED.edit_address(relative(path))
-    for path in GALLERY.glob("*.py"):
-        yield f"auto_gallery/{path.stem}", PUBLISHED.edit_address(relative(path))
+    for path in samples():
+        yield page_of(path), PUBLISHED.edit_address(relative(path))
 
 
 def _days(first, last):

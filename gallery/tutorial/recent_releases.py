@@ -1,0 +1,463 @@
+"""
+Use what recent releases of PyTorch added
+=========================================
+
+After this page you can use what PyTorch 2.14 and 2.15 added for backends, in one
+source that still compiles with 2.13. A small backend for one rank shows five
+additions: new names of collectives, options for ``split_group``, hooks,
+reconfiguration, and windows. Each is optional; the dummy of this tutorial works
+without any of them.
+
+.. diagram:: backend/releases
+
+The page is compiled and run with one release of PyTorch. Where that release lacks a
+feature, the output says so.
+"""
+
+import json
+import os
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch.utils.cpp_extension import load
+
+# sphinx_gallery_start_ignore
+# time limit: 180
+import sys
+
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+# sphinx_gallery_end_ignore
+build = tempfile.TemporaryDirectory()
+
+recent = load(
+    name="recent_backend",
+    sources=["workers/recent_backend.cpp"],
+    extra_cflags=["-O1", "-g0", "-fvisibility=hidden", "-Wall", "-Wextra"],
+    build_directory=build.name,
+)
+release = ".".join(torch.__version__.split(".")[:2])
+print(f"PyTorch {release} has: {', '.join(recent.features) or 'none of them'}")
+
+# sphinx_gallery_start_ignore
+version = tuple(int(part) for part in release.split("."))
+new = ["reconfigure", "windows", "abort hooks", "completion hooks"]
+count = 0 if version < (2, 14) else 3 if version < (2, 15) else 4
+assert recent.features == new[:count]
+# sphinx_gallery_end_ignore
+
+# %%
+# Guard what is new
+# -----------------
+#
+# A method with ``override`` does not compile where ``Backend`` has no such method.
+# Since PyTorch 2.14, ``Backend.hpp`` defines one macro for each of three groups of
+# methods. The list that we printed is made from these macros and the version:
+#
+# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+#    :language: cpp
+#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :start-after: // [features]
+#    :end-before: // [/features]
+#    :dedent:
+#
+# ``C10D_BACKEND_HAS_HOOKS`` is the one to be careful with. In 2.14 it stands for abort
+# hooks. Completion hooks and ``supportsAbortHooks`` came with 2.15, which defines
+# the same macro with the same value. They, and everything else without a macro,
+# need the version of PyTorch, from ``torch/version.h``:
+#
+# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+#    :language: cpp
+#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :start-after: // [guards]
+#    :end-before: // [/guards]
+#
+# The functions below print which feature is missing, or which error came:
+
+
+def has(feature):
+    present = feature in recent.features
+    print("" if present else f"PyTorch {release} has no {feature}\n", end="")
+    return present
+
+
+def attempt(function, *arguments):
+    try:
+        function(*arguments)
+    except RuntimeError as error:
+        print("RuntimeError:", str(error).splitlines()[0])
+
+
+# %%
+# Collectives with two names
+# --------------------------
+#
+# Since PyTorch 2.14, some virtual methods of ``Backend`` have a second name:
+# ``_allgather_base`` is now also ``all_gather_single``. By default each of the two
+# calls the other, so one override serves both. We override one old name and one new
+# name:
+#
+# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+#    :language: cpp
+#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :start-after: // [names]
+#    :end-before: // [/names]
+#    :dedent:
+#
+# We call each name that the release has, on the backend itself:
+
+dist.init_process_group("recent", store=dist.HashStore(), rank=0, world_size=1)
+backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+
+for name in [
+    "_allgather_base",
+    "all_gather_single",
+    "_reduce_scatter_base",
+    "reduce_scatter_single",
+]:
+    method, output = getattr(backend, name, None), torch.zeros(2)
+    if method:
+        method(output, torch.ones(2)).wait()
+    print(f"{name} {output}" if method else f"PyTorch {release} has no {name}")
+    # sphinx_gallery_start_ignore
+    assert output.tolist() == ([1.0, 1.0] if method else [0.0, 0.0])
+    # sphinx_gallery_end_ignore
+
+# sphinx_gallery_start_ignore
+assert hasattr(backend, "_allgather_base") and hasattr(backend, "_reduce_scatter_base")
+assert hasattr(backend, "all_gather_single") == (version >= (2, 14))
+assert hasattr(backend, "reduce_scatter_single") == (version >= (2, 14))
+# sphinx_gallery_end_ignore
+
+# %%
+# If a source must compile with 2.13, override the old name: every release has it, and
+# no guard is needed. The header calls the old names deprecated, so use the new
+# ones when you no longer support 2.13.
+#
+# If neither is overridden, the macro ``C10D_BACKEND_FORWARDING_GUARD`` in the new
+# method stops the two from calling each other without end. The error always has the
+# new name; PyTorch 2.13 has only the old one, ``alltoall_base``. ``Backend.hpp``
+# undefines the macro at its end, so your source cannot use it as a guard.
+
+attempt(dist.all_to_all_single, torch.zeros(2), torch.ones(2))
+
+# sphinx_gallery_start_ignore
+message = ""
+try:
+    dist.group.WORLD.alltoall_base(torch.zeros(2), torch.ones(2), [], [])
+except RuntimeError as error:
+    message = str(error)
+missing = "alltoall_base" if version < (2, 14) else "all_to_all_single"
+assert message.startswith(f"Backend recent does not support {missing}"), message
+# sphinx_gallery_end_ignore
+dist.destroy_process_group()
+
+# %%
+# Options that can be copied
+# --------------------------
+#
+# A backend with options of its own derives a class from ``Backend::Options``. To
+# receive them, it must be registered with ``extended_api=True``. The function that
+# creates the backend then takes two arguments: a description of the group, and the
+# ``pg_options`` of ``init_process_group`` or null.
+#
+# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+#    :language: cpp
+#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :start-after: // [create]
+#    :end-before: // [/create]
+#
+# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+#    :language: cpp
+#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :start-after: // [register]
+#    :end-before: // [/register]
+#    :dedent:
+#
+# ``split_group`` makes a child group from a parent group. Unless the program passes
+# options, it takes them from ``getBackendOptions`` of the parent. It writes the name and
+# the timeout of the child into them, and passes them to ``split``. It calls ``split`` also on a rank that is not
+# a member of the child; there ``split`` must return ``nullptr``:
+#
+# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+#    :language: cpp
+#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :start-after: // [split]
+#    :end-before: // [/split]
+#    :dedent:
+#
+# Since PyTorch 2.14, ``split_group`` calls ``clone`` before it writes. The ``clone``
+# of the base class makes an object of the base class, so every class that derives from
+# it must override it:
+#
+# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+#    :language: cpp
+#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :start-after: // [options]
+#    :end-before: // [/options]
+#
+# If the copy has another type than the original, PyTorch shares the original. We
+# split a group with each of the two classes and print the options of the parent:
+
+for options in [recent.Options(), recent.OptionsWithoutClone()]:
+    dist.init_process_group(
+        "recent", store=dist.HashStore(), rank=0, world_size=1, pg_options=options
+    )
+    dist.group.WORLD.split_group([0], timeout=timedelta(seconds=5), group_name="child")
+    print(f"{type(options).__name__}: {options.group_name!r}, {options._timeout}")
+    # sphinx_gallery_start_ignore
+    copied = version >= (2, 14) and type(options) is recent.Options
+    assert options.group_name == ("0" if copied else "child")
+    assert (options._timeout == timedelta(seconds=5)) == (not copied)
+    assert dist.group.WORLD.split_group([0]) is not None
+    # sphinx_gallery_end_ignore
+    print("split without this rank:", dist.group.WORLD.split_group([1]))
+    dist.destroy_process_group()
+
+# sphinx_gallery_start_ignore
+dist.init_process_group("recent", store=dist.HashStore(), rank=0, world_size=1)
+try:
+    dist.split_group(split_ranks=[[0]])
+    split_on_cpu = True
+except RuntimeError:
+    split_on_cpu = False
+assert split_on_cpu == (version >= (2, 15))
+dist.destroy_process_group()
+# sphinx_gallery_end_ignore
+
+# %%
+# A parent whose options were shared has the name and the timeout of its child now.
+# PyTorch 2.13 has no ``clone``, so there this happens with both classes.
+#
+# The function ``dist.split_group`` calls the method of the group, which we called. For a
+# backend that is registered for CPUs only, it works since PyTorch 2.15; before, it raised
+# an error. The build checks this, too, without showing it here.
+#
+# Hooks for errors and for completed operations
+# ---------------------------------------------
+#
+# A backend keeps two kinds of functions and calls them, the hooks. It calls the
+# *abort hooks* before it aborts after an error or a timeout. Since PyTorch 2.14,
+# ``register_abort_hook`` of a process group passes a Python function to the backend:
+#
+# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+#    :language: cpp
+#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :start-after: // [abort-hooks]
+#    :end-before: // [/abort-hooks]
+#    :dedent:
+#
+# Since PyTorch 2.15, a backend calls the *completion hooks* for each operation that
+# succeeded, and never for one that failed:
+#
+# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+#    :language: cpp
+#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :start-after: // [completion-hooks]
+#    :end-before: // [/completion-hooks]
+#    :dedent:
+#
+# The hook gets the key of a work, by which c10d finds the operation. The work may
+# already be freed when the hook is called. ``Work.hpp`` says that such a backend must
+# override ``getCompletionKey`` and never use a key twice:
+#
+# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+#    :language: cpp
+#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :start-after: // [work]
+#    :end-before: // [/work]
+#
+# This is the function behind our two collectives, with its calls of the hooks:
+#
+# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+#    :language: cpp
+#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :start-after: // [copy]
+#    :end-before: // [/copy]
+#    :dedent:
+#
+# Since PyTorch 2.15, c10d registers both kinds itself when it makes a group: a health
+# check registers an abort hook, and the *flight recorder* one of each kind. The
+# flight recorder keeps a record of each operation, for backends that do not do so
+# themselves. We run an operation that succeeds and one that fails, and print
+# the records. In the second group, an option turns our completion hooks off:
+
+os.environ["TORCH_FR_DUMP_TEMP_FILE"] = str(Path(build.name, "records_of_rank_"))
+
+
+def print_records():
+    text = torch._C._distributed_c10d._dump_fr_trace_json(backend="recent")
+    for entry in json.loads(text)["entries"]:
+        sizes = f"{entry['input_sizes'][0]} to {entry['output_sizes'][0]}:"
+        print(sizes, entry["state"], "retired" if entry["retired"] else "not retired")
+
+
+# sphinx_gallery_start_ignore
+# expected stderr: FlightRecorderHook: dumping trace on collective failure
+states = []
+# sphinx_gallery_end_ignore
+abort_hooks = has("abort hooks")
+completion_hooks = has("completion hooks")
+
+for report in [True, False] if completion_hooks else [True]:
+    if completion_hooks:  # Forget what earlier groups did.
+        torch._C._distributed_c10d._reset_fr_trace(backend="recent")
+    options = recent.Options()
+    options.report_completion = report
+    dist.init_process_group(
+        "recent", store=dist.HashStore(), rank=0, world_size=1, pg_options=options
+    )
+    if abort_hooks:
+        dist.group.WORLD.register_abort_hook(1, lambda: print("our abort hook"))
+    dist.all_gather_single(torch.zeros(2), torch.ones(2))
+    attempt(dist.all_gather_single, torch.zeros(5), torch.ones(2))
+    if completion_hooks:
+        print("with" if report else "without", "completion hooks:")
+        print_records()
+        # sphinx_gallery_start_ignore
+        text = torch._C._distributed_c10d._dump_fr_trace_json(backend="recent")
+        states.append([(x["state"], x["retired"]) for x in json.loads(text)["entries"]])
+        # sphinx_gallery_end_ignore
+    if abort_hooks:
+        dist.group.WORLD.unregister_abort_hook(1)
+    dist.destroy_process_group()
+
+# sphinx_gallery_start_ignore
+if completion_hooks:
+    assert states[0] == [("completed", True), ("scheduled", False)], states
+    assert states[1] == [("scheduled", True), ("scheduled", True)], states
+# sphinx_gallery_end_ignore
+
+# %%
+# With completion hooks, the records tell the operation that succeeded from the one
+# that failed. Without them, the flight recorder retires each record as soon as the
+# operation was started, and both look the same. ``FlightRecorderHook.hpp`` explains
+# the two cases.
+#
+# The abort hook of the flight recorder writes the records to a file, once in each
+# process, and reports it on stderr. ``TORCH_FR_DUMP_TEMP_FILE`` is the first part of
+# the name; the rank is the rest. Before PyTorch 2.15 there is no such file:
+
+print([path.name for path in Path(build.name).glob("records*")])
+
+# sphinx_gallery_start_ignore
+assert Path(build.name, "records_of_rank_0").exists() == completion_hooks
+# sphinx_gallery_end_ignore
+
+# %%
+# Groups whose members change
+# ---------------------------
+#
+# Since PyTorch 2.14, a group can get other members, for example after a failure, and
+# stay the same object. Each process gets a handle, a string, from its backend. The
+# program must send the handles to all members; then each calls ``reconfigure`` with
+# all of them. In a list, the position of its own handle is its new rank; for a set, the
+# backends choose the ranks. A backend can change
+# ``rank_`` and ``size_``, which are constants in 2.13.
+#
+# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+#    :language: cpp
+#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :start-after: // [reconfigure]
+#    :end-before: // [/reconfigure]
+#    :dedent:
+#
+# ``init_process_group(enable_reconfigure=True)`` makes a group that is not initialized
+# before the first ``reconfigure``. c10d only passes the flag on; the backend must
+# implement it:
+#
+# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+#    :language: cpp
+#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :start-after: // [initialized]
+#    :end-before: // [/initialized]
+#    :dedent:
+#
+# The functions in Python begin with an underscore, and their documentation calls them
+# experimental. Nothing else in the Python code of PyTorch calls them. Below, the other
+# member has an invented handle: our backend sends nothing, so no such process is
+# needed. The last call repeats a uuid, which the header forbids:
+
+if has("reconfigure"):
+    dist.init_process_group(
+        "recent",
+        store=dist.HashStore(),
+        rank=0,
+        world_size=1,
+        enable_reconfigure=True,
+    )
+    attempt(dist.all_gather_single, torch.zeros(2), torch.ones(2))
+    handle = dist._get_reconfigure_handle()
+    print("handle:", handle)
+
+    dist._reconfigure(uuid=1, handles={handle}).wait()
+    output = torch.zeros(2)
+    dist.all_gather_single(output, torch.ones(2))
+    print(output)
+
+    dist._reconfigure(uuid=2, handles=["another rank", handle]).wait()
+    print("rank", dist.get_rank(), "of", dist.get_world_size())
+    attempt(dist._reconfigure, 2, [handle])
+    # sphinx_gallery_start_ignore
+    assert output.tolist() == [1.0, 1.0]
+    assert (dist.get_rank(), dist.get_world_size()) == (1, 2)
+    assert dist._supports_reconfigure()
+    try:
+        dist._reconfigure(uuid=2, handles=[handle])
+    except RuntimeError as error:
+        assert "had the uuid 2 before" in str(error)
+    else:
+        raise AssertionError
+    # sphinx_gallery_end_ignore
+    dist.destroy_process_group()
+
+# %%
+# Windows
+# -------
+#
+# A *window* is memory of one rank that other ranks can read and write while that rank
+# does something else. Since PyTorch 2.14, ``dist._new_window`` calls ``new_window`` of
+# the backend, which returns one. ``Backend.hpp`` requires that all ranks call it, in
+# the same order.
+#
+# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+#    :language: cpp
+#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :start-after: // [new-window]
+#    :end-before: // [/new-window]
+#    :dedent:
+#
+# Each method of ``Window`` that you do not override throws. Our window writes to the
+# memory and maps it, but has no signals. The attribute ``UNIFIED`` means, in the words
+# of ``Window.hpp``, "a single coherent view of the window across host and device":
+#
+# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+#    :language: cpp
+#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :start-after: // [window]
+#    :end-before: // [/window]
+#
+# With one rank, the rank writes to its own window. ``put`` takes the tensor, the rank,
+# the position of the first element, and ``async_op``:
+
+if has("windows"):
+    dist.init_process_group("recent", store=dist.HashStore(), rank=0, world_size=1)
+    memory = torch.zeros(4)
+    window = dist._new_window(memory)
+    window.put(torch.tensor([7.0, 8.0]), 0, 1, False).wait()
+    print(memory)
+    print(window.map_remote_tensor(0)[1])
+    print(window.get_attr(0).access_type)
+    attempt(window.signal, 0, False)
+    # sphinx_gallery_start_ignore
+    assert memory.tolist() == [0.0, 7.0, 8.0, 0.0]
+    assert window.map_remote_tensor(0).data_ptr() == memory.data_ptr()
+    assert dist._supports_window()
+    # sphinx_gallery_end_ignore
+    dist.destroy_process_group()
+
+# sphinx_gallery_start_ignore
+build.cleanup()
+# sphinx_gallery_end_ignore

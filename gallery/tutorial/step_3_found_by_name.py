@@ -1,0 +1,210 @@
+"""
+Step 3: Let PyTorch find the backend
+====================================
+
+After this page you can use an installed backend by its name alone, and you know what
+PyTorch does when it cannot find or load one.
+
+Since PyTorch 2.14, a program does not need to import the module of a backend. When
+PyTorch meets a name that no backend has registered, it looks through the entry points
+of the group ``torch.distributed.backends``. An *entry point* is a line in the
+metadata of an installed package. It connects a name with an object in a module. Ours
+is declared in ``pyproject.toml``:
+
+.. literalinclude:: /../extension/dummy_collectives/pyproject.toml
+   :language: toml
+   :caption: extension/dummy_collectives/pyproject.toml
+   :start-after: # [entry-point]
+   :end-before: # [/entry-point]
+
+.. diagram:: backend/found-by-name
+
+PyTorch imports the module ``dummy_collectives`` and calls the function ``register``
+in it. A module that has no such metadata is not found. That includes one that was
+compiled while Python runs; it registers its backend when it is imported.
+"""
+
+# %%
+# Five calls that look the backend up
+# -----------------------------------
+#
+# The first lookup that succeeds registers the backend for the whole process. A test therefore needs
+# a new process for each call. In the program below each rank is a job of its own, and
+# takes one of these ways to name a backend:
+#
+# .. literalinclude:: /../gallery/tutorial/workers/found_by_name.py
+#    :language: python
+#    :caption: gallery/tutorial/workers/found_by_name.py
+#    :start-after: # [ways]
+#    :end-before: # [/ways]
+#
+# The last name belongs to no backend. The program does not import
+# ``dummy_collectives``. Each rank prints whether PyTorch has imported it:
+#
+# .. literalinclude:: /../gallery/tutorial/workers/found_by_name.py
+#    :language: python
+#    :caption: gallery/tutorial/workers/found_by_name.py
+#    :start-after: # [try]
+#    :end-before: # [/try]
+
+from launcher import launch
+
+# sphinx_gallery_start_ignore
+import re
+
+import torch
+
+from_2_14 = torch.__version__ >= "2.14"
+launch_ranks = launch
+
+
+def launch(worker, ranks):
+    output = launch_ranks(worker, ranks=ranks)
+    for rank, text in enumerate(output):
+        found = from_2_14 and rank < 5
+        assert f"dummy_collectives imported: {found}\n" in text, text
+        assert found or "AssertionError: Unknown" in text or rank == 4, text
+    assert ("[0.0, 0.0]" in output[3]) == ("True" in output[4]) == from_2_14
+
+
+# sphinx_gallery_end_ignore
+launch("workers/found_by_name.py", ranks=6)
+
+# %%
+# With PyTorch 2.14 and later, all five calls find the backend. ``cpu:gloo,cuda:dummy``
+# leaves the ones as they are, because gloo handles CPU tensors and has one rank to sum
+# over.
+#
+# PyTorch 2.13 does not look for entry points. With that release,
+# ``is_backend_available`` returns ``False``, and the other four calls end with an
+# ``AssertionError``, as the call with the name ``nobody`` does here. They warn first,
+# unless the name has a device in front. A program for 2.13 must load the module before
+# it uses the name. An import is enough, and it works with later releases, too.
+#
+# When the entry point does not work
+# ----------------------------------
+#
+# We make three packages that do not work, in a temporary folder. A module and two
+# files of metadata are all that PyTorch needs to find a package:
+
+import sys
+import tempfile
+from pathlib import Path
+
+temporary = tempfile.TemporaryDirectory()
+folder = Path(temporary.name)
+
+
+def install(name, code):
+    """Write a module, and beside it the metadata that pip would write."""
+    (folder / f"{name}.py").write_text(code)
+    metadata = folder / f"{name}-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Name: {name}\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(
+        f"[torch.distributed.backends]\n{name} = {name}:register\n"
+    )
+
+
+install("raising", "def register():\n    raise OSError('no such network')\n")
+install("unloadable", "import a_library_that_is_missing\n")
+install("forgetful", "def register():\n    pass\n")
+sys.path.append(str(folder))
+
+# %%
+# For a name that nobody has installed, ``is_backend_available`` returns ``False``. Since
+# PyTorch 2.14 it raises an exception for a package that is installed and does not
+# work:
+
+import torch.distributed as dist
+
+# sphinx_gallery_start_ignore
+sys.path.append(str(folder))  # sphinx-gallery takes it away after each block.
+# sphinx_gallery_end_ignore
+for name in ["raising", "unloadable", "forgetful", "nobody"]:
+    try:
+        print(f"{name}: {dist.is_backend_available(name)}")
+    except Exception as error:
+        print(f"{name}: {type(error).__name__}: {error}")
+        print("    caused by:", repr(error.__cause__))
+
+# sphinx_gallery_start_ignore
+failures = {
+    "raising": (OSError, "^no such network$"),
+    "unloadable": (RuntimeError, "^Failed to load the c10d backend entry point"),
+    "forgetful": (RuntimeError, "forgetful did not register a backend$"),
+}
+
+
+def start(backend):
+    dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+
+
+for name, (kind, message) in failures.items() if from_2_14 else ():
+    for call in dist.is_backend_available, start, start:
+        try:
+            call(name)
+        except kind as error:
+            assert re.search(message, str(error)), error
+        else:
+            raise AssertionError(f"{name} was found")
+        assert name not in dist.Backend.backend_list
+assert not dist.is_backend_available("nobody")
+# sphinx_gallery_end_ignore
+
+# %%
+# With PyTorch 2.14 and later there are four cases. The last one is not run here:
+#
+# * The function raises an exception: the program gets that exception, unchanged.
+# * The module or the function cannot be loaded: a ``RuntimeError``, and the reason is
+#   its cause.
+# * The function returns without registering the name: a ``RuntimeError``.
+# * The entry point names an object that is not callable: a ``TypeError``.
+#
+# ``init_process_group`` raises the same exceptions. The backend is not registered, and
+# the next call tries again.
+#
+# Load one entry point, not all
+# -----------------------------
+#
+# PyTorch loads only the entry point with the name that it looks for. A program that
+# looks for a backend by itself, for example with PyTorch 2.13, can do the same:
+
+from importlib.metadata import entry_points
+
+[entry_point] = entry_points(group="torch.distributed.backends", name="dummy")
+print("registered before:", "dummy" in dist.Backend.backend_list)
+register = entry_point.load()
+register()
+print("registered after: ", "dummy" in dist.Backend.backend_list)
+
+# sphinx_gallery_start_ignore
+assert "dummy" in dist.Backend.backend_list
+# sphinx_gallery_end_ignore
+
+# %%
+# A program may list the names of all entry points, but it must not load them all.
+# Loading imports modules of packages that the program does not use, and each of them
+# can fail:
+
+# sphinx_gallery_start_ignore
+sys.path.append(str(folder))  # sphinx-gallery takes it away after each block.
+# sphinx_gallery_end_ignore
+failing = []
+for entry_point in entry_points(group="torch.distributed.backends"):
+    try:
+        entry_point.load()
+    except ImportError as error:
+        failing.append(f"{entry_point.name}: {error}")
+print(*sorted(failing), sep="\n")
+
+# sphinx_gallery_start_ignore
+names = [line.partition(":")[0] for line in sorted(failing)]
+if torch.__version__.startswith("2.15.0"):
+    assert names == ["nccl4py", "unloadable"], names
+temporary.cleanup()
+# sphinx_gallery_end_ignore
+
+# %%
+# ``unloadable`` is our own. PyTorch 2.15.0 adds another one: its own entry point
+# ``nccl4py`` names a module that does not exist.

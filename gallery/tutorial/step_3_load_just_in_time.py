@@ -1,0 +1,77 @@
+"""
+Step 3, the short way: Compile at run time
+==========================================
+
+While a backend is still changing with every hour, building and installing it
+over and over is tedious. :func:`torch.utils.cpp_extension.load` compiles the
+sources and imports the result in one call, in the middle of a Python program.
+
+.. diagram:: backend/just-in-time
+"""
+
+import tempfile
+
+import torch
+import torch.distributed as dist
+from torch.utils.cpp_extension import load
+
+# sphinx_gallery_start_ignore
+# time limit: 180
+import os
+import sys
+from pathlib import Path
+
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+assert "dummy" not in dist.Backend.backend_list
+# sphinx_gallery_end_ignore
+sources = "../../extension/dummy_collectives"
+build = tempfile.TemporaryDirectory()
+
+module = load(
+    name="dummy_just_in_time",
+    sources=[f"{sources}/src/dummy.cpp"],
+    extra_include_paths=[f"{sources}/include"],
+    extra_cflags=["-O1", "-g0", "-fvisibility=hidden", "-Wall", "-Wextra"],
+    build_directory=build.name,
+)
+print(module.__doc__)
+
+# %%
+# The module registered itself as it was imported, exactly as the installed one
+# does, and the backend is ready:
+
+dist.init_process_group("dummy", store=dist.HashStore(), rank=0, world_size=1)
+tensor = torch.ones(3)
+dist.all_reduce(tensor)
+print(tensor)
+dist.destroy_process_group()
+
+# sphinx_gallery_start_ignore
+assert tensor.tolist() == [0.0, 0.0, 0.0]
+# sphinx_gallery_end_ignore
+
+# %%
+# A few things to know about ``load``:
+#
+# * It compiles with ninja and keeps what it built: call it again with the same
+#   sources and flags, and nothing is compiled. It keeps it in a cache in your home
+#   folder unless you name a ``build_directory``, as we do here.
+# * With a build of PyTorch for CUDA, on a machine with a CUDA toolkit and without a GPU,
+#   importing ``torch.utils.cpp_extension`` logs ``No CUDA runtime is found``. The build of
+#   this page hides the toolkit.
+# * The flags are yours to choose, as in ``setup.py``. Left alone, it passes no
+#   ``-O`` at all.
+# * Several ranks that compile at the same time wait for each other on a lock in
+#   the build folder. Better to compile once before the ranks start.
+#
+# Registering twice does no harm. The backend finds its name taken and leaves
+# things as they are:
+
+before = dist.Backend._plugins["DUMMY"]
+module.register()
+assert dist.Backend._plugins["DUMMY"] is before
+print("registered once")
+
+# sphinx_gallery_start_ignore
+build.cleanup()
+# sphinx_gallery_end_ignore
