@@ -33,7 +33,6 @@ extensions = [
     "myst_parser",
     "sphinxext.addresses.language_switcher",
     "sphinxext.addresses.link_previews",
-    "sphinxext.addresses.redirects",
     "sphinxext.addresses.section_labels",
     "sphinxext.addresses.sitemap",
     "sphinxext.addresses.stable_anchors",
@@ -50,6 +49,7 @@ extensions = [
     "sphinxext.rebuild.shared_facts",
     "sphinxext.search",
     "sphinxext.theme.accessible_html",
+    "sphinxext.theme.joined_styles",
     "sphinxext.theme.no_data_images",
     "sphinxext.theme.template_edits",
     "sphinxext.theme.template_syntax",
@@ -113,7 +113,6 @@ language_of_parts_classes = ["sphx-glr-script-out"]
 # -- Addresses -------------------------------------------------------------------
 
 html_baseurl = PUBLISHED.url
-redirects_file = "redirects.csv"
 html_context = {"site_url": PUBLISHED.url, "repository": PUBLISHED.repository}
 html_context["file_address"] = PUBLISHED.file_address("")
 
@@ -135,6 +134,7 @@ templates_path = ["docs/_templates"]
 html_static_path = ["docs/_static"]
 html_theme_options = {"top_of_page_buttons": ["edit"]}
 html_css_files = ["site.css"]
+joined_styles = {"site.css": "docs/_styles"}
 html_js_files = [("language-switcher.js", {"defer": ""}), ("copy-button.js", {"defer": ""})]
 html_sidebars = {
     "**": [

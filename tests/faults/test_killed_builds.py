@@ -113,7 +113,7 @@ def differing(one, other):
 
 def forget(clone):
     """Let every stage but the first have something to do."""
-    (clone.root / "_build/execute/sample.json").unlink(missing_ok=True)
+    (clone.root / "_build/execute/tutorial/sample.json").unlink(missing_ok=True)
     shutil.rmtree(clone.root / "_build/render", ignore_errors=True)
 
 

@@ -79,7 +79,7 @@ def code_tokens(text):
 
 def test_the_code_of_a_script_is_the_verified_one(language):
     for script in SAMPLES:
-        offered = download(language, script.stem, "py").read_text()
+        offered = download(language, script, "py").read_text()
         assert code_tokens(offered) == code_tokens(script.read_text()), script.name
         compile(offered, script.name, "exec")
 

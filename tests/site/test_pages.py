@@ -8,7 +8,6 @@ from tools.project.paths import SITE
 PAGES = sorted(
     path.relative_to(SITE / LANGUAGES[0].url).as_posix()
     for path in (SITE / LANGUAGES[0].url).rglob("*.html")
-    if 'http-equiv="refresh"' not in path.read_text()  # A redirect has no heading.
 )
 NEXT = re.compile(r'<a class="next-page" href="([^"]+)"')
 

@@ -1,4 +1,4 @@
-"""What says where a page is published: the switcher's addresses, sitemap and redirects."""
+"""What says where a page is published: the switcher's addresses, anchors and the sitemap."""
 
 import json
 from xml.etree import ElementTree
@@ -11,7 +11,6 @@ from sphinxext.addresses.link_previews import locale_of
 CONFIGURATION = """
 extensions = [
     "sphinxext.addresses.link_previews",
-    "sphinxext.addresses.redirects",
     "sphinxext.addresses.section_labels",
     "sphinxext.addresses.sitemap",
     "sphinxext.addresses.stable_anchors",
@@ -26,7 +25,6 @@ language_switcher_languages = [
     {"sphinx": "en", "url": "en", "html": "en", "name": "English"},
     {"sphinx": "ko", "url": "ko", "html": "ko", "name": "한국어"},
 ]
-redirects_file = "redirects.csv"
 """
 BASE = "https://example.org/docs/"
 
@@ -36,7 +34,6 @@ def site(documents):
     documents.write("conf.py", CONFIGURATION)
     documents.write("index.rst", "Title\n=====\n\n.. toctree::\n\n   guide/start\n")
     documents.write("guide/start.rst", "The start\n=========\n\nFirst step\n----------\n")
-    documents.write("redirects.csv", "old,new\nbegin,guide/start\nguide/old,guide/start\n")
     documents.write(
         "templates/page.html",
         "{{ {'own': pageurl, 'default': default_address, 'others': languages"
@@ -95,38 +92,3 @@ def test_sections_can_be_referred_to_by_anchor(site):
         inventory = InventoryFile.load(file, "", lambda base, uri: uri)
     item = inventory["std:label"]["guide/start#first-step"]
     assert (item.uri, item.display_name) == ("guide/start.html#first-step", "첫 단계")
-
-
-def test_a_redirect_leads_to_the_page(site):
-    site.translate("guide/start", {"The start": "시작"})
-    site.page(language="ko")
-    page = (site.root / "out/guide/old.html").read_text()
-    for part in [
-        '<html lang="ko">',
-        "<title>시작</title>",
-        'content="0; url=start.html"',
-        f'<link rel="canonical" href="{BASE}ko/guide/start.html">',
-        '<a href="start.html">시작</a>',
-    ]:
-        assert part in page
-    assert 'url=guide/start.html"' in (site.root / "out/begin.html").read_text()
-
-
-@pytest.mark.parametrize(
-    "rows, expected",
-    [
-        ("old,new\nz,index\na,index\n", "redirects.csv:1: WARNING: the rows are not sorted"),
-        ("old,new\na,index\na,guide/start\n", "redirects.csv:3: WARNING: a is there twice"),
-        ("old,new\na,nowhere\n", "redirects.csv:2: WARNING: nowhere is no page to lead to"),
-        ("old,new\na,b\nb,a\n", "redirects.csv:2: WARNING: b is no page to lead to"),
-        ("old,new\nindex,guide/start\n", "WARNING: index is a page, it cannot lead away"),
-        ("from,to\na,index\n", "WARNING: the columns are not old,new"),
-        ("old,new\na\n", "WARNING: the columns are not old,new"),
-    ],
-    ids=["order", "twice", "target", "circle", "page", "header", "column"],
-)
-def test_a_fault_in_the_table_is_a_warning(site, rows, expected):
-    site.write("redirects.csv", rows)
-    status, output = site.build()
-    assert status == 1 and expected in output
-    assert "First step" not in output

@@ -140,7 +140,7 @@ def test_the_same_run_gives_the_same_bytes(project):
     project.sample("print('hello')\n")
     assert project.run(*BUILD)[0] == 0
     first = project.read("docs/tutorial/sample.rst")
-    (project.root / "_build/execute/sample.json").unlink()
+    (project.root / "_build/execute/tutorial/sample.json").unlink()
     assert project.run(*BUILD)[0] == 0
     assert project.read("docs/tutorial/sample.rst") == first
 

@@ -127,7 +127,6 @@ def site(lasting_project):
     pages |= {"status.md": "# Status\n\n```{translation-status}\n```\n"}
     pages |= {"terms.md": "# Terms\n\n```{term-table} glossary.csv\n```\n"}
     pages |= {"_diagrams/drawing.svg": DRAWING, "tutorial/sample.rst": SAMPLE}
-    pages |= {"redirects.csv": "old,new\nformer,first\n"}
     for name, text in pages.items():
         project.write(f"docs/{name}", text)
     (project.root / "docs/picture.png").write_bytes(PIXEL)
@@ -298,12 +297,12 @@ EDITS = {
     "a removed page": remove_page,
     "a diagram": change("docs/_diagrams/drawing.svg", "0 0 10 10", "0 0 20 20"),
     "a template": change("docs/_templates/page.html", "page-times", "page-time"),
-    "a static file": change("docs/_static/site.css", "{", " {"),
+    "a static file": change("docs/_static/theme.js", "{", " {"),
+    "a style sheet": change("docs/_styles/theme.css", "{", " {"),
     "a script of an extension": change("sphinxext/search/static/search.js", "\n", "\n\n"),
     "the glossary": change_glossary,
     "conf.py": change("conf.py", 'project = "', 'project = "New: '),
     "an extension": change("sphinxext/code/program_output.py", 'class="label"', 'class="l"'),
-    "redirects": change("docs/redirects.csv", "former,first", "former,second"),
     "a file at the top": change("docs/_root/robots.txt", "\n", "\n# Comment\n"),
     "a sample": change_sample,
     "a program on a page": change("gallery/tutorial/workers/shown.py", "x = 1", "x = 10"),

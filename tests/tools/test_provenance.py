@@ -124,10 +124,14 @@ def test_a_page_says_so_when_a_run_is_not_recorded(project):
         assert project.run("tools.render")[0] == 0
         runs = json.loads(project.read("_build/render/provenance.json"))["runs"]
         text = BeautifulSoup(project.read("_build/render/en/index.html"), "html.parser").get_text()
-        return runs["sample"]["status"], text.count("sample: 0"), text.count("not run for this")
+        return (
+            runs["tutorial/sample"]["status"],
+            text.count("sample: 0"),
+            text.count("not run for this"),
+        )
 
     assert shown() == (0, 1, 0)
-    record = project.root / "_build/execute/sample.json"
+    record = project.root / "_build/execute/tutorial/sample.json"
     recorded = record.read_bytes()
     record.unlink()
     assert shown() == (None, 0, 1)
@@ -260,16 +264,16 @@ def test_what_differs_between_builds_is_beside_the_site(project):
     assert status == 0, output
     inside, beside = "_build/html/provenance.json", "_build/provenance.json"
     first = project.read(inside)
-    run = json.loads(project.read(beside))["runs"]["sample"]
+    run = json.loads(project.read(beside))["runs"]["tutorial/sample"]
     assert run["status"] == 0 and run["seconds"] > 0
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", run["last_executed"])
     assert "last_executed" not in first
 
-    record = Record(project.root / "_build/execute/sample.json", of_tools=False)
+    record = Record(project.root / "_build/execute/tutorial/sample.json", of_tools=False)
     record.save(record.load() | {"seconds": 12.3, "ended": "1970-01-01T00:00:00+00:00"})
     shutil.rmtree(project.root / "_build/render")
     (project.root / "_build/records/html.json").unlink()
     assert project.run("tools.html")[0] == 0
     assert project.read(inside) == first
-    run = json.loads(project.read(beside))["runs"]["sample"]
+    run = json.loads(project.read(beside))["runs"]["tutorial/sample"]
     assert (run["seconds"], run["last_executed"]) == (12.3, "1970-01-01T00:00:00+00:00")

@@ -21,26 +21,21 @@ XHTML = "{http://www.w3.org/1999/xhtml}"
 
 def findings(site, pages, facts):
     """Return the faults of a site of ``pages``; ``facts`` are those of each path."""
-    redirects = {page for page in pages if facts[site / SOURCE_LANGUAGE.url / page].refresh}
     found = _start_page(site, facts) + _not_found_page(site, facts) + _root_files(site)
     for language in LANGUAGES:
         folder = site / language.url
         descriptions = Counter()
         for page in sorted(pages):
             name, here = f"{language.url}/{page}", facts[folder / page]
-            if page in redirects:
-                faults = _redirect(site, folder / page, here)
-            else:
-                faults = _head(site, here, _address(language, page), _alternates(page))
-                faults += _about_the_build(here)
-                descriptions.update(here.descriptions[:1])
+            faults = _head(site, here, _address(language, page), _alternates(page))
+            faults += _about_the_build(here)
+            descriptions.update(here.descriptions[:1])
             found += [f"{name}: {fault}" for fault in faults]
         for text, count in descriptions.items():
             if count > 1:
                 found.append(f"{language.url}: {count} pages have one description, {text!r}")
-        real = pages - redirects
-        found += _sitemap(folder, language, real - {"search.html"})
-        found += _inventory(folder, language, real - {"search.html"}, facts)
+        found += _sitemap(folder, language, pages - {"search.html"})
+        found += _inventory(folder, language, pages - {"search.html"}, facts)
     return found
 
 
@@ -94,15 +89,6 @@ def _about_the_build(page):
     """The footer says with what the samples were run, if they were run."""
     if VERSIONS.is_file() != page.says_with_what_verified:
         return ["the footer does not say with what the page was verified"]
-    return []
-
-
-def _redirect(site, path, page):
-    target = (page.refresh or "").partition("url=")[2]
-    links = {address for tag, address in page.links if tag == "a"}
-    led_to = (path.parent / target).resolve()
-    if links != {target} or [_file(site, x) for x in page.canonical] != [led_to]:
-        return ["leads to different pages, or to none"]
     return []
 
 

@@ -58,7 +58,6 @@ def read(html):
     """Return the facts of a page as a dictionary."""
     page = BeautifulSoup(html, "html.parser")
     head = page.head
-    refresh = head.find("meta", {"http-equiv": "refresh"})
     previews = {}
     for tag in head.find_all("meta", property=True):
         previews.setdefault(tag["property"].removeprefix("og:"), []).append(tag["content"])
@@ -82,7 +81,6 @@ def read(html):
         ],
         "descriptions": [x["content"] for x in head.find_all("meta", {"name": "description"})],
         "previews": previews,
-        "refresh": refresh and refresh["content"],
         "says_with_what_verified": page.find(class_="verified-with") is not None,
     }
 
