@@ -11,7 +11,7 @@ from tools.check import releases as trying
 from tools.execute import expected_outputs
 from tools.execute.samples import samples
 from tools.project import releases
-from tools.project.paths import OUTPUTS, ROOT
+from tools.project.paths import GALLERY, ROOT
 from tools.project.releases import DEFAULT, RELEASES, Release
 
 
@@ -23,10 +23,14 @@ def test_what_a_release_depends_on_is_pinned(release):
 
 
 def test_outputs_are_those_of_releases_that_the_site_is_built_with():
-    folders = {path.name for path in OUTPUTS.iterdir() if path.is_dir()}
-    assert folders <= {x.series for x in RELEASES if x.site and x != DEFAULT}
-    for path in OUTPUTS.glob("*/*.txt"):
-        assert path.read_text() != (OUTPUTS / path.name).read_text(), f"{path} is not needed"
+    of_releases = list(GALLERY.glob("*/outputs/*/*.txt"))
+    assert of_releases
+    assert {x.parent.name for x in of_releases} <= {
+        x.series for x in RELEASES if x.site and x != DEFAULT
+    }
+    for path in of_releases:
+        default = path.parents[1] / path.name
+        assert path.read_text() != default.read_text(), f"{path} is not needed"
 
 
 def test_the_table_has_each_release_and_all_samples():
@@ -60,34 +64,34 @@ def test_a_release_that_nobody_names(monkeypatch, capsys):
 @pytest.fixture
 def show(tmp_path, monkeypatch):
     """Run a sample that shows a text with a release, and accept it."""
-    script = tmp_path / "sample.py"
+    script = tmp_path / "gallery/part/sample.py"
+    script.parent.mkdir(parents=True)
     script.write_text("")
-    for module in (accept_outputs, expected_outputs):
-        monkeypatch.setattr(module, "OUTPUTS", tmp_path)
+    monkeypatch.setattr(accept_outputs, "GALLERY", tmp_path / "gallery")
     monkeypatch.setattr(expected_outputs, "EXECUTED", tmp_path / "executed")
     monkeypatch.setattr(accept_outputs, "samples", lambda: [script])
     monkeypatch.setattr(accept_outputs, "relative", str)
-    (tmp_path / "executed").mkdir()
+    (tmp_path / "executed/part").mkdir(parents=True)
 
     def show(text, release):
         for module in (accept_outputs, expected_outputs):
             monkeypatch.setattr(module, "current", lambda release=release: release)
-        (tmp_path / "executed/sample.output").write_text(text)
+        (tmp_path / "executed/part/sample.output").write_text(text)
         accept_outputs.accept()
         found = expected_outputs.committed(script)
         assert found.read_text() == text
-        return found.relative_to(tmp_path).as_posix()
+        return found.relative_to(script.parent).as_posix()
 
     return show
 
 
 def test_another_output_is_committed_by_release(show):
     other = RELEASES[1]
-    assert show("new\n", DEFAULT) == "sample.txt"
-    assert show("new\n", other) == "sample.txt"
-    assert show("old\n", other) == f"{other.series}/sample.txt"
-    assert show("new\n", DEFAULT) == "sample.txt"
-    assert show("new\n", other) == "sample.txt", "it is not needed any more"
+    assert show("new\n", DEFAULT) == "outputs/sample.txt"
+    assert show("new\n", other) == "outputs/sample.txt"
+    assert show("old\n", other) == f"outputs/{other.series}/sample.txt"
+    assert show("new\n", DEFAULT) == "outputs/sample.txt"
+    assert show("new\n", other) == "outputs/sample.txt", "it is not needed any more"
 
 
 # The newest patches
