@@ -44,7 +44,7 @@ test-builds: html ## build on after edits, damage and kills; compare with builds
 
 test-sanitizers: html ## run the extension with sanitizers for addresses and threads
 	$(call SET_UP,test)
-	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-sanitizers.xml \
+	@$(VENV_PYTHON) -m pytest -n 2 --dist loadgroup --junitxml=_build/junit-sanitizers.xml \
 	    tests/instrumented/test_sanitizers.py
 
 test-faults: html ## put faults into copies of the project; each has to be noticed
