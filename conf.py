@@ -24,8 +24,8 @@ from tools.translate.status import for_sphinx
 
 # -- Project ---------------------------------------------------------------------
 
-project = "The c10d backend tutorial"
-author = "the authors of the c10d backend tutorial"
+project = "Write a torch.distributed backend"
+author = "the authors of the torch.distributed backend tutorial"
 
 # -- Sources ---------------------------------------------------------------------
 

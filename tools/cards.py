@@ -31,7 +31,7 @@ def main():
         sys.exit("error: drawing the cards needs Chromium")
     template = Environment(autoescape=True).from_string((ROOT_FILES / "card.svg").read_text())
     for language in LANGUAGES:
-        title = gettext_of(language)("The c10d backend tutorial")
+        title = gettext_of(language)("Write a torch.distributed backend")
         lines = break_lines(title, TITLE_WIDTH, narrow=0.68, wide=1)
         target = ROOT_FILES / f"card-{language.url}.png"
         with tempfile.TemporaryDirectory() as folder:
