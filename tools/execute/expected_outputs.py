@@ -78,6 +78,11 @@ def committed(script):
     return own if own.is_file() else of_default(script)
 
 
+def files(script):
+    """Return the committed file, in a list, or an empty list if there is none yet."""
+    return [file for file in [committed(script)] if file.is_file()]
+
+
 def of_default(script):
     return script.parent / OUTPUTS / f"{script.stem}.txt"
 

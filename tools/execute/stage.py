@@ -134,9 +134,7 @@ def _keys():
     for script in samples():
         files = [script, *may_use(script)]
         compiled = [of_extension[extension] for extension in extensions_in(files)]
-        committed = expected_outputs.committed(script)
-        files += [committed] if committed.is_file() else []
-        keys[script] = digest(files, shared, *compiled)
+        keys[script] = digest([*files, *expected_outputs.files(script)], shared, *compiled)
     return keys
 
 
@@ -207,7 +205,8 @@ def _execute_one(script, key, server):
 
 def _executed_by(script):
     programs = [script, *may_use(script)]
-    return [*programs, *(x for extension in extensions_in(programs) for x in extension.sources())]
+    compiled = [x for extension in extensions_in(programs) for x in extension.sources()]
+    return [*programs, *compiled, *expected_outputs.files(script)]
 
 
 def run_sample(script, work, *, server=None):

@@ -2,8 +2,9 @@
 
 A file of an extension is compiled by the stage "compile", and executed by every sample
 that imports the result. A file of gallery/ is executed by the samples that start or
-import it. Catalogs are read by the stage "render". What is typed into a page is a
-command for readers: commands.py runs those.
+import it, which also compare what they show with their committed output. Catalogs are read
+by the stage "render". What is typed into a page is a command for readers: commands.py runs
+those.
 
 A run has an exit status only if one was recorded from a run of just these contents.
 
@@ -18,6 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from ..compile.extensions import EXTENSIONS
+from ..execute import expected_outputs
 from ..execute.samples import CODE, page_of, samples
 from ..execute.stage import record_of
 from ..project.configuration import read
@@ -51,7 +53,7 @@ def _executed_files():
         programs = executes(script)
         loaded = [x for x in EXTENSIONS if any(_loads(x, path) for path in programs)]
         sources = [path for x in loaded for path in x.sources() if _is_loaded(x, path)]
-        found[page_of(script)] = [*programs, *sources]
+        found[page_of(script)] = [*programs, *sources, *expected_outputs.files(script)]
     return found
 
 

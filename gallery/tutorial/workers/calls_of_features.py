@@ -11,11 +11,17 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as checkpoint
 from torch import nn
+from torch.distributed.algorithms.join import Join
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    RowwiseParallel,
+    parallelize_module,
+)
 from torch.nn.parallel import DistributedDataParallel
 from torch.profiler import ProfilerActivity, profile
 
@@ -72,6 +78,35 @@ def pipelining():
     schedule.step(*batch, target=torch.ones(4, 4) if last else None)
 
 
+def fsdp1():
+    train(FullyShardedDataParallel(nn.Linear(4, 4), device_id=torch.device("cpu")))
+
+
+def hsdp():
+    names = ("replicate", "shard")
+    replicate_and_shard = init_device_mesh("cpu", (world_size, 1), mesh_dim_names=names)
+    train(fully_shard(nn.Linear(4, 4), mesh=replicate_and_shard))
+
+
+def gradient_clipping():
+    model = fully_shard(nn.Linear(4, 4), mesh=mesh)
+    train(model)
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+
+
+def tensor_parallelism():
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    plan = {"0": ColwiseParallel(), "1": RowwiseParallel()}
+    train(parallelize_module(model, mesh, plan))
+
+
+def uneven_inputs():
+    model = DistributedDataParallel(nn.Linear(4, 4))
+    with Join([model]):
+        for _ in range(1 + rank):
+            train(model)
+
+
 FEATURES = {
     "DDP": ddp,
     "ZeRO": zero,
@@ -81,6 +116,14 @@ FEATURES = {
     "objects": object_collectives,
     "pipelining": pipelining,
 }
+if "MORE_FEATURES" in os.environ:
+    FEATURES |= {
+        "Join": uneven_inputs,
+        "FSDP1": fsdp1,
+        "HSDP": hsdp,
+        "clip_grad_norm_": gradient_clipping,
+        "TP": tensor_parallelism,
+    }
 
 
 # [record]

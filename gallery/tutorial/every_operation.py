@@ -1,0 +1,318 @@
+"""
+Every method of a backend
+=========================
+
+After this page you know which method of ``c10d::Backend`` a Python call reaches, how to
+declare the method, what its arguments mean, and which features of PyTorch call it. The
+groups come in the order in which most authors need them.
+
+.. diagram:: backend/methods
+
+The page is made from PyTorch itself:
+
+* The declarations are those of the installed header, ``Backend.hpp``.
+* The Python calls were run with the dummy. The error of each call names the method.
+* The features were run with gloo under the profiler, as in
+  :doc:`what-a-backend-needs`.
+
+.. literalinclude:: /../gallery/tutorial/workers/every_call.py
+   :language: python
+   :caption: gallery/tutorial/workers/every_call.py
+   :start-after: # [ask]
+   :end-before: # [/ask]
+"""
+
+import json
+import os
+import re
+import tempfile
+from pathlib import Path
+
+import torch
+
+from launcher import PROFILER, launch
+from result_table import show_table
+
+HEADERS = Path(torch.__file__).parent / "include/torch/csrc/distributed/c10d"
+# sphinx_gallery_start_ignore
+# time limit: 180
+# sphinx_gallery_end_ignore
+
+
+def without_comments(header):
+    """The text of a header. A name of a parameter in a comment stays."""
+    text = re.sub(r"/\*\s*(\w+)\s*\*/", r"\1", (HEADERS / header).read_text())
+    return re.sub(r"//.*", "", text)
+
+
+def virtual_methods():
+    """A dictionary from the name of a method to its declaration, without defaults."""
+    text = without_comments("Backend.hpp").partition("explicit Backend(")[2]
+    text = re.sub(r" =\s+(\w+\(\)|\{\}|\d+|\w+|std::nullopt)(?=[,)])", "", text)
+    found = [" ".join(x.split()) for x in re.findall(r"\bvirtual\s+([^{;]+?)\s*[{;]", text)]
+    return {re.search(r"(\w+)\s*\(", x)[1]: x.replace("( ", "(") for x in found}
+
+
+methods = virtual_methods()
+[reached] = launch("workers/every_call.py", ranks=1, show=False)
+with tempfile.TemporaryDirectory() as folder:
+    os.environ |= {"SHARED_FOLDER": folder, "MORE_FEATURES": "yes"}
+    reports = launch("workers/calls_of_features.py", ranks=2, expected_stderr=PROFILER, show=False)
+
+# %%
+# ``describe`` prints the declarations of some methods and shows who called them in this run.
+# Two names in one row are one operation: since PyTorch 2.14, each of the two methods calls
+# the other one by default, and you override either.
+#
+# ``funcol`` is the module ``torch.distributed._functional_collectives``. The features are
+# ``DDP``, ``ZeRO``, ``FSDP1``, ``FSDP2``, ``HSDP``, ``DTensor``, tensor parallelism (``TP``),
+# ``pipelining``, distributed checkpoints (``DCP``), the collectives on Python objects
+# (``objects``), uneven inputs (``Join``), and clipping of gradients under FSDP2
+# (``clip_grad_norm_``).
+
+callers = [(method, call) for call, method in json.loads(reached).items()]
+for report in reports:
+    for feature, operations in json.loads(report).items():
+        callers += [(operation, feature) for operation in operations]
+described = set()
+
+
+def describe(*rows):
+    """Show some methods. A row is a name, or two names of one operation."""
+    table = []
+    for row in rows:
+        names = [name for name in row.split(" / ") if name in methods]
+        described.update(names)
+        for name in names:
+            declaration = methods[name]
+            if len(declaration) > 80:
+                declaration = declaration.replace("(", "(\n    ", 1).replace(", ", ",\n    ")
+            print(f"{declaration};")
+        if found := dict.fromkeys(call for method, call in callers if method in names):
+            table.append([" / ".join(names), ", ".join(f"``{x}``" for x in found)])
+    if table:
+        show_table(["method", "called by"], table)
+
+
+# %%
+# Name, timeout and end
+# ---------------------
+
+describe("getBackendName", "setTimeout", "shutdown", "abort", "isInitialized", "getError")
+
+# %%
+# * ``getBackendName`` is the one method that every backend must override: all errors on this
+#   page contain its result.
+# * ``destroy_process_group`` calls ``shutdown``. ``group.abort()`` calls ``abort``. After
+#   either, refuse every operation with an error.
+# * ``setTimeout`` changes the timeout of later operations. See
+#   :doc:`releases` for what happens without it.
+# * ``isInitialized`` and ``getError`` have defaults: ``true``, and no error.
+#
+# What DDP needs
+# --------------
+
+describe("broadcast", "allreduce", "allgather")
+
+# %%
+# * The vectors have one element each, because a process drives one device. ``tensors[0]`` is
+#   the tensor. In ``allgather``, ``outputTensors[0][i]`` receives what rank ``i`` sent, and
+#   ``inputTensors[0]`` is the tensor to send.
+# * ``opts.rootRank`` is a rank of the group and not of the world. ``opts.rootTensor`` is 0.
+# * ``opts.reduceOp`` can be ``SUM``, ``AVG``, ``PRODUCT``, ``MIN``, ``MAX``, ``BAND``,
+#   ``BOR``, ``BXOR`` or ``PREMUL_SUM``. Refuse those that you do not implement.
+#   A backend that ignores ``reduceOp`` returns wrong results silently.
+# * ``opts.asyncOp`` is false if the program waits in the call. ``opts.timeout`` is –1 ms if
+#   the program gave none; use the timeout of the group then.
+# * The future of the ``Work`` must hold the list of the written tensors: DDP reads the
+#   gradients from it.
+#
+# What FSDP2 needs
+# ----------------
+
+describe(
+    "all_gather_single / _allgather_base",
+    "reduce_scatter_single / _reduce_scatter_base",
+)
+
+# %%
+# * One of the tensors is as large as those of all ranks together. Along the first dimension,
+#   its part number ``i`` belongs to rank ``i``.
+# * FSDP2 reduces gradients of ``float32`` and ``bfloat16`` with ``AVG``, or with
+#   ``PREMUL_SUM`` if the program sets a factor to divide by. It divides others itself.
+# * FSDP1 calls ``allgather`` for CPU tensors only. For others it calls ``all_gather_single``.
+#   The build runs neither case on an accelerator.
+#
+# Messages between two ranks
+# --------------------------
+
+describe("send", "recv", "recvAnysource")
+
+# %%
+# * ``dstRank`` and ``srcRank`` are ranks of the group. Messages between two ranks with one
+#   ``tag`` must arrive in the order in which they were sent.
+# * ``recvAnysource`` is a ``recv`` without a source. Override ``Work::sourceRank``: ``recv``
+#   returns that rank, as a rank of the world.
+# * ``batch_isend_irecv`` calls ``startCoalescing`` first if ``supportsCoalescing`` is true.
+#   Otherwise it calls ``send`` and ``recv`` in the order of the list.
+#
+# Operations with a root, and barriers
+# ------------------------------------
+
+describe(
+    "reduce",
+    "gather",
+    "gather_single / gather_into_tensor",
+    "scatter",
+    "barrier",
+    "monitoredBarrier",
+)
+
+# %%
+# * Only the rank ``opts.rootRank`` has the list of all tensors. On all other ranks, the list
+#   of ``gather`` and of ``scatter`` is empty. ``reduce`` may leave anything in the tensors of
+#   the other ranks.
+# * ``barrier`` has no tensors. ``opts.device`` says for which device to wait.
+# * ``monitoredBarrier`` names the ranks that did not arrive.
+# * Some calls need several methods, one after the other. The error names the first:
+#   ``gather_object`` fails in ``allgather`` and does not reach ``gather``. Among the features,
+#   ``objects`` has all methods of the object collectives.
+#
+# Parts for all ranks
+# -------------------
+
+describe("alltoall", "all_to_all_single / alltoall_base", "reduce_scatter")
+
+# %%
+# * ``outputSplitSizes`` and ``inputSplitSizes`` count rows of the first dimension, one number
+#   for each rank. Both are empty if all parts have the same size. The sizes must agree: what
+#   rank ``i`` sends to rank ``j`` is as long as what ``j`` receives from ``i``.
+# * ``alltoall`` and ``reduce_scatter`` receive lists with one tensor for each rank. The tensors
+#   may differ in size. A list of ``alltoall`` is one vector, that of ``reduce_scatter`` is
+#   ``inputTensors[0]``.
+#
+# Several tensors in one call
+# ---------------------------
+
+describe(
+    "allreduce_coalesced",
+    "all_gather_single_coalesced / allgather_into_tensor_coalesced",
+    "reduce_scatter_single_coalesced / reduce_scatter_tensor_coalesced",
+    "allgather_coalesced",
+    "supportsCoalescing",
+    "startCoalescing",
+    "endCoalescing",
+)
+
+# %%
+# * The vectors have one element for each operation. A loop over the single operation, and a
+#   ``Work`` that is complete when all are, is enough.
+# * Functional collectives call these for a single tensor, too. DTensor is built on functional
+#   collectives.
+# * ``startCoalescing`` begins a batch and ``endCoalescing`` returns the ``Work`` of all
+#   operations in between. Return true from ``supportsCoalescing`` only if you have both.
+# * ``allgather_coalesced`` is deprecated.
+#
+# Debugging and records
+# ---------------------
+
+describe(
+    "getSequenceNumberForGroup",
+    "setSequenceNumberForGroup",
+    "enableCollectivesTiming",
+    "supportsAbortHooks",
+    "registerAbortHook",
+    "unregisterAbortHook",
+    "supportsCompletionHooks",
+    "registerCompletionHook",
+    "unregisterCompletionHook",
+    "registerOnCompletionHook",
+    "waitForPendingWorks",
+)
+
+# %%
+# * A sequence number counts the collectives of a group. It must be the same on all ranks.
+# * For the hooks, see :doc:`recent-releases`.
+#
+# Groups made from groups
+# -----------------------
+
+describe(
+    "getBackendOptions",
+    "supportsSplitting",
+    "split",
+    "merge",
+    "supportsShrinking",
+    "shrink",
+    "supportsReconfigure",
+    "get_reconfigure_handle",
+    "reconfigure",
+    "setGroupUid",
+    "getBoundDeviceId",
+    "setBoundDeviceId",
+    "eagerConnectSingleDevice",
+)
+
+# %%
+# * ``new_group`` needs none of these: it calls the function that creates the backend.
+# * ``split_group`` asks ``supportsSplitting``, copies the result of ``getBackendOptions``, and
+#   calls ``split`` with the ranks of the new group.
+# * With ``device_id``, ``init_process_group`` calls ``setBoundDeviceId``, and
+#   ``eagerConnectSingleDevice`` if ``supportsSplitting`` is true.
+#
+# Memory, windows and estimates
+# -----------------------------
+
+describe(
+    "allreduce_sparse",
+    "getMemAllocator",
+    "allocateTensor",
+    "supportsTensorAlloc",
+    "suspend",
+    "resume",
+    "getMemoryStats",
+    "supportsWindow",
+    "new_window",
+    "supportsTimeEstimation",
+    "startTimeEstimate",
+    "endTimeEstimate",
+    "addEphemeralTimeout",
+)
+
+# sphinx_gallery_start_ignore
+assert described == set(methods), described ^ set(methods)
+by_method = {}
+for method, call in callers:
+    by_method.setdefault(method, set()).add(call)
+assert {"all_reduce", "DDP"} <= by_method["allreduce"]
+assert by_method["recvAnysource"] == {"recv(src=None)"}
+# sphinx_gallery_end_ignore
+
+# %%
+# These are optional, and no feature of the run calls them. FSDP2 asks
+# ``supportsTensorAlloc`` if a program calls
+# ``set_allocate_memory_from_process_group_for_comm``.
+#
+# The fields of the options
+# -------------------------
+#
+# The header ``Types.hpp`` declares the options of all operations:
+
+structures = r"struct (\w+Options) \{\n(.*?)\n\};"
+for name, fields in re.findall(structures, without_comments("Types.hpp"), re.S):
+    if f" {name}&" in str(methods):
+        print(f"{name}:", *re.findall(r"(\w+)(?: = [^;]+)?;", fields))
+
+# %%
+# What a Work must have
+# ---------------------
+#
+# * ``wait`` returns when the caller may use the tensors, or throws. The timeout that it
+#   receives is 0 if the program gave none.
+# * ``getFuture`` returns a future whose value is the list of the written tensors. DDP and
+#   ZeRO need it.
+# * ``isCompleted`` and ``isSuccess`` return at once.
+# * ``sourceRank`` returns the sender of what ``recvAnysource`` received.
+#
+# A synchronous call may return no ``Work`` at all: PyTorch then does not wait.
+# :doc:`step-4-asynchronous` shows a ``Work`` in use.
