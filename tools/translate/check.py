@@ -22,7 +22,7 @@ from .rules import apply_rules
 from .rules.message import Message
 from .rules.terms import GLOSSARY
 from .rules.words import code_words, translated_words, word_counts
-from .update import written
+from .update import Memory, written
 
 EXEMPTION = re.compile(r"allow ([\w-]+) ([0-9a-f]{6}): (.*\S)$")
 AGREEMENT = "agreement"
@@ -134,7 +134,7 @@ def _check_form(path, catalog, template, language):
             yield f"{relative(path)}:1: lacks the header {name}; run `make i18n-update`"
     if catalog.locale_identifier != language.gettext:
         yield f"{relative(path)}:1: is for {catalog.locale_identifier}, not for {language.gettext}"
-    if written(catalogs.read(path), template, language, {}) != path.read_bytes().decode():
+    if written(catalogs.read(path), template, language, Memory()) != path.read_bytes().decode():
         yield (
             f"{relative(path)}:1: its form is not that of the others; `make i18n-update` "
             "mends it and changes no translation"
