@@ -21,11 +21,10 @@ from sphinx.errors import SphinxError
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 from tornado.ioloop import PeriodicCallback
 
-from sphinxext.text.gallery_scripts import prose, split, visible
-
+from .pages.unexecuted import copy_docs, lay_out
 from .project.errors import BuildError, ending_the_program
 from .project.languages import LANGUAGES
-from .project.paths import AUTO_GALLERY, BUILD, DOCS, GALLERY, LOCALES, ROOT
+from .project.paths import AUTO_GALLERY, BUILD, DOCS, LOCALES, ROOT
 
 PREVIEW = BUILD / "preview"
 FIRST_PORT = 8001
@@ -43,7 +42,7 @@ def main():
 
 def preview(language, port):
     port = _open_port(port)
-    sources = prepare_sources()
+    sources = lay_out(PREVIEW, executed=True)
     output = PREVIEW / "html" / language.url
     output.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(ROOT / "LICENSE", output.parent / "license.txt")
@@ -60,47 +59,6 @@ def preview(language, port):
     logging.getLogger("livereload").disabled = True
     logging.getLogger("tornado.access").disabled = True
     server.serve(port=port, host="127.0.0.1", root=str(PREVIEW / "html"))
-
-
-def prepare_sources():
-    """Lay out a folder of sources, with a page for each sample that was never run."""
-    sources = PREVIEW / "docs"
-    shutil.rmtree(sources, ignore_errors=True)
-    copy_sources(sources)
-    for name in ("gallery", "extension", "locales"):
-        link = PREVIEW / name
-        link.unlink(missing_ok=True)
-        link.symlink_to(ROOT / name)
-    pages = sources / "auto_gallery"
-    pages.mkdir(exist_ok=True)
-    missing = [x for x in GALLERY.glob("*.py") if not (pages / f"{x.stem}.rst").exists()]
-    for script in missing:
-        _write_page_without_output(script, pages)
-    return sources
-
-
-def copy_sources(target):
-    """Copy docs/ with its times, so that Sphinx reads only what is new."""
-    shutil.copytree(DOCS, target, dirs_exist_ok=True)
-
-
-def _write_page_without_output(script, pages):
-    """What sphinx-gallery makes of a script, without running it.
-
-    sphinx-gallery itself would bring Pillow: a third of the whole installation.
-    """
-    try:
-        blocks = split(script.read_text())
-    except ValueError:
-        return  # A helper, not a sample.
-    parts = []
-    for kind, source in blocks:
-        if kind != "code":
-            parts.append(prose(kind, source))
-        elif code := visible(source):
-            indented = code.replace("\n", "\n    ")
-            parts.append(f".. code-block:: Python\n\n    {indented}")
-    (pages / f"{script.stem}.rst").write_text("\n\n".join(parts) + "\n")
 
 
 class QuickWatcher(Watcher):
@@ -121,7 +79,7 @@ class Site:
         started = time.monotonic()
         doctrees = PREVIEW / "doctrees" / self.language.url
         try:
-            copy_sources(self.sources)
+            copy_docs(self.sources)
             with patch_docutils(ROOT), docutils_namespace():  # As if for the first time.
                 app = Sphinx(
                     self.sources,

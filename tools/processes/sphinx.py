@@ -35,7 +35,7 @@ def loaded_sphinx():
             _popen = subprocess.Popen
 
 
-def run_sphinx(what, builder, language, output, *options):
+def run_sphinx(what, builder, language, output, *options, sources=DOCS):
     """Run sphinx-build in a process of its own; a warning is an error.
 
     Raises BuildError, which says that ``what``, such as "rendering ko", failed and why.
@@ -43,7 +43,7 @@ def run_sphinx(what, builder, language, output, *options):
     command = [sys.executable, "-m", "sphinx.cmd.build", "-q", "-W", "--keep-going"]
     command += ["-b", builder, "-c", ROOT, "-D", f"language={language.gettext}"]
     log = LOGS / f"{what.replace(' ', '-')}.log"
-    done = run([*command, *options, DOCS, output], timeout=TIMEOUT, log=log, popen=_popen)
+    done = run([*command, *options, sources, output], timeout=TIMEOUT, log=log, popen=_popen)
     if done.timed_out:
         raise BuildError(f"{what} took longer than {TIMEOUT} s")
     if done.status != 0:
