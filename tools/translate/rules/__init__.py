@@ -35,6 +35,7 @@ from .punctuation import character, ending, punctuation, spacing
 from .terms import glossary_term
 from .words import english, identifier, word
 
+MUCH = 500  # characters
 GENERAL = (
     *(markup, symbol, number, identifier, link, placeholder, html),
     *(english, word, glossary_term),
@@ -53,6 +54,8 @@ def rules_of(language):
 
 def apply_rules(message):
     """What is wrong with a message: phrases, by the name of the rule that found them."""
+    if len(message.translation) > MUCH + 5 * len(message.source):
+        return {"length": ["is many times longer than the source"]}  # Rules would take long.
     found = {
         name: [phrase for rule in rules for phrase in rule(message)]
         for name, rules in rules_of(message.language).items()
