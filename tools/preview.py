@@ -23,7 +23,7 @@ from tornado.ioloop import PeriodicCallback
 
 from .pages.unexecuted import copy_docs, lay_out
 from .project.errors import BuildError, ending_the_program
-from .project.languages import LANGUAGES
+from .project.languages import LANGUAGES, SOURCE_LANGUAGE
 from .project.paths import AUTO_GALLERY, BUILD, DOCS, LOCALES, ROOT
 
 PREVIEW = BUILD / "preview"
@@ -74,6 +74,9 @@ class Site:
 
     def __init__(self, language, sources, output):
         self.language, self.sources, self.output = language, sources, output
+        self.overrides = {"language": language.gettext, "code_provenance_root": str(PREVIEW)}
+        if language == SOURCE_LANGUAGE:
+            self.overrides["locale_dirs"] = []  # As run_sphinx does.
 
     def build(self):
         started = time.monotonic()
@@ -87,10 +90,7 @@ class Site:
                     self.output,
                     doctrees,
                     "html",
-                    confoverrides={
-                        "language": self.language.gettext,
-                        "code_provenance_root": str(PREVIEW),
-                    },
+                    confoverrides=self.overrides,
                     status=None,
                     # For a few pages, other processes are not worth their start.
                     parallel=1 if doctrees.is_dir() else 2,

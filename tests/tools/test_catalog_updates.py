@@ -1,7 +1,5 @@
 """An edit of the English text loses no translation, and no mark that asks for a review."""
 
-import re
-
 import pytest
 from babel.messages.catalog import Catalog
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from ..project.errors import BuildError, readable
+from ..project.languages import SOURCE_LANGUAGE
 from ..project.paths import AUTO_GALLERY, DOCS, LOGS, ROOT, relative
 from . import fork_server
 from .run import run
@@ -42,6 +43,8 @@ def run_sphinx(what, builder, language, output, *options, sources=DOCS):
     """
     command = [sys.executable, "-m", "sphinx.cmd.build", "-q", "-W", "--keep-going"]
     command += ["-b", builder, "-c", ROOT, "-D", f"language={language.gettext}"]
+    if language == SOURCE_LANGUAGE:
+        command += ["-D", "locale_dirs=_nowhere"]  # Nothing may replace what is translated.
     log = LOGS / f"{what.replace(' ', '-')}.log"
     done = run([*command, *options, sources, output], timeout=TIMEOUT, log=log, popen=_popen)
     if done.timed_out:

@@ -140,7 +140,8 @@ def _check_form(path, catalog, template, language):
         if name not in headers:
             yield f"{relative(path)}:1: lacks the header {name}; run `make i18n-update`"
     if catalog.locale_identifier != language.gettext:
-        yield f"{relative(path)}:1: is for {catalog.locale_identifier!r}, not for {language.gettext}"
+        wrong = catalog.locale_identifier
+        yield f"{relative(path)}:1: is for {wrong!r}, not for {language.gettext}"
     if written(catalogs.read(path), template, language, Memory()) != path.read_bytes().decode():
         yield (
             f"{relative(path)}:1: its form is not that of the others; `make i18n-update` "
