@@ -175,3 +175,8 @@ def test_what_gettext_writes_is_read(edit, tmp_path):
     written = '\n#, fuzzy\n#~| msgid "Old."\n#~ msgid "Gone."\n#~ msgstr "사라졌습니다."\n'
     page.path.write_text(page.text + written)
     assert written in edit(a=[TEXT])["a"].text
+
+
+def test_a_text_that_was_not_translated_is_not_kept(edit):
+    edit.translated({TEXT: TEXT}, a=[TEXT])
+    assert edit(a=[])["a"].obsolete() == {}

@@ -224,6 +224,26 @@ def test_the_same_text_is_translated_in_the_same_way(pages):
     assert f"{PAGE}:" in output and "agreement: 'Title' is translated in another way" in output
 
 
+def test_different_texts_of_a_page_are_not_translated_in_the_same_way(pages):
+    texts = {
+        "Even ranks send.": "짝수 랭크가 보냅니다.",
+        "Odd ranks send.": "홀수 랭크가 보냅니다.",
+    }
+    texts |= {"A barrier": "배리어", "Barriers": "배리어"}
+    pages.write("docs/index.md", "# Title\n\n" + "\n\n".join(["The `first` text.", *texts]) + "\n")
+    assert pages.run("tools.i18n_update")[0] == 0
+    text = pages.read(PAGE)
+    for english, korean in texts.items():
+        text = text.replace(f'"{english}"\nmsgstr ""', f'"{english}"\nmsgstr "{korean}"')
+    pages.write(PAGE, text)
+    assert "difference" not in pages.fail("tools.i18n_check")
+    pages.write(PAGE, text.replace("홀수", "짝수"))
+    output = pages.fail("tools.i18n_check")
+    assert re.search(
+        rf"{PAGE}:\d+: difference: says the same as 'Even ranks send.' in line", output
+    )
+
+
 RULES = """
 from .language import LanguageRules
 

@@ -32,7 +32,10 @@ def lay_out(folder, *, executed):
     copy_docs(target)
     for name in INCLUDED:
         link = folder / name
-        link.unlink(missing_ok=True)
+        if link.is_symlink():
+            link.unlink()
+        else:  # A copy of the clone may hold what it led to.
+            shutil.rmtree(link, ignore_errors=True)
         link.symlink_to(ROOT / name)
     for script in samples():
         page = target / page_of(script).relative_to(DOCS)

@@ -24,7 +24,10 @@ from .rules.terms import GLOSSARY
 from .rules.words import code_words, translated_words, word_counts
 from .update import Memory, written
 
-AGREEMENT = "agreement"
+AGREEMENT, DIFFERENCE = "agreement", "difference"
+# What makes no difference in languages without articles and plurals.
+ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+PLURAL = re.compile(r"[es]+\b")  # And whatever else ends like one.
 HEADERS = ("Language", "Plural-Forms", "Content-Type")
 
 
@@ -73,6 +76,7 @@ def check():
         everywhere = translated_words(x.counts for x in pages.values())
         found = [x for page in pages.values() for x in page.check_messages(everywhere)]
         found += _check_agreement({path: page.entries for path, page in pages.items()})
+        found += [x for path, page in pages.items() for x in _check_difference(path, page)]
         for where, rule, phrases, texts in found:
             if not exemptions.allow(language, rule, texts):
                 shown = "".join(f"    {text!r}\n" for text in texts)
@@ -193,6 +197,21 @@ def _check_agreement(pages):
                 )
                 where = f"{relative(path)}:{entry.lineno}"
                 yield where, AGREEMENT, [phrase], [entry.string, first.string]
+
+
+def _check_difference(path, page):
+    """On one page, texts that say different things are translated in different ways."""
+    first_with = {}
+    for entry in page.entries:
+        first = first_with.setdefault(entry.string, entry)
+        if _words(first.id) != _words(entry.id):
+            phrase = f"says the same as {_short(first.id)} in line {first.lineno}"
+            where = f"{relative(path)}:{entry.lineno}"
+            yield where, DIFFERENCE, [phrase], [first.id, entry.id, entry.string]
+
+
+def _words(text):
+    return re.findall(r"\w+", PLURAL.sub("", ARTICLE.sub("", text.lower())))
 
 
 def _short(text):

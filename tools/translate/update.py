@@ -103,7 +103,8 @@ def _merge(catalog, template, memory):
             merged[entry.id] = entry
     for entry in [*catalog.obsolete.values(), *catalog]:
         in_use = not entry.id or merged.get(entry.id, entry.context)
-        if not in_use and is_translated(entry) and not _is_draft(entry, memory, taken_over):
+        is_worth_it = is_translated(entry) and entry.string != entry.id
+        if not in_use and is_worth_it and not _is_draft(entry, memory, taken_over):
             entry.flags &= {"fuzzy"}
             merged.obsolete[entry.id] = entry
     return merged
