@@ -73,6 +73,8 @@ def _find_comments(text, language):
         lexer = get_lexer_by_name(language)
     except ClassNotFound:
         return
+    if "po" in lexer.aliases:
+        return  # A catalog's own comments say how it is to be used.
     for start, token, value in lexer.get_tokens_unprocessed(text):
         value = value.rstrip("\n")
         if token in String.Doc:

@@ -57,6 +57,7 @@ def test_shell_comments_are_offered():
 
 
 def test_output_has_no_comments():
+    assert messages('# A note.\nmsgid "x"\nmsgstr "y"\n', "po") == []
     assert messages("# 3 items\n", "none") == messages("# 3 items\n", "no-such") == []
 
 
