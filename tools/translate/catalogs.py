@@ -103,10 +103,8 @@ def read(path):
     """Read a catalog. Raises BuildError with the places of what is no catalog."""
     if malformed := list(malformed_lines(path)):
         raise BuildError("\n".join(malformed))
-    # What gettext's tools write above an obsolete text, and Babel does not read.
-    content = path.read_bytes().replace(b"\n#~| ", b"\n#| ")
     try:
-        catalog = read_po(io.BytesIO(content), abort_invalid=True)
+        catalog = parse(path.read_bytes())
         catalog.num_plurals  # noqa: B018 - Babel reads the header when it is asked.
         if codecs.lookup(catalog.charset).name != "utf-8":
             raise ValueError(f"charset={catalog.charset}; write charset=utf-8")
@@ -114,6 +112,14 @@ def read(path):
         line = (getattr(error, "lineno", None) or 0) + 1  # Babel counts from 0.
         reason = re.sub(r" on \d+$", "", str(error))
         raise BuildError(f"{relative(path)}:{line}: malformed catalog: {reason}") from None
+    return catalog
+
+
+def parse(content):
+    """The catalog that a file holds. Raises what Babel raises if it holds none."""
+    # What gettext's tools write above an obsolete text, and Babel does not read.
+    content = content.replace(b"\n#~| ", b"\n#| ")
+    catalog = read_po(io.BytesIO(content), abort_invalid=True)
     for message in [*catalog, *catalog.obsolete.values()]:
         _take_over_previous_id(message)
     return catalog
