@@ -244,6 +244,39 @@ def test_different_texts_of_a_page_are_not_translated_in_the_same_way(pages):
     )
 
 
+FIRST_USE = """\
+# Title
+
+```{code-block} python
+run()  # Waits for the store.
+```
+
+## The store
+
+The store is shared.
+"""
+
+
+def test_the_english_of_a_term_stands_behind_its_first_use(pages):
+    """It counts where readers read: comments and labels are no first use."""
+    texts = {
+        "Waits for the store.": "저장소를 기다립니다.",
+        "The store": "저장소",
+        "The store is shared.": "저장소(store)를 공유합니다.",
+    }
+    pages.write("docs/index.md", FIRST_USE + "\nThe `first` text.\n")
+    assert pages.run("tools.i18n_update")[0] == 0
+    text = pages.read(PAGE)
+    for english, korean in texts.items():
+        text = text.replace(f'"{english}"\nmsgstr ""', f'"{english}"\nmsgstr "{korean}"')
+    pages.write(PAGE, text)
+    found = re.findall(rf"{PAGE}:(\d+): first-use: (.*)", pages.fail("tools.i18n_check"))
+    line = text[: text.index('msgid "The store"')].count("\n") + 1
+    assert found == [(str(line), "lacks the English behind '저장소', on its first use here")]
+    pages.write(PAGE, text.replace('"저장소"', '"저장소(store)"'))
+    assert "first-use" not in pages.fail("tools.i18n_check")
+
+
 RULES = """
 from .language import LanguageRules
 

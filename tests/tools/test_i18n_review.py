@@ -49,7 +49,7 @@ def test_a_changed_translation_is_marked(history):
     output, rows, page = review(history)
     assert "한국어 (ko): 1 messages changed" in output
     assert rows == [[source, source, translation, changed]]
-    assert page.find("del").get_text() == "기다리지"
+    assert page.find("del").get_text() == "기다리지 않습니다"
     assert re.search(rf"{FOLDER}/a\.po:\d+", page.get_text())
 
 

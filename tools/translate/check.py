@@ -20,11 +20,11 @@ from .exemptions import Exemptions, advice
 from .extract import EXTRACTION, extracted
 from .rules import apply_rules
 from .rules.message import Message
-from .rules.terms import GLOSSARY
+from .rules.terms import GLOSSARY, first_uses
 from .rules.words import code_words, translated_words, word_counts
 from .update import Memory, written
 
-AGREEMENT, DIFFERENCE = "agreement", "difference"
+AGREEMENT, DIFFERENCE, FIRST_USE = "agreement", "difference", "first-use"
 # What makes no difference in languages without articles and plurals.
 ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 PLURAL = re.compile(r"[es]+\b")  # And whatever else ends like one.
@@ -136,6 +136,14 @@ class Page:
             found = apply_rules(replace(message, translated_elsewhere=words))
             for rule, phrases in found.items():
                 yield [where, rule, phrases, list(message.texts)]
+        lines = {message: x.lineno for x, message in zip(self.entries, messages, strict=True)}
+        for message, phrase in first_uses([x for x in messages if self._is_read(x)]):
+            where = f"{relative(self.path)}:{lines[message]}"
+            yield [where, FIRST_USE, [phrase], list(message.texts)]
+
+    def _is_read(self, message):
+        """Whether readers meet it on their way: prose, a heading, or a description."""
+        return self.plain is not None and self.plain.get(message.source, True)
 
 
 def _check_form(path, catalog, template, language):
