@@ -97,6 +97,15 @@ def test_a_text_that_is_changed_back_is_translated(edit):
     assert edit(a=[TEXT])["a"].state(TEXT) == (KO[TEXT], False)
 
 
+def test_an_old_text_is_kept_until_the_new_one_is_reviewed(edit):
+    edit.translated(a=[TEXT, SECOND])
+    page = edit(a=[CHANGED, AGAIN[::-1]])["a"]
+    assert page.obsolete() == {x: (KO[x], False) for x in (SECOND, TEXT)}
+    page.path.write_text(page.text.replace("#, fuzzy\n", "").replace(f'#| msgid "{TEXT}"\n', ""))
+    page = edit(a=[CHANGED, AGAIN[::-1]])["a"]
+    assert page.obsolete() == {SECOND: (KO[SECOND], False)}, "which is just gone"
+
+
 def test_a_draft_is_not_taken_for_the_translation_of_the_old_text(edit):
     edit.translated(a=[TEXT])
     page = edit(a=[CHANGED])["a"]

@@ -14,6 +14,8 @@ from .extract import extract
 
 SIMILAR = 0.6  # How much of a gone text a new one of its page must have in common with it.
 SIMILAR_ELSEWHERE = 0.75  # The same for one of another page.
+# The comment of an old text, of which a fuzzy one was made: it may come back.
+SUPERSEDED = "kept until its new text is reviewed"
 NO_PART = 20  # characters; a shorter text is in others by chance
 
 
@@ -101,11 +103,16 @@ def _merge(catalog, template, memory):
             known = catalog.get(wanted.id, wanted.context)
             taken_over.update(_translate(entry, known, memory, gone))
             merged[entry.id] = entry
+    sources = " ".join(_source(entry) for entry in merged if entry.fuzzy and entry.previous_id)
     for entry in [*catalog.obsolete.values(), *catalog]:
         in_use = not entry.id or merged.get(entry.id, entry.context)
         is_worth_it = is_translated(entry) and entry.string != entry.id
+        if SUPERSEDED in entry.user_comments and entry.id not in sources:
+            continue
         if not in_use and is_worth_it and not _is_draft(entry, memory, taken_over):
             entry.flags &= {"fuzzy"}
+            if entry.id in taken_over:
+                entry.user_comments = [*entry.user_comments, SUPERSEDED]
             merged.obsolete[entry.id] = entry
     return merged
 
@@ -151,7 +158,8 @@ def _translate(entry, known, memory, gone):
 
 def _accept(entry, other, translation=None):
     entry.string = translation or other.string
-    entry.user_comments = list(dict.fromkeys([*entry.user_comments, *other.user_comments]))
+    comments = dict.fromkeys([*entry.user_comments, *other.user_comments])
+    entry.user_comments = [x for x in comments if x != SUPERSEDED]
 
 
 def _propose(entry, other):
