@@ -4,7 +4,8 @@
 .PHONY: help html test test-audits test-builds test-sanitizers test-faults test-reproducible
 .PHONY: test-releases accept-releases bench serve clean
 .PHONY: compile execute render check accept-outputs run-times
-.PHONY: format preview i18n-add i18n-update i18n-check i18n-status linkcheck browser cards
+.PHONY: format preview i18n-add i18n-update i18n-check i18n-review i18n-status
+.PHONY: linkcheck browser cards
 
 PYTHON ?= python3
 # A release of PyTorch other than the default, of releases.toml: only from the command line.
@@ -124,6 +125,10 @@ i18n-add: ## add a language to the site (LANGUAGE=ja)
 i18n-check: ## check the message catalogs
 	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.i18n_check
+
+i18n-review: ## show what changed in the translations since a commit (SINCE=main)
+	$(call SET_UP,render)
+	@$(VENV_PYTHON) -m tools.i18n_review "$(SINCE)"
 
 i18n-status: ## list what is translated, fuzzy and untranslated, and since when
 	$(call SET_UP,render)

@@ -90,7 +90,8 @@ gettext_compact = False  # One catalog per page.
 gettext_location = False  # Line numbers would change with every edit.
 gettext_uuid = False
 language_switcher_languages = [
-    {"sphinx": x.gettext, "url": x.url, "html": x.html, "name": x.name, "card": card(x)}
+    {"sphinx": x.gettext, "card": card(x)}
+    | {name: getattr(x, name) for name in ("url", "html", "name", "direction")}
     for x in LANGUAGES
 ]
 translation_status_languages = language_switcher_languages

@@ -21,11 +21,9 @@ from sphinx.errors import SphinxError
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 from tornado.ioloop import PeriodicCallback
 
-from sphinxext.text.gallery_scripts import prose, split, visible
-
-from .execute.samples import page_of, samples
+from .pages.unexecuted import copy_docs, lay_out
 from .project.errors import BuildError, ending_the_program
-from .project.languages import LANGUAGES
+from .project.languages import LANGUAGES, SOURCE_LANGUAGE
 from .project.paths import BUILD, DOCS, LOCALES, ROOT
 
 PREVIEW = BUILD / "preview"
@@ -44,7 +42,7 @@ def main():
 
 def preview(language, port):
     port = _open_port(port)
-    sources = prepare_sources()
+    sources = lay_out(PREVIEW, executed=True)
     output = PREVIEW / "html" / language.url
     output.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(ROOT / "LICENSE", output.parent / "license.txt")
@@ -63,43 +61,6 @@ def preview(language, port):
     server.serve(port=port, host="127.0.0.1", root=str(PREVIEW / "html"))
 
 
-def prepare_sources():
-    """Lay out a folder of sources, with a page for each sample that was never run."""
-    sources = PREVIEW / "docs"
-    shutil.rmtree(sources, ignore_errors=True)
-    copy_sources(sources)
-    for name in ("gallery", "extension", "locales"):
-        link = PREVIEW / name
-        link.unlink(missing_ok=True)
-        link.symlink_to(ROOT / name)
-    for script in samples():
-        page = sources / f"{page_of(script)}.rst"
-        if not page.exists():
-            _write_page_without_output(script, page)
-    return sources
-
-
-def copy_sources(target):
-    """Copy docs/ with its times, so that Sphinx reads only what is new."""
-    shutil.copytree(DOCS, target, dirs_exist_ok=True)
-
-
-def _write_page_without_output(script, page):
-    """What sphinx-gallery makes of a script, without running it.
-
-    sphinx-gallery itself would bring Pillow: a third of the whole installation.
-    """
-    parts = []
-    for kind, source in split(script.read_text()):
-        if kind != "code":
-            parts.append(prose(kind, source))
-        elif code := visible(source):
-            indented = code.replace("\n", "\n    ")
-            parts.append(f".. code-block:: Python\n\n    {indented}")
-    page.parent.mkdir(exist_ok=True)
-    page.write_text("\n\n".join(parts) + "\n")
-
-
 class QuickWatcher(Watcher):
     """Looks five times a second whether there was an edit."""
 
@@ -113,12 +74,15 @@ class Site:
 
     def __init__(self, language, sources, output):
         self.language, self.sources, self.output = language, sources, output
+        self.overrides = {"language": language.gettext, "code_provenance_root": str(PREVIEW)}
+        if language == SOURCE_LANGUAGE:
+            self.overrides["locale_dirs"] = []  # As run_sphinx does.
 
     def build(self):
         started = time.monotonic()
         doctrees = PREVIEW / "doctrees" / self.language.url
         try:
-            copy_sources(self.sources)
+            copy_docs(self.sources)
             with patch_docutils(ROOT), docutils_namespace():  # As if for the first time.
                 app = Sphinx(
                     self.sources,
@@ -126,10 +90,7 @@ class Site:
                     self.output,
                     doctrees,
                     "html",
-                    confoverrides={
-                        "language": self.language.gettext,
-                        "code_provenance_root": str(PREVIEW),
-                    },
+                    confoverrides=self.overrides,
                     status=None,
                     # For a few pages, other processes are not worth their start.
                     parallel=1 if doctrees.is_dir() else 2,

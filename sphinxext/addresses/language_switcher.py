@@ -13,7 +13,8 @@ Configuration:
     Sphinx's own; here, the address at which the folders of the languages are published.
     A start page that picks a language is expected there.
 
-Templates receive ``languages``: the same dictionaries with ``href`` and ``current``. If
+Templates receive ``own_language``, the dictionary of the language that is being built, and
+``languages``: the same dictionaries with ``href`` and ``current``. If
 there is a ``html_baseurl``, they also have ``address``, which is absolute, and templates
 receive ``default_address``, for readers of other languages, and this page's own as
 ``pageurl``, of which themes make the canonical link.
@@ -45,7 +46,7 @@ def addresses(app, pagename):
 
 def add_links(app, pagename, templatename, context, doctree):
     uri = app.builder.get_target_uri(pagename)
-    own = own_language(app)
+    context["own_language"] = own = own_language(app)
     context["languages"] = languages = [
         {
             **language,

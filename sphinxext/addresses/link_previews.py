@@ -14,7 +14,7 @@ def locale_of(language):
     """Return ``en_US`` for ``en``, and ``zh_CN`` for ``zh_CN``."""
     name, territory, *_ = parse_locale(language)
     if territory is None:
-        territory = parse_locale(get_global("likely_subtags")[language])[1]
+        territory = parse_locale(get_global("likely_subtags")[name])[1]
     return f"{name}_{territory}"
 
 

@@ -52,9 +52,7 @@ class diagram(nodes.General, nodes.Element):
 
     def as_markdown(self, env):
         """Return what it says to those who cannot see it: its caption and its description."""
-        drawing = ElementTree.fromstring(_draw_translated(env, self))
-        words = {found.tag.rpartition("}")[2]: found.text for found in drawing.iter()}
-        told = [words[x] for x in ("figcaption", "desc") if words.get(x)]
+        told = _told(_draw_translated(env, self))
         return "\n>\n".join(f"> {escaped(' '.join(text.split()))}" for text in told)
 
 
@@ -70,12 +68,18 @@ class Diagram(SphinxDirective):
         node = diagram("", template=name, thumbnail=thumbnail, id=f"diagram-{number}")
         messages = []
         try:
-            _draw(self.env, node, lambda text: messages.append(text) or text)
+            drawing = _draw(self.env, node, lambda text: messages.append(text) or text)
         except ExtensionError as error:
             raise self.error(str(error)) from None
         self.set_source_info(node)
-        node += plain_messages([] if thumbnail else messages, node)
+        node += plain_messages([] if thumbnail else messages, node, prose=_told(drawing))
         return [node]
+
+
+def _told(drawing):
+    """Return the caption and the description of a drawing, as far as there are any."""
+    found = {x.tag.rpartition("}")[2]: x.text for x in ElementTree.fromstring(drawing).iter()}
+    return [found[x] for x in ("figcaption", "desc") if found.get(x)]
 
 
 def _folder(env):

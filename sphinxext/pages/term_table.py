@@ -45,7 +45,8 @@ class TermTable(SphinxDirective):
                 raise KeyError("term")
             node = term_table("", rows=rows)
             self.set_source_info(node)
-            node += plain_messages([row["note"] for row in rows if row["note"]], node)
+            notes = [row["note"] for row in rows if row["note"]]
+            node += plain_messages(notes, node, prose=notes)
         except (OSError, UnicodeDecodeError, KeyError) as error:
             raise self.error(f"{Path(path).name} is no table of terms: {error!r}") from None
         return [node]

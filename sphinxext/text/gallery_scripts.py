@@ -40,8 +40,10 @@ def prose(kind, source):
 def with_prose(kind, text):
     """Return a docstring or a text; the reverse of ``prose``.
 
-    Raises ValueError if the text would end the docstring.
+    Raises ValueError if the text would end the docstring, begin a block or hide code.
     """
+    if marks := re.findall(r"^%%|sphinx_gallery_\w+", text, re.M):
+        raise ValueError(f"{marks[0]} in {text!r}")
     if kind == "docstring":
         if '"""' in text:
             raise ValueError(f'""" in {text!r}')

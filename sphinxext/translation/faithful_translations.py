@@ -4,8 +4,9 @@ Translations come from many hands. This extension compares each translated node 
 the source: the same roles, targets, links, literals and images, as often, in any order.
 A translation with anything else, or with raw HTML, is refused with a warning, and the
 source text stays. While translations are parsed, no directive runs, no file is read and no
-raw output is inserted. Texts of templates and of Sphinx itself may contain
-the HTML tags, quotation marks and placeholders of their source only.
+raw output is inserted. Texts of templates and of Sphinx itself may contain the HTML tags,
+quotation marks, placeholders and line breaks of their source only. Characters that are not
+seen, or that turn the direction of text, are refused everywhere.
 """
 
 import re
@@ -24,8 +25,14 @@ logger = logging.getLogger(__name__)
 # What tells one inline node of a class from another.
 IDENTITY = ("reftype", "reftarget", "refuri", "refname", "uri", "format")
 TAG = re.compile(r"<[^>]*>|[<>]")
-# Control characters, and those that turn the direction of text.
-STRANGE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
+TAG_NAME = re.compile(r"<(/?)(\w+)")
+# Control characters, those that turn the direction of text, and those that nobody sees. Not
+# the joiners and the marks of direction that scripts need.
+STRANGE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufffe\uffff"
+    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b\u2028\u2029\u2060-\u2065\u206a-\u206f"
+    "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffd\ue000-\uf8ff\U000e0000-\U0010ffff]"
+)
 FILLED = re.compile(r"%(?:\(\w*\))?.?")
 
 
@@ -40,6 +47,15 @@ def markup(node):
         for inner in node.findall(nodes.Element)
         if inner is not node
     )
+
+
+def strange_characters(node):
+    """Return those in the text of a node, and in what its inner nodes say, such as titles."""
+    texts = [node.astext()]
+    for inner in node.findall(nodes.Element):
+        for value in inner.attributes.values():
+            texts += map(str, value if isinstance(value, list) else [value])
+    return set(STRANGE.findall("".join(texts)))
 
 
 def _is_code(node):
@@ -84,7 +100,7 @@ class RefuseUnfaithful(SphinxTransform):
             if source is None:
                 continue
             translated = markup(node)
-            strange = set(STRANGE.findall(node.astext())) - set(node.source_message)
+            strange = strange_characters(node) - set(node.source_message)
             if translated == source and not strange:
                 continue
             translated.update(strange)
@@ -114,7 +130,7 @@ class Guarded:
         return self._faithful(translated, singular, plural)
 
     def _faithful(self, translated, *sources):
-        if any(_is_as_harmless(translated, source) for source in sources):
+        if any(is_as_harmless(translated, source) for source in sources):
             return translated
         logger.warning(
             "refused a translation with other HTML or placeholders than %r",
@@ -124,14 +140,27 @@ class Guarded:
         return sources[0]
 
 
-def _is_as_harmless(translated, source):
+def is_as_harmless(translated, source):
     """Return whether a translation has the tags, quotes and placeholders of its source."""
     return (
         sorted(TAG.findall(translated)) == sorted(TAG.findall(source))
+        and (_is_nested(translated) or not _is_nested(source))
         and not set(STRANGE.findall(translated)) - set(source)
+        and translated.count("\n") <= source.count("\n")
         and TAG.sub("", translated).count('"') <= TAG.sub("", source).count('"')
         and ("%(" not in source or set(FILLED.findall(translated)) == set(FILLED.findall(source)))
     )
+
+
+def _is_nested(text):
+    """Return whether each tag is closed where it should be."""
+    is_open = []
+    for closes, name in TAG_NAME.findall(text):
+        if not closes:
+            is_open.append(name)
+        elif not is_open or is_open.pop() != name:
+            return False
+    return not is_open
 
 
 def guard_messages(app):

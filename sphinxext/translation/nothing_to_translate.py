@@ -1,11 +1,15 @@
-"""Ask no translator for a paragraph without words: a number, a path, a name in code.
+"""Ask no translator for a text without words: a number, a path, a name in code.
 
-A paragraph is a message of the catalog if it has a letter outside of its literals.
-Otherwise it is the same in all languages.
+A paragraph, heading, term or caption is a message of the catalog if it has a letter outside of
+its literals and of paths. Otherwise it is the same in all languages.
 """
+
+import re
 
 from docutils import nodes
 from docutils.transforms import Transform
+
+PATH = re.compile(r"\S*/\S*\w\.\w+\b")
 
 
 class NothingToTranslate(Transform):
@@ -13,7 +17,7 @@ class NothingToTranslate(Transform):
 
     def apply(self):
         for node in self.document.findall(nodes.TextElement):
-            if isinstance(node, (nodes.paragraph, nodes.title, nodes.term)):
+            if isinstance(node, (nodes.paragraph, nodes.title, nodes.term, nodes.caption)):
                 if not _has_words(node):
                     node["translatable"] = False
 
@@ -22,7 +26,7 @@ def _has_words(node):
     if any(node.findall(nodes.image)):
         return True  # It may have an alternative text.
     texts = (text for text in node.findall(nodes.Text) if not _is_literal(text))
-    return any(letter.isalpha() for text in texts for letter in text)
+    return any(letter.isalpha() for text in texts for letter in PATH.sub("", text))
 
 
 def _is_literal(text):

@@ -4,7 +4,8 @@ Other extensions put nodes ``plain_message`` into a document. Each is a message 
 page's catalog; ``translations(nodes)`` is what to show. No markup is parsed in them; a
 translation with other braces than its source is refused with a warning, since templates
 may fill them in. So that tools can know which ones they are, the gettext builder also writes
-``plain-messages.json``: a list of messages for each page.
+``plain-messages.json``: for each page, its messages, and whether each is read as prose is, such
+as the description of a drawing, or is a label or a comment.
 """
 
 import json
@@ -44,10 +45,14 @@ class plain_message(nodes.TextElement, addnodes.translatable):
         self["translated"] = True  # Sphinx notes it of its own nodes only.
 
 
-def plain_messages(texts, source):
-    """Return a node for each different text; ``source`` is the node that holds them."""
+def plain_messages(texts, source, prose=()):
+    """Return a node for each different text; ``source`` is the node that holds them.
+
+    ``prose`` are those of the texts that are read as prose is.
+    """
     messages = [plain_message("", "", nodes.Text(text)) for text in dict.fromkeys(texts)]
     for message in messages:
+        message["prose"] = message.astext() in prose
         message.source, message.line = source.source, source.line
     return messages
 
@@ -58,8 +63,10 @@ def translations(messages):
 
 
 def collect(app, doctree):
-    found = sorted({message["message"] for message in doctree.findall(plain_message)})
-    app.env.metadata[app.env.docname]["plain_messages"] = found
+    messages = list(doctree.findall(plain_message))
+    prose = {message["message"] for message in messages if message["prose"]}
+    found = sorted({message["message"] for message in messages})
+    app.env.metadata[app.env.docname]["plain_messages"] = {x: x in prose for x in found}
 
 
 def write(app, exception):

@@ -73,6 +73,8 @@ def _find_comments(text, language):
         lexer = get_lexer_by_name(language)
     except ClassNotFound:
         return
+    if "po" in lexer.aliases:
+        return  # A catalog's own comments say how it is to be used.
     for start, token, value in lexer.get_tokens_unprocessed(text):
         value = value.rstrip("\n")
         if token in String.Doc:
@@ -143,8 +145,8 @@ def _paragraph(group):
 def translate(text, language, translated):
     """Return the listing with its comments translated.
 
-    ``translated`` maps messages to translations. Raises ValueError if the code would
-    not be the same.
+    ``translated`` maps messages to translations. Raises ValueError if the code would not be
+    the same, or if a line of a comment would be one for linters and the like.
     """
     width = max([MINIMAL_WIDTH, *map(len, text.splitlines())])
     result, position = "", 0
@@ -160,6 +162,8 @@ def translate(text, language, translated):
         else:
             room = width - len(prefix)
             lines = break_lines(translation, room, narrow=1, wide=2)
+        if any(DIRECTIVE.match(line) for line in lines):
+            raise ValueError(f"speaks to a program: {translation!r}")
         result += ("\n" + (prefix or "")).join(lines)
         position = end
     result += text[position:]

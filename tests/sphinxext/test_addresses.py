@@ -58,7 +58,8 @@ def test_the_default_of_the_first_page_is_the_start_page(site):
 
 
 @pytest.mark.parametrize(
-    "language, locale", [("zh_CN", "zh_CN"), ("ja", "ja_JP"), ("pt_BR", "pt_BR")]
+    "language, locale",
+    [("zh_CN", "zh_CN"), ("ja", "ja_JP"), ("pt_BR", "pt_BR"), ("sr@latin", "sr_RS")],
 )
 def test_locales(language, locale):
     assert locale_of(language) == locale

@@ -1,5 +1,7 @@
 """Diagrams: one drawing, its texts in each language, and clear errors."""
 
+import json
+
 import pytest
 
 from sphinxext.pages.diagrams import _lines
@@ -33,6 +35,8 @@ def test_texts_are_messages_of_the_page(diagram):
     template = (diagram.root / "out" / "index.pot").read_text()
     assert 'msgid "Two boxes & an arrow."' in template
     assert template.count('msgid "rank {}"') == 1
+    plain = json.loads((diagram.root / "out" / "plain-messages.json").read_text())
+    assert plain == {"index": {"Two boxes & an arrow.": True, "rank {}": False}}
 
 
 def test_texts_are_translated(diagram):

@@ -40,6 +40,8 @@ MARKDOWN_ATTACKS = {
     "javascript": "[사이트](javascript:alert(1)) `code` *것*",
     "script": "[사이트](https://example.org/a) `code` *것* <script>evil()</script>",
     "handler": "[사이트](https://example.org/a) `code` *것* <b onclick='evil()'>x</b>",
+    "direction in a title": "[사이트](https://example.org/a '\u202eevil') `code` *것*",
+    "invisible in a title": "[사이트](https://example.org/a 'evil\u2060') `code` *것*",
     "block": "<script>evil()</script>",
     "image": "[사이트](https://example.org/a) `code` *것* ![x](https://evil.example/x.png)",
     "include": "```{include} secret.txt\\n```",
@@ -61,7 +63,8 @@ def site(documents):
         "templates/layout.html",
         '{% extends "!layout.html" %}'
         '{% block footer %}<p title="{{ _("Made here") }}">{{ _("Made here") }}</p>'
-        '{% trans author="me" %}by {{ author }}{% endtrans %}{% endblock %}',
+        '{% trans author="me" %}by {{ author }}{% endtrans %}'
+        '{{ _("Licence: <b><i>free</i></b>") }}{% endblock %}',
     )
     return documents
 
@@ -117,8 +120,16 @@ def test_a_faithful_translation_in_another_order_is_taken(site, source):
         ("by %(author)s", "%(evil)s"),
         ("by %(author)s", "%(author)d evil"),
         ("by %(author)s", "evil %(author)s %"),
+        ("Made here", "evil\\nimport os"),
+        ("Made here", "evil\u202e"),
+        ("Made here", "evil\u200b"),
+        ("Licence: <b><i>free</i></b>", "</b><i>evil</i><b>"),
+        ("Licence: <b><i>free</i></b>", "<b><i>evil</b></i>"),
     ],
-    ids=["tag", "attribute", "of Sphinx itself", "name", "type", "percent"],
+    ids=[
+        *("tag", "attribute", "of Sphinx itself", "name", "type", "percent"),
+        *("line break", "direction", "invisible", "swapped tags", "crossed tags"),
+    ],
 )
 def test_templates(site, message, attack):
     site.write("index.rst", "Title\n=====\n")

@@ -60,6 +60,13 @@ def test_a_text_that_would_end_the_docstring_is_refused():
         with_prose("docstring", '"""\nimport os\n"""')
 
 
+@pytest.mark.parametrize("kind", ["docstring", "text"])
+@pytest.mark.parametrize("line", ["%% Another block.", "sphinx_gallery_start_ignore"])
+def test_a_text_that_would_begin_a_block_or_hide_code_is_refused(kind, line):
+    with pytest.raises(ValueError):
+        with_prose(kind, f"A text.\n{line}")
+
+
 def test_a_helper_is_no_script_of_a_gallery():
     with pytest.raises(ValueError):
         split('"""A helper."""\nimport os\n')

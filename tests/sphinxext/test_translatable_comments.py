@@ -57,6 +57,7 @@ def test_shell_comments_are_offered():
 
 
 def test_output_has_no_comments():
+    assert messages('# A note.\nmsgid "x"\nmsgstr "y"\n', "po") == []
     assert messages("# 3 items\n", "none") == messages("# 3 items\n", "no-such") == []
 
 
@@ -103,6 +104,9 @@ def test_line_breaks_of_a_translation_do_not_leave_the_comment(text, language, t
         ('"""Comment."""\nrun()\n', "python", "ends with a quote\\"),
         ("/* Comment. */\nrun();\n", "cpp", "x */ system(); /*"),
         ("// Comment.\nrun();\n", "cpp", "swallows the next line \\"),
+        ("# Comment.\nrun()\n", "python", "sphinx_gallery_end_ignore"),
+        ("# Comment.\nrun()\n", "python", "a word " * 10 + "sphinx_gallery_start_ignore"),
+        ("run()  # Comment.\n", "python", "noqa"),
     ],
 )
 def test_a_translation_that_changes_the_code_is_refused(text, language, translation):

@@ -76,9 +76,9 @@ class Project:
         )
         return done.returncode, done.stdout
 
-    def fail(self, *command, **environment):
+    def fail(self, *command, **options):
         """Run a module of tools that has to fail; return its output."""
-        status, output = self.run(*command, **environment)
+        status, output = self.run(*command, **options)
         assert status == 1, output
         assert "error: " in output
         assert 'Traceback (most recent call last):\n  File "' + str(self.root) not in output

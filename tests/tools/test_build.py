@@ -36,6 +36,33 @@ def test_rendering_needs_neither_torch_nor_a_compiler(project):
         assert (project.root / "_build/render" / page).is_file()
 
 
+def test_no_catalog_replaces_the_english_text(project):
+    project.write("docs/index.md", "# Title\n\nA text.\n")
+    project.write("docs/tutorial/sample.rst", ":orphan:\n\nSample\n======\n")
+    header = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-8\\n"\n\n'
+    for page, text in {"index": "A text.", "sphinx": "Choose a language"}.items():
+        catalog = f'{header}msgid "{text}"\nmsgstr "바뀐 글"\n'
+        project.write(f"locales/en/LC_MESSAGES/{page}.po", catalog)
+    status, output = project.run("tools.render")
+    assert status == 0, output
+    pages = [
+        *project.root.glob("_build/render/en/**/*.html"),
+        *project.root.glob("_build/render/*"),
+    ]
+    texts = [path.read_text() for path in pages if path.suffix == ".html"]
+    assert len(texts) > 3 and not any("바뀐 글" in text for text in texts)
+
+
+def test_a_dangerous_text_of_the_start_page_is_refused(project):
+    project.write("docs/index.md", "# Title\n\nA text.\n")
+    project.write("docs/tutorial/sample.rst", ":orphan:\n\nSample\n======\n")
+    header = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-8\\n"\n\n'
+    text = "There is no page at this address"
+    path = "locales/ko/LC_MESSAGES/sphinx.po"
+    project.write(path, f'{header}msgid "{text}"\nmsgstr "<b>{text}</b>"\n')
+    assert f"{path}:4: refused a translation with other HTML" in project.fail("tools.render")
+
+
 def test_a_sphinx_warning_in_any_language_is_an_error(project):
     project.write("docs/index.md", "# Title\n\n[nowhere](missing.md)\n")
     project.write("docs/tutorial/sample.rst", ":orphan:\n\nSample\n======\n")

@@ -73,7 +73,8 @@ def test_updating_twice_changes_no_byte(pages):
         ('msgid "Title"', '#, c-format\nmsgid "Title"', "its form is not that"),
         ("nplurals=1; plural=0;", "nplurals=x;", "malformed catalog"),
         ("charset=utf-8", "charset=none", "malformed catalog"),
-        ('msgid "Title"', '# allow markup 0a1b2c: why\nmsgid "Title"', "its exemption"),
+        ("charset=utf-8", "charset=iso-8859-1", "write charset=utf-8"),
+        ("charset=utf-8", "charset=utf-7", "malformed catalog"),
         ('msgstr "제목"', 'msgstr  "제목"', "its form is not that"),
     ],
     ids=[
@@ -90,7 +91,8 @@ def test_updating_twice_changes_no_byte(pages):
         "flag",
         "plural forms",
         "charset",
-        "expired",
+        "Latin charset",
+        "charset of escapes",
         "format",
     ],
 )
@@ -112,18 +114,103 @@ def test_a_changed_english_text_is_noticed(pages):
     assert "fuzzy: 'The `second` text.'" in pages.fail("tools.i18n_check")
 
 
+EXEMPTIONS = "locales/exemptions.csv"
+
+
 def test_an_exemption_holds_until_a_text_changes(pages):
     text = pages.read(PAGE).replace('msgstr "`first` 문장입니다."', 'msgstr "`other` 문장입니다."')
     pages.write(PAGE, text)
     output = pages.fail("tools.i18n_check")
-    line = re.search(r"# allow markup [0-9a-f]{6}: ", output)[0] + "for the test"
-    exempted = text.replace('msgid "The `first`', f'{line}\nmsgid "The `first`')
-    pages.write(PAGE, exempted)
+    rows = dict.fromkeys(re.findall(rf"add to {EXEMPTIONS}:  (ko,markup,.*)REASON", output))
+    assert len(rows) == 1, output
+    rows = "".join(f"{row}for the test\n" for row in rows)
+    pages.write(EXEMPTIONS, f"language,rule,texts,reason\n{rows}")
     status, output = pages.run("tools.i18n_check")
-    assert status == 0, output
-    pages.write(PAGE, exempted.replace("`other` 문장입니다.", "`third` 문장입니다."))
-    output = pages.fail("tools.i18n_check")
-    assert "markup: lacks" in output and "its exemption from markup (for the test)" in output
+    assert status == 0 and f"1 exemptions in {EXEMPTIONS}" in output, output
+    pages.write(PAGE, text.replace("`other` 문장입니다.", "`third` 문장입니다."))
+    assert "markup: lacks" in pages.fail("tools.i18n_check")
+    pages.write(PAGE, text.replace("`other` 문장입니다.", "`first` 문장입니다."))
+    assert f"{EXEMPTIONS}:2: ko,markup," in pages.fail("tools.i18n_check")
+
+
+def test_a_catalog_does_not_exempt_itself(pages):
+    text = pages.read(PAGE).replace('msgstr "`first` 문장입니다."', 'msgstr "`other` 문장입니다."')
+    pages.write(PAGE, text)
+    row = re.search(r"  ko,(markup),(\w+),REASON", pages.fail("tools.i18n_check"))
+    comment = f"# allow {row[1]} {row[2]}: because\n"
+    pages.write(PAGE, text.replace('msgid "The `first`', f'{comment}msgid "The `first`'))
+    assert "markup: lacks" in pages.fail("tools.i18n_check")
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("language,rule,why\n", f"{EXEMPTIONS}:1: its first line must be"),
+        ("language,rule,texts,reason\nko,markup,0a1b2c, \n", f"{EXEMPTIONS}:2: needs 4 cells"),
+        (
+            "language,rule,texts,reason\n" + "ko,markup,0a,x\n" * 2,
+            f"{EXEMPTIONS}:3: is there twice",
+        ),
+    ],
+    ids=["header", "reason", "twice"],
+)
+def test_a_fault_of_the_exemptions_is_named(pages, text, expected):
+    pages.write(EXEMPTIONS, text)
+    assert expected in pages.fail("tools.i18n_check")
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("locales/en/LC_MESSAGES/index.po", "is in the folder of no translation"),
+        ("locales/xx/LC_MESSAGES/index.po", "is in the folder of no translation"),
+        ("locales/ko/index.po", "is in the folder of no translation"),
+        ("locales/ko/LC_MESSAGES/gone.mo", "is no catalog"),
+        ("locales/ko/LC_MESSAGES/index.po~", "is no catalog"),
+    ],
+    ids=["source language", "no language", "no folder", "compiled", "backup"],
+)
+def test_a_file_that_is_no_catalog_is_named(pages, name, expected):
+    pages.write(name, pages.read(PAGE))
+    assert f"{name}: {expected}" in pages.fail("tools.i18n_check")
+
+
+def test_a_catalog_that_leads_elsewhere_is_not_read(pages):
+    (pages.root / "secret").write_text("the secret")
+    page, folder = pages.root / PAGE, pages.root / "locales/ko/LC_MESSAGES/linked"
+    page.unlink()
+    folder.symlink_to(pages.root)
+    for target in ("../../../secret", "/dev/zero"):
+        page.symlink_to(target)
+        for command in ("tools.i18n_check", "tools.i18n_update", "tools.i18n_status"):
+            output = pages.fail(command, timeout=20)
+            assert f"{PAGE}: is a link" in output and "linked: is a link" in output
+            assert "secret" not in output
+        page.unlink()
+
+
+def test_a_name_that_would_begin_a_line_of_output(pages):
+    pages.write("locales/ko/LC_MESSAGES/x\n::error::y.po", "nonsense")
+    for command in ("tools.i18n_check", "tools.i18n_status"):
+        output = pages.fail(command)
+        assert "\n::error" not in output and "x\\n::error::y.po: has a name with" in output
+
+
+def test_a_very_long_translation_is_refused_at_once(pages):
+    translation = "가나다라 마바사아 " * 4000
+    text = pages.read(PAGE).replace('msgstr "제목"', f'msgstr "{translation}"')
+    pages.write(PAGE, text)
+    assert "length: " in pages.fail("tools.i18n_check", timeout=10)
+
+
+def test_a_malformed_catalog_is_all_that_an_extraction_speaks_of(pages):
+    pages.write("docs/index.md", "# Title\n\nThe `second` text.\n")
+    pages.write(PAGE, pages.read(PAGE).replace('msgid "Title"', 'nonsense "Title"'))
+    pages.write(CHINESE, pages.read(CHINESE).replace('msgid "Title"', 'nonsense "Title"'))
+    output = pages.fail("tools.i18n_update")
+    assert "Traceback" not in output and "Configuration" not in output
+    place = rf"(?:error: )?(?:{PAGE}|{CHINESE}):\d+: malformed catalog: .*\n"
+    assert re.fullmatch(rf"({place})+", output) and PAGE in output and CHINESE in output, output
 
 
 def test_the_same_text_is_translated_in_the_same_way(pages):
@@ -135,6 +222,59 @@ def test_the_same_text_is_translated_in_the_same_way(pages):
     )
     output = pages.fail("tools.i18n_check")
     assert f"{PAGE}:" in output and "agreement: 'Title' is translated in another way" in output
+
+
+def test_different_texts_of_a_page_are_not_translated_in_the_same_way(pages):
+    texts = {
+        "Even ranks send.": "짝수 랭크가 보냅니다.",
+        "Odd ranks send.": "홀수 랭크가 보냅니다.",
+    }
+    texts |= {"A barrier": "배리어", "Barriers": "배리어"}
+    pages.write("docs/index.md", "# Title\n\n" + "\n\n".join(["The `first` text.", *texts]) + "\n")
+    assert pages.run("tools.i18n_update")[0] == 0
+    text = pages.read(PAGE)
+    for english, korean in texts.items():
+        text = text.replace(f'"{english}"\nmsgstr ""', f'"{english}"\nmsgstr "{korean}"')
+    pages.write(PAGE, text)
+    assert "difference" not in pages.fail("tools.i18n_check")
+    pages.write(PAGE, text.replace("홀수", "짝수"))
+    output = pages.fail("tools.i18n_check")
+    assert re.search(
+        rf"{PAGE}:\d+: difference: says the same as 'Even ranks send.' in line", output
+    )
+
+
+FIRST_USE = """\
+# Title
+
+```{code-block} python
+run()  # Waits for the store.
+```
+
+## The store
+
+The store is shared.
+"""
+
+
+def test_the_english_of_a_term_stands_behind_its_first_use(pages):
+    """It counts where readers read: comments and labels are no first use."""
+    texts = {
+        "Waits for the store.": "저장소를 기다립니다.",
+        "The store": "저장소",
+        "The store is shared.": "저장소(store)를 공유합니다.",
+    }
+    pages.write("docs/index.md", FIRST_USE + "\nThe `first` text.\n")
+    assert pages.run("tools.i18n_update")[0] == 0
+    text = pages.read(PAGE)
+    for english, korean in texts.items():
+        text = text.replace(f'"{english}"\nmsgstr ""', f'"{english}"\nmsgstr "{korean}"')
+    pages.write(PAGE, text)
+    found = re.findall(rf"{PAGE}:(\d+): first-use: (.*)", pages.fail("tools.i18n_check"))
+    line = text[: text.index('msgid "The store"')].count("\n") + 1
+    assert found == [(str(line), "lacks the English behind '저장소', on its first use here")]
+    pages.write(PAGE, text.replace('"저장소"', '"저장소(store)"'))
+    assert "first-use" not in pages.fail("tools.i18n_check")
 
 
 RULES = """

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from ..project.errors import BuildError, readable
+from ..project.languages import SOURCE_LANGUAGE
 from ..project.paths import DOCS, LOGS, ROOT, relative
 from ..state.digests import generated_pages
 from . import fork_server
@@ -36,15 +37,17 @@ def loaded_sphinx():
             _popen = subprocess.Popen
 
 
-def run_sphinx(what, builder, language, output, *options):
+def run_sphinx(what, builder, language, output, *options, sources=DOCS):
     """Run sphinx-build in a process of its own; a warning is an error.
 
     Raises BuildError, which says that ``what``, such as "rendering ko", failed and why.
     """
     command = [sys.executable, "-m", "sphinx.cmd.build", "-q", "-W", "--keep-going"]
     command += ["-b", builder, "-c", ROOT, "-D", f"language={language.gettext}"]
+    if language == SOURCE_LANGUAGE:
+        command += ["-D", "locale_dirs=_nowhere"]  # Nothing may replace what is translated.
     log = LOGS / f"{what.replace(' ', '-')}.log"
-    done = run([*command, *options, DOCS, output], timeout=TIMEOUT, log=log, popen=_popen)
+    done = run([*command, *options, sources, output], timeout=TIMEOUT, log=log, popen=_popen)
     if done.timed_out:
         raise BuildError(f"{what} took longer than {TIMEOUT} s")
     if done.status != 0:

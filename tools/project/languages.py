@@ -14,6 +14,7 @@ class Language:
     url: str
     html: str
     name: str
+    direction: str = "ltr"
     complete: bool = True
 
     @property

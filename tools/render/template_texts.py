@@ -1,18 +1,32 @@
 """The texts of templates in each language, for what Sphinx does not write."""
 
-from babel.messages.pofile import read_po
+from sphinxext.translation.faithful_translations import is_as_harmless
+
+from ..project.errors import BuildError
+from ..project.languages import SOURCE_LANGUAGE
+from ..project.paths import relative
+from ..translate.catalogs import path_of, read
 
 
 def gettext_of(language):
-    """Return a function from an English text to its translation, or to itself."""
-    path = language.catalogs / "sphinx.po"
-    if not path.is_file():
+    """Return a function from an English text to its translation, or to itself.
+
+    It raises BuildError for a translation that is dangerous in HTML, as Sphinx warns of it.
+    """
+    path = path_of(language, "sphinx")
+    if language == SOURCE_LANGUAGE or not path.is_file():
         return lambda text: text
-    with open(path, "rb") as file:
-        catalog = read_po(file, abort_invalid=True)
+    catalog = read(path)
 
     def gettext(text):
         message = catalog.get(text)
-        return message.string if message and message.string and not message.fuzzy else text
+        if not message or not message.string or message.fuzzy:
+            return text
+        if not is_as_harmless(message.string, text):
+            raise BuildError(
+                f"{relative(path)}:{message.lineno}: refused a translation with other HTML or "
+                f"placeholders than {text!r}"
+            )
+        return message.string
 
     return gettext

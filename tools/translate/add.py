@@ -16,8 +16,21 @@ gettext = "{gettext}"
 url = "{url}"
 html = "{html}"
 name = "{name}"
-complete = false
+{direction}complete = false
 """
+
+
+# Modifiers of gettext that name a script; others, such as valencia, name a variant.
+SCRIPTS = {"latin": "Latn", "cyrillic": "Cyrl", "devanagari": "Deva", "arabic": "Arab"}
+
+
+def tag(gettext):
+    """The value of a lang attribute for gettext's name of a language: sr@latin is sr-Latn."""
+    name, _, modifier = gettext.partition("@")
+    language, *territory = name.split("_")
+    script = SCRIPTS.get(modifier)
+    variant = modifier if modifier and not script else None
+    return "-".join(filter(None, [language, script, *territory, variant]))
 
 
 def add(gettext):
@@ -29,9 +42,14 @@ def add(gettext):
         raise BuildError(
             f"{gettext!r} is no language; name one as gettext does: ja, pt_BR"
         ) from None
-    html = gettext.replace("_", "-")
+    html = tag(gettext)
+    is_rtl = locale.character_order == "right-to-left"
     entry = ENTRY.format(
-        gettext=gettext, url=html.lower(), html=html, name=locale.get_display_name()
+        gettext=gettext,
+        url=html.lower(),
+        html=html,
+        name=locale.get_display_name(),
+        direction='direction = "rtl"\n' if is_rtl else "",
     )
     with open(LANGUAGES_FILE, "a", encoding="utf-8") as file:
         file.write(entry)

@@ -4,15 +4,20 @@ Every page has one catalog, locales/LANGUAGE/LC_MESSAGES/PAGE.po; the text of
 templates and of the theme is in sphinx.po.
 """
 
+import codecs
 import io
+import os
 import re
+from pathlib import Path
 
 from babel.messages.pofile import PoFileError, denormalize, normalize, read_po, write_po
 
 from ..project.errors import BuildError
-from ..project.paths import relative
+from ..project.languages import TRANSLATIONS
+from ..project.paths import LOCALES, relative
 
 WIDTH = 78
+LARGEST = 1_000_000  # bytes; ours have up to 25,000
 # Headers that say when something happened would change with every run.
 VOLATILE = re.compile(
     r'^"(POT-Creation-Date|PO-Revision-Date|Generated-By|Report-Msgid-Bugs-To|'
@@ -38,8 +43,54 @@ def page_of(language, path):
 
 
 def catalogs_of(language):
-    """All catalogs of a language, also those whose page is gone."""
+    """All catalogs of a language, also those whose page is gone.
+
+    Raises BuildError if anything in locales/ is dangerous to read.
+    """
+    if dangerous := list(_dangerous_files()):
+        raise BuildError("\n".join(dangerous))
     return sorted(language.catalogs.rglob("*.po"))
+
+
+def foreign_files():
+    """Yield a finding for each file in locales/ that is no catalog of a translation.
+
+    Sphinx would use some of them: a catalog of the source language, or a compiled one.
+    """
+    folders = [language.catalogs for language in TRANSLATIONS]
+    for path in _all_files():
+        if path == LOCALES / "exemptions.csv":
+            continue
+        is_ours = any(folder in path.parents for folder in folders)
+        is_catalog = path.suffix == ".po" or (
+            path.suffix == ".mo" and path.with_suffix(".po").is_file()
+        )
+        if not is_ours:
+            yield f"{_shown(path)}: is in the folder of no translation of languages.toml; remove it"
+        elif not is_catalog:
+            yield f"{_shown(path)}: is no catalog; remove it"
+
+
+def _dangerous_files():
+    """Yield a finding for each file that leads elsewhere, never ends, or has an odd name."""
+    for path in _all_files():
+        if path.is_symlink() or not path.is_file():
+            yield f"{_shown(path)}: is a link or a device; a catalog is a file of its own"
+        elif path.stat().st_size > LARGEST:
+            yield f"{_shown(path)}: is larger than {LARGEST} bytes; no catalog is"
+        elif not path.name.isprintable():
+            yield f"{_shown(path)}: has a name with a control character; rename it"
+
+
+def _all_files():
+    for place, folders, names in os.walk(LOCALES):
+        links = [name for name in folders if Path(place, name).is_symlink()]
+        yield from sorted(Path(place, name) for name in [*names, *links])
+
+
+def _shown(path):
+    """A path in one line, whatever is in its name."""
+    return "".join(x if x.isprintable() else ascii(x)[1:-1] for x in relative(path))
 
 
 def is_translated(message):
@@ -53,14 +104,23 @@ def read(path):
     if malformed := list(malformed_lines(path)):
         raise BuildError("\n".join(malformed))
     try:
-        with open(path, "rb") as file:
-            catalog = read_po(file, abort_invalid=True)
+        catalog = parse(path.read_bytes())
         catalog.num_plurals  # noqa: B018 - Babel reads the header when it is asked.
+        if codecs.lookup(catalog.charset).name != "utf-8":
+            raise ValueError(f"charset={catalog.charset}; write charset=utf-8")
     except (PoFileError, ValueError, LookupError, TypeError) as error:
         line = (getattr(error, "lineno", None) or 0) + 1  # Babel counts from 0.
         reason = re.sub(r" on \d+$", "", str(error))
         raise BuildError(f"{relative(path)}:{line}: malformed catalog: {reason}") from None
-    for message in catalog:
+    return catalog
+
+
+def parse(content):
+    """The catalog that a file holds. Raises what Babel raises if it holds none."""
+    # What gettext's tools write above an obsolete text, and Babel does not read.
+    content = content.replace(b"\n#~| ", b"\n#| ")
+    catalog = read_po(io.BytesIO(content), abort_invalid=True)
+    for message in [*catalog, *catalog.obsolete.values()]:
         _take_over_previous_id(message)
     return catalog
 
@@ -95,7 +155,7 @@ def malformed_lines(path):
 
 
 def _take_over_previous_id(message):
-    """Babel writes the msgid that a fuzzy text was for, and reads it as a comment."""
+    """Babel reads the msgid that a fuzzy text was for as a comment."""
     previous = [x for x in message.user_comments if x.startswith("|")]
     if previous:
         kept = [x for x in message.user_comments if not x.startswith("|")]
@@ -105,18 +165,33 @@ def _take_over_previous_id(message):
 
 
 def write(catalog):
+    """The text of a catalog, with obsolete texts last. Locations are left out."""
     buffer = io.BytesIO()
     write_po(buffer, catalog, width=WIDTH)
-    text = VOLATILE.sub("", buffer.getvalue().decode())
-    return _with_previous_ids(text, catalog)
+    header = VOLATILE.sub("", buffer.getvalue().decode()).partition("\n\n")[0] + "\n"
+    plurals = catalog.num_plurals
+    entries = [_entry(message, plurals) for message in catalog if message.id]
+    entries += [_entry(message, plurals, "#~ ") for message in catalog.obsolete.values()]
+    return "\n".join([header, *entries]) + "\n"
 
 
-def _with_previous_ids(text, catalog):
-    """Add the msgids that fuzzy texts were for; Babel breaks long ones in two."""
-    for message in catalog:
-        if message.fuzzy and message.previous_id:
-            msgid = "msgid " + normalize(message.id, width=WIDTH)
-            previous = "msgid " + normalize(message.previous_id[0], width=WIDTH - 3)
-            comment = "".join(f"#| {line}\n" for line in previous.splitlines())
-            text = text.replace(f"\n{msgid}\n", f"\n{comment}{msgid}\n", 1)
-    return text
+def _entry(message, plurals, prefix=""):
+    # Babel breaks long comments, and what would follow is no exemption any more, nor a
+    # previous msgid; of obsolete texts it would forget that they are fuzzy.
+    lines = [f"# {comment}".rstrip() for comment in message.user_comments]
+    if message.flags:
+        lines.append(f"#, {', '.join(sorted(message.flags))}")
+    if message.fuzzy and message.previous_id:
+        previous = "msgid " + normalize(message.previous_id[0], width=WIDTH - 3)
+        mark = "#~|" if prefix else "#|"
+        lines += [f"{mark} {line}" for line in previous.splitlines()]
+    texts = {"msgctxt": message.context} if message.context else {}
+    if isinstance(message.id, tuple):
+        texts |= {"msgid": message.id[0], "msgid_plural": message.id[1]}
+        strings = [*message.string, *[""] * plurals][:plurals]
+        texts |= {f"msgstr[{n}]": text for n, text in enumerate(strings)}
+    else:
+        texts |= {"msgid": message.id, "msgstr": message.string or ""}
+    for keyword, text in texts.items():
+        lines.append(f"{prefix}{keyword} {normalize(text, prefix=prefix, width=WIDTH)}")
+    return "\n".join(lines) + "\n"

@@ -1,10 +1,9 @@
 """Check the message catalogs: their form, their completeness, and each translation.
 
-A finding that is no fault can be exempted in the catalog itself. The line to add follows
-the finding; it names the rule and the texts it is for, so it expires with them.
+A finding that is no fault can be exempted: see ``exemptions``. The line to add follows the
+finding.
 """
 
-import hashlib
 import json
 import re
 from collections import defaultdict
@@ -17,15 +16,18 @@ from ..project.paths import DOCS, relative
 from ..state.digests import digest
 from ..state.records import Results
 from . import catalogs
+from .exemptions import Exemptions, advice
 from .extract import EXTRACTION, extracted
 from .rules import apply_rules
 from .rules.message import Message
-from .rules.terms import GLOSSARY
+from .rules.terms import GLOSSARY, first_uses
 from .rules.words import code_words, translated_words, word_counts
-from .update import written
+from .update import Memory, written
 
-EXEMPTION = re.compile(r"allow ([\w-]+) ([0-9a-f]{6}): (.*\S)$")
-AGREEMENT = "agreement"
+AGREEMENT, DIFFERENCE, FIRST_USE = "agreement", "difference", "first-use"
+# What makes no difference in languages without articles and plurals.
+ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+PLURAL = re.compile(r"[es]+\b")  # And whatever else ends like one.
 HEADERS = ("Language", "Plural-Forms", "Content-Type")
 
 
@@ -36,7 +38,6 @@ class Entry:
     id: str
     string: str
     lineno: int
-    user_comments: list
 
 
 def check():
@@ -47,7 +48,8 @@ def check():
     templates = extracted()
     plain = json.loads((EXTRACTION / "plain-messages.json").read_text())
     results = Results("catalogs")
-    findings = []
+    exemptions = Exemptions()
+    findings = [*catalogs.foreign_files(), *exemptions.findings]
     for language in TRANSLATIONS:
         expected = {catalogs.path_of(language, page) for page in templates}
         for path in catalogs.catalogs_of(language):
@@ -72,15 +74,20 @@ def check():
             pages[path] = Page(path, page, template, language, plain, results)
             findings += pages[path].form
         everywhere = translated_words(x.counts for x in pages.values())
-        for page in pages.values():
-            findings += page.check_messages(everywhere)
-        findings += _check_agreement({path: page.entries for path, page in pages.items()})
+        found = [x for page in pages.values() for x in page.check_messages(everywhere)]
+        found += _check_agreement({path: page.entries for path, page in pages.items()})
+        found += [x for path, page in pages.items() for x in _check_difference(path, page)]
+        for where, rule, phrases, texts in found:
+            if not exemptions.allow(language, rule, texts):
+                shown = "".join(f"    {text!r}\n" for text in texts)
+                mend = f"{shown}    Mend it, {advice(language, rule, texts)}"
+                findings += [f"{where}: {rule}: {phrase}\n{mend}" for phrase in phrases]
     total = sum(
         results.get(digest([x], "count"), lambda x=x: len(catalogs.read(x)))
         for x in templates.values()
     )
     results.save()
-    if findings:
+    if findings := findings or exemptions.unused():
         raise BuildError("message catalogs:\n" + "\n".join(findings))
     return total
 
@@ -97,14 +104,13 @@ class Page:
         self.entries = [Entry(*entry) for entry in entries]
 
     def _read(self, template):
-        if malformed := list(catalogs.malformed_lines(self.path)):
-            return [malformed, [], [{}, {}]]
-        catalog, template = catalogs.read(self.path), catalogs.read(template)
+        try:
+            catalog, template = catalogs.read(self.path), catalogs.read(template)
+        except BuildError as error:
+            return [[str(error)], [], [{}, {}]]
         findings = list(_check_completeness(self.path, catalog, template, self.language))
         findings = findings or _check_form(self.path, catalog, template, self.language)
-        self.entries = [
-            Entry(x.id, x.string, x.lineno, x.user_comments) for x in _translated(catalog)
-        ]
+        self.entries = [Entry(x.id, x.string, x.lineno) for x in _translated(catalog)]
         entries = [list(asdict(entry).values()) for entry in self.entries]
         return [list(findings), entries, word_counts(map(self._message, self.entries))]
 
@@ -115,7 +121,10 @@ class Page:
         return Message(entry.id, entry.string, self.language.gettext, format)
 
     def check_messages(self, everywhere):
-        """Apply the rules; ``everywhere`` are words that all catalogs translate."""
+        """Return where, which rule, what it says and of which texts, for each fault.
+
+        ``everywhere`` are words that all catalogs translate.
+        """
         key = digest([GLOSSARY], "rules", self.key, sorted(everywhere))
         return self.results.get(key, lambda: list(self._check_messages(everywhere)))
 
@@ -124,7 +133,17 @@ class Page:
         words = everywhere - code_words(messages)
         for entry, message in zip(self.entries, messages, strict=True):
             where = f"{relative(self.path)}:{entry.lineno}"
-            yield from _check_message(where, entry, replace(message, translated_elsewhere=words))
+            found = apply_rules(replace(message, translated_elsewhere=words))
+            for rule, phrases in found.items():
+                yield [where, rule, phrases, list(message.texts)]
+        lines = {message: x.lineno for x, message in zip(self.entries, messages, strict=True)}
+        for message, phrase in first_uses([x for x in messages if self._is_read(x)]):
+            where = f"{relative(self.path)}:{lines[message]}"
+            yield [where, FIRST_USE, [phrase], list(message.texts)]
+
+    def _is_read(self, message):
+        """Whether readers meet it on their way: prose, a heading, or a description."""
+        return self.plain is not None and self.plain.get(message.source, True)
 
 
 def _check_form(path, catalog, template, language):
@@ -133,8 +152,9 @@ def _check_form(path, catalog, template, language):
         if name not in headers:
             yield f"{relative(path)}:1: lacks the header {name}; run `make i18n-update`"
     if catalog.locale_identifier != language.gettext:
-        yield f"{relative(path)}:1: is for {catalog.locale_identifier}, not for {language.gettext}"
-    if written(catalogs.read(path), template, language, {}) != path.read_bytes().decode():
+        wrong = catalog.locale_identifier
+        yield f"{relative(path)}:1: is for {wrong!r}, not for {language.gettext}"
+    if written(catalogs.read(path), template, language, Memory()) != path.read_bytes().decode():
         yield (
             f"{relative(path)}:1: its form is not that of the others; `make i18n-update` "
             "mends it and changes no translation"
@@ -169,16 +189,6 @@ def _translated(catalog):
             yield entry
 
 
-def _check_message(where, entry, message):
-    """Apply all rules but those that the entry is exempted from."""
-    exemptions = _exemptions(entry, lambda rule: rule != AGREEMENT)
-    for name, phrases in apply_rules(message).items():
-        if not exemptions.pop((name, _digest(*message.texts)), None):
-            for phrase in phrases:
-                yield f"{where}: {name}: {phrase}\n{_advice('Mend it', name, *message.texts)}"
-    yield from _expired(where, exemptions)
-
-
 def _check_agreement(pages):
     """The same text is translated in the same way on all pages."""
     same_source = defaultdict(list)
@@ -188,38 +198,28 @@ def _check_agreement(pages):
     for source, entries in same_source.items():
         first_path, first = entries[0]
         for path, entry in entries:
-            where = f"{relative(path)}:{entry.lineno}"
-            texts = entry.string, first.string
-            exemptions = _exemptions(entry, lambda rule: rule == AGREEMENT)
             if entry.string != first.string:
-                if not exemptions.pop((AGREEMENT, _digest(*texts)), None):
-                    yield (
-                        f"{where}: {AGREEMENT}: {_short(source)} is translated in another "
-                        f"way in {relative(first_path)}:{first.lineno}\n"
-                        f"{_advice('Choose one', AGREEMENT, *texts)}"
-                    )
-            yield from _expired(where, exemptions)
+                phrase = (
+                    f"{_short(source)} is translated in another way in "
+                    f"{relative(first_path)}:{first.lineno}"
+                )
+                where = f"{relative(path)}:{entry.lineno}"
+                yield where, AGREEMENT, [phrase], [entry.string, first.string]
 
 
-def _exemptions(entry, is_wanted):
-    found = (EXEMPTION.match(comment.strip()) for comment in entry.user_comments)
-    return {(x[1], x[2]): x[3] for x in found if x and is_wanted(x[1])}
+def _check_difference(path, page):
+    """On one page, texts that say different things are translated in different ways."""
+    first_with = {}
+    for entry in page.entries:
+        first = first_with.setdefault(entry.string, entry)
+        if _words(first.id) != _words(entry.id):
+            phrase = f"says the same as {_short(first.id)} in line {first.lineno}"
+            where = f"{relative(path)}:{entry.lineno}"
+            yield where, DIFFERENCE, [phrase], [first.id, entry.id, entry.string]
 
 
-def _expired(where, exemptions):
-    for (rule, _), reason in exemptions.items():
-        yield f"{where}: its exemption from {rule} ({reason}) is for other texts; remove it"
-
-
-def _advice(first, rule, *texts):
-    shown = "".join(f"    {text!r}\n" for text in texts)
-    exemption = f"# allow {rule} {_digest(*texts)}: REASON"
-    return f"{shown}    {first}, or say above it why not:  {exemption}"
-
-
-def _digest(*texts):
-    """Six digits that change with any of the texts."""
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:6]
+def _words(text):
+    return re.findall(r"\w+", PLURAL.sub("", ARTICLE.sub("", text.lower())))
 
 
 def _short(text):

@@ -1,18 +1,23 @@
-"""Extract the messages of the English text: a catalog of msgids for each page."""
+"""Extract the messages of the English text: a catalog of msgids for each page.
+
+Nothing needs to have been executed: the pages of samples are made from their scripts.
+"""
 
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
-from ..pages import inputs
-from ..processes.sphinx import require_gallery_pages, run_sphinx
-from ..project.languages import SOURCE_LANGUAGE
+from ..pages import inputs, unexecuted
+from ..processes.sphinx import run_sphinx
+from ..project.errors import BuildError
+from ..project.languages import SOURCE_LANGUAGE, TRANSLATIONS
 from ..project.paths import BUILD, ROOT, ROOT_FILES
 from ..state.digests import digest, files_below
 from ..state.records import record
-from .catalogs import read
+from .catalogs import catalogs_of, read
 
 EXTRACTION = BUILD / "gettext"
+SOURCES = BUILD / "extraction"
 DOCTREES = EXTRACTION / ".doctrees"
 RECORD = record("messages")
 TEMPLATES = [
@@ -32,8 +37,8 @@ def extracted():
 
     When only some pages have changed, Sphinx reads just these again.
     """
-    require_gallery_pages()
     sources, known = inputs.digests(), RECORD.load()
+    sources["pages"] |= {page: digest(files) for page, files in unexecuted.inputs().items()}
     is_intact = known and known["made"] == digest(files_below(EXTRACTION))
     if not is_intact or known["sources"] != sources:
         RECORD.forget()
@@ -52,8 +57,24 @@ def extracted():
     }
 
 
+def _require_readable_catalogs():
+    """Raise BuildError for malformed catalogs, which Sphinx would show with a traceback."""
+    malformed = []
+    for language in TRANSLATIONS:
+        for path in catalogs_of(language):
+            try:
+                read(path)
+            except BuildError as error:
+                malformed.append(str(error))
+    if malformed:
+        raise BuildError("\n".join(malformed))
+
+
 def _extract():
+    _require_readable_catalogs()
     templates = ",".join(str(folder) for folder in TEMPLATES)
     options = ["-D", f"templates_path={templates}", "-d", DOCTREES]
+    options += ["-D", f"code_provenance_root={SOURCES}"]
+    sources = unexecuted.lay_out(SOURCES, executed=False)
     what = "extracting the messages"
-    run_sphinx(what, "gettext", SOURCE_LANGUAGE, EXTRACTION, *options)
+    run_sphinx(what, "gettext", SOURCE_LANGUAGE, EXTRACTION, *options, sources=sources)

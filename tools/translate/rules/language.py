@@ -13,12 +13,17 @@ class LanguageRules:
 
     characters: str = ""
     numbers: dict[int, str] = field(default_factory=dict)
+    one: str = ""
+    two: str = ""
+    numerals: str = ""
     units: dict[str, str] = field(default_factory=dict)
     spacing: str = ""
     endings: dict[str, list[str]] = field(default_factory=dict)
     doubled: tuple[str, ...] = ()
     lengths: tuple[tuple[int, float, float], ...] = ()
+    joined: float = 0
     negations: str = ""
+    absences: str = ""
     obligations: str = ""
     notes: str = ""
     rules: tuple[Callable, ...] = ()

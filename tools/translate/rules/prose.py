@@ -4,9 +4,14 @@ import re
 
 from .message import SENTENCE_END, count_sentences, shown
 
-NEGATION = re.compile(r"\b(?:not(?! only)|never|cannot|without|none|no(?! more))\b|n't\b", re.I)
+NEGATION = re.compile(r"\b(?:not(?! only)|never|cannot|none|no(?! more))\b|n't\b", re.I)
+ABSENCE = re.compile(r"\bwithout\b", re.I)
 OBLIGATION = re.compile(r"\b(?:must|(?<!not )ha(?:ve|s) to)\b(?! not)")
-NOTE = r"\b(?:TODO|FIXME|XXX|TBD)\b|\[\?\]|\?\?|[？]{2}"
+NOTE = (
+    r"\b(?:TODO|FIXME|XXX|TBD)\b|\[\?\]|\?\?|[？]{2}|(?i:\btranslation:|\btranslated (?:text|by))"
+)
+
+PATH = re.compile(r"\S*/\S*\w\.\w+\b")
 
 
 def doubled(message):
@@ -41,8 +46,18 @@ def length(message):
             break
     if message.language_rules.lengths:
         expected, found = count_sentences(message.source_prose), count_sentences(message.prose)
-        if found < expected - 1 or (expected and found > 2 * expected + 2):
+        clauses = found + len(re.findall("[;；]", message.prose))
+        if clauses < expected - 1 or (expected and found > 2 * expected + 2):
             yield f"has {found} sentences, the source {expected}"
+        elif clauses < expected > 1 and translation < message.language_rules.joined * source:
+            yield f"has {found} sentences, the source {expected}, and is shorter: is it all there?"
+
+
+def wordless(message):
+    """A text without words has nothing to translate."""
+    if not re.search(r"[^\W\d_]", PATH.sub("", message.source_prose)):
+        if message.translation != message.source:
+            yield "is not its source, in which there is nothing to translate"
 
 
 def _width(text):
@@ -52,7 +67,9 @@ def _width(text):
 def negation(message):
     """What the source denies or demands is not translated as if it did not."""
     language = message.language_rules
-    for english, pattern in ((NEGATION, language.negations), (OBLIGATION, language.obligations)):
+    without = "|".join(filter(None, (language.negations, language.absences)))
+    kinds = (NEGATION, language.negations), (ABSENCE, without), (OBLIGATION, language.obligations)
+    for english, pattern in kinds:
         found = english.search(message.source_prose)
         if found and pattern and not re.search(pattern, message.prose):
             yield f"lacks what says {found[0]!r}"

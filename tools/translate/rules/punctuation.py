@@ -7,6 +7,12 @@ from .message import FULL_WIDTH, final_mark, shown
 
 DOUBLED_MARK = re.compile(r"[,;:，。、；：！](?=\s*[.,;:，。、；：])|[。？]{2}|(?<!\.)\.\.(?!\.)")
 
+# Arabic, Persian and the scripts of India need these between letters.
+JOINERS = "\u200c\u200d"
+# Marks combine with the letter before them. (``\\w`` does not match all of them.)
+LONE_MARK = re.compile(r"(?:^|[\s!-@\[-`{-~])[^\w\s!-~]")
+KEPT = FULL_WIDTH + "…\u0e33\u0eb3"  # The last two are letters of Thai and Lao.
+
 
 def character(message):
     """Characters that the language does not use, are not seen, or look like others."""
@@ -15,12 +21,20 @@ def character(message):
         if found in message.source or " " <= found <= "~":
             continue
         category = unicodedata.category(found)
+        if not own and (category[0] == "M" or found in JOINERS):
+            continue  # See below.
         if category[0] in "CZ" or category in ("Mn", "Me") or found == "\ufffd":
             yield f"has the invisible or broken character U+{ord(found):04X}"
-        elif unicodedata.normalize("NFKC", found) != found and found not in FULL_WIDTH + "…":
+        elif unicodedata.normalize("NFKC", found) != found and found not in KEPT:
             yield f"has {found!r} (U+{ord(found):04X}) in the place of a usual character"
         elif own and not re.match(f"[{own}]", found):
             yield f"has the character {found!r} (U+{ord(found):04X}), which is foreign here"
+    if not own:
+        for found in LONE_MARK.findall(message.translation):
+            if unicodedata.category(found[-1])[0] == "M" or found[-1] in JOINERS:
+                yield f"has the mark U+{ord(found[-1]):04X} without a letter before it"
+        if len(unicodedata.normalize("NFC", message.translation)) < len(message.translation):
+            yield "has a letter and its mark as two characters (use the form NFC)"
 
 
 def spacing(message):
@@ -46,12 +60,14 @@ def punctuation(message):
         is_quoted = found in FULL_WIDTH and found in message.source  # It speaks of it.
         if found + found not in message.source and not is_quoted:
             yield f"has two punctuation marks in a row, after {found!r}"
+    if "..." in text and "..." not in message.source:
+        yield "has '...'; write '…' where the source does"
     for pair in ("()", "（）", "“”", "[]", "《》"):
         if not _is_balanced(text, pair) and _is_balanced(message.source_prose, pair):
             yield f"has one of {pair!r} without the other"
     if text.count('"') > message.source_prose.count('"'):
         yield "has a quotation mark that the source has not"
-    if re.search('[“"]', message.source_prose) and not re.search("[“\"‘'《*]", text):
+    if re.search('[“"]', message.source_prose) and not re.search("[“”\"‘’'«»‹›„‚《「『*]", text):
         yield "lacks the quotation marks"
 
 

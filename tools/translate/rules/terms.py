@@ -9,6 +9,9 @@ from ...project.paths import DOCS
 from .message import NAME_OF_CODE
 
 GLOSSARY = DOCS / "glossary.csv"
+# The note of a term that has its English in parentheses on each page, beside those whose
+# translation has it there in the glossary.
+BILINGUAL = "first use bilingual"
 CODE_WORD = re.compile(r"[\w.]*(?:[/_]|::|(?<=\s)-)[\w./:-]*")
 
 
@@ -18,6 +21,7 @@ class Term:
     translation: dict
     avoided: dict
     pattern: re.Pattern
+    explained: dict  # Per language, a pattern of the translation with the English behind it.
 
 
 @cache
@@ -32,6 +36,7 @@ def glossary():
             {x: _accepted(row[x]) for x in languages},
             {x: [y for y in row[f"avoid_{x}"].split("|") if y] for x in languages},
             re.compile(rf"\b{re.escape(row['term'])}(?:s|es)?\b(?![-_])", re.I),
+            {x: _explained(row, x) for x in languages},
         )
         for row in rows
     ]
@@ -41,6 +46,29 @@ def glossary():
 def _accepted(translation):
     """저장소(store) is fine in full and as either half."""
     return [half for half in re.split(r"[(（）)]", translation) if half]
+
+
+def _explained(row, language):
+    """What a page must have where it first has the translation, or None."""
+    native, english = (*_accepted(row[language]), row["term"])[:2]
+    if row[language] == native and BILINGUAL not in row["note"]:
+        return None
+    return re.compile(rf"{re.escape(native)}(?:[*”]*\s?[(（][^)）]*{re.escape(english)})?", re.I)
+
+
+def first_uses(messages):
+    """Yield each message of a page that first has a term and lacks the English behind it.
+
+    A term is one that the glossary has in both languages. Yields the message and a phrase.
+    """
+    for term in glossary():
+        for message in messages:
+            pattern = term.explained.get(message.language)
+            found = pattern and pattern.search(message.prose)
+            if found and term.pattern.search(message.source_prose):
+                if not re.search("[(（]", found[0]):
+                    yield message, f"lacks the English behind {found[0]!r}, on its first use here"
+                break
 
 
 def glossary_term(message):

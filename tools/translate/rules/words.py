@@ -4,10 +4,12 @@ import re
 from collections import Counter
 from functools import cache
 
+from ...project.languages import SOURCE_LANGUAGE
 from .markup import PLACEHOLDER
 from .message import LITERALS, NAME_OF_CODE, differences
 from .terms import glossary
 
+SOURCE = SOURCE_LANGUAGE.gettext
 IDENTIFIER = re.compile(
     r"--[a-z][\w-]+|(?u:(?<![\w-]))-[A-Za-z]\w*|"
     r"\b\w*[a-z0-9]_\w+|\b[A-Z]+_\w+|"
@@ -44,6 +46,8 @@ def identifier(message):
 def english(message):
     """English that was left standing, outside of parentheses."""
     if not message.language_rules.characters:  # It may be a language in Latin letters.
+        if message.language.partition("_")[0] == SOURCE:
+            return  # Other English may be the same.
         if message.translation == message.source and message.source_prose.count(" ") > 2:
             yield "is the English text"
         return

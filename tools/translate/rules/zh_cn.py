@@ -60,8 +60,16 @@ def speech_level(message):
 RULES = LanguageRules(
     characters=f"{HAN}{FULL_WIDTH}“”‘’《》…—·",
     numbers={
-        value: f"{word}(?![方角周十百千元])" for value, word in enumerate("三四五六七八九", start=3)
+        1: "一(?=[个次条])",
+        2: "两|二",
+        **{
+            value: f"{word}(?![方角周十百千元])"
+            for value, word in enumerate("三四五六七八九", start=3)
+        },
     },
+    one="一|1|单|唯|首|每|某|该",
+    two="两|二|2|双|对|半",
+    numerals="[一两二三四五六七八九十百几数半]",
     units={
         "millisecond": "毫秒",
         "second": "秒",
@@ -89,8 +97,13 @@ RULES = LanguageRules(
     ),
     # What is usual is well within.
     lengths=((160, 0.48, 1.1), (80, 0.42, 1.2), (40, 0.36, 1.35), (15, 0.28, 2.6), (1, 0.2, 4)),
+    joined=0.58,
     negations="[不没无非未别勿否莫免除缺只仅难拒禁]|关闭|省去|去掉|以外|失败",
+    absences="脱离|独立|直接|自行|单独|节省|省下",
     obligations="必|须|得|要|需|应|只能|才|不可|不能|务|该",
-    notes="(?:待|未|请|机器|需要)翻译|翻译[：:]|译者注|译注|待译|待定|待校|待确认|机翻",
+    notes=(
+        "(?:待|未|请|机器|需要)翻译|翻译[：:]|译者注|译注|待译|待定|待校|待确认|机翻|"
+        "译[文本][：:]|以下[是为].{0,10}译|他妈|操你|傻[逼屄]|妈的|狗屁|去死"
+    ),
     rules=(character, punctuation, speech_level),
 )
