@@ -20,6 +20,22 @@ This is the whole program. There is no rank in it, no address and no port:
 """
 
 # %%
+# The shortest program
+# --------------------
+#
+# Four lines are enough to use the backend:
+#
+# .. literalinclude:: /../gallery/tutorial/workers/four_lines.py
+#    :language: python
+#    :caption: gallery/tutorial/workers/four_lines.py
+#    :start-after: # [program]
+#    :end-before: # [/program]
+
+from launcher import launch
+
+launch("workers/four_lines.py", ranks=2)
+
+# %%
 # Two ranks
 # ---------
 #

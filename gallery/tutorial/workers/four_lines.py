@@ -4,7 +4,7 @@ import torch
 import torch.distributed as dist
 
 # [program]
-import dummy_collectives  # registers the name "dummy"
+import dummy_collectives  # registers "dummy"
 
 dist.init_process_group("dummy")
 tensor = torch.ones(2)
