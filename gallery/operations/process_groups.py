@@ -82,12 +82,12 @@ launch("workers/late_rank.py", ranks=2)
 # %%
 # So a program must not take the return of ``init_process_group`` as a sign that all ranks
 # have started. With ``TORCH_DIST_INIT_BARRIER=1`` in the environment, PyTorch adds a
-# barrier of its own after every backend. This page does not run that.
+# barrier to the call, with any backend. This page does not run that.
 #
 # Stores
 # ------
 #
-# All of these ways use a *store*: a small key-value store that the ranks share. Backends
+# Ranks always meet in a *store*: a small key-value store that they share. Backends
 # exchange their addresses in it, and a program may use it too. These are the three most
 # common kinds:
 #

@@ -1,4 +1,4 @@
-"""Worker: rank 1 is late, and looks whether rank 0 has waited for it."""
+"""Worker: rank 1 is late, and checks whether rank 0 has waited for it."""
 
 import os
 import time
