@@ -130,8 +130,8 @@ show("all_gather")
 # --------------
 #
 # Every rank has a list. Rank 0 receives the sum of all first pieces, rank 1 the sum of all
-# second pieces, and so on. FSDP reduces gradients with it. A reduce-scatter and then an
-# all-gather give the same result as an all-reduce.
+# second pieces, and so on. FSDP reduces gradients with a reduce-scatter. A reduce-scatter
+# and then an all-gather give the same result as an all-reduce.
 #
 # .. diagram:: collectives/reduce-scatter
 #
@@ -148,8 +148,8 @@ show("reduce_scatter")
 # ----------
 #
 # Every rank has a piece for each rank. If each rank's pieces are a row of a matrix, the
-# all-to-all transposes this matrix. Models with a mixture of experts send tokens to their
-# experts with it.
+# all-to-all transposes this matrix. Models with a mixture of experts use an all-to-all to
+# send tokens to their experts.
 #
 # .. diagram:: collectives/all-to-all
 #

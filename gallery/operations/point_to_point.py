@@ -2,8 +2,8 @@
 Send and receive
 ================
 
-After this page you can send tensors from one rank to another, and avoid that two ranks
-wait for each other for ever.
+After this page you can send tensors from one rank to another, and keep two ranks from
+waiting for each other for ever.
 
 One rank sends a tensor, another rank receives it: this is *point-to-point communication*.
 
@@ -11,8 +11,8 @@ Blocking
 --------
 
 ``send`` returns when the sender may change its tensor again. ``recv`` returns when the
-message is in the tensor that it was given. The message contains neither the shape nor
-the type of the tensor, so both ranks must use the same.
+message is in the tensor of the receiver. The message contains neither the shape nor the
+type of the tensor, so both ranks must use the same.
 
 Messages from one rank to another arrive in the order in which they were sent. A *tag* is
 a number for the kind of a message. With gloo, which runs here, a receive takes only a
