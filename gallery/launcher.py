@@ -1,10 +1,11 @@
 """Start programs that consist of several processes, and print what they wrote.
 
-``launch`` is a thin layer over ``torchrun``: it collects the standard output and the
-standard error of every rank at the level of file descriptors, so that what C++
-prints is caught too, and prints them in rank order. ``run_program`` is for programs
-that start their processes themselves. Whatever goes wrong becomes one exception that
-names the program, the rank and the reason.
+``launch`` is a thin layer over ``torchrun``. It collects the standard output and the
+standard error of every rank in files, which includes the output of C++. It prints the
+standard output in the order of the ranks, with ``[rank N]`` in front of each line.
+``run_program`` runs a program that starts its processes itself, and prints its output
+unchanged. Both set ``OMP_NUM_THREADS=1`` and make Python warnings errors. Both report a
+failure as one exception that names the program, the rank if known, and the reason.
 """
 
 import os
@@ -19,11 +20,11 @@ from pathlib import Path
 import psutil
 
 
-# What the profiler writes to stderr whenever it runs: its start and its end and, in a
-# build of PyTorch for CUDA, that there is no driver (35) or no device (100).
+# What the profiler writes to stderr whenever it runs: its start and its end. A build of
+# PyTorch for CUDA also writes that there is no driver (35) or no device (100).
 PROFILER = r"profiler_start$|profiler_stop$|gpuGetDeviceCount failed with code (35|100)$"
 
-# How a program is started. The build of the site sets another way, which saves it imports.
+# How a program is started. The build of the site sets a faster way, which imports less.
 start = psutil.Popen
 
 
@@ -43,17 +44,18 @@ def launch(
 ):
     """Run ``worker`` on ``ranks`` processes and print their output by rank.
 
-    Also returns it, as a list with the output of each rank. Without ``show`` only
-    the command is printed.
+    Returns a list with the output of each rank. Without ``show``, only the command is
+    printed.
 
-    ``worker`` is the path of a Python program and ``timeout`` is in seconds. The
-    ranks are shared out among ``nodes`` torchruns, which all run on this machine.
-    When a rank fails, all are started again, up to ``max_restarts`` times.
-    Every line on stderr has to match the regular expression
-    ``expected_stderr``; by default none may appear, and Python warnings are
-    errors in the ranks. What an attempt wrote there does not count if another one
-    followed. Raises ``RankError`` as soon as any rank misbehaves; no process
-    outlives the call.
+    ``worker`` is the path of a Python program. ``timeout`` is in seconds. Each of the
+    ``nodes`` is a torchrun on this machine and runs an equal share of the ranks. When a
+    rank fails, all ranks are started again, up to ``max_restarts`` times. Every line on
+    stderr must match the regular expression ``expected_stderr``. By default, stderr must
+    be empty. Python warnings are errors in the ranks. After a restart, only what the last
+    attempt wrote to stderr counts.
+
+    Raises ``RankError`` when a rank fails, runs too long, or writes to stderr
+    unexpectedly. No process outlives the call.
     """
     if ranks % nodes:
         raise ValueError(f"{ranks} ranks cannot be shared out evenly to {nodes} nodes")
@@ -95,7 +97,8 @@ def launch(
 def run_program(program, *, timeout=60.0, expected_stderr=None):
     """Run ``program``, which starts its processes itself, and print its output.
 
-    Fails like ``launch``, and returns the output.
+    Returns the output. Raises ``RankError`` when the program fails, runs longer than
+    ``timeout`` seconds, or has a line on stderr that does not match ``expected_stderr``.
     """
     program = Path(program)
     print(f"$ python {program.as_posix()}")
@@ -132,8 +135,8 @@ def _start(command, out, err):
 
 
 def _environment():
-    # One thread a process: the samples are small and the machine may be, too. By default
-    # gloo and TensorPipe would listen where the name of the host leads.
+    # One thread for each process: the samples are small, and the machine may be small too.
+    # By default, gloo and TensorPipe listen at the address of the host's name.
     loopback = next(x for _, x in socket.if_nameindex() if x.startswith("lo"))
     own = {"GLOO_SOCKET_IFNAME": loopback, "TP_SOCKET_IFNAME": loopback}
     return {**own, **os.environ, "OMP_NUM_THREADS": "1"}
@@ -173,7 +176,7 @@ def _run_torchruns(worker, options, nodes, timeout, logs):
     program += [str(worker)]
     addresses = ["localhost"]
     if nodes > 1:
-        store = _meeting_place()  # It has to live as long as the torchruns.
+        store = _meeting_place()  # Must live as long as the torchruns.
         command += ["--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{store.port}"]
         command += ["--rdzv-conf=is_host=0"]
         # torchrun numbers the nodes in the order of their addresses.
@@ -188,7 +191,7 @@ def _run_torchruns(worker, options, nodes, timeout, logs):
         statuses = _wait(torchruns, timeout)
         running = [t for t, status in zip(torchruns, statuses) if status is None]
         if any(statuses):
-            psutil.wait_procs(running, timeout=2)  # They may know the real culprit.
+            psutil.wait_procs(running, timeout=2)  # They may report the rank at fault.
             return True, []
         for torchrun in running:
             descendants += torchrun.children(recursive=True)
@@ -199,14 +202,17 @@ def _run_torchruns(worker, options, nodes, timeout, logs):
 
 
 def _meeting_place():
-    """A store in which torchruns find each other, on a port that it holds already."""
+    """Return a store in which torchruns find each other, already listening on its port."""
     from torch.distributed import TCPStore  # Slow to import, and rarely needed here.
 
     return TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
 
 
 def _wait(processes, timeout):
-    """Wait until all have ended or one has failed; return their exit statuses."""
+    """Wait until all have ended or one has failed, and return their exit statuses.
+
+    The status of a process that still runs is None.
+    """
     deadline = time.monotonic() + timeout
     while True:
         statuses = [process.poll() for process in processes]
@@ -222,7 +228,7 @@ def _show_where_ranks_hang(logs):
         try:
             files = {file.fd: Path(file.path) for file in process.open_files()}
         except psutil.Error:
-            continue  # It ended just now, or it is not ours.
+            continue  # The process has just ended, or belongs to somebody else.
         stderr = files.get(2, logs)
         if stderr.name == "stderr.log" and logs in stderr.parents:
             node = stderr.relative_to(logs).parts[0].removeprefix("node_")
@@ -234,16 +240,16 @@ def _show_where_ranks_hang(logs):
 
 
 def _read(logs, node, local_rank, name):
-    """What a rank wrote, as a list with the text of each attempt."""
+    """Return what a rank wrote, as a list with the text of each attempt."""
     files = logs.glob(f"node_{node}/*/attempt_*/{local_rank}/{name}")
     return [file.read_text(errors="replace") for file in sorted(files)]
 
 
 def _failed_ranks(summary):
-    """Take each failed rank and its exit code from torchrun's own summary."""
+    """Return the failed ranks and their reasons, from torchrun's own summary."""
     pattern = r"rank\s*: (\d+) \(local_rank: \d+\)\s*exitcode\s*: (-?\d+)"
     codes = {int(rank): int(code) for rank, code in re.findall(pattern, summary)}
-    # torchrun ends the other ranks with SIGTERM; they are not to blame.
+    # torchrun ends the other ranks with SIGTERM. They are not at fault.
     culprits = {r: code for r, code in codes.items() if code != -signal.SIGTERM}
     return {rank: _describe_exit(code) for rank, code in (culprits or codes).items()}
 
@@ -262,7 +268,7 @@ def _unexpected(text, expected_stderr):
 
 
 def _fail(worker, ranks, reasons, errors, summary):
-    if not reasons:  # No rank to blame: torchrun itself could not start.
+    if not reasons:  # No rank is at fault: torchrun itself could not start.
         raise RankError(f"{worker}: torchrun failed\n{summary}")
     parts = []
     for rank, reason in sorted(reasons.items()):

@@ -2,59 +2,81 @@
 Asynchronous collectives, barriers and objects
 ==============================================
 
-What remains of the API: collectives that do not make the program wait, a meeting
-point for all ranks, and collectives on Python objects.
+After this page you can compute while a collective runs, let ranks wait for each other,
+and exchange Python objects.
 
 Asynchronous collectives
 ------------------------
 
-Every collective on tensors takes ``async_op=True``, and so does ``barrier``. The
-collectives on objects do not. With ``async_op=True`` the call returns a ``Work`` at
-once, and the program goes on while the data is on its way. The tensor may be
-touched again after ``wait``:
-
-.. literalinclude:: /../gallery/operations/workers/asynchronous_and_objects.py
-   :language: python
-   :start-after: # [asynchronous]
-   :end-before: # [/asynchronous]
-
-.. diagram:: operations/asynchronous
-
-For CUDA tensors ``wait`` does not stop the program. It makes the current stream wait,
-and the program goes on to queue its next kernels.
-
-Barrier
--------
-
-``barrier`` returns in no rank before every rank has called it. Use it around things
-that c10d does not see, such as a file that one rank writes and the others read. It is
-not needed between collectives: they order themselves.
-
-.. diagram:: operations/barrier
-
-.. literalinclude:: /../gallery/operations/workers/asynchronous_and_objects.py
-   :language: python
-   :start-after: # [barrier]
-   :end-before: # [/barrier]
-
-Objects
--------
-
-The collectives on objects pickle what they are given and send the bytes as tensors.
-They are slower, they block, and they are not differentiable; for settings and reports
-that does not matter. Unpickling can run any code, so use them only among ranks that
-you trust.
-
-.. literalinclude:: /../gallery/operations/workers/asynchronous_and_objects.py
-   :language: python
-   :start-after: # [objects]
-   :end-before: # [/objects]
-
-``gather_object`` collects like ``all_gather_object``, but on one rank only.
-
-The run
--------
+All collectives on tensors take the argument ``async_op=True``, and so does ``barrier``.
+The collectives on objects do not take it:
 """
+
+import inspect
+
+import torch.distributed as dist
+
+names = "broadcast reduce all_reduce scatter gather all_gather reduce_scatter"
+names += " all_to_all all_to_all_single barrier broadcast_object_list"
+names += " scatter_object_list gather_object all_gather_object"
+takes = {True: [], False: []}
+for name in names.split():
+    parameters = inspect.signature(getattr(dist, name)).parameters
+    takes["async_op" in parameters].append(name)
+print("without async_op:", ", ".join(takes[False]))
+
+# sphinx_gallery_start_ignore
+assert len(takes[True]) == 10 and all("object" in name for name in takes[False])
+# sphinx_gallery_end_ignore
+
+# %%
+# With ``async_op=True``, the call returns a ``Work`` at once, and the program continues
+# while the data is on its way. Do not touch the tensor until ``wait`` has returned:
+#
+# .. literalinclude:: /../gallery/operations/workers/asynchronous_and_objects.py
+#    :language: python
+#    :start-after: # [asynchronous]
+#    :end-before: # [/asynchronous]
+#
+# .. diagram:: operations/asynchronous
+#
+# With CUDA tensors, ``wait`` does not stop the program. It makes the current stream wait,
+# and the program continues to queue its next kernels. This site does not run CUDA.
+#
+# Barrier
+# -------
+#
+# ``barrier`` returns only after every rank has called it. Use it for things that PyTorch
+# does not see, such as a file that one rank writes and the others read. Collectives need
+# no barrier between them: each rank runs them in the order of its calls.
+#
+# .. diagram:: operations/barrier
+#
+# .. literalinclude:: /../gallery/operations/workers/asynchronous_and_objects.py
+#    :language: python
+#    :start-after: # [barrier]
+#    :end-before: # [/barrier]
+#
+# Objects
+# -------
+#
+# The collectives on objects pickle the objects and send the bytes as tensors. They are
+# slower, they block, and autograd cannot differentiate them. For settings and reports that
+# does not matter. Unpickling can run any code, so use these collectives only among ranks
+# that you trust.
+#
+# .. literalinclude:: /../gallery/operations/workers/asynchronous_and_objects.py
+#    :language: python
+#    :start-after: # [objects]
+#    :end-before: # [/objects]
+#
+# ``gather_object`` is like ``all_gather_object``, but only one rank receives the objects.
+#
+# The run
+# -------
+#
+# ``launch`` runs the program with ``torchrun``, and sorts the output by rank.
+# :doc:`starting-processes` describes it.
 
 import os
 import tempfile
@@ -66,5 +88,5 @@ with tempfile.TemporaryDirectory() as folder:
     launch("workers/asynchronous_and_objects.py", ranks=2)
 
 # %%
-# Rank 1 waits in the barrier until the file is there. Every object arrives as an object,
-# with its types and nesting.
+# Rank 1 waits in the barrier until rank 0 has written the file. Every object keeps its
+# types and its nesting.

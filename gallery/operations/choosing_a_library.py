@@ -2,8 +2,11 @@
 Choose a communication library
 ==============================
 
-The same program runs on several libraries. Which of them is right depends on where
-the tensors are and on the network in between.
+After this page you can choose a backend for your hardware, and find out which backends
+your PyTorch has.
+
+The same program can run on several libraries. The right one depends on where the tensors
+are and on the network between the processes.
 
 .. diagram:: operations/libraries
 
@@ -15,30 +18,30 @@ the tensors are and on the network in between.
      - Remarks
    * - NVIDIA GPUs
      - ``nccl``
-     - by far the fastest there; handles CUDA tensors only
+     - by far the fastest on these GPUs; handles CUDA tensors only
    * - CPUs
      - ``gloo``
-     - comes with the builds that pip installs on Linux, needs nothing but a network
+     - included in the builds that pip installs on Linux; needs only a network
    * - AMD GPUs
      - ``nccl``
-     - under this name PyTorch for ROCm uses RCCL
+     - in PyTorch for ROCm, this name means RCCL, AMD's library
    * - Intel GPUs
      - ``xccl``
-     - where it was compiled in
+     - only where it was compiled in
    * - a cluster with its own MPI
      - ``mpi``
-     - PyTorch has to be compiled against that MPI, for example Open MPI
+     - PyTorch must be compiled against that MPI, for example Open MPI
    * - networks that UCX supports
      - ``ucc``
-     - experimental, where it was compiled in
+     - experimental; only where it was compiled in
 
-Other hardware and other libraries come as packages that register a backend of their
-own. How to write one is the subject of the last part of this site.
+Packages add support for other hardware and other libraries: each registers a backend of
+its own. The :doc:`tutorial </tutorial/basics>` shows how to write one.
 
 What your PyTorch has
 ---------------------
 
-Builds of PyTorch differ. One function for each library says whether yours has it:
+Builds of PyTorch differ. For each library, a function returns whether your build has it:
 """
 
 import torch
@@ -56,13 +59,13 @@ assert not any(available[name] for name in ("mpi", "ucc", "xccl"))
 # sphinx_gallery_end_ignore
 
 # %%
-# This page does not print the other answers, because they depend on the build. The
+# This page does not print the other results, because they depend on the build. The
 # build for CUDA, which pip installs on Linux, has ``nccl``, and a CPU build does not.
 # Neither has ``mpi``, ``ucc`` or ``xccl``.
 #
-# That a library is there does not mean that the hardware is. Without an argument,
-# ``init_process_group`` looks at the hardware, and chooses the backend that belongs to
-# it:
+# A build can have a library without the hardware for it. If you do not name a backend,
+# ``init_process_group`` looks for an accelerator. It uses the backend that this table has
+# for the accelerator, or the one for the CPU if there is no accelerator:
 
 for device, backend in sorted(dist.Backend.default_device_backend_map.items()):
     print(f"{device:5} {backend}")
@@ -74,6 +77,6 @@ assert dist.Backend.default_device_backend_map["cpu"] == "gloo"
 # sphinx_gallery_end_ignore
 
 # %%
-# When in doubt: one process per GPU and ``nccl`` for training on NVIDIA GPUs, ``gloo``
-# for everything on CPUs, and both in one group, as ``"cpu:gloo,cuda:nccl"``, for
-# programs that have both kinds of tensors.
+# When in doubt, train on NVIDIA GPUs with one process per GPU and ``nccl``. Use ``gloo``
+# for everything on CPUs. If a program has both kinds of tensors, use both backends in one
+# group, as ``"cpu:gloo,cuda:nccl"``.

@@ -1,14 +1,18 @@
 """
-All the collectives
-===================
+Eight collectives
+=================
 
-In a *collective*, all ranks of a group take part: each calls the same function, in
-the same order, with tensors that fit together. A rank that leaves one out makes the
-others wait.
+After this page you can choose the collective that you need, and say what each rank holds
+before and after it.
 
-This page shows every collective on four ranks, with gloo: the call, and what each
-rank holds before and after it. The whole worker is ``gallery/operations/workers/collectives.py``,
-which you find in the download at the end of this page. All of them run in one go:
+In a *collective*, all ranks of a group take part. Each rank calls the same function, in
+the same order, with tensors that fit together. If one rank leaves out a call, the others
+wait.
+
+This page runs eight collectives on four ranks, with gloo. For each one, it shows the call
+and what each rank holds before and after. The whole worker is
+``gallery/operations/workers/collectives.py``, which is in the zip file at the end of this
+page. One run has all the results. :doc:`starting-processes` describes ``launch``.
 """
 
 from launcher import launch
@@ -17,7 +21,7 @@ from launcher import launch
 
 
 def show(collective):
-    """Print the table that rank 0 made of a collective."""
+    """Print the table that rank 0 made for a collective."""
     print(tables.partition(f"--- {collective}\n")[2].partition("---")[0], end="")
 
 
@@ -25,8 +29,8 @@ def show(collective):
 # Broadcast
 # ---------
 #
-# One rank's tensor is copied to all the others. Typical use: every rank starts
-# with the same parameters.
+# All ranks receive a copy of one rank's tensor. A typical use is to start all ranks with
+# the same parameters.
 #
 # .. diagram:: collectives/broadcast
 #
@@ -42,8 +46,8 @@ show("broadcast")
 # Reduce
 # ------
 #
-# The tensors of all ranks are combined, here added, and one rank receives the
-# result. What the others hold afterwards is undefined.
+# An operation combines the tensors of all ranks, and one rank receives the result. Here the
+# operation is the sum. What the other ranks hold afterwards is undefined.
 #
 # .. diagram:: collectives/reduce
 #
@@ -59,8 +63,8 @@ show("reduce")
 # All-reduce
 # ----------
 #
-# Like reduce, but every rank receives the result. This is how
-# DistributedDataParallel averages gradients.
+# All-reduce is like reduce, but every rank receives the result. DistributedDataParallel
+# averages gradients with it.
 #
 # .. diagram:: collectives/all-reduce
 #
@@ -76,7 +80,7 @@ show("all_reduce")
 # Scatter
 # -------
 #
-# One rank has a list and gives each rank one piece of it.
+# One rank has a list, and each rank receives one piece of it.
 #
 # .. diagram:: collectives/scatter
 #
@@ -92,7 +96,7 @@ show("scatter")
 # Gather
 # ------
 #
-# The opposite: one rank collects a piece from each.
+# Gather is the opposite of scatter: one rank collects a piece from each rank.
 #
 # .. diagram:: collectives/gather
 #
@@ -108,8 +112,8 @@ show("gather")
 # All-gather
 # ----------
 #
-# Like gather, but every rank receives all the pieces. FSDP puts sharded parameters
-# together this way.
+# All-gather is like gather, but every rank receives all the pieces. FSDP puts sharded
+# parameters together with it.
 #
 # .. diagram:: collectives/all-gather
 #
@@ -125,9 +129,9 @@ show("all_gather")
 # Reduce-scatter
 # --------------
 #
-# Every rank has a list. The first pieces are added up and go to rank 0, the second
-# ones to rank 1, and so on. FSDP reduces gradients this way. An all-gather after it
-# gives the same as an all-reduce.
+# Every rank has a list. Rank 0 receives the sum of all first pieces, rank 1 the sum of all
+# second pieces, and so on. FSDP reduces gradients with a reduce-scatter. A reduce-scatter
+# and then an all-gather give the same result as an all-reduce.
 #
 # .. diagram:: collectives/reduce-scatter
 #
@@ -143,8 +147,9 @@ show("reduce_scatter")
 # All-to-all
 # ----------
 #
-# Every rank has a piece for each rank. Written as a matrix with one row for each rank,
-# the pieces are transposed. Mixtures of experts send tokens to experts this way.
+# Every rank has a piece for each rank. If each rank's pieces are a row of a matrix, the
+# all-to-all transposes this matrix. Models with a mixture of experts use an all-to-all to
+# send tokens to their experts.
 #
 # .. diagram:: collectives/all-to-all
 #
@@ -157,8 +162,17 @@ show("reduce_scatter")
 show("all_to_all")
 
 # %%
-# Which operations there are besides the sum says ``ReduceOp``: product, minimum,
-# maximum, average and a few more; not every backend has them all.
+# Other operations than the sum
+# -----------------------------
+#
+# ``ReduceOp`` lists the operations that a reduce, an all-reduce or a reduce-scatter can use:
+
+import torch.distributed as dist
+
+print(", ".join(dist.ReduceOp.RedOpType.__members__))
+
+# %%
+# Not every backend supports all of them, with every type. This page runs the sum only.
 
 # sphinx_gallery_start_ignore
 assert tables.count("---") == 8

@@ -2,24 +2,28 @@
 Send and receive
 ================
 
-The simplest communication has two parties: one rank sends a tensor, another receives
-it. This is called *point-to-point communication*.
+After this page you can send tensors from one rank to another, and keep two ranks from
+waiting for each other for ever.
+
+One rank sends a tensor, another rank receives it: this is *point-to-point communication*.
 
 Blocking
 --------
 
-``send`` returns when the tensor may be changed again, ``recv`` when the message is in
-the tensor that it was given. Shape and type are not part of the message: both sides
-have to agree on them.
+``send`` returns when the sender may change its tensor again. ``recv`` returns when the
+message is in the tensor of the receiver. The message contains neither the shape nor the
+type of the tensor, so both ranks must use the same.
 
-Messages from one rank to another arrive in the order in which they were sent. A
-*tag* is a number that tells apart messages of different kinds: with gloo, which
-runs here, a receive takes only a message with the same tag. NCCL does not support
-tags. This site does not run NCCL.
+Messages from one rank to another arrive in the order in which they were sent. A *tag* is
+a number for the kind of a message. With gloo, which runs here, a receive takes only a
+message with the same tag. NCCL does not support tags. This site does not run NCCL.
 
 .. literalinclude:: /../gallery/operations/workers/blocking_messages.py
    :language: python
    :caption: gallery/operations/workers/blocking_messages.py
+
+``launch`` runs the program with ``torchrun``, and sorts the output by rank.
+:doc:`starting-processes` describes it.
 """
 
 from launcher import launch
@@ -30,18 +34,17 @@ launch("workers/blocking_messages.py", ranks=2)
 # Two sends that wait for each other
 # ----------------------------------
 #
-# ``send`` may wait until the other side receives. When two ranks want to exchange
-# tensors and both send first, neither comes to its receive. That is a *deadlock*.
-# With gloo, the program would hang until the group's timeout, which is 30
-# minutes by default. NCCL has a default of its own, 10 minutes. Here the group has
-# gloo and a timeout of two seconds:
+# ``send`` may wait until the other rank receives. If two ranks want to exchange tensors
+# and both send first, neither reaches its receive. That is a *deadlock*. With gloo, the
+# program hangs until the timeout of the group, which is 30 minutes by default. The default
+# of NCCL is 10 minutes. Here the group has gloo and a timeout of two seconds:
 #
 # .. diagram:: operations/deadlock
 #
 # .. not-executed::
 #    :partly:
 #
-#    No rank comes as far as ``recv``: that is the deadlock.
+#    No rank reaches ``recv``: that is the deadlock.
 #
 #    .. literalinclude:: /../gallery/operations/workers/deadlock.py
 #       :language: python
@@ -51,11 +54,11 @@ launch("workers/blocking_messages.py", ranks=2)
 launch("workers/deadlock.py", ranks=2)
 
 # %%
-# The rank that gives up first reads ``Timed out waiting 2000ms for send operation to
-# complete`` in the exception. It closes the connection, so the other rank may read
-# that its peer has gone.
+# In the rank that gives up first, the exception says ``Timed out waiting 2000ms for send
+# operation to complete``. This rank closes the connection. Therefore the exception of the
+# other rank may say that its peer has closed the connection.
 #
-# There are three cures. The first is an order: one rank sends first, the other
+# There are three cures. The first is an order: one rank sends first, the other rank
 # receives first.
 #
 # .. literalinclude:: /../gallery/operations/workers/no_deadlock.py
@@ -64,8 +67,8 @@ launch("workers/deadlock.py", ranks=2)
 #    :start-after: # [order]
 #    :end-before: # [/order]
 #
-# The second is not to wait. ``isend`` and ``irecv`` return a ``Work`` at once. Until its
-# ``wait`` has returned, leave the tensor alone.
+# The second is not to wait. ``isend`` and ``irecv`` return a ``Work`` at once. Do not touch
+# the tensor until ``wait`` of this ``Work`` has returned.
 #
 # .. literalinclude:: /../gallery/operations/workers/no_deadlock.py
 #    :language: python
@@ -73,10 +76,7 @@ launch("workers/deadlock.py", ranks=2)
 #    :start-after: # [asynchronous]
 #    :end-before: # [/asynchronous]
 #
-# The third is to hand over all operations together. With gloo,
-# ``batch_isend_irecv`` starts them one by one, in the order of the list, and
-# waits for none. A backend that supports coalescing, such as NCCL, gets them as
-# one group. This site does not run NCCL.
+# The third is to pass all operations in one call, to ``batch_isend_irecv``:
 #
 # .. literalinclude:: /../gallery/operations/workers/no_deadlock.py
 #    :language: python
@@ -84,6 +84,24 @@ launch("workers/deadlock.py", ranks=2)
 #    :start-after: # [batch]
 #    :end-before: # [/batch]
 #
-# All three at work:
+# This is the output of all three:
 
 launch("workers/no_deadlock.py", ranks=2)
+
+# %%
+# The order in a batch
+# --------------------
+#
+# A backend that supports coalescing, such as NCCL, gets the operations of a batch as one
+# group. Gloo does not support it. With gloo, ``batch_isend_irecv`` starts the operations
+# one by one, in the order of the list, and waits for none.
+#
+# With either kind of backend, the order of a send and a receive in the list does not
+# matter. The order of two messages in the same direction does. Here rank 1 names its
+# tensors in the opposite order, so it receives the first message in the second tensor:
+#
+# .. literalinclude:: /../gallery/operations/workers/batch_order.py
+#    :language: python
+#    :caption: gallery/operations/workers/batch_order.py
+
+launch("workers/batch_order.py", ranks=2)

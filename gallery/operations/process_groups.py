@@ -2,27 +2,24 @@
 Form process groups
 ===================
 
+After this page you can form a group of processes in several ways, share data in a
+store, and create smaller groups.
+
 Processes that want to communicate form a *process group*. ``init_process_group``
-creates the first one, which holds all ranks and is called the world. It belongs in
-the ranks: each of them calls it.
+creates the first group, which contains all ranks and is called the world. Every rank
+must call it.
 
 To form the group, the ranks must find each other. That is called *rendezvous*.
-
-Whether the call waits for the other ranks depends on the backend and on the store.
-With gloo it waits, because gloo connects each rank to all others. A backend that
-opens no connections, such as the dummy of this site, can return while other ranks
-have not called it yet. PyTorch adds a barrier of its own only if
-``TORCH_DIST_INIT_BARRIER=1`` is in the environment. The samples on this page do not
-show the difference.
 
 .. diagram:: operations/process-groups
 
 The environment
 ---------------
 
-Without further arguments, ``init_process_group`` looks into the environment, where
-``torchrun`` has left what it needs. A program that is started by hand finds nothing
-there:
+Without further arguments, ``init_process_group`` reads four variables from the
+environment: ``MASTER_ADDR``, ``MASTER_PORT``, ``RANK`` and ``WORLD_SIZE``. ``torchrun``
+sets them. In a program that you start by hand, they are missing. Here the call gets the
+rank and the world size as arguments:
 """
 
 import torch.distributed as dist
@@ -39,27 +36,68 @@ else:
 # sphinx_gallery_end_ignore
 
 # %%
-# This is no network problem, and nothing is broken. ``MASTER_ADDR`` and
-# ``MASTER_PORT`` say where rank 0 waits for the others, and nobody has set them.
-# Start the program with ``torchrun``, or say in the call where the ranks are to meet:
+# The network is not the cause of this error. ``MASTER_ADDR`` and ``MASTER_PORT`` say where
+# rank 0 waits for the others, and nobody has set them. Start the program with
+# ``torchrun``, set the variables yourself, or say in the call where the ranks meet:
 #
 # * ``init_method="tcp://host:port"``: rank 0 listens there;
-# * ``init_method="file:///path"``: in a file that all ranks can reach;
-# * ``store=...``: in a store that you created yourself.
+# * ``init_method="file:///path"``: the ranks meet in a file that all of them can reach;
+# * ``store=...``: the ranks meet in a store that you created yourself.
+#
+# Start the ranks yourself
+# ------------------------
+#
+# In this program, ``mp.spawn`` starts the ranks. Each of them sets the four variables and
+# forms a first group. For the second group, each rank passes an address of the form
+# ``tcp://host:port``. A third way, the file, is in :doc:`starting-processes`, which also
+# explains ``mp.spawn`` and ``run_program``.
+#
+# .. literalinclude:: /../gallery/operations/workers/spawned_group.py
+#    :language: python
+#    :caption: gallery/operations/workers/spawned_group.py
+
+from launcher import launch, run_program
+
+run_program("workers/spawned_group.py")
+
+# %%
+# On several nodes, use a name or an address of rank 0's node that the other nodes can
+# reach, in place of ``localhost``. This program runs on one machine.
+#
+# The wait for the other ranks
+# ----------------------------
+#
+# Whether ``init_process_group`` waits for the other ranks depends on the backend and on
+# the store. Gloo waits, because each rank connects to all others. A backend that opens no
+# connections can return at once. The *dummy* of this site is such a backend. In the next
+# program, rank 1 calls a second later than rank 0, and reads in a store whether the call
+# of rank 0 has returned:
+#
+# .. literalinclude:: /../gallery/operations/workers/late_rank.py
+#    :language: python
+#    :caption: gallery/operations/workers/late_rank.py
+
+launch("workers/late_rank.py", ranks=2)
+
+# %%
+# So a program must not take the return of ``init_process_group`` as a sign that all ranks
+# have started. With ``TORCH_DIST_INIT_BARRIER=1`` in the environment, PyTorch adds a
+# barrier to the call, with any backend. This page does not run that.
 #
 # Stores
 # ------
 #
-# Behind all of these stands a *store*: a small key-value store that the ranks share.
-# Backends use it to exchange their addresses, and a program may use it too. There are
-# three kinds you will meet:
+# Ranks always meet in a *store*: a small key-value store that they share. Backends
+# exchange their addresses in it, and a program may use it too. These are the three most
+# common kinds:
 #
 # ``TCPStore``
-#     One process serves it, the others connect. This is what the environment leads to.
+#     One process serves it, and the others connect. The variables of the environment and
+#     ``tcp://`` lead to this store.
 # ``FileStore``
-#     It lives in a file, for processes that share a file system.
+#     It keeps its data in a file, for processes that share a file system.
 # ``HashStore``
-#     It lives in the memory of one process, for threads, tests, and a single rank.
+#     It keeps its data in the memory of one process, for threads, tests, and a single rank.
 
 from datetime import timedelta
 
@@ -74,7 +112,8 @@ assert store.get("greeting") == b"hello" and store.get("counter") == b"2"
 # sphinx_gallery_end_ignore
 
 # %%
-# ``get`` waits for a key that is not there yet. So does ``wait``, and takes a timeout:
+# ``get`` waits for a key that is not there yet. ``wait`` does the same, and you can give it
+# a timeout:
 
 try:
     store.wait(["never set"], timedelta(milliseconds=200))
@@ -91,15 +130,13 @@ else:
 # Groups within the world
 # -----------------------
 #
-# ``new_group`` creates a group of some of the ranks. A collective on that group
-# involves its members only. Each rank also has a number within the group, which may
+# ``new_group`` creates a group of some of the ranks. Only these ranks take part in a
+# collective on that group. Each of them also has a number within the group, which may
 # differ from its rank in the world.
 #
 # .. literalinclude:: /../gallery/operations/workers/sub_groups.py
 #    :language: python
 #    :caption: gallery/operations/workers/sub_groups.py
-
-from launcher import launch
 
 launch("workers/sub_groups.py", ranks=4)
 
@@ -107,6 +144,6 @@ launch("workers/sub_groups.py", ranks=4)
 # The end
 # -------
 #
-# ``destroy_process_group`` closes the connections and ends the threads of the
-# backend. Call it in every rank, at the end of the program: a rank that just exits
-# may leave others in the middle of a collective.
+# Destroy every process group that you initialize. ``destroy_process_group`` closes the
+# connections and ends the threads of the backend. Call it in every rank, at the end of the
+# program. If a rank just exits, other ranks may hang in the middle of a collective.

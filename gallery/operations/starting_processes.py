@@ -2,30 +2,34 @@
 Start many processes
 ====================
 
-A distributed program is one program that runs many times. Something has to start
-all those processes and tell each of them its rank. There are two ways: your own
-program does it, or a launcher does.
+After this page you can start the ranks of a program in three ways: with a loop, with
+``mp.spawn``, and with ``torchrun``.
+
+A distributed program usually runs the same code in many processes, and each process
+works on its own part of the data. This is called *single program, multiple data* (SPMD).
+Something must start these processes and tell each of them its rank. Your own program can
+do that, or a launcher.
 
 .. note::
 
-   The programs on this page stand in files of their own. A child process that is
-   started with *spawn* imports the main module again, so what it runs has to be
-   importable, and the main module has to hide its own start behind
+   The programs on this page are in separate files. A child process that is started
+   with *spawn* imports the main module again. Therefore the code that it runs must be
+   importable, and the main module must guard its entry point with
    ``if __name__ == "__main__":``.
 
 Your program as the parent
 --------------------------
 
-The plain way is a loop. ``torch.multiprocessing`` has the interface of Python's
-``multiprocessing`` and adds that tensors can be handed from process to process.
+The simplest way is a loop. ``torch.multiprocessing`` has the interface of Python's
+``multiprocessing``. In addition, it can hand tensors from process to process.
 
 .. literalinclude:: /../gallery/operations/workers/loop_of_processes.py
    :language: python
    :caption: gallery/operations/workers/loop_of_processes.py
 
-``run_program`` is a function of this site, in ``gallery/launcher.py``. It runs the
-program with ``OMP_NUM_THREADS=1``, raises an exception if the program fails, and
-prints its output unchanged. Python warnings are errors there, too.
+``run_program`` is a function of this site, in ``gallery/launcher.py``. It runs a program
+with ``OMP_NUM_THREADS=1``, and Python warnings are errors there. It prints the output of
+the program unchanged. If the program fails, ``run_program`` raises an exception.
 """
 
 from launcher import run_program
@@ -33,21 +37,27 @@ from launcher import run_program
 run_program("workers/loop_of_processes.py")
 
 # %%
-# ``init_process_group`` is called in the children, not in the parent: only they are
-# ranks. They meet through a file, which spares us an address and a port.
+# The children call ``init_process_group``, and the parent does not: only the children are
+# ranks. They meet through a file, so they need no address and no port.
 #
-# The loop leaves much to you. When a child fails, the others go on, or wait for it
-# for ever; and its exit code is all that you learn.
+# A loop leaves much work to you. When a child fails, the others continue, or wait for
+# it for ever. The parent learns only the exit code of the child.
+#
+# Tensors that are handed over stay in shared memory, and all processes see the changes
+# of one. *HogWild!* training uses that: several processes update one model at the same
+# time, without locks and without messages. `The paper <https://arxiv.org/abs/1106.5730>`__
+# shows when this converges, and PyTorch's notes on `multiprocessing
+# <https://docs.pytorch.org/docs/2.15/notes/multiprocessing.html>`__ show how to write it.
+# This site does not run HogWild!, because its subject is processes that exchange messages.
 #
 # ``mp.spawn``
 # ------------
 #
-# ``torch.multiprocessing.spawn`` takes care of that. It starts one process for
-# each rank, passes the rank as the first argument, and names a temporary error
-# file for each child. A child that raises an exception writes its traceback to
-# that file. Then the parent joins the children until all have ended or one has
-# failed. In that case it ends the others, leaves a line about that on stderr, and
-# raises an exception with the traceback of the child.
+# ``torch.multiprocessing.spawn`` does this work for you. It starts one process for each
+# rank, and passes the rank as the first argument. Then it waits until all children have
+# finished or one has failed. When one fails, ``mp.spawn`` ends the others and writes a
+# line about that to stderr. Then it raises an exception with the traceback of the child
+# that failed. Each child hands over its traceback in a temporary file of its own.
 #
 # .. diagram:: operations/spawn
 #
@@ -58,26 +68,28 @@ run_program("workers/loop_of_processes.py")
 run_program("workers/spawned_processes.py", expected_stderr="Terminating process")
 
 # %%
+# These ranks form no group. In :doc:`process-groups`, ranks that ``mp.spawn`` starts call
+# ``init_process_group``.
+#
 # Spawn, fork and forkserver
 # --------------------------
 #
-# How a child comes into being is the *start method*:
+# The *start method* decides how a child comes into being:
 #
 # spawn
-#     A fresh Python starts and imports the main module. Slow, and always sound.
+#     A fresh Python starts and imports the main module. This is slow, and always safe.
 # fork
-#     The child begins as a copy of the parent, memory and all. Fast, but only the
-#     thread that called fork is copied. A lock that another thread held at that
-#     moment stays locked in the child for ever.
+#     The child begins as a copy of the parent, with all its memory. This is fast, but
+#     only the thread that called fork is copied. If another thread held a lock at that
+#     moment, the lock stays locked in the child for ever.
 # forkserver
-#     A small server process forks each child. It starts when the first child is
-#     wanted, even if the parent has threads by then. It is a fresh Python and has
-#     none of these threads.
+#     A small server process forks each child. The server starts when the program needs
+#     its first child. It is a fresh Python, so it has none of the parent's threads.
 #
-# PyTorch has threads: of OpenMP, of autograd, of the backends. CUDA cannot be used at
-# all in a child that was forked after the parent had initialized it. So use spawn or
-# forkserver. This program shows the difference. A thread of the parent holds a lock
-# while the children start:
+# PyTorch runs threads of OpenMP, of autograd and of the backends. And if the parent has
+# initialized CUDA, a forked child cannot use CUDA at all. So use spawn or forkserver. The
+# next program shows the difference. A thread of the parent holds a lock while the
+# children start:
 #
 # .. literalinclude:: /../gallery/operations/workers/start_methods.py
 #    :language: python
@@ -86,14 +98,42 @@ run_program("workers/spawned_processes.py", expected_stderr="Terminating process
 run_program("workers/start_methods.py")
 
 # %%
-# The forked child has seen the parent's value, and waits in vain for a lock whose
-# owner does not exist in its world.
+# The forked child sees the value that the parent changed. But it waits in vain for the
+# lock: the thread that holds the lock does not exist in the child.
+#
+# Options of ``mp.spawn``
+# -----------------------
+#
+# ``join=False``
+#     ``mp.spawn`` returns a context at once, and the parent continues. Each call of the
+#     context's ``join`` returns ``True`` if all children have finished, and ``False``
+#     otherwise. It raises the exception of a child that has failed.
+# ``daemon=True``
+#     The children are daemons: Python ends them when the parent ends. A daemon cannot
+#     start children of its own.
+# ``start_method``
+#     This option is deprecated: ``mp.spawn`` always uses spawn, and warns if you ask for
+#     another method. ``mp.start_processes`` has the same options and does use the start
+#     method that you pass.
+#
+# ``mp.Process`` and ``mp.SimpleQueue`` have no such option. Their start method is set for
+# the whole program, by one call of ``mp.set_start_method``:
+#
+# .. literalinclude:: /../gallery/operations/workers/spawn_options.py
+#    :language: python
+#    :caption: gallery/operations/workers/spawn_options.py
+
+run_program("workers/spawn_options.py")
+
+# %%
+# The last child would have slept for ten minutes. It was a daemon, so it ended together
+# with the program.
 #
 # The launcher as the parent
 # --------------------------
 #
 # ``torchrun`` starts your program once for each rank, on one node or on many. The
-# program needs no code for that. What it has to know stands in its environment:
+# program needs no code for that. It finds what it must know in its environment:
 #
 # .. diagram:: operations/torchrun
 #
@@ -102,46 +142,74 @@ run_program("workers/start_methods.py")
 #    :caption: gallery/operations/workers/environment_of_a_rank.py
 #
 # ``launch`` is a function of this site, in ``gallery/launcher.py``. It runs
-# ``torchrun``, and after all ranks have ended it prints their standard output. It
-# sorts the output by rank and puts ``[rank N]`` in front of each line. The line that
+# ``torchrun``, and prints the standard output of the ranks after all of them have ended.
+# It sorts the output by rank, and puts ``[rank N]`` in front of each line. The line that
 # begins with ``$`` leaves out the options that collect the output. Like
 # ``run_program``, ``launch`` sets ``OMP_NUM_THREADS=1`` and makes Python warnings
-# errors.
+# errors. All pages of this site show ranks in this way.
 
 from launcher import launch
 
 launch("workers/environment_of_a_rank.py", ranks=2)
 
 # %%
-# ``init_process_group`` reads the rank and the world size from there, and finds the
-# other ranks with ``MASTER_ADDR`` and ``MASTER_PORT``. ``LOCAL_RANK`` is the rank on
+# ``init_process_group`` reads the rank and the world size from there. It finds the other
+# ranks with ``MASTER_ADDR`` and ``MASTER_PORT``. ``LOCAL_RANK`` is the rank on
 # this node; use it to choose a device.
 #
-# Older texts start programs with ``python -m torch.distributed.launch``. It still
-# works, and tells you itself what to use instead:
+# The notice about ``OMP_NUM_THREADS``
+# ------------------------------------
+#
+# If you type the command yourself, ``torchrun`` begins with a notice. ``launch`` avoids it
+# by setting the variable. Here the variable is not set. The command is the old one, which
+# runs the same code as ``torchrun``:
 
+import os
+import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 
+environment = {x: os.environ[x] for x in os.environ if x != "OMP_NUM_THREADS"}
 command = [sys.executable, "-m", "torch.distributed.launch", "--standalone"]
 with tempfile.TemporaryDirectory() as logs:
-    command += [f"--log-dir={logs}", "workers/environment_of_a_rank.py"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    command += ["--nproc-per-node=2", f"--log-dir={logs}"]
+    command += ["workers/environment_of_a_rank.py"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+notice = re.search("Setting OMP_NUM_THREADS.*", done.stderr)[0]
+print(textwrap.fill(notice, 80))
+
+# sphinx_gallery_start_ignore
+assert done.returncode == 0 and "process to be 1 in default" in notice
+# sphinx_gallery_end_ignore
+
+# %%
+# Nothing is wrong. By default, OpenMP would start a thread for each core in each rank, and
+# the threads of all ranks would compete for the cores. So ``torchrun`` sets one thread for
+# each rank. If your ranks compute on the CPU, set the variable yourself. A good first value
+# is the number of cores divided by the number of ranks on the node.
+#
+# The old launcher
+# ----------------
+#
+# Older texts start programs with ``python -m torch.distributed.launch``, as the run above
+# does. This command still works, and says what to use instead:
+
 warning = done.stderr.partition("FutureWarning: ")[2].splitlines()
 print("\n".join(warning[:2]))
 
 # sphinx_gallery_start_ignore
-assert done.returncode == 0
 assert "deprecated" in warning[0] and "Use torchrun" in warning[1]
 # every rank starts an interpreter of its own
+# time limit: 240
 # sphinx_gallery_end_ignore
 
 # %%
-# Which one to use
-# ----------------
+# The choice between them
+# -----------------------
 #
-# ``torchrun``, unless you have a reason: it works on many nodes, it can start the whole
-# group again when a rank fails (``--max-restarts``), and it leaves your program free of
-# code that starts processes. ``mp.spawn`` is handy in tests and in programs that must
+# Use ``torchrun``, unless you have a reason not to. It works on many nodes. It can start
+# the whole group again when a rank fails (``--max-restarts``). And your program needs no
+# code that starts processes. ``mp.spawn`` is handy in tests, and in programs that must
 # stay a single command on one machine.

@@ -25,7 +25,7 @@ if rank == 0:
     time.sleep(0.2)
     shared.write_text("ready")
 dist.barrier()
-text = shared.read_text()  # Without the barrier it might not be there.
+text = shared.read_text()  # Without the barrier, the file might be missing.
 # [/barrier]
 print("after the barrier the file says:", text)
 assert text == "ready"

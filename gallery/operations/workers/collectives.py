@@ -1,4 +1,4 @@
-"""Worker: every collective, and what each rank holds before and after."""
+"""Worker: eight collectives, and what each rank holds before and after."""
 
 import torch
 import torch.distributed as dist
@@ -101,7 +101,7 @@ def show(rank, world_size, collective):
 
 
 def values(held):
-    """The numbers in a tensor or in a list of tensors, as text."""
+    """Return the numbers in a tensor or in a list of tensors, as text."""
     if held is None:
         return "-"
     return str(held.tolist() if torch.is_tensor(held) else [x.item() for x in held])

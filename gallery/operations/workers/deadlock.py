@@ -1,4 +1,4 @@
-"""Worker: both ranks send first, and neither ever comes to receive."""
+"""Worker: both ranks send first, and neither reaches its receive."""
 
 import re
 from datetime import timedelta
@@ -17,7 +17,7 @@ try:
 except RuntimeError as error:
     failure = str(error)
     print("send failed: nobody received within two seconds")
-# The first to give up closes the connection, and the other one notices.
+# The first to give up closes the connection, and the other may see that instead.
 assert re.search("Timed out waiting 2000ms for send|Connection closed", failure)
 
 dist.destroy_process_group()

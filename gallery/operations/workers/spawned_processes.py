@@ -1,4 +1,4 @@
-"""Program: let mp.spawn start the ranks, and see one of them fail."""
+"""Program: let mp.spawn start ranks, one of which fails."""
 
 import time
 
@@ -12,7 +12,7 @@ def succeed(rank, name):
 def fail(rank):
     if rank == 1:
         raise ValueError("rank 1 has had enough")
-    time.sleep(30)  # Ended early, because rank 1 failed.
+    time.sleep(30)  # mp.spawn ends this rank early, because rank 1 fails.
 
 
 if __name__ == "__main__":

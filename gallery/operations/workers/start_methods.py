@@ -1,10 +1,10 @@
-"""Program: what a child knows of its parent, by start method."""
+"""Program: what a child has of its parent's state, by start method."""
 
 import multiprocessing
 import threading
 import warnings
 
-# Python 3.12 and later warn of the very thing that this program shows.
+# Python 3.12 and later warn of what this program shows.
 warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
 
 value = "set by the import"

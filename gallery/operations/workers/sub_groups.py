@@ -1,4 +1,4 @@
-"""Worker: four ranks in one world, and two groups of two."""
+"""Worker: two groups of two ranks in a world of four."""
 
 import torch
 import torch.distributed as dist
@@ -6,7 +6,7 @@ import torch.distributed as dist
 dist.init_process_group("gloo")
 rank = dist.get_rank()
 
-# Every rank creates every group, in the same order, also those it is not in.
+# Every rank must create every group in the same order, also groups without that rank.
 even = dist.new_group([0, 2])
 odd = dist.new_group([1, 3])
 mine = even if rank % 2 == 0 else odd
