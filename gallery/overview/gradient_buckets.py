@@ -15,8 +15,9 @@ of its gradients are ready. Communication and computation overlap.
 
 .. diagram:: overview/buckets
 
-S. Li et al. describe this design in `PyTorch Distributed: Experiences on Accelerating
-Data Parallel Training <https://www.vldb.org/pvldb/vol13/p3005-li.pdf>`__, VLDB 2020.
+The paper `PyTorch Distributed: Experiences on Accelerating Data Parallel Training
+<https://www.vldb.org/pvldb/vol13/p3005-li.pdf>`__ by S. Li et al., VLDB 2020, describes this
+design.
 
 Two hooks make it visible. One is called when the gradient of a layer's weight is ready.
 The other one is a *communication hook*, which DDP calls instead of its own all-reduce.

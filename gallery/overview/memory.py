@@ -159,12 +159,12 @@ show_table(
 #
 # * With data parallelism, FSDP2 included, each rank keeps the activations of its part of
 #   the batch. Even a batch of one example may need too much memory.
-# * Tensor parallelism also splits the activations inside of the layers.
+# * Tensor parallelism also splits the activations inside the layers.
 # * With pipeline parallelism, a rank keeps only the activations of its own layers, for
 #   several microbatches at a time.
 #
-# Temporary tensors and the memory that PyTorch's allocator holds in reserve come on top.
-# So leave some room, and measure: on GPUs, ``torch.cuda.max_memory_allocated`` returns the
+# Temporary tensors and the memory that PyTorch's allocator holds in reserve add to this. So
+# leave some room, and measure: on GPUs, ``torch.cuda.max_memory_allocated`` returns the
 # peak. The build of this site has no GPU and did not call it.
 #
 # A rank out of memory
@@ -173,7 +173,7 @@ show_table(
 # A rank that runs out of memory is a typical failure. Often only one rank does, for example
 # because its batch contains an unusually long text. In this sample, each number is the
 # length of a text, and attention needs memory for the square of the length. In step 1,
-# rank 1 requests 256 TiB, more than a computer has. ``average`` gathers the numbers of the
+# rank 1 requests 256 TiB, more than a computer has. ``average`` collects the numbers of the
 # steps, to show which gradients an all-reduce would average:
 #
 # .. literalinclude:: /../gallery/overview/workers/out_of_memory.py
@@ -209,6 +209,7 @@ for output in outputs:
     assert "step 1: skipped" in together and "average of steps 3 3" in together
     assert "average of steps 1 2\n" in alone and "average of steps 2 3\n" in alone
 assert outputs[0].endswith("step 3: RuntimeError\n")
+assert issubclass(torch.OutOfMemoryError, RuntimeError)
 # sphinx_gallery_end_ignore
 
 # %%

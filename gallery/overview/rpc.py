@@ -10,7 +10,7 @@ takes place when one rank calls it, and the other rank only serves.
 ``torch.distributed.rpc`` is in maintenance. `Its documentation
 <https://docs.pytorch.org/docs/2.15/rpc.html>`__ calls the API stable, and no new features
 are expected. For new programs, consider c10d first: the collectives, ``send`` and ``recv``,
-and the features that PyTorch builds on them.
+and PyTorch's features that use them.
 
 Names and calls
 ---------------
@@ -152,5 +152,5 @@ launch(
 )
 
 # %%
-# The table still exists after the driver has released its RRef, and no longer after the
-# last RRef is released. The gradient and the loss are those of one process.
+# The table still exists after the driver has released its RRef, and disappears with the
+# last RRef. The gradient and the loss are those of one process.

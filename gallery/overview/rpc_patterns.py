@@ -2,8 +2,8 @@
 Patterns of RPC
 ===============
 
-After this page you can build three kinds of programs on RPC: a parameter server, calls that
-are answered together, and an agent with observers. Collectives suit programs in which all
+After this page you can write three kinds of programs with *remote procedure calls* (RPC): a
+parameter server, calls that are answered together, and an agent with observers. Collectives suit programs in which all
 ranks do the same. RPC suits programs in which the ranks have different roles, and in which
 it is not known beforehand when one rank needs another. The programs of this page run on a
 server and two clients.

@@ -4,8 +4,9 @@ Combine RPC with DDP
 
 After this page you can train a model of two parts: a large table on a server, and layers
 of which each trainer holds a copy. Recommendation models are often built like this, because
-their tables do not fit into the memory of a trainer. RPC connects the trainers with the
-table, and ``DistributedDataParallel`` (DDP) keeps the copies of the layers equal.
+their tables do not fit into the memory of a trainer. *Remote procedure calls* (RPC) connect
+the trainers with the table, and ``DistributedDataParallel`` (DDP) keeps the copies of the
+layers equal.
 
 .. diagram:: overview/rpc-with-ddp
 
@@ -44,8 +45,8 @@ The server only serves. This code runs on both trainers:
    :end-before: # [/train]
 
 ``dist_autograd.backward`` computes the gradients of the layer on the trainer, and follows
-the call of ``look_up`` to the server. Inside of a context, DDP averages the gradients of the
-layer as usual. The result is in the context and not in ``.grad``. The program makes the
+the call of ``look_up`` to the server. Inside a context, DDP averages the gradients of the layer
+as usual. The result is in the context and not in ``.grad``. The program makes the
 updates by hand; ``DistributedOptimizer`` can do this too.
 
 The comparison
@@ -80,5 +81,5 @@ for output in outputs[1:]:
 
 # %%
 # The trainers have different losses, because they look up different rows. If both used the
-# same row, the order of their updates would matter, as in the section on several calls of
-# the previous page.
+# same row, the order of their updates would matter. The previous page solves this by
+# answering several calls at once.

@@ -57,7 +57,7 @@ show("DDP")
 
 # %%
 # With Adam, training needs memory for four times the parameters: the parameters, their
-# gradients, and twice as much for the optimizer state. ``is_same_everywhere`` gathers a
+# gradients, and twice as much for the optimizer state. ``is_same_everywhere`` collects a
 # tensor from all ranks and compares the copies: every value is the same in every rank. A
 # second rank adds speed, but no memory.
 #
@@ -110,12 +110,12 @@ show("FSDP2")
 
 # %%
 # Now each rank holds half of everything. A layer still computes with whole parameters.
-# FSDP2 gathers them just before the layer runs, and frees them afterwards. This is why
+# FSDP2 collects them just before the layer runs, and frees them afterwards. This is why
 # ``fully_shard`` is applied to each layer and not only to the model. Applied only to the
-# model, it would gather all parameters at the same time.
+# model, it would collect all parameters at the same time.
 #
 # The result is that of one process that trains on the joined batches of both ranks.
-# ``full_tensor`` gathers the shards of a parameter:
+# ``full_tensor`` collects the shards of a parameter:
 #
 # .. literalinclude:: /../gallery/overview/workers/sharded_training.py
 #    :language: python
@@ -149,8 +149,8 @@ assert tables.count("1064     1064") == 2
 #   parameters whole from the forward pass to the backward pass. This saves the second
 #   all-gather and needs more memory.
 #
-# With ``mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16)``, FSDP2 gathers and
-# computes in ``bfloat16``. The shards that the optimizer updates stay in ``float32``.
+# With ``mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16)``, FSDP2 all-gathers
+# and computes in ``bfloat16``. The shards that the optimizer updates stay in ``float32``.
 #
 # The choice
 # ----------

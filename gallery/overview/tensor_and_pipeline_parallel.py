@@ -38,7 +38,7 @@ are distributed among the ranks of a *device mesh*. The plan tells how to cut ea
   all-reduce.
 
 ``CommDebugMode`` counts the collectives. The output and the gradients must be those of the
-whole model. ``full_tensor`` gathers the parts of a gradient:
+whole model. ``full_tensor`` collects the parts of a gradient:
 
 .. literalinclude:: /../gallery/overview/workers/tensor_parallel.py
    :language: python
