@@ -2,17 +2,17 @@
 Train on more data: one device, DataParallel, DDP
 =================================================
 
-Most models fit on one device, and what takes time is the amount of data. Then every
-device gets a copy of the model and a part of each batch. This is called *data
-parallel* training.
+After this page you can train one model on several devices, each with its part of the data.
+Most models fit on one device, and the amount of data takes the time. Every device then gets
+a copy of the model and a part of each batch. This is called *data parallel* training.
 
 .. diagram:: overview/data-parallel
 
 One device
 ----------
 
-Begin here. A program on one device is the easiest to write and to debug, and it is
-what all others are compared with. This is the training loop for the whole page:
+Begin here. A program on one device is the easiest to write and to debug, and the other
+programs are compared with it. The whole page uses this training loop:
 
 .. literalinclude:: /../gallery/overview/workers/data_parallel.py
    :language: python
@@ -20,7 +20,7 @@ what all others are compared with. This is the training loop for the whole page:
    :start-after: # [train]
    :end-before: # [/train]
 
-The model has two small layers and learns to add up four numbers:
+The model has two small layers and learns to add four numbers:
 """
 
 from workers.data_parallel import make_batch, make_model, train
@@ -36,14 +36,13 @@ assert losses[-1] < losses[0] / 10
 # ``DataParallel``
 # ----------------
 #
-# ``torch.nn.DataParallel`` is the older way to use several GPUs, and needs a single line.
-# It stays within one process: in every forward pass it copies the model to all GPUs,
-# splits the batch, and runs one thread for each GPU. The copies cost time in each
-# step, and the threads take turns at Python's global interpreter lock (GIL). It cannot
-# go beyond one node.
+# ``torch.nn.DataParallel`` is the older way to use several GPUs, and takes a single line.
+# It stays within one process, and so within one node. In every forward pass it copies
+# the model to all GPUs, splits the batch, and runs one thread for each GPU. The copies
+# cost time in each step, and the threads wait for each other at Python's global
+# interpreter lock (GIL).
 #
-# Without a GPU there is nothing to split, and the wrapper hands the batch on to the
-# model as it is:
+# Without a GPU, the wrapper only passes the batch on to the model:
 
 import torch
 
@@ -58,17 +57,16 @@ if not torch.cuda.is_available():
 # sphinx_gallery_end_ignore
 
 # %%
-# PyTorch itself recommends ``DistributedDataParallel`` in its place, on a single node,
-# too.
+# `PyTorch's documentation <https://docs.pytorch.org/docs/2.15/generated/torch.nn.DataParallel.html>`__
+# recommends ``DistributedDataParallel`` instead, even on a single node.
 #
 # ``DistributedDataParallel``
 # ---------------------------
 #
-# ``DistributedDataParallel``, *DDP* for short, runs one process for each device. The model
-# is copied once, in the constructor: rank 0 broadcasts its parameters. From then on
-# each rank computes gradients from its own data, DDP averages them with an
-# all-reduce, and every rank takes the same step. The processes share no interpreter
-# and need not be on one node.
+# ``DistributedDataParallel``, *DDP* for short, runs one process for each device. The
+# processes share no interpreter and can be on several nodes. Each rank computes gradients
+# from its own data, DDP averages them with an all-reduce, and every rank makes the same
+# update.
 #
 # .. literalinclude:: /../gallery/overview/workers/data_parallel.py
 #    :language: python
@@ -76,12 +74,26 @@ if not torch.cuda.is_available():
 #    :start-after: # [ddp]
 #    :end-before: # [/ddp]
 #
-# Here a slice divides the batch. In a program with a ``DataLoader`` that is the task of
-# ``torch.utils.data.DistributedSampler``. For GPUs, move the model to its device first and
-# pass ``device_ids=[local_rank]``.
+# Here a slice divides the batch. In a program with a ``DataLoader``,
+# ``torch.utils.data.DistributedSampler`` does this. For GPUs, move the model to its device
+# first and pass ``device_ids=[local_rank]``.
 #
-# Two things must hold in the end. All replicas are equal, to the last bit. And they are
-# what one process would have learned from the whole batch, except for rounding:
+# The replicas must begin with the same parameters. The constructor of DDP takes care of
+# that. In this listing each rank begins with other values, and ``CommDebugMode`` counts
+# the operations that the constructor calls:
+#
+# .. literalinclude:: /../gallery/overview/workers/data_parallel.py
+#    :language: python
+#    :dedent:
+#    :start-after: # [constructor]
+#    :end-before: # [/constructor]
+#
+# The all-gather compares the number of parameters. The first broadcast sends the shapes
+# of rank 0, which every rank compares with its own. The second one sends the values of
+# rank 0, and the other ranks adopt them.
+#
+# After the training, two things must hold. All replicas are equal, bit for bit. Except
+# for rounding, they are also what one process would have learned from the whole batch:
 #
 # .. literalinclude:: /../gallery/overview/workers/data_parallel.py
 #    :language: python
@@ -89,15 +101,14 @@ if not torch.cuda.is_available():
 #    :start-after: # [compare]
 #    :end-before: # [/compare]
 #
-# The second holds because the parts of the batch are of the same size: only then is
-# the average of the averages the average of all.
+# The second holds because all parts of the batch have the same size. Only then does the
+# average of the averages equal the average of all.
 #
 # Mixed precision
 # ---------------
 #
-# DDP works with ``torch.autocast``. Inside it, matrix products are computed in a shorter
-# type. The parameters stay in ``float32``, and so do the gradients that DDP
-# all-reduces:
+# DDP works with ``torch.autocast``, which computes matrix products in a type with fewer
+# bits. The parameters stay in ``float32``, and so do the gradients that DDP all-reduces:
 #
 # .. literalinclude:: /../gallery/overview/workers/data_parallel.py
 #    :language: python
@@ -105,13 +116,13 @@ if not torch.cuda.is_available():
 #    :start-after: # [autocast]
 #    :end-before: # [/autocast]
 #
-# ``bfloat16`` has the range of ``float32``. ``float16`` has not: small gradients become
-# zero there, and ``torch.amp.GradScaler`` has to scale the loss.
+# ``bfloat16`` has the range of ``float32``. ``float16`` has a smaller range, and small
+# gradients become zero. Then ``torch.amp.GradScaler`` must scale the loss.
 #
 # The run
 # -------
 #
-# The whole program on two ranks:
+# This runs the whole program on two ranks:
 
 from launcher import launch
 
@@ -119,12 +130,49 @@ outputs = launch("workers/data_parallel.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 for output in outputs:
+    assert "constructor: 1 allgather, 2 broadcast" in output
     assert "all replicas are equal: True" in output
     assert "joined batch: True" in output
 # sphinx_gallery_end_ignore
 
 # %%
 # The losses differ from rank to rank, because each rank has other rows. The parameters
-# do not.
+# do not differ.
 #
-# How DDP hides the time of the all-reduce, the next page shows.
+# Uneven inputs
+# -------------
+#
+# Every backward pass contains an all-reduce, so all ranks must make the same number of
+# steps. A rank with fewer batches would finish early, and the others would fail or wait
+# until the timeout. ``DistributedSampler`` prevents this by giving each rank equally many
+# examples. Where the data cannot be divided evenly, use the context manager ``join``:
+#
+# .. literalinclude:: /../gallery/overview/workers/uneven_inputs.py
+#    :language: python
+#    :caption: gallery/overview/workers/uneven_inputs.py
+#    :start-after: # [join]
+#    :end-before: # [/join]
+#
+# Rank 0 has four batches and rank 1 has two. The gradient of each batch is 1, and the
+# learning rate is 1 too:
+
+outputs = launch("workers/uneven_inputs.py", ranks=2)
+
+# sphinx_gallery_start_ignore
+long, short = outputs
+assert "divided by 2 ranks: gradients [1.0, 1.0, 0.5, 0.5], weight -3.0" in long
+assert "divided by 2 ranks: gradients [1.0, 1.0], weight -3.0" in short
+# sphinx_gallery_end_ignore
+
+# %%
+# When rank 1 has finished, it takes part in the all-reduces of rank 0 and contributes
+# zeros. By default, DDP still divides by the number of ranks at the start, so the last two
+# gradients are halved. With ``divide_by_initial_world_size=False`` it divides by the
+# number of ranks that still have data. At the end, a rank that finished last broadcasts
+# its model, and both ranks have the same weight.
+#
+# ``join`` repeats only the communication of DDP. If the forward pass of your model calls
+# collectives itself, pass ``throw_on_early_termination=True``. Then all ranks raise an
+# error as soon as one has no more data.
+#
+# The next page shows how DDP hides the time of the all-reduce.

@@ -2,15 +2,15 @@
 Survive a failed rank: elastic launching
 ========================================
 
-With ``DistributedDataParallel`` (DDP) no rank can go on alone, because every step
-contains an all-reduce in which all ranks take part. The more devices a job has and the
-longer it runs, the more likely it is that one of them fails. This page shows what
-happens then, and how the training goes on.
+After this page you can write a training program that continues after one of its ranks has
+failed. With ``DistributedDataParallel`` (DDP), no rank can continue alone, because every
+step contains an all-reduce of all ranks. The more devices a job has and the longer it runs,
+the more likely one of them fails.
 
-A group cannot lose a member
-----------------------------
+A group without one of its members
+----------------------------------
 
-In this program rank 1 ends before step 2. Rank 0 catches the error and tries to go on:
+In this program, rank 1 ends before step 2. Rank 0 catches the error and tries to continue:
 
 .. literalinclude:: /../gallery/overview/workers/lost_rank.py
    :language: python
@@ -31,24 +31,26 @@ assert lost.splitlines()[-1] == "ends"
 
 # %%
 # Rank 0 gets an error, because its connection to rank 1 was closed. ``except`` does not
-# repair that: the group still has two members, one of them is gone, and the next step
-# fails, too.
+# repair the group: it still has two members, one of them has ended, and the next step
+# fails too.
 #
-# This is the better case. If rank 1 did not end but hang, rank 0 would wait until the
-# timeout of the group.
+# This is the better case. If rank 1 had hung instead of exiting, rank 0 would wait until
+# the timeout of the group. A rank that runs out of memory is a typical failure, and the
+# next page shows how the others notice it.
 #
-# Start again, all together
-# -------------------------
+# Restart of all ranks
+# --------------------
 #
-# So all ranks have to begin again, as new processes in a new group. With
-# ``--max-restarts=1`` ``torchrun`` does that once: when a rank ends with an error, it
-# stops the others and starts all of them again. Each start is called an *attempt*. In
-# the first program rank 1 ended with exit status 0, which is no error to ``torchrun``.
+# After a failure, all ranks must begin again, as new processes in a new group. With
+# ``--max-restarts=1``, ``torchrun`` does this once: when a rank ends with an error, it
+# stops the other ranks and starts all of them again. Each start is called an *attempt*. In
+# the program above, rank 1 ended with exit status 0, which ``torchrun`` does not count as
+# an error.
 #
 # .. diagram:: overview/elastic
 #
-# What the processes had in memory is lost. The program has to save a *checkpoint* from
-# time to time, a file with all that the training needs to go on:
+# The contents of the processes' memory are lost. So the program must regularly save a
+# *checkpoint*, a file with all that the training needs to continue:
 #
 # .. literalinclude:: /../gallery/overview/workers/elastic_training.py
 #    :language: python
@@ -56,12 +58,12 @@ assert lost.splitlines()[-1] == "ends"
 #    :start-after: # [checkpoint]
 #    :end-before: # [/checkpoint]
 #
-# ``os.replace`` matters: a rank may be stopped while it writes, and then the previous
-# checkpoint is still there. With GPUs, pass ``map_location`` to ``torch.load``, so that
-# each rank loads to its own device and not to that of rank 0.
+# ``os.replace`` matters because a rank may be stopped while it writes. The previous
+# checkpoint then remains. With GPUs, pass ``map_location`` to ``torch.load``. Each rank
+# then loads to its own device, and not to the device of rank 0.
 #
-# Every attempt loads the last checkpoint and trains from there. Rank 0 saves one after
-# every second step. In the first attempt rank 1 dies:
+# Every attempt loads the last checkpoint and trains from there. Rank 0 saves a checkpoint
+# after every second step. In the first attempt, rank 1 fails:
 #
 # .. literalinclude:: /../gallery/overview/workers/elastic_training.py
 #    :language: python
@@ -69,7 +71,7 @@ assert lost.splitlines()[-1] == "ends"
 #    :start-after: # [train]
 #    :end-before: # [/train]
 #
-# In the end the result is compared with a run in one process that nothing interrupted:
+# At the end, the program compares the result with an uninterrupted run in one process:
 #
 # .. literalinclude:: /../gallery/overview/workers/elastic_training.py
 #    :language: python
@@ -94,15 +96,15 @@ for output in outputs:
 # sphinx_gallery_end_ignore
 
 # %%
-# Rank 0 did nothing wrong, and was started again as well. Step 4 was complete when rank
-# 1 died, but it was not in a checkpoint yet: it was lost, and attempt 1 took it again.
-# The losses agree, because the batch depends on the step only, and because the
-# checkpoint contains the momentum of the optimizer, too.
+# Rank 0 did not fail, but it was restarted as well. Step 4 was complete when rank 1 ended,
+# but no checkpoint contained it yet. The step was lost, and attempt 1 repeated it. The
+# losses agree for two reasons: the batch depends only on the number of the step, and the
+# checkpoint contains the momentum of the optimizer.
 #
 # A new group
 # -----------
 #
-# An attempt reads its rank and the world size anew:
+# Each attempt reads its rank and the world size again:
 #
 # .. literalinclude:: /../gallery/overview/workers/elastic_training.py
 #    :language: python
@@ -111,27 +113,28 @@ for output in outputs:
 #    :end-before: # [/join]
 #
 # The prefix is needed because all attempts share one store, which the launcher serves.
-# ``init_process_group("gloo")`` alone uses the same keys in each attempt. A rank that is
-# early in attempt 1 may then read the address of a process of attempt 0, and fails to
-# connect to it.
+# ``init_process_group("gloo")`` alone would use the same keys in each attempt. An early
+# rank of attempt 1 could then read the address of a process of attempt 0, and would fail
+# to connect to it.
 #
 # With several nodes the prefix is not enough, because each launcher counts its own
-# restarts. Start ``torchrun`` with ``TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`` in its
-# environment instead. Then each attempt has a store of its own, and
-# ``init_process_group("gloo")`` is all that the program needs.
+# restarts. Set ``TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`` in the environment of
+# ``torchrun`` instead. Each attempt then has its own store, and
+# ``init_process_group("gloo")`` is enough.
 #
 # Nodes that come and go
 # ----------------------
 #
-# With ``--nnodes=2:4`` the job runs on two nodes, three or four, as many as there are.
+# With ``--nnodes=2:4``, the job uses as many nodes as there are, from two to four. This
+# section was not run, because the build of this site has only one computer.
 #
-# * When a node joins, all ranks are stopped and started again, with a larger world
-#   size. This does not count as a restart.
+# * When a node joins, all ranks are stopped and started again, with a larger world size.
+#   This does not count as a restart.
 # * When a node is lost, the ranks of the other nodes fail and are started again, with a
-#   smaller world size. This counts as one.
+#   smaller world size. This counts as one restart.
 #
-# So neither the rank nor the world size may be fixed in the program or in the
-# checkpoint. Here each rank computes its part of the batch from both:
+# So neither the program nor the checkpoint may contain a fixed rank or world size. In the
+# program above, each rank computes its part of the batch from both:
 #
 # .. literalinclude:: /../gallery/overview/workers/elastic_training.py
 #    :language: python
@@ -139,4 +142,4 @@ for output in outputs:
 #    :start-after: # [part]
 #    :end-before: # [/part]
 #
-# The checkpoint then has to be in a place that all nodes can read.
+# All nodes must be able to read the checkpoint.

@@ -2,25 +2,26 @@
 Average gradients: DDP's buckets, and by hand
 =============================================
 
-DDP averages gradients, and so can you, with a few lines around ``all_reduce``. This page
-does both and compares them: the order of events, and the result.
+After this page you know when DDP communicates, and you can average gradients without it.
+The program of this page does both, and compares the order of events and the results.
 
-DDP: buckets
-------------
+Buckets of DDP
+--------------
 
-The backward pass computes the gradients from the last layer to the first. Those of
-the last layer are ready long before those of the first. DDP does not wait for the end:
-it collects gradients in *buckets*, and starts the all-reduce of a bucket as soon as all
+The backward pass computes gradients from the last layer to the first. The gradients of
+the last layer are ready long before those of the first. DDP does not wait for the end.
+It collects gradients in *buckets*, and starts the all-reduce of a bucket as soon as all
 of its gradients are ready. Communication and computation overlap.
 
 .. diagram:: overview/buckets
 
-The design is described in S. Li et al., *PyTorch Distributed: Experiences on
-Accelerating Data Parallel Training*, VLDB 2020.
+The paper `PyTorch Distributed: Experiences on Accelerating Data Parallel Training
+<https://www.vldb.org/pvldb/vol13/p3005-li.pdf>`__ by S. Li et al., VLDB 2020, describes this
+design.
 
-Two hooks make it visible. One is called when the gradient of a layer's weight is
-ready. The other is a *communication hook*, which DDP calls in place of its own
-all-reduce; this one takes a note and does what DDP would have done.
+Two hooks make it visible. One is called when the gradient of a layer's weight is ready.
+The other one is a *communication hook*, which DDP calls instead of its own all-reduce.
+This communication hook records the call, and then does what DDP would have done:
 
 .. literalinclude:: /../gallery/overview/workers/gradient_buckets.py
    :language: python
@@ -28,18 +29,18 @@ all-reduce; this one takes a note and does what DDP would have done.
    :start-after: # [record]
    :end-before: # [/record]
 
-The model has four layers of about 1 MiB. With ``bucket_cap_mb=1`` each of them fills a
-bucket; the default is 25 MiB.
+The model has four layers of about 1 MiB each. With ``bucket_cap_mb=1``, each layer fills
+one bucket. The default is 25 MiB.
 
 .. literalinclude:: /../gallery/overview/workers/gradient_buckets.py
    :language: python
    :start-after: # [ddp]
    :end-before: # [/ddp]
 
-By hand
--------
+Averages by hand
+----------------
 
-Without DDP, the program all-reduces each gradient after the backward pass and divides
+Without DDP, the program all-reduces each gradient after the backward pass and divides it
 by the world size:
 
 .. literalinclude:: /../gallery/overview/workers/gradient_buckets.py
@@ -47,29 +48,29 @@ by the world size:
    :start-after: # [by-hand]
    :end-before: # [/by-hand]
 
-This gives full control: which gradients, when, how often, and with which operation.
-What it gives away is the overlap. Each of these calls waits for the network while
-nothing is computed.
+This gives full control over which gradients are averaged, when, how often and with which
+operation. It loses the overlap: each of these calls waits for the network, and nothing is
+computed meanwhile.
 
-Average parameters instead
---------------------------
+Averages of parameters
+----------------------
 
-Some programs let each rank take its own step and average the parameters afterwards,
-often only every few steps to save communication:
+In some programs, each rank makes its own update, and the ranks average the parameters
+afterwards. To save communication, they often do so only every few steps:
 
 .. literalinclude:: /../gallery/overview/workers/gradient_buckets.py
    :language: python
    :start-after: # [parameters]
    :end-before: # [/parameters]
 
-Is that the same? It depends on the optimizer. A step of SGD is linear in the gradient,
-so the average of the steps is the step of the average. Adam divides by a measure of
-the gradients that differs from rank to rank.
+Whether the result is the same depends on the optimizer. The update of SGD is linear in
+the gradient, so the average of the updates is the update with the average gradient. Adam
+divides by a measure of the gradients, which differs from rank to rank.
 
 The run
 -------
 
-Two ranks; rank 0 prints.
+The program runs on two ranks, and rank 0 prints the results:
 """
 
 from launcher import launch
@@ -83,7 +84,7 @@ assert "Adam: averaged parameters as with DDP: False" in output
 # sphinx_gallery_end_ignore
 
 # %%
-# With DDP, the all-reduce of bucket 0 starts when three of four gradients are still to
-# come. By hand, all gradients come first. The values are the same.
+# With DDP, the all-reduce of bucket 0 starts while three of the four gradients are still
+# missing. By hand, all gradients come first. The values are the same.
 #
-# Use DDP, unless you need what it does not offer.
+# Use DDP, unless you need something that it does not offer.

@@ -2,30 +2,33 @@
 Call functions on other ranks: RPC
 ==================================
 
-A *remote procedure call* (RPC) runs a function on another rank and brings back its
-result. A collective takes place when all ranks call it. An RPC takes place when one
-rank calls, and the other rank only has to serve.
+After this page you can run functions on other ranks, keep objects there, and train a model
+whose layers are on several ranks. A *remote procedure call* (RPC) runs a function on
+another rank and returns its result. A collective takes place when all ranks call it. An RPC
+takes place when one rank calls it, and the other rank only serves.
 
-``torch.distributed.rpc`` is in maintenance: its documentation calls it stable, and new
-features are not to be expected. For new work look at c10d first: at the collectives, at
-``send`` and ``recv``, and at what PyTorch builds on them.
+``torch.distributed.rpc`` is in maintenance. `Its documentation
+<https://docs.pytorch.org/docs/2.15/rpc.html>`__ calls the API stable, and no new features
+are expected. For new programs, consider c10d first: the collectives, ``send`` and ``recv``,
+and PyTorch's features that use them.
 
 Names and calls
 ---------------
 
-Every rank joins with a name of its own. The calls travel through *TensorPipe*, a
-library for messages between two processes. It is the only backend that RPC has, and
-PyTorch's CPU wheel contains it.
+Every rank joins with its own name. The calls travel through *TensorPipe*, a library for
+messages between two processes. It is the only backend of RPC. The program needs no process
+group:
 
 .. literalinclude:: /../gallery/overview/workers/rpc.py
    :language: python
+   :caption: gallery/overview/workers/rpc.py
    :start-after: # [start]
    :end-before: # [/start]
 
-Left and right only serve: while they wait in ``shutdown``, threads of PyTorch answer
-the calls. What follows runs on the driver, except for the functions that it calls on
-the others. ``rpc_sync`` waits for the result, and ``rpc_async`` returns a future at
-once:
+The ranks left and right only serve. While they wait in ``shutdown``, threads of PyTorch
+answer the calls. The rest of the program runs on the driver, except for the functions that
+the driver calls on the other ranks. ``rpc_sync`` waits for the result, and ``rpc_async``
+returns a future at once:
 
 .. literalinclude:: /../gallery/overview/workers/rpc.py
    :language: python
@@ -37,20 +40,20 @@ once:
    :start-after: # [call]
    :end-before: # [/call]
 
-A Python function is sent as its name, and the other rank looks the name up in its own
-copy of the program. The arguments are pickled. Whoever reaches the port of a rank can
-run any code there, so use RPC only in a network that you trust. The environment
-variable ``TP_SOCKET_IFNAME`` names the network interface on which TensorPipe listens.
-For this page it is the loopback interface.
+A Python function is sent by name, and the other rank looks up the name in its own copy of
+the program. The arguments are pickled. Anyone who can reach the port of a rank can run any
+code there, so use RPC only in a network that you trust. The environment variable
+``TP_SOCKET_IFNAME`` names the network interface on which TensorPipe listens. For this page,
+the launcher sets it to the loopback interface.
 
 References to objects
 ---------------------
 
-``remote`` leaves the result where it was made, and returns a *remote reference* (RRef)
-to it. The rank that has the object is its *owner*. An RRef may be an argument of a
-call, so that further ranks hold one, too. The owner keeps the object as long as any
-rank holds an RRef to it. Left shows this by counting its tables through weak
-references, which keep nothing alive:
+``remote`` leaves the result on the rank that created it, and returns a *remote reference*
+(RRef) to it. The rank with the object is its *owner*. A call can pass an RRef to further
+ranks as an argument. The owner keeps the object as long as any rank holds an RRef to it.
+To show this, left counts its tables through weak references, which do not keep objects
+alive:
 
 .. literalinclude:: /../gallery/overview/workers/rpc.py
    :language: python
@@ -59,35 +62,35 @@ references, which keep nothing alive:
 
 .. diagram:: overview/rpc
 
-The driver makes a table on left, shares it with right, and counts three times:
+The driver creates a table on left, shares it with right, and counts three times:
 
 .. literalinclude:: /../gallery/overview/workers/rpc.py
    :language: python
    :start-after: # [lifetime]
    :end-before: # [/lifetime]
 
-Two things take their time. ``remote`` returns before the table exists, but a call
-through the RRef, such as ``place``, waits for it. And an RRef is released by a message
-of its own, which left may get after ``forget`` has returned. That is why the driver
-waits before the last count.
+Two things take time. ``remote`` returns before the table exists, but a call through the
+RRef, such as ``place``, waits for the table. A rank also releases an RRef by a separate
+message, which left may receive after ``forget`` has returned. So the driver waits before
+the last count. The `notes on RRef <https://docs.pytorch.org/docs/2.15/rpc/rref.html>`__
+describe the design: how owners count references even when messages are delayed.
 
 Gradients across ranks
 ----------------------
 
-Now left and right own one layer each of a model. ``left.rpc_sync()`` calls a method of
-the object behind the RRef. ``to_here`` returns a copy of the object, and the copies
-make up the same model in one process, for comparison:
+Now left and right each own one layer of a model. ``left.rpc_sync()`` calls a method of the
+object behind the RRef. ``to_here`` returns a copy of the object. For comparison, the copies
+form the same model in one process:
 
 .. literalinclude:: /../gallery/overview/workers/rpc.py
    :language: python
    :start-after: # [model]
    :end-before: # [/model]
 
-Inside a ``dist_autograd.context`` PyTorch records the calls that carry tensors which
-require gradients. ``backward`` starts at the loss and follows the calls from rank to
-rank. The gradients do not go to ``.grad``, where those of several drivers would mix.
-Each rank keeps them under the number of the context, so that the owner has to look them
-up:
+Inside a ``dist_autograd.context``, PyTorch records each call whose tensors require
+gradients. ``backward`` starts at the loss and follows the calls from rank to rank. The
+gradients are not added to ``.grad``, where those of several drivers would mix. Each rank
+keeps them under the number of the context, and the owner must look them up:
 
 .. literalinclude:: /../gallery/overview/workers/rpc.py
    :language: python
@@ -99,11 +102,15 @@ up:
    :start-after: # [backward]
    :end-before: # [/backward]
 
+The `notes on distributed autograd
+<https://docs.pytorch.org/docs/2.15/rpc/distributed_autograd.html>`__ describe the design:
+how the backward pass knows which calls to wait for.
+
 Training across ranks
 ---------------------
 
-``DistributedOptimizer`` takes RRefs to parameters and makes an optimizer on each of
-their owners. ``step`` makes all of them use the gradients of one context:
+``DistributedOptimizer`` takes RRefs to parameters and creates an optimizer on each of their
+owners. With ``step``, all these optimizers use the gradients of one context:
 
 .. literalinclude:: /../gallery/overview/workers/rpc.py
    :language: python
@@ -115,19 +122,24 @@ their owners. ``step`` makes all of them use the gradients of one context:
    :start-after: # [optimizer]
    :end-before: # [/optimizer]
 
-The driver trains the copy by itself. Both models have to end with the same parameters:
+The driver trains the copy alone. Both models must end with the same parameters:
 
 .. literalinclude:: /../gallery/overview/workers/rpc.py
    :language: python
    :start-after: # [alone]
    :end-before: # [/alone]
 
-RRefs, distributed autograd and the distributed optimizer do not support CUDA tensors.
-Plain calls do, once ``device_maps`` in ``TensorPipeRpcBackendOptions`` says which
-device of one rank corresponds to which device of the other.
+A recurrent network can be trained in the same way. Its loop over time then calls the remote
+layer once for each time step, and distributed autograd records each call.
+
+RRefs, distributed autograd and the distributed optimizer do not support CUDA tensors. Plain
+calls support them when ``device_maps`` in ``TensorPipeRpcBackendOptions`` maps the devices
+of one rank to those of the other. The build of this site has no GPU and ran neither.
 
 The run
 -------
+
+The program runs on three ranks, and the driver prints the results:
 """
 
 from launcher import launch
@@ -135,10 +147,10 @@ from launcher import launch
 launch(
     "workers/rpc.py",
     ranks=3,
-    # DistributedOptimizer uses TorchScript, which is deprecated, and warns of it.
+    # DistributedOptimizer uses TorchScript, which is deprecated, and prints a warning.
     expected_stderr="TorchScript|_(Script|Functional)LocalOptimizer",
 )
 
 # %%
-# The table outlives the driver's RRef, and is gone with the last one. The gradient and
-# the loss are those of one process.
+# The table still exists after the driver has released its RRef, and disappears with the
+# last RRef. The gradient and the loss are those of one process.

@@ -2,10 +2,10 @@
 Split the training state: ZeRO and FSDP2
 ========================================
 
-In data parallel training with ``DistributedDataParallel`` (DDP), every rank holds the
-whole model and everything that belongs to it. That is simple, but the largest model is
-then one that fits into a single device. This page counts what a rank holds, and then
-splits it among the ranks.
+After this page you can train a model whose training state does not fit into one device. In
+data parallel training with ``DistributedDataParallel`` (DDP), every rank holds the whole
+model, its gradients and the state of its optimizer. The program of this page counts what
+each rank holds, and then splits it among the ranks in two ways.
 
 .. diagram:: overview/sharded
 
@@ -17,16 +17,16 @@ The sample trains a small model for three steps with Adam:
    :end-before: # [/model]
 
 Two functions count elements of tensors. A ``DTensor`` is a tensor that is distributed
-among ranks; ``to_local`` returns the part in this rank. Adam keeps two averages for
-each parameter, and they are what is counted as its state:
+among ranks, and ``to_local`` returns the part of this rank. The state of Adam consists of
+two averages for each parameter:
 
 .. literalinclude:: /../gallery/overview/workers/sharded_training.py
    :language: python
    :start-after: # [count]
    :end-before: # [/count]
 
-All of this page is one program on two ranks, ``gallery/overview/workers/sharded_training.py``.
-Its tables show numbers of elements:
+All code of this page is one program, ``gallery/overview/workers/sharded_training.py``, which
+runs on two ranks. Its tables show numbers of elements:
 """
 
 from launcher import PROFILER, launch
@@ -45,8 +45,8 @@ def show(name):
 
 
 # %%
-# DDP: everything, in every rank
-# ------------------------------
+# DDP: everything in every rank
+# -----------------------------
 #
 # .. literalinclude:: /../gallery/overview/workers/sharded_training.py
 #    :language: python
@@ -56,19 +56,19 @@ def show(name):
 show("DDP")
 
 # %%
-# With Adam, the model needs room for four times its parameters: the parameters, their
-# gradients, and twice as much for the optimizer state. ``is_same_everywhere`` gathers a
-# tensor from all ranks and compares: all of it is the same in every rank. A second rank
-# adds speed, but no room.
+# With Adam, training needs memory for four times the parameters: the parameters, their
+# gradients, and twice as much for the optimizer state. ``is_same_everywhere`` collects a
+# tensor from all ranks and compares the copies: every value is the same in every rank. A
+# second rank adds speed, but no memory.
 #
 # ZeRO: each rank updates its share
 # ---------------------------------
 #
-# The name ZeRO stands for Zero Redundancy Optimizer. Its first stage removes the copies
-# of the optimizer state. Each parameter belongs to one rank. That rank alone keeps the
-# state for it and updates it, and then broadcasts the new values to the others. In
-# PyTorch, ``ZeroRedundancyOptimizer`` does this for an optimizer of your choice. The
-# model remains under DDP:
+# ZeRO means Zero Redundancy Optimizer. Its first stage removes the copies of the optimizer
+# state. Each parameter belongs to one rank. Only this rank keeps the state of the
+# parameter and updates it, and then it broadcasts the new values to the other ranks. With
+# ``ZeroRedundancyOptimizer``, PyTorch does this for an optimizer of your choice. The model
+# remains wrapped in DDP:
 #
 # .. literalinclude:: /../gallery/overview/workers/sharded_training.py
 #    :language: python
@@ -78,30 +78,28 @@ show("DDP")
 show("ZeRO")
 
 # %%
-# The two parts add up to the state of the whole model. They are not exactly equal,
-# because a parameter is not divided: rank 0 takes care of two parameters with 1088
-# elements, rank 1 of two with 1040. The trained parameters are the same as under DDP,
-# bit for bit.
+# The two parts add up to the state of the whole model. They are not exactly equal, because
+# a single parameter is not divided. Rank 0 updates two parameters with 1088 elements
+# together, and rank 1 updates two with 1040. The trained parameters are the same as with
+# DDP, bit for bit.
 #
 # FSDP2: each rank holds its share
 # --------------------------------
 #
-# FSDP means fully sharded data parallel. Parameters and gradients are split too, which
-# is the third stage of ZeRO. ``fully_shard`` is PyTorch's second version of FSDP, and
-# is called FSDP2. It changes the model in place: each parameter becomes a ``DTensor``,
-# and each rank keeps a part of its rows, which is called a *shard*. The *device mesh*
-# says which ranks take part. On GPUs its device type is ``"cuda"``. Unlike DDP,
-# ``fully_shard`` does not copy the parameters of rank 0 to the others, so all ranks
-# have to create the same model.
+# FSDP means fully sharded data parallel. It also splits the parameters and the gradients,
+# like the third stage of ZeRO. ``fully_shard`` is PyTorch's second version of FSDP, called
+# FSDP2. It changes the model in place. Each parameter becomes a ``DTensor``, and each rank
+# keeps some of its rows, called a *shard*. A *device mesh* names the ranks that take part;
+# for GPUs, its device type is ``"cuda"``. ``fully_shard`` does not copy the parameters of
+# rank 0 to the other ranks, as DDP does. So all ranks must create the same model.
 #
 # .. literalinclude:: /../gallery/overview/workers/sharded_training.py
 #    :language: python
 #    :start-after: # [shard]
 #    :end-before: # [/shard]
 #
-# Create the optimizer after ``fully_shard``, because the parameters are new objects.
-# The optimizer then sees the shards only, and so its state is split without further
-# work.
+# Create the optimizer after ``fully_shard``, because the parameters are then new objects.
+# The optimizer gets only the shards, so its state is split too.
 #
 # .. literalinclude:: /../gallery/overview/workers/sharded_training.py
 #    :language: python
@@ -111,24 +109,24 @@ show("ZeRO")
 show("FSDP2")
 
 # %%
-# Now each rank holds half of everything. A layer still computes with whole parameters:
-# they are put together just before it runs, and freed after it. This is why
-# ``fully_shard`` is applied to each layer and not only to the model. With the model
-# alone, all parameters would be whole at the same time.
+# Now each rank holds half of everything. A layer still computes with whole parameters.
+# FSDP2 collects them just before the layer runs, and frees them afterwards. This is why
+# ``fully_shard`` is applied to each layer and not only to the model. Applied only to the
+# model, it would collect all parameters at the same time.
 #
-# The result is that of one process that trains on the batches of both ranks, joined.
-# ``full_tensor`` puts the shards of a parameter together:
+# The result is that of one process that trains on the joined batches of both ranks.
+# ``full_tensor`` collects the shards of a parameter:
 #
 # .. literalinclude:: /../gallery/overview/workers/sharded_training.py
 #    :language: python
 #    :start-after: # [alone]
 #    :end-before: # [/alone]
 #
-# What it costs
-# -------------
+# The cost in communication
+# -------------------------
 #
-# Less memory is paid for with more communication. Here are the methods of the backend
-# that one step calls, counted with PyTorch's profiler:
+# The price of less memory is more communication. PyTorch's profiler counted the methods of
+# the backend that one step calls:
 
 show("calls")
 
@@ -139,32 +137,31 @@ assert tables.count("1064     1064") == 2
 # sphinx_gallery_end_ignore
 
 # %%
-# * DDP needs one all-reduce for all gradients. It reduces them in groups, called
-#   buckets, and this small model fits into one.
+# * DDP reduces the gradients in groups, called buckets. This small model fits into one
+#   bucket, so one all-reduce is enough for all gradients.
 # * ZeRO's optimizer adds one broadcast for each of the four parameters.
-# * FSDP2 needs, for each of the two layers, an all-gather of the parameters before its
-#   forward, another one before its backward, and then a reduce-scatter of its
-#   gradients. An all-reduce transfers as much as a reduce-scatter and an all-gather
-#   together. FSDP2 has one more all-gather, so it transfers about 1.5 times as much as
-#   DDP.
+# * FSDP2 makes three calls for each of the two layers: an all-gather of the parameters
+#   before the forward pass, another one before the backward pass, and a reduce-scatter of
+#   the gradients. An all-reduce transfers as much as a reduce-scatter and an all-gather
+#   together. FSDP2 needs one all-gather more than that, so it transfers about 1.5 times as
+#   much as DDP.
 # * The last line, ``kept``, is FSDP2 with ``reshard_after_forward=False``. It keeps the
-#   parameters whole from the forward to the backward. That saves the second all-gather
-#   and needs more memory.
+#   parameters whole from the forward pass to the backward pass. This saves the second
+#   all-gather and needs more memory.
 #
-# With ``mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16)``, FSDP2 gathers and
-# computes in ``bfloat16``, while the shards that the optimizer updates stay in
-# ``float32``.
+# With ``mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16)``, FSDP2 all-gathers
+# and computes in ``bfloat16``. The shards that the optimizer updates stay in ``float32``.
 #
-# Which one to use
-# ----------------
+# The choice
+# ----------
 #
-# * DDP, as long as the model, its gradients and its optimizer state fit into each
+# * Use DDP as long as the model, its gradients and its optimizer state fit into each
 #   device.
-# * ``ZeroRedundancyOptimizer``, when only the optimizer state is too large. The rest of
-#   a DDP program stays as it is. The class is still marked as experimental.
-# * FSDP2, when the parameters and gradients are too large as well. Create a very large
-#   model on the ``meta`` device, where it takes no memory, call ``fully_shard``, and
+# * Use ``ZeroRedundancyOptimizer`` when only the optimizer state is too large. The rest of
+#   a DDP program stays the same. PyTorch still marks the class as experimental.
+# * Use FSDP2 when the parameters and gradients are too large as well. Create a very large
+#   model on the ``meta`` device, where it takes no memory. Then call ``fully_shard``, and
 #   let ``to_empty`` allocate the shards.
 #
-# ``FullyShardedDataParallel`` is the first version of FSDP. It still works, but
-# PyTorch's documentation recommends ``fully_shard``.
+# ``FullyShardedDataParallel`` is the first version of FSDP. It still works, but PyTorch's
+# documentation recommends ``fully_shard``.

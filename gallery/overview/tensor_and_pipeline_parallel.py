@@ -1,28 +1,29 @@
 """
-Split the model: tensor and pipeline parallel
-=============================================
+Split the model: tensor and pipeline parallelism
+================================================
 
-In data parallel training, with FSDP2 too, each rank computes the whole model for a part
-of the batch. When that is too slow or needs too much memory, the model itself can be
-split, so that a rank computes only a part of it. There are two ways to cut a model:
-through the layers, or between them.
+After this page you can train a model of which each rank computes only a part. In data
+parallel training, even with FSDP2, each rank computes the whole model for its part of the
+batch. When that is too slow or needs too much memory, split the model itself. There are
+two ways to cut a model: inside the layers, or between them.
 
-Tensor parallel
----------------
+Tensor parallelism
+------------------
 
-*Tensor parallel* cuts through the layers. Each rank holds a part of each matrix, and
-all ranks work on the same input at the same time. The sample is a block of two linear
-layers, as in a transformer:
+*Tensor parallelism* cuts inside the layers. Each rank holds a part of each matrix, and all
+ranks work on the same input at the same time. The sample is a block of two linear layers,
+as in a Transformer:
 
 .. literalinclude:: /../gallery/overview/workers/tensor_parallel.py
    :language: python
+   :caption: gallery/overview/workers/tensor_parallel.py
    :start-after: # [model]
    :end-before: # [/model]
 
 .. diagram:: overview/tensor-parallel
 
-``parallelize_module`` turns the parameters into ``DTensor`` objects: tensors that are
-distributed among the ranks of a *device mesh*. The plan says how to cut each layer:
+``parallelize_module`` turns the parameters into ``DTensor`` objects. These are tensors that
+are distributed among the ranks of a *device mesh*. The plan tells how to cut each layer:
 
 .. literalinclude:: /../gallery/overview/workers/tensor_parallel.py
    :language: python
@@ -32,12 +33,12 @@ distributed among the ranks of a *device mesh*. The plan says how to cut each la
 * ``ColwiseParallel`` divides the outputs of a layer among the ranks. Each rank computes
   its half of the 16 values between the layers. ``relu`` treats each value alone, so it
   needs nothing from the other rank.
-* ``RowwiseParallel`` divides the inputs of a layer. Each rank multiplies the half that
-  it has by its half of the matrix. The output is the sum over all ranks, and that takes
-  an all-reduce.
+* ``RowwiseParallel`` divides the inputs of a layer. Each rank multiplies its half of the
+  inputs by its half of the matrix. The output is the sum over all ranks, so it takes an
+  all-reduce.
 
-``CommDebugMode`` counts the collectives. Output and gradients have to be those of the
-whole model; ``full_tensor`` puts the parts of a gradient together:
+``CommDebugMode`` counts the collectives. The output and the gradients must be those of the
+whole model. ``full_tensor`` collects the parts of a gradient:
 
 .. literalinclude:: /../gallery/overview/workers/tensor_parallel.py
    :language: python
@@ -51,51 +52,52 @@ launch("workers/tensor_parallel.py", ranks=2)
 
 # %%
 # A weight has one row for each output, so half of the outputs leaves ``[8, 4]`` of
-# ``[16, 4]``. Every rank holds the whole bias of the second layer, because that is
+# ``[16, 4]``. Every rank holds the whole bias of the second layer, because the bias is
 # added to the sum.
 #
-# The all-reduce in the backward adds up the gradient of the input, which each rank has
-# computed from its half only. So each block needs two all-reduces, and all ranks wait
-# for them. That calls for fast connections, so tensor parallel is usually kept within a
-# node.
+# The all-reduce of the backward pass adds up the gradient of the input. Each rank has
+# computed this gradient from its half only. So each block needs two all-reduces, and all
+# ranks wait for them. This requires fast connections, and tensor parallelism is usually
+# kept within a node.
 #
-# Pipeline parallel
-# -----------------
+# Pipeline parallelism
+# --------------------
 #
-# *Pipeline parallel* cuts between the layers. Each rank holds some consecutive layers,
-# which are called a *stage*. A stage receives activations from the one before it and
-# sends its own to the one after it. In the backward, gradients go the other way. All of
-# this is point-to-point communication. The sample makes the whole model only to compare
-# with it; otherwise a rank creates just its own stage.
+# *Pipeline parallelism* cuts between the layers. Each rank holds some consecutive layers,
+# called a *stage*. A stage receives activations from the previous stage and sends its own
+# to the next one. In the backward pass, gradients go the other way. All of this is
+# point-to-point communication. The sample creates the whole model only for the comparison.
+# A real program creates only its own stage on each rank.
 #
 # .. literalinclude:: /../gallery/overview/workers/pipeline_parallel.py
 #    :language: python
+#    :caption: gallery/overview/workers/pipeline_parallel.py
 #    :start-after: # [parts]
 #    :end-before: # [/parts]
 #
-# If the batch went through as a whole, only one rank could work at a time. So the batch
-# of eight is split into four *microbatches* of two. A *schedule* determines in which
-# order a rank computes their forwards and backwards.
+# If the batch went through the stages as a whole, only one rank could work at a time. So
+# the batch of eight examples is split into four *microbatches* of two. A *schedule*
+# determines the order in which a rank computes their forward and backward passes.
 #
-# ``PipelineStage`` is given an example of what passes between the stages. Without it,
-# PyTorch runs each stage once more to find the shapes. Only the first stage receives
-# the inputs, and only the last one the targets:
+# ``PipelineStage`` takes an example of the data between the stages. Without it, PyTorch
+# runs each stage once more to find the shapes. Only the first stage receives the inputs,
+# and only the last one receives the targets:
 #
 # .. literalinclude:: /../gallery/overview/workers/pipeline_parallel.py
 #    :language: python
 #    :start-after: # [step]
 #    :end-before: # [/step]
 #
-# Hooks write down what a rank really does. ``F2`` is the forward of microbatch 2, and
-# ``B2`` is its backward:
+# Hooks record what a rank does. ``F2`` is the forward pass of microbatch 2, and ``B2`` is
+# its backward pass:
 #
 # .. literalinclude:: /../gallery/overview/workers/pipeline_parallel.py
 #    :language: python
 #    :start-after: # [record]
 #    :end-before: # [/record]
 #
-# Two schedules run one after the other. Both have to give the gradients and the loss of
-# the whole model:
+# Two schedules run one after the other. Both must give the gradients and the loss of the
+# whole model:
 #
 # .. literalinclude:: /../gallery/overview/workers/pipeline_parallel.py
 #    :language: python
@@ -108,16 +110,17 @@ outputs = launch("workers/pipeline_parallel.py", ranks=2)
 # %%
 # .. diagram:: overview/pipeline-parallel
 #
-# ``ScheduleGPipe`` computes all forwards first, then all backwards. ``Schedule1F1B``
-# starts with the backwards as early as possible. Its name means one forward, one
-# backward: between the first forwards and the last backwards, a rank does them in turn.
+# ``ScheduleGPipe`` computes all forward passes first, then all backward passes.
+# ``Schedule1F1B`` begins each backward pass as early as possible. Its name means one
+# forward, one backward: between the first forward passes and the last backward passes, a
+# rank alternates between the two.
 #
 # The bubble
 # ----------
 #
-# A forward waits for the stage before it, and a backward for the stage after it. This
-# code puts the orders from above on a common clock. It assumes that each forward and
-# each backward takes one unit of time, and a message none:
+# A forward pass waits for the previous stage, and a backward pass for the next one. This
+# code puts the orders from above on one time axis. It assumes that each forward and each
+# backward pass takes one unit of time, and that messages take none:
 
 from itertools import accumulate
 
@@ -128,7 +131,7 @@ def can_start(task, rank, done):
 
 
 def put_on_a_clock(orders):
-    """Return a row for each rank, with two dots where it has to wait."""
+    """Return a row for each rank, with two dots where it must wait."""
     todo, rows, done = [list(order) for order in orders], [[], []], set()
     while any(todo):
         started = [r for r in (0, 1) if todo[r] and can_start(todo[r][0], r, done)]
@@ -159,30 +162,59 @@ for row in put_on_a_clock([more, more]):
 # sphinx_gallery_end_ignore
 
 # %%
-# The dots are the *bubble*: time in which a rank has to wait. With ``p`` stages and
-# ``m`` microbatches, its share of the time is ``(p - 1) / (m + p - 1)``, here one
-# fifth. More microbatches make it smaller.
+# The dots are the *bubble*, the time in which a rank must wait. With ``p`` stages and ``m``
+# microbatches, its share of the time is ``(p - 1) / (m + p - 1)``, which is one fifth
+# here. With more microbatches it is smaller.
 #
-# Both schedules have the same bubble. The last column shows what 1F1B is for. The
-# activations of a microbatch are held from its forward to its backward. GPipe holds
-# them for all microbatches at once, 1F1B for no more microbatches than there are
-# stages. Other schedules, such as ``ScheduleInterleaved1F1B`` and
+# Both schedules have the same bubble. The last column shows the advantage of 1F1B. A rank
+# holds the activations of a microbatch from its forward pass to its backward pass. GPipe
+# holds those of all microbatches at once. 1F1B holds those of at most as many microbatches
+# as there are stages. Other schedules, such as ``ScheduleInterleaved1F1B`` and
 # ``ScheduleZBVZeroBubble``, give each rank several stages and make the bubble smaller.
 #
-# Combine them
+# A module on several devices
+# ---------------------------
+#
+# A single process can also place its layers on several devices. The forward pass then
+# moves the activations from one device to the next:
+#
+# .. not-executed::
+#
+#    This needs two GPUs in each process. The machine that builds this site has none.
+#
+#    .. code-block:: python
+#
+#       class TwoDevices(nn.Module):
+#           def __init__(self, first, second):
+#               super().__init__()
+#               self.first = first.to("cuda:0")
+#               self.second = second.to("cuda:1")
+#
+#           def forward(self, x):
+#               hidden = self.first(x.to("cuda:0"))
+#               return self.second(hidden.to("cuda:1"))
+#
+#
+#       replica = DistributedDataParallel(TwoDevices(first, second))
+#
+# DDP accepts such a module, and then takes neither ``device_ids`` nor ``output_device``.
+# All parameters must be on devices of the same type. Each process needs devices of its
+# own, for example ``2 * local_rank`` and ``2 * local_rank + 1``. Without microbatches, only
+# one device of a process works at a time. So prefer ``torch.distributed.pipelining``.
+#
+# Combinations
 # ------------
 #
-# A device mesh with two dimensions arranges the ranks in a table. Each dimension is
-# used for one kind of parallelism. Here there are only two ranks, and so the first
-# dimension has one row; eight ranks could form ``(4, 2)``.
+# A device mesh with two dimensions arranges the ranks in a table. Each dimension is used
+# for one kind of parallelism. Here are only two ranks, so the first dimension has the
+# size 1. Eight ranks could form ``(4, 2)``.
 #
 # .. literalinclude:: /../gallery/overview/workers/tensor_parallel.py
 #    :language: python
 #    :start-after: # [mesh]
 #    :end-before: # [/mesh]
 #
-# ``fully_shard`` shards the parameters in the data parallel dimension, after tensor
-# parallel has cut them. A pipeline takes its ranks from a third dimension:
-# ``PipelineStage`` accepts a process group as ``group``, and ``get_group`` of the mesh
-# returns it. On GPUs the mesh is made for ``"cuda"``, and ``device`` is the GPU of the
-# rank.
+# After tensor parallelism has cut the parameters, ``fully_shard`` shards them along the
+# data parallel dimension. A pipeline takes its ranks from a third dimension:
+# ``PipelineStage`` takes a process group as ``group``, and ``get_group`` of the mesh returns
+# it. For GPUs, create the mesh for ``"cuda"``, and pass the GPU of the rank as ``device``.

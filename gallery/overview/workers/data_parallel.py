@@ -4,6 +4,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.nn  # See workers/several_nodes.py.
 from torch import nn
+from torch.distributed.tensor.debug import CommDebugMode
 from torch.nn.parallel import DistributedDataParallel
 
 STEPS = 20
@@ -46,11 +47,24 @@ def compare(rank, world_size):
     # [ddp]
     inputs, targets = make_batch()
     model = DistributedDataParallel(make_model())
-    own = slice(rank, None, world_size)  # Every rank takes other rows.
+    own = slice(rank, None, world_size)  # Each rank takes other rows.
     losses = train(model, inputs[own], targets[own])
     print(f"loss of this rank's half: {losses[0]:.4f}, later {losses[-1]:.4f}")
     assert losses[-1] < losses[0] / 10
     # [/ddp]
+
+    # [constructor]
+    unlike = make_model()
+    with torch.no_grad():
+        for parameter in unlike.parameters():
+            parameter += rank  # Each rank begins with other values.
+    with CommDebugMode() as counter:
+        replica = DistributedDataParallel(unlike)
+    counts = counter.get_comm_counts().items()
+    calls = [f"{n} {str(call).split('.')[-1].strip('_')}" for call, n in counts]
+    print("constructor:", ", ".join(calls))
+    assert torch.equal(flatten(replica), flatten(make_model()))
+    # [/constructor]
 
     # [compare]
     mine = flatten(model)

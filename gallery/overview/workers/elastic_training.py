@@ -1,4 +1,4 @@
-"""Worker: train with DDP, and go on from the last checkpoint."""
+"""Worker: train with DDP, and continue from the last checkpoint."""
 
 import os
 from pathlib import Path
@@ -45,11 +45,11 @@ def save(step, model, optimizer):
     unfinished = CHECKPOINT.with_suffix(".unfinished")
     states = model.state_dict(), optimizer.state_dict()
     torch.save((step, *states), unfinished)
-    os.replace(unfinished, CHECKPOINT)  # As a whole, or not at all.
+    os.replace(unfinished, CHECKPOINT)  # Replaces all of it, or nothing.
 
 
 def load(model, optimizer):
-    """Return the step at which to begin."""
+    """Return the step to begin with."""
     if not CHECKPOINT.exists():
         return 0
     step, model_state, optimizer_state = torch.load(CHECKPOINT)
@@ -81,7 +81,7 @@ print(f"attempt {attempt}: starts at step {first}", flush=True)
 replica = DistributedDataParallel(model)
 for step in range(first, STEPS):
     if attempt == 0 and rank == 1 and step == 5:
-        print(f"attempt {attempt}: dies before step {step}", flush=True)
+        print(f"attempt {attempt}: fails before step {step}", flush=True)
         os._exit(1)
     train(replica, optimizer, step, rank, world_size)
     if rank == 0 and step % 2 == 1:

@@ -50,7 +50,7 @@ model = make_model()
 record_gradients(model)
 ddp = DistributedDataParallel(model, bucket_cap_mb=1)
 ddp.register_comm_hook(None, record_buckets)
-backward(ddp)  # After the first backward pass DDP forms its buckets anew.
+backward(ddp)  # DDP forms its buckets anew after the first backward pass.
 order = backward(ddp)
 # [/ddp]
 if rank == 0:

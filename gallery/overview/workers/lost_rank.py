@@ -1,4 +1,4 @@
-"""Worker: rank 1 ends early, and rank 0 tries to go on without it."""
+"""Worker: rank 1 ends early, and rank 0 tries to continue without it."""
 
 import os
 import re

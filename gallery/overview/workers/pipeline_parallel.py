@@ -1,4 +1,4 @@
-"""Worker: each rank holds one stage of a model, and works by two schedules."""
+"""Worker: run one stage of a model on each rank, with two schedules."""
 
 import copy
 import itertools
@@ -26,7 +26,7 @@ loss_of_whole.backward()
 
 # [step]
 def step(schedule_class, part):
-    """Run one forward and backward of the pipeline, and return the loss."""
+    """Run one forward and one backward pass of the pipeline, and return the loss."""
     between_stages = torch.empty(2, 16, requires_grad=True)
     stage = PipelineStage(
         part,
@@ -48,7 +48,7 @@ def step(schedule_class, part):
 
 # [record]
 def record(part):
-    """Return a list that receives each forward and backward of ``part``."""
+    """Return a list that receives each forward and backward pass of ``part``."""
     order = []
     numbers = itertools.count()
 

@@ -1,4 +1,4 @@
-"""Worker: call other ranks, refer to their objects, and train across them."""
+"""Worker: call functions on other ranks, refer to objects there, and train across ranks."""
 
 import os
 import sys
@@ -33,7 +33,7 @@ class Table:
         return rpc.get_worker_info().name
 
 
-tables = weakref.WeakSet()  # Knows every table, and keeps none of them.
+tables = weakref.WeakSet()  # Contains every table, and keeps none of them alive.
 a_table_is_gone = threading.Event()
 kept = []
 
@@ -79,9 +79,11 @@ name = ["driver", "left", "right"][rank]
 rpc.init_rpc(name, rank=rank, world_size=world_size)
 
 if name != "driver":
-    rpc.shutdown()  # Serves calls until all ranks have come here.
+    rpc.shutdown()  # Serves calls until all ranks have called it.
     sys.exit()
 # [/start]
+
+assert not torch.distributed.is_initialized()
 
 # [call]
 total = rpc.rpc_sync("left", torch.add, args=(torch.ones(2), 1))

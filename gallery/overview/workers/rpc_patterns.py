@@ -18,7 +18,7 @@ RATE = 0.5
 
 
 def examples(trainer, count):
-    """Inputs and targets: for one trainer always the same ones."""
+    """Inputs and targets of a trainer, the same in every call."""
     generator = torch.Generator().manual_seed(CLIENTS.index(trainer))
     inputs = torch.randn(count, 3, generator=generator)
     return inputs, inputs.sum(dim=1)
@@ -114,7 +114,7 @@ GOAL = 4
 
 
 def walk(agent, observer):
-    """Walk from cell 0 to the goal; return the reward of every move."""
+    """Walk from cell 0 to the goal, and return the reward of each move."""
     cell, rewards = 0, []
     while cell != GOAL and len(rewards) < 20:
         move = agent.rpc_sync().choose(observer, cell)
@@ -127,7 +127,7 @@ def walk(agent, observer):
 # [agent]
 class Agent:
     def __init__(self):
-        # Two numbers a cell: how much to prefer a step back, a step ahead.
+        # Two numbers for each cell: preferences for a step back and a step ahead.
         self.policy = torch.zeros(GOAL, 2, requires_grad=True)
         self.chosen = {observer: [] for observer in CLIENTS}
         self.dice = {
@@ -171,7 +171,7 @@ for trainer in CLIENTS:
     train_rows(alone, trainer)
 assert server.local_value().table.equal(alone.local_value().table)
 # [/table]
-print("Each trainer improves rows of its own:")
+print("Each trainer updates different rows:")
 report(losses)
 assert server.local_value().table.ne(0).all()
 
@@ -189,7 +189,7 @@ for step in range(STEPS):
     weights = weights.detach() - RATE * weights.grad
 torch.testing.assert_close(server.local_value().weights, weights)
 # [/weights]
-print("Both trainers improve the same weights:")
+print("Both trainers update the same weights:")
 report(losses)
 calls, batches = server.local_value().calls, server.local_value().batches
 print(f"{calls} calls were answered in {batches} batches")

@@ -1,4 +1,4 @@
-"""Worker: say where this rank runs, and take one step with DDP."""
+"""Worker: print where this rank runs, and take one step with DDP."""
 
 import os
 

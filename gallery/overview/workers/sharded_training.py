@@ -1,4 +1,4 @@
-"""Worker: what each rank holds under DDP, with ZeRO's optimizer, and under FSDP2."""
+"""Worker: count what each rank holds with DDP, with ZeRO's optimizer, and with FSDP2."""
 
 import warnings
 
@@ -33,17 +33,17 @@ def train(model, optimizer, inputs, targets, steps=3):
 
 # [count]
 def shape_here(tensor):
-    """The shape of what this rank holds of ``tensor``."""
+    """Shape of the part of ``tensor`` that this rank holds."""
     return (tensor.to_local() if isinstance(tensor, DTensor) else tensor).shape
 
 
 def elements_here(tensors):
-    """How many elements of ``tensors`` are in the memory of this rank."""
+    """Number of elements of ``tensors`` in the memory of this rank."""
     return sum(shape_here(tensor).numel() for tensor in tensors)
 
 
 def elements_by_rank(model, adam):
-    """For each kind of tensor, how many elements each rank holds."""
+    """Numbers of elements that each rank holds, by kind of tensor."""
     state = adam.state.values()
     here = {
         "parameters": elements_here(model.parameters()),
@@ -119,7 +119,7 @@ zero_adam = ZeroRedundancyOptimizer(
 )
 train(zero, zero_adam, inputs, targets)
 
-held = elements_by_rank(zero, zero_adam.optim)  # The Adam in this rank.
+held = elements_by_rank(zero, zero_adam.optim)  # The Adam of this rank.
 assert held["parameters"] == held["gradients"] == [total, total]
 assert sum(held["optimizer state"]) == 2 * total
 for part in held["optimizer state"]:

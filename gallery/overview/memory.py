@@ -1,0 +1,237 @@
+"""
+Estimate the memory of training
+===============================
+
+After this page you can estimate how much memory the training of a model takes, and choose
+what to split. A model must be split when its training does not fit into one device, however
+fast that device is.
+
+.. diagram:: overview/memory
+
+The training state
+------------------
+
+Parameters, their gradients and the state of the optimizer are the *training state*. Adam
+keeps two averages for each parameter. This code trains one layer of a Transformer for one
+step and adds up the tensors. Both functions count bytes:
+"""
+
+import torch
+from torch import nn
+
+
+def make_layer(width):
+    return nn.TransformerEncoderLayer(width, nhead=width // 64, dim_feedforward=4 * width)
+
+
+def size_of(tensors):
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def sizes_of_state(model, adam):
+    state = adam.state.values()
+    return {
+        "parameters": size_of(model.parameters()),
+        "gradients": size_of(p.grad for p in model.parameters()),
+        "optimizer state": size_of(s["exp_avg"] for s in state)
+        + size_of(s["exp_avg_sq"] for s in state),
+    }
+
+
+model = make_layer(width=128)
+adam = torch.optim.Adam(model.parameters())
+model(torch.rand(4, 2, 128)).sum().backward()
+adam.step()
+
+sizes = sizes_of_state(model, adam)
+count = sum(parameter.numel() for parameter in model.parameters())
+for name, size in sizes.items():
+    print(f"{name:15} {size:8} bytes, {size // count} for each parameter")
+print(f"{'together':15} {sum(sizes.values()):8} bytes, {sum(sizes.values()) // count}")
+
+# sphinx_gallery_start_ignore
+assert [size / count for size in sizes.values()] == [4, 4, 8]
+# sphinx_gallery_end_ignore
+
+# %%
+# A number of type ``float32`` takes 4 bytes, so training with Adam takes 16 bytes for each
+# parameter. On the ``meta`` device, a model has shapes but no data. This code counts the
+# parameters of models that would not fit into this computer, and compares the training
+# state with a device of 80 GB:
+
+from result_table import show_table
+
+GB, DEVICE = 10**9, 80
+rows = []
+for width, layers in [(768, 12), (2048, 24), (4096, 32), (8192, 80)]:
+    with torch.device("meta"):
+        layer = make_layer(width)
+    count = layers * sum(parameter.numel() for parameter in layer.parameters())
+    state = 16 * count / GB
+    devices = -(-state // DEVICE)
+    rows.append([str(width), str(layers), f"{count / GB:.1f}", f"{state:.0f}", f"{devices:.0f}"])
+
+show_table(
+    ["width", "layers", "billion parameters", "training state, GB", "devices of 80 GB"], rows
+)
+
+# sphinx_gallery_start_ignore
+assert [row[3:] for row in rows] == [["1", "1"], ["19", "1"], ["103", "2"], ["1031", "13"]]
+# sphinx_gallery_end_ignore
+
+# %%
+# The activations
+# ---------------
+#
+# The forward pass also keeps *activations*, the values that the backward pass needs. Their
+# size grows with the batch. Hooks of autograd see each tensor that is kept, and this code
+# adds up those that are not parameters:
+
+from torch.utils.checkpoint import checkpoint
+
+
+def size_of_activations(layers, inputs, run):
+    parameters = {p.untyped_storage().data_ptr() for p in layers.parameters()}
+    kept = {}
+
+    def keep(tensor):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in parameters:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        for layer in layers:
+            inputs = run(layer, inputs)
+    return sum(kept.values())
+
+
+def run_checkpointed(layer, inputs):
+    return checkpoint(layer, inputs, use_reentrant=False)
+
+
+layers = nn.Sequential(
+    *[nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64)) for _ in range(4)]
+)
+rows = []
+for batch in (1, 2, 4, 8):
+    inputs = torch.rand(batch, 64)
+    kept = size_of_activations(layers, inputs, nn.Module.__call__)
+    recomputed = size_of_activations(layers, inputs, run_checkpointed)
+    rows.append([str(batch), str(kept), str(recomputed)])
+
+show_table(["batch", "activations, bytes", "with checkpoints, bytes"], rows)
+
+# sphinx_gallery_start_ignore
+assert rows == [[str(b), str(b * 5120), str(b * 1024)] for b in (1, 2, 4, 8)]
+# sphinx_gallery_end_ignore
+
+# %%
+# ``torch.utils.checkpoint`` keeps only the input of each layer. The backward pass then
+# computes the layer again, which takes more time. These checkpoints are unrelated to the
+# files of the same name, from which a training continues.
+#
+# What each feature splits
+# ------------------------
+#
+# The memory of a rank is the training state, the activations, and temporary tensors. The
+# features of the following pages split different parts of it: ``fully_shard`` is FSDP2,
+# ``parallelize_module`` is tensor parallelism, and ``PipelineStage`` is pipeline
+# parallelism. This table computes the training state of one rank, for the third model
+# above and eight ranks:
+
+count, ranks = 6.44, 8  # In billions, so bytes for each parameter become GB.
+for_each_parameter = {
+    "DistributedDataParallel": 4 + 4 + 8,
+    "ZeroRedundancyOptimizer": 4 + 4 + 8 / ranks,
+    "fully_shard": (4 + 4 + 8) / ranks,
+    "parallelize_module": (4 + 4 + 8) / ranks,
+    "PipelineStage": (4 + 4 + 8) / ranks,
+}
+show_table(
+    ["feature", "bytes for each parameter", "GB in each rank"],
+    [[name, f"{x:g}", f"{x * count:.0f}"] for name, x in for_each_parameter.items()],
+)
+
+# %%
+# The table assumes an even division. The next page counts the elements for the first three
+# features, and the page after it shows the parts of the other two.
+#
+# * With data parallelism, FSDP2 included, each rank keeps the activations of its part of
+#   the batch. Even a batch of one example may need too much memory.
+# * Tensor parallelism also splits the activations inside the layers.
+# * With pipeline parallelism, a rank keeps only the activations of its own layers, for
+#   several microbatches at a time.
+#
+# Temporary tensors and the memory that PyTorch's allocator holds in reserve add to this. So
+# leave some room, and measure: on GPUs, ``torch.cuda.max_memory_allocated`` returns the
+# peak. The build of this site has no GPU and did not call it.
+#
+# A rank out of memory
+# --------------------
+#
+# A rank that runs out of memory is a typical failure. Often only one rank does, for example
+# because its batch contains an unusually long text. In this sample, each number is the
+# length of a text, and attention needs memory for the square of the length. In step 1,
+# rank 1 requests 256 TiB, more than a computer has. ``average`` collects the numbers of the
+# steps, to show which gradients an all-reduce would average:
+#
+# .. literalinclude:: /../gallery/overview/workers/out_of_memory.py
+#    :language: python
+#    :caption: gallery/overview/workers/out_of_memory.py
+#    :start-after: # [lengths]
+#    :end-before: # [/lengths]
+#
+# The program can catch the exception and skip the step. But the other rank does not notice
+# the exception. In this listing, each rank decides alone:
+#
+# .. literalinclude:: /../gallery/overview/workers/out_of_memory.py
+#    :language: python
+#    :caption: gallery/overview/workers/out_of_memory.py
+#    :start-after: # [alone]
+#    :end-before: # [/alone]
+#
+# In this one, a small all-reduce lets all ranks decide together:
+#
+# .. literalinclude:: /../gallery/overview/workers/out_of_memory.py
+#    :language: python
+#    :caption: gallery/overview/workers/out_of_memory.py
+#    :start-after: # [together]
+#    :end-before: # [/together]
+
+from launcher import launch
+
+outputs = launch("workers/out_of_memory.py", ranks=2)
+
+# sphinx_gallery_start_ignore
+for output in outputs:
+    together, alone = output.split("skipped alone:\n")
+    assert "step 1: skipped" in together and "average of steps 3 3" in together
+    assert "average of steps 1 2\n" in alone and "average of steps 2 3\n" in alone
+assert outputs[0].endswith("step 3: RuntimeError\n")
+assert issubclass(torch.OutOfMemoryError, RuntimeError)
+# sphinx_gallery_end_ignore
+
+# %%
+# When rank 1 skips the step alone, nothing fails at first. The ranks silently average
+# gradients of different steps, until rank 0 makes one call more than rank 1. The joint
+# decision costs an all-reduce in each step. It helps only if the memory is used up before
+# the first collective of the step. When DDP has already started to reduce buckets, all
+# ranks must restart, as on the previous page.
+#
+# On a GPU, the exception is ``torch.OutOfMemoryError``, a subclass of ``RuntimeError``. The
+# build of this site has no GPU, so that was not run.
+#
+# When the memory of the computer itself is used up, Linux kills a process with the signal
+# ``SIGKILL``. The process cannot catch this signal, and prints nothing. In the next program,
+# rank 1 sends the signal to itself. ``torchrun`` reports how the rank ended:
+
+from launcher import RankError
+
+try:
+    launch("workers/killed_rank.py", ranks=2)
+except RankError as error:
+    print(error)
+
+# %%
+# The log of the kernel, ``dmesg``, says whether a lack of memory was the reason.

@@ -1,0 +1,85 @@
+"""
+Combine RPC with DDP
+====================
+
+After this page you can train a model of two parts: a large table on a server, and layers
+of which each trainer holds a copy. Recommendation models are often built like this, because
+their tables do not fit into the memory of a trainer. *Remote procedure calls* (RPC) connect
+the trainers with the table, and ``DistributedDataParallel`` (DDP) keeps the copies of the
+layers equal.
+
+.. diagram:: overview/rpc-with-ddp
+
+The table
+---------
+
+The server holds an *embedding*, a table with a row of parameters for each item. Trainers
+look up rows, and later the server updates the table. The gradients of each trainer are in
+its own context of distributed autograd. ``find_table`` returns the one table of the server:
+
+.. literalinclude:: /../gallery/overview/workers/rpc_with_ddp.py
+   :language: python
+   :caption: gallery/overview/workers/rpc_with_ddp.py
+   :start-after: # [table]
+   :end-before: # [/table]
+
+Two kinds of groups
+-------------------
+
+All three ranks join RPC. The two trainers also form a process group, in which DDP
+all-reduces:
+
+.. literalinclude:: /../gallery/overview/workers/rpc_with_ddp.py
+   :language: python
+   :start-after: # [groups]
+   :end-before: # [/groups]
+
+The training
+------------
+
+The server only serves. This code runs on both trainers:
+
+.. literalinclude:: /../gallery/overview/workers/rpc_with_ddp.py
+   :language: python
+   :start-after: # [train]
+   :end-before: # [/train]
+
+``dist_autograd.backward`` computes the gradients of the layer on the trainer, and follows
+the call of ``look_up`` to the server. Inside a context, DDP averages the gradients of the layer
+as usual. The result is in the context and not in ``.grad``. The program makes the
+updates by hand; ``DistributedOptimizer`` can do this too.
+
+The comparison
+--------------
+
+One process trains on the examples of both trainers. Its loss is the mean over all examples,
+so the gradients of the table are half as large as on the server, where each row gets the
+gradient of one trainer. The learning rate of the table is twice as large to make up for
+this:
+
+.. literalinclude:: /../gallery/overview/workers/rpc_with_ddp.py
+   :language: python
+   :start-after: # [compare]
+   :end-before: # [/compare]
+
+The run
+-------
+
+The server prints nothing:
+"""
+
+from launcher import launch
+
+outputs = launch("workers/rpc_with_ddp.py", ranks=3)
+
+# sphinx_gallery_start_ignore
+assert outputs[0] == ""
+for output in outputs[1:]:
+    assert "same layer as one process: True" in output
+    assert "same table as one process: True" in output
+# sphinx_gallery_end_ignore
+
+# %%
+# The trainers have different losses, because they look up different rows. If both used the
+# same row, the order of their updates would matter. The previous page solves this by
+# answering several calls at once.
