@@ -70,7 +70,7 @@ def _table(app, rows, notes):
     languages = [x for x in others if x["sphinx"] in rows[0]]
     header = [_in_language(source, source["name"])]
     header += [_in_language(language, language["name"]) for language in languages]
-    header.append([nodes.Text(gettext("Note"))])
+    header.append([nodes.Text(gettext("Remark"))])
     # Two parts for each language, three for the note.
     widths = [2] * (len(header) - 1) + [3]
     columns = [nodes.colspec(colwidth=width) for width in widths]

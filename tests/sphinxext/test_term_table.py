@@ -28,7 +28,7 @@ def table(documents, language="en", terms=TERMS):
 def test_a_row_for_each_term(documents):
     soup = table(documents)
     head, *rows = soup.table("tr")
-    assert [x.get_text() for x in head("th")] == ["English", "한국어", "Note"]
+    assert [x.get_text() for x in head("th")] == ["English", "한국어", "Remark"]
     assert [x.get_text() for x in rows[0]("td")] == [
         "all-reduce",
         "올리듀스 not:전체 축소 합산",

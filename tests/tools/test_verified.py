@@ -72,7 +72,7 @@ def test_changes_that_are_not_committed(clone, name):
     (clone / name).write_text('{"pytorch": "3"}')
     assert versions.facts()["changed"] == "1"
     note = footer.note_of(history.commit(), ENGLISH)
-    assert note.endswith("with changes that are not committed")
+    assert note.endswith("with uncommitted changes")
 
 
 def test_sources_without_a_history_of_their_own(clone):

@@ -6,6 +6,7 @@ from datetime import date
 from ..project.paths import DOCS
 
 TEMPLATES = DOCS / "_templates"
+BETWEEN_DIGIT_AND_UNIT = re.compile(r"(?<=\d)(?=[年月日])|(?<=[年月])(?=\d)")
 # Where a page names the commit, and nothing else.
 PLACE = re.compile(r'(<span class="verified-at">).*?(</span>)', re.S)
 
@@ -26,6 +27,8 @@ def note_of(commit, language):
     )
     environment.install_gettext_callables(gettext_of(language), None)
     day = format_date(date.fromisoformat(day), "long", locale=language.gettext)
+    if language.gettext.startswith("zh"):  # As the guide for translators says.
+        day = BETWEEN_DIGIT_AND_UNIT.sub(" ", day)
     template = environment.get_template("verified_at.html")
     return template.render(repository=PUBLISHED.repository, name=name, date=day, changed=changed)
 
