@@ -62,7 +62,7 @@ def test_a_commit_and_its_date_in_each_language(clone):
     english, korean, chinese = (footer.note_of(history.commit(), x) for x in LANGUAGES)
     assert f"/commit/{name}" in english and f">{name[:7]}<" in english
     assert english.endswith("of March 4, 2026")
-    assert "2026년 3월 4일 커밋" in korean and "2026年3月4日" in chinese
+    assert "2026년 3월 4일 커밋" in korean and "2026 年 3 月 4 日" in chinese
 
 
 @pytest.mark.parametrize("name", ["versions.json", "new"])
