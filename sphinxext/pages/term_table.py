@@ -1,4 +1,4 @@
-"""A glossary of several languages, as a table made from its one file.
+"""Show a glossary of several languages as a table, made from one file.
 
 The directive ``term-table`` takes the path of a CSV file, relative to the page. Its columns
 are ``term``; one for each language, named as Sphinx names it; for some of these languages
@@ -47,7 +47,7 @@ class TermTable(SphinxDirective):
             self.set_source_info(node)
             node += plain_messages([row["note"] for row in rows if row["note"]], node)
         except (OSError, UnicodeDecodeError, KeyError) as error:
-            raise self.error(f"{Path(path).name} is no table of terms: {error!r}") from None
+            raise self.error(f"{Path(path).name} is not a table of terms: {error!r}") from None
         return [node]
 
 

@@ -107,7 +107,7 @@ Text.
 
     print(1)
 """
-REFUSED = "is executed by nothing"
+REFUSED = "is not executed"
 NOT_EXECUTED = """
 .. not-executed::
 

@@ -51,7 +51,7 @@ def test_a_file_that_is_no_table_is_named(documents):
     documents.write("index.rst", "Terms\n=====\n\n.. term-table:: terms.csv\n")
     status, output = documents.build()
     assert status != 0
-    assert "index.rst:4" in output and "terms.csv is no table of terms" in output
+    assert "index.rst:4" in output and "terms.csv is not a table of terms" in output
 
 
 def test_notes_are_messages_of_the_page(documents):

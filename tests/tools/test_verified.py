@@ -1,4 +1,4 @@
-"""The footer says with what the samples were run, and nothing that is not known."""
+"""The footer names the versions that the samples ran with, and nothing that is unknown."""
 
 import json
 import subprocess
@@ -155,6 +155,6 @@ def test_a_page_shows_them(project):
 
 
 def made(project):
-    """When Sphinx read which page."""
+    """Return when Sphinx read each page."""
     found = (project.root / "_build/doctrees").rglob("*.doctree")
     return {path: path.stat().st_mtime_ns for path in found}

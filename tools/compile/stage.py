@@ -27,7 +27,7 @@ def compile_extension(extension):
         return False
     started, files = time.monotonic(), digests_of(extension.sources())
     name = relative(extension.folder)
-    # Built from a copy, so that the build leaves nothing beside the sources.
+    # Built from a copy: the build leaves nothing beside the sources.
     work = BUILD / "compile" / extension.name
     shutil.rmtree(work, ignore_errors=True)
     source, target = work / extension.name, work / "installed"

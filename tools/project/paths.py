@@ -1,4 +1,4 @@
-"""Where things are."""
+"""Paths of the project."""
 
 from pathlib import Path
 
@@ -25,5 +25,5 @@ SITE = BUILD / "html"
 
 
 def relative(path):
-    """The path as a reader of a message wants to see it."""
+    """Return a path as messages show it: relative to the project."""
     return path.relative_to(ROOT).as_posix()

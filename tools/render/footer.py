@@ -1,4 +1,4 @@
-"""The note at the foot of each page on the commit that it was made from."""
+"""Write the note at the foot of each page on the commit that the page was made from."""
 
 import re
 from datetime import date
@@ -12,7 +12,7 @@ PLACE = re.compile(r'(<span class="verified-at">).*?(</span>)', re.S)
 
 
 def note_of(commit, language):
-    """The text of verified_at.html on a commit, or none if that is not known."""
+    """Return the text of verified_at.html on a commit, or an empty text if it is unknown."""
     if not commit:
         return ""
     import jinja2  # These take a moment.
@@ -34,5 +34,5 @@ def note_of(commit, language):
 
 
 def put_note(page, note):
-    """A page with a note in the place of the last one."""
+    """Return a page with a note in place of the last one."""
     return PLACE.sub(lambda found: found[1] + note + found[2], page)
