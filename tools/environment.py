@@ -43,7 +43,7 @@ CPU_BUILD = {"download": 0.2, "disk": 1.0}
 BESIDE_TORCH = 1.5
 MB_PER_SECOND = 25  # A download that the announced minutes are computed with.
 UNPACKED_PER_SECOND = 0.08  # GB
-SMALL = 10**6  # bytes; a file of fewer is not worth a line
+SMALL = 10**6  # bytes; smaller files get no line
 DOWNLOADING = re.compile(r"\s*(?:Downloading|Using cached) (\S+?-\d[^-]*)-\S+ (\(.+?\))")
 # The packages to keep when a set-up is interrupted, and where.
 LARGE = ("torch==", "triton==", "nvidia-")
@@ -58,11 +58,11 @@ class Environment:
     """The virtual environment for one release of PyTorch."""
 
     def __init__(self, stage, release=None):
-        import tomllib  # An old Python has none, and has been refused before.
+        import tomllib  # An old Python lacks it, and has failed before this.
 
         with open(RELEASES, "rb") as file:
             known = tomllib.load(file)["release"]
-        if stage != "releases":  # Those with which the site is not built.
+        if stage != "releases":  # This stage alone also covers those without a site.
             known = [x for x in known if x.get("site", True)]
         names = [x["version"] for x in known]
         if release and release not in names:
@@ -73,11 +73,11 @@ class Environment:
         self.name = ".venv" + ("-" + release if release else "")
         self.folder = os.path.join(ROOT, self.name)
         self.python = os.path.join(self.folder, "bin", "python")
-        # What the tests need from npm goes into a folder of it.
+        # The npm packages of the tests go into this folder of the environment.
         self.node = os.path.join(self.folder, "node")
         self.torch = known[names.index(release) if release else 0]
         self.pins = os.path.join("requirements", "torch", self.torch["version"] + ".txt")
-        # There while packages are being installed; a set-up that was killed leaves it.
+        # This file exists while packages are being installed; a killed set-up leaves it.
         self.unfinished = os.path.join(self.folder, "unfinished")
 
     def digest(self, stage):
@@ -174,7 +174,7 @@ class Environment:
                 "another index (see `pip config list`), or check the network"
                 % ((version,) + sys.version_info[:2])
             )
-        # There is none for CUDA but on Linux.
+        # CUDA builds exist for Linux only.
         light = version + "+cpu" in of_release or sys.platform != "linux"
         size = CPU_BUILD if light else self.torch
         minutes = (

@@ -136,7 +136,7 @@ class FindSources(SphinxTransform):
                 printing = lines
             elif kind == "output":
                 lines = printing
-            # Elsewhere is what links in that folder lead to.
+            # A symbolic link may lead to a file outside of that folder.
             top = root if Path(file).is_relative_to(root) else self.app.confdir
             listing["provenance"] = {
                 "number": number,

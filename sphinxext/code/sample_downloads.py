@@ -61,7 +61,7 @@ from .notebook import notebook
 logger = logging.getLogger(__name__)
 
 WIDTH = 88  # columns
-ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # The same bytes, whenever it is made.
+ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # The same bytes, whenever the file is made.
 
 
 # -- When a page is read -----------------------------------------------------------
@@ -268,7 +268,7 @@ def _catalogs(app):
         for locale_dir in app.config.locale_dirs:
             folder = Path(app.srcdir, locale_dir, app.config.language, "LC_MESSAGES")
             for path in sorted(folder.rglob("*.mo")):
-                if path.with_suffix(".po").is_file():  # Not one that was left behind.
+                if path.with_suffix(".po").is_file():  # Not the rest of a catalog that was removed.
                     with path.open("rb") as file:
                         name = path.relative_to(folder).with_suffix("").as_posix()
                         catalogs[name] = GNUTranslations(file)

@@ -21,7 +21,7 @@ def describe(text, width):
     """Return the beginning of ``text``, at most ``width`` columns of it."""
     text = " ".join(text.split())
     first, *rest = break_lines(text, width, narrow=1, wide=2)
-    if not rest and not first.endswith((":", "：")):  # Which announces what is left out.
+    if not rest and not first.endswith((":", "：")):  # A colon announces text that is left out.
         return first
     ends = [found.end() for found in END_OF_SENTENCE.finditer(first)]
     if ends and 2 * ends[-1] > len(first):

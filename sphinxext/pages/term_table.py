@@ -53,7 +53,7 @@ class TermTable(SphinxDirective):
 
 def fill(app, doctree, docname):
     if app.builder.name == "gettext":
-        return  # It comes later, to collect the messages.
+        return  # This builder collects the messages after this.
     for place in list(doctree.findall(term_table)):
         notes = translations(place.children)
         content = [_table(app, place["rows"], notes)]

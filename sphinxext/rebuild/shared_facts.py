@@ -18,7 +18,7 @@ import shutil
 
 from docutils import nodes
 
-# What the environment of Sphinx knows of all pages.
+# Attributes of Sphinx's environment with facts of all pages.
 SHARED = (
     "titles",
     "longtitles",
@@ -92,5 +92,5 @@ def write_again(app, env):
 def setup(app):
     app.add_config_value("shared_facts_private_metadata", [], "env", types=[list])
     app.connect("env-get-outdated", read_again)
-    app.connect("env-get-updated", write_again, priority=900)  # All is known by then.
+    app.connect("env-get-updated", write_again, priority=900)  # All facts are known by then.
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

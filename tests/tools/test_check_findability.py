@@ -91,8 +91,8 @@ ENGLISH = rf'<link rel="alternate" hreflang="en" href="{URL}en/tutorial/basics.h
             "canonical links are [",
         ),
         (f"{URL}ko/tutorial/basics.html", "https://example.org/", "canonical links are ["),
-        (ENGLISH, "", "links to other languages"),
-        ('hreflang="x-default"', 'hreflang="fr"', "links to other languages"),
+        (ENGLISH, "", "there must be one link to each language"),
+        ('hreflang="x-default"', 'hreflang="fr"', "there must be one link to each language"),
         (r'<meta name="description" content="[^"]*">', "", "exactly one description"),
         (
             r'name="description" content="[^"]*"',

@@ -120,7 +120,7 @@ def test_a_disk_that_will_not_suffice_is_noticed_before_the_download(script, mon
     monkeypatch.setattr(shutil, "disk_usage", lambda path: little)
     with pytest.raises(SystemExit) as caught:
         announced(script, capsys)
-    assert "has 3.0 GB free" in str(caught.value) and "take 10.0 GB" in str(caught.value)
+    assert "has 3.0 GB free" in str(caught.value) and "need 10.0 GB" in str(caught.value)
     assert announced(script, capsys, "2.13.0"), "the CPU build fits"
 
 

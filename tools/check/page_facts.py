@@ -36,7 +36,7 @@ MANY = 4  # pages, for which other processes are worth while
 def facts_of_pages(site):
     """Return the facts of all pages of a site, by their paths."""
     results = Results("pages")
-    # They do not depend on the commit, which is another one after each.
+    # Facts do not depend on the name of the commit, which every commit changes.
     pages = {path: put_note(path.read_text(), "") for path in sorted(site.rglob("*.html"))}
     keys = {path: hashlib.sha256(html.encode()).hexdigest() for path, html in pages.items()}
     unknown = {key: pages[path] for path, key in keys.items() if key not in results.known}

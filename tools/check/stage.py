@@ -47,7 +47,7 @@ def check(check_catalogs=None):
         raise BuildError(f"{relative(RENDERED)} contains no pages: run `make render` first")
     facts = facts_of_pages(RENDERED)
     findings = _check_pages(pages, facts)
-    if not findings:  # Which would be found a second time there.
+    if not findings:  # These checks would report the same faults again.
         findings = findability.findings(RENDERED, pages, facts)
         findings += provenance.findings(RENDERED, pages, facts)
     if findings:

@@ -28,7 +28,7 @@ from ..state.records import Record
 FOLDER = BUILD / "precompiled"
 HEADERS, PRECOMPILED = "headers.hpp", "headers.hpp.gch"
 NINJA = "build/*/build.ninja"  # Where setup.py puts it.
-FLAGS = "flags"  # Beside setup.py: what the compiler is told besides its command line.
+FLAGS = "flags"  # Beside setup.py: options of the compiler that are not on its command line.
 TIMEOUT = 600  # seconds; it takes about 35
 SPACE = 2**31  # bytes that must be free; it takes a quarter of that
 INCLUDE = re.compile(r"^#include <.+>$", re.M)
@@ -42,7 +42,7 @@ def key(project, *facts):
     scripts.append(Path(__file__))
     # Clang refuses to use headers that were installed again after they had been precompiled.
     installed = Path(find_spec("torch").origin).stat().st_mtime_ns
-    # With the place: ninja's file is full of paths.
+    # ROOT counts, because ninja's file is full of paths.
     return digest(scripts, _includes(project), ROOT, installed, *facts)
 
 
@@ -62,7 +62,7 @@ def make_use(project, key):
 
 def keep(project, key):
     """Keep the files that the compilation of a copy of the extension leaves, and none older."""
-    if (project / FLAGS).read_text():  # It was compiled with them.
+    if (project / FLAGS).read_text():  # It was compiled with precompiled headers.
         return
     folder = FOLDER / project.name / key
     shutil.rmtree(folder.parent, ignore_errors=True)
@@ -119,7 +119,7 @@ def _includes(project):
 
 def _compiler(ninja_file):
     """Return the command with which ninja compiles, apart from its input and output."""
-    ninja = Path(sys.executable).with_name("ninja")  # Which may be on no path.
+    ninja = Path(sys.executable).with_name("ninja")  # It may not be on the PATH.
     listing = [ninja, "-f", ninja_file, "-t", "compdb"]
     [step, *_] = json.loads(subprocess.run(listing, capture_output=True, check=True).stdout)
     words, kept = iter(shlex.split(step["command"])), []

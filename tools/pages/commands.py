@@ -22,7 +22,7 @@ from ..state.records import record
 from ..state.runs import ended_well
 
 TIMEOUT = 300  # seconds; it takes about 10
-# Besides tools/ and sphinxext/, of which a record knows anyway.
+# Besides tools/ and sphinxext/, on which every record depends.
 NEEDED = ("Makefile", "conf.py", "languages.toml", "releases.toml", "site.toml", "requirements")
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv*", "_build", "__pycache__", "*.mo", "tests")
 # The caller may itself be make; the environment is installed already.

@@ -58,7 +58,7 @@ def _executed_files():
 def runs():
     """Return a dictionary from the name of a run to a description of it."""
     seconds, files = read(RUN_SECONDS, dict), _executed_files()
-    # Whether this rendering ends well, nobody knows while it writes the page.
+    # While the page is written, the outcome of its own rendering is unknown.
     found = {RENDERING: {"kind": "render"}} | commands.runs(seconds)
     for name, record in _records().items():
         found[name] = {"status": status(record.load(), files[name]), "seconds": seconds.get(name)}

@@ -78,7 +78,7 @@ def main(work, *, usage):
     os.environ[MARKER] = f"{os.environ.get(MARKER, '')} {this_build}"
 
     def stop(signal_number, frame):
-        # At once: the stages wait for their processes before they give way.
+        # End the processes now: the stages wait for them before they end.
         stopping.set()
         end_all()
         raise KeyboardInterrupt

@@ -18,8 +18,8 @@ from ..project.errors import BuildError
 # finds them all in the end, also those that moved to a session of their own.
 MARKER = "BUILD_COMMAND_IDS"
 
-# What tells Python, its tools, PyTorch, gloo or git to behave in another way than elsewhere.
-# With PYTHONOPTIMIZE, for one, no sample would assert anything.
+# Variables that change the behaviour of Python, its tools, PyTorch, gloo or git. With
+# PYTHONOPTIMIZE, for example, no sample would assert anything.
 STEERING = re.compile(
     r"PYTHON(?!PATH$|HASHSEED$|UTF8$|NOUSERSITE$)|PIP_|SETUPTOOLS_|DISTUTILS_|"
     r"TORCH|PYTORCH_|PET_|GLOO_|TP_|C10_|(OMP|GOMP|KMP|MKL|DNNL|ONEDNN)_|"
@@ -34,7 +34,7 @@ STEERING = re.compile(
 WITHOUT_CUDA = {"CUDA_VISIBLE_DEVICES": "", "CUDA_HOME": "", "CUDA_PATH": ""}
 WITHOUT_CUDA["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
 
-# Set when the build is being interrupted: nothing is started any more.
+# Set when the build is being interrupted: from then on, nothing is started.
 stopping = threading.Event()
 
 

@@ -14,7 +14,7 @@ from . import fork_server
 from .run import run
 
 TIMEOUT = 300  # seconds; it takes about 5
-# What starts runs of Sphinx.
+# The function that starts runs of Sphinx.
 _popen = subprocess.Popen
 
 

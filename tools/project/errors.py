@@ -23,5 +23,5 @@ def ending_the_program():
 def readable(output):
     """Return what a command printed, without terminal colours and this machine's paths."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", output).replace(f"{ROOT}/", "")
-    # What a crash of Sphinx leaves is in a temporary folder, and no matter of Sphinx's.
+    # After a crash, Sphinx names a file in a temporary folder that is removed.
     return text.partition("The full traceback has been saved in:")[0].rstrip()

@@ -21,7 +21,7 @@ def git(*arguments):
 
 def commit():
     """Return the commit that is checked out, its day and whether anything has changed; or None."""
-    # Not that of a repository in which the sources merely lie.
+    # Not the history of another repository that merely contains the sources.
     if git("rev-parse", "--show-toplevel") != str(ROOT):
         return None
     if not (log := git("log", "-1", "--format=%H %cs")):

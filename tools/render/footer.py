@@ -27,7 +27,7 @@ def note_of(commit, language):
     )
     environment.install_gettext_callables(gettext_of(language), None)
     day = format_date(date.fromisoformat(day), "long", locale=language.gettext)
-    if language.gettext.startswith("zh"):  # As the guide for translators says.
+    if language.gettext.startswith("zh"):  # The guide for translators asks for spaces.
         day = BETWEEN_DIGIT_AND_UNIT.sub(" ", day)
     template = environment.get_template("verified_at.html")
     return template.render(repository=PUBLISHED.repository, name=name, date=day, changed=changed)

@@ -77,7 +77,7 @@ def inputs():
     common = {
         "listed": digest([], status),
         FACTS: digest([], versions.template_values()),
-        COMMIT: list(git.commit() or []),  # As a record gives it back.
+        COMMIT: list(git.commit() or []),  # In the form that a record returns.
     }
     return {
         language.url: common | _inputs_of(language, sources, status.get(language.gettext, {}))
