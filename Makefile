@@ -8,24 +8,25 @@
 .PHONY: linkcheck browser cards
 
 PYTHON ?= python3
-# A release of PyTorch other than the default, of releases.toml: only from the command line.
+# Another release of PyTorch than the default, from releases.toml. TORCH counts only on the
+# command line.
 RELEASE := $(if $(findstring command,$(origin TORCH)),$(TORCH))
 VENV_PYTHON := .venv$(RELEASE:%=-%)/bin/python
 # $(call SET_UP,STAGE) creates the environment, or completes it.
 SET_UP = @$(PYTHON) tools/environment.py $(1) $(RELEASE)
 
-# Two processes, which get whole files: the tests of a file share what they build.
+# Two processes, each of which gets whole files: the tests of a file share what they build.
 IN_PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
-# Only what the requirements pin may be found, whatever the caller's shell says.
+# Python finds only what the requirements pin, whatever the caller's shell sets.
 unexport PYTHONPATH PYTHONHOME PYTHONSAFEPATH
 export PYTHONNOUSERSITE := 1
-# All our files are UTF-8, whatever the caller's locale.
+# All files of the project are UTF-8, whatever the caller's locale is.
 export PYTHONUTF8 := 1
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s  %s\n", $$1, $$2 }' Makefile
-	@echo "All take TORCH=RELEASE, for another release of PyTorch: see releases.toml."
+	@echo "All accept TORCH=RELEASE, another release of PyTorch from releases.toml."
 
 html: ## build, verify and publish the whole site into _build/html
 	$(call SET_UP,execute)
@@ -35,11 +36,11 @@ test: html browser ## build the site, then test the extension, the tools and the
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest $(IN_PARALLEL)
 
-test-audits: html browser ## audit all pages in the browser: accessibility, speed, longer texts
+test-audits: html browser ## check all pages in the browser: accessibility, speed, room for longer texts
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-audits.xml -m audit
 
-test-builds: html ## build on after edits, damage and kills; compare with builds from nothing
+test-builds: html ## build again after edits, damage and kills; compare with builds from nothing
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest $(IN_PARALLEL) --junitxml=_build/junit-builds.xml -m slow
 
@@ -48,12 +49,12 @@ test-sanitizers: html ## run the extension with sanitizers for addresses and thr
 	@$(VENV_PYTHON) -m pytest -n 2 --dist loadgroup --junitxml=_build/junit-sanitizers.xml \
 	    tests/instrumented/test_sanitizers.py
 
-test-faults: html ## put faults into copies of the project; each has to be noticed
+test-faults: html ## put faults into copies of the project; each must be reported
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-faults.xml \
 	    tests/faults/test_faults.py tests/faults/test_killed_builds.py
 
-test-reproducible: ## build two clones of the last commit, and compare the bytes
+test-reproducible: ## build two clones of the last commit and compare every byte
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-reproducible.xml \
 	    tests/faults/test_reproducible.py
@@ -62,16 +63,16 @@ test-releases: ## compile and run with each release of PyTorch (TORCH=2.13.0 for
 	@$(PYTHON) tools/environment.py render
 	@.venv/bin/python -m tools.test_releases $(RELEASE)
 
-accept-releases: ## the same, and take over the results
+accept-releases: ## the same, and accept the results
 	@$(PYTHON) tools/environment.py render
 	@.venv/bin/python -m tools.accept_releases $(RELEASE)
 
-format: ## put all Python code into form, and mend what can be mended
+format: ## format all Python code, and correct what ruff can correct
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m ruff check --fix --quiet
 	@$(VENV_PYTHON) -m ruff format --quiet
 
-bench: html ## measure this build against the stock way (half an hour)
+bench: html ## compare this build with the usual one of Sphinx (half an hour)
 	@$(VENV_PYTHON) -m tools.bench
 
 serve: ## serve the site on 127.0.0.1 (PORT=8000)
@@ -84,7 +85,7 @@ clean: ## remove everything that was built or installed, .venv included
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	@rm -rf extension/*/build extension/*/*.egg-info
 
-preview: ## follow the edits of one language in the browser (LANGUAGE=ko, PORT=8001)
+preview: ## show one language in the browser and follow its edits (LANGUAGE=ko, PORT=8001)
 	$(call SET_UP,preview)
 	@$(VENV_PYTHON) -m tools.preview "$(LANGUAGE)" $(PORT)
 
@@ -96,11 +97,11 @@ execute: ## stage 2: run the samples that changed
 	$(call SET_UP,execute)
 	@$(VENV_PYTHON) -m tools.execute
 
-accept-outputs: ## take over what the samples showed when they were last run
+accept-outputs: ## accept what the samples printed when they last ran
 	$(call SET_UP,execute)
 	@$(VENV_PYTHON) -m tools.accept_outputs
 
-run-times: ## measure how long each sample takes a reader, for the pages to show
+run-times: ## measure how long each sample takes a reader; the pages show it
 	$(call SET_UP,execute)
 	@$(VENV_PYTHON) -m tools.run_times
 
@@ -120,7 +121,7 @@ i18n-add: ## add a language to the site (LANGUAGE=ja)
 	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.i18n_add "$(LANGUAGE)"
 	@$(VENV_PYTHON) -m tools.i18n_update
-	@echo "Now edit locales/$(LANGUAGE)/LC_MESSAGES, and see it with make preview LANGUAGE=$(LANGUAGE)"
+	@echo "Now edit locales/$(LANGUAGE)/LC_MESSAGES, and see the result with make preview LANGUAGE=$(LANGUAGE)"
 
 i18n-check: ## check the message catalogs
 	$(call SET_UP,render)
@@ -130,15 +131,15 @@ i18n-review: ## show what changed in the translations since a commit (SINCE=main
 	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.i18n_review "$(SINCE)"
 
-i18n-status: ## list what is translated, fuzzy and untranslated, and since when
+i18n-status: ## count what is translated, fuzzy and untranslated, and since when
 	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.i18n_status
 
-linkcheck: ## ask whether external links still lead somewhere (by hand, not part of tests)
+linkcheck: ## check the external links (needs the network, not part of the tests)
 	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.linkcheck
 
-cards: browser ## draw the pictures for link previews anew (docs/_root/card-*.png)
+cards: browser ## draw the pictures of link previews again (docs/_root/card-*.png)
 	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.cards
 

@@ -106,7 +106,7 @@ except BuildError as error:
     raise ConfigError(str(error)) from None
 term_table_languages = language_switcher_languages
 term_table_proposal = PUBLISHED.issue_address(
-    "Term: ", "English:\nKorean:\nSimplified Chinese:\nWhere it stands, and why this word:\n"
+    "Term: ", "English:\nKorean:\nSimplified Chinese:\nWhere you found it, and why this word:\n"
 )
 language_of_parts_source = SOURCE_LANGUAGE.html
 language_of_parts_classes = ["sphx-glr-script-out"]

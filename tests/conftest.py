@@ -1,4 +1,4 @@
-"""Shared by all tests: the environment that every process they start gets."""
+"""Give every process that a test starts the same environment."""
 
 import os
 import signal

@@ -1,1 +1,1 @@
-"""What the Makefile calls: one module for each stage of the build."""
+"""The stages of the build and the commands of the Makefile."""

@@ -1,4 +1,4 @@
-"""Take over what the last run of the samples has shown into their folders outputs/.
+"""Accept what the samples printed when they last ran: write it into their folders outputs/.
 
 usage: python -m tools.accept_outputs
 """
@@ -12,7 +12,7 @@ from .project.releases import DEFAULT, current
 
 
 def accept():
-    """Take over what was shown last; print the names of the files that change."""
+    """Accept the last outputs; print the names of the files that change."""
     for script in samples():
         if not last_run(script).is_file():
             sys.exit(f"error: {relative(script)} was not run: run `make execute` first")
@@ -22,11 +22,11 @@ def accept():
         elif comparable(script, default.read_text()) != comparable(script, now):
             _write_if_other(of_release(script), now)
         elif of_release(script).is_file():
-            _remove(of_release(script), "it shows what the default release shows")
+            _remove(of_release(script), "it equals the output of the default release")
     for path in sorted(GALLERY.glob(f"*/{OUTPUTS}/**/*.txt")):
         part = GALLERY / path.relative_to(GALLERY).parts[0]
         if not (part / f"{path.stem}.py").is_file():
-            _remove(path, "there is no such sample")
+            _remove(path, "no sample has this name")
 
 
 def _remove(path, reason):

@@ -1,4 +1,4 @@
-"""Do what test_releases does, and take over the results.
+"""Do what test_releases does, and accept the results.
 
 usage: python -m tools.accept_releases [RELEASE]
 

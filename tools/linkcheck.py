@@ -1,9 +1,9 @@
-"""Ask every external address that the English pages link to whether it still answers.
+"""Check that every external address in the English pages still answers.
 
 usage: python -m tools.linkcheck
 
-Needs the network, so no test and no build does it. Sphinx's builder linkcheck asks, as conf.py
-says; the site's own address and that of its sources are left out.
+Needs the network, so no test and no build does this. Sphinx's builder linkcheck requests the
+addresses, with the settings of conf.py. The addresses of the site and its sources are left out.
 """
 
 import json
@@ -22,7 +22,7 @@ NOT_ASKED = {"ignored", "unchecked"}
 
 
 def check():
-    """Return how many addresses were asked; raise if one is broken."""
+    """Return how many addresses were checked; raise if one is broken."""
     require_gallery_pages()
     # Sphinx collects links while it writes pages, and writes only what it has just read.
     shutil.rmtree(CHECKED, ignore_errors=True)

@@ -2,8 +2,8 @@
 
 usage: python -m tools.newest_releases [--nightly]
 
-With --nightly, a pre-release that is newer than all of them is added at the top. What they
-depend on is pinned where requirements/torch says so already, and otherwise as pip chooses.
+With --nightly, a pre-release that is newer than all of them is added at the top. Dependencies
+that requirements/torch already pins keep their versions; pip chooses the others.
 """
 
 import json
@@ -18,7 +18,7 @@ TIMEOUT = 300  # seconds
 
 
 def offered(*options):
-    """The releases that pip finds for this Python, without local parts, newest first."""
+    """Return the releases that pip finds for this Python, newest first, without local parts."""
     command = [sys.executable, "-m", "pip", "index", "versions", "torch", "--json", *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
     if done.returncode != 0:
@@ -27,13 +27,13 @@ def offered(*options):
 
 
 def newest(series, versions):
-    """The newest of ``versions`` that is a patch of ``series``, or None."""
+    """Return the newest of ``versions`` that is a patch of ``series``, or None."""
     patches = [x for x in versions if re.fullmatch(rf"{re.escape(series)}\.\d+", x)]
     return max(patches, key=lambda x: int(x.rpartition(".")[2]), default=None)
 
 
 def rename(before, now):
-    """Name another patch in releases.toml; what it depends on may differ."""
+    """Put another patch into releases.toml; its dependencies may differ."""
     text = RELEASES_FILE.read_text()
     RELEASES_FILE.write_text(text.replace(f'"{before.version}"', f'"{now}"'))
     own = r"^(torch|triton|nvidia-|cuda-)"

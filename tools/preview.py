@@ -3,7 +3,7 @@
 usage: python -m tools.preview LANGUAGE [PORT]
 
 Needs neither PyTorch nor a compiler: samples that were never run are shown without
-output. Works in _build/preview, so that the state of `make html` stays as it is.
+output. Works in _build/preview, and leaves the state of `make html` unchanged.
 """
 
 import logging

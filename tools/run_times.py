@@ -1,11 +1,11 @@
-"""Measure how long each sample takes a reader, for the pages to show.
+"""Measure how long each sample takes a reader; the pages show it.
 
 usage: python -m tools.run_times
 
-Runs the samples one after the other, with a new interpreter for each rank, and writes
-the times, rounded up to five seconds, into gallery/run_seconds.json. That is committed:
-two builds of one commit show the same times. The extension is compiled from nothing. The
-time of the commands that readers are told to type is that of their last run.
+Runs the samples one after the other, with a new interpreter for each rank, and compiles the
+extension from nothing. Writes the times, rounded up to five seconds, into
+gallery/run_seconds.json. This file is committed: two builds of one commit show the same times.
+Commands that readers type have the time of their last run.
 """
 
 import json

@@ -2,8 +2,8 @@
 
 usage: python -m tools.serve [PORT]
 
-Without a port, 8000 is tried first and any free one after that. The answers have a
-Content-Security-Policy that allows nothing from elsewhere and no script in a page.
+Without PORT, the server uses 8000, or any free port if that is in use. It sends a
+Content-Security-Policy that allows nothing from other hosts and no script within a page.
 """
 
 import errno
@@ -19,7 +19,7 @@ CONTENT_SECURITY_POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'"
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """Sends the policy, and answers addresses that lead nowhere with 404.html."""
+    """Sends the policy with every page, and 404.html for an unknown address."""
 
     def end_headers(self):
         self.send_header("Content-Security-Policy", CONTENT_SECURITY_POLICY)

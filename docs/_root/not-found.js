@@ -1,5 +1,5 @@
-/* Offers the page that was looked for in each language that has it, be the language in
-   its address another, misspelt or missing. The reader's own language comes first. */
+/* Offers the requested page in each language that has it, also when the language in the
+   address is wrong, misspelt or missing. The language of the address comes first. */
 const mount = document.body.dataset.mount;
 const path = window.location.pathname;
 const parts = path.slice(path.startsWith(mount) ? mount.length : 1).split("/");

@@ -1,5 +1,5 @@
-/* Leads to the language chosen last time, or else to the first of the browser's
-   languages that there is. Without this script the reader follows a link. */
+/* Opens the site in the language chosen last time, or else in the first of the browser's
+   languages that the site has. Without this script the reader follows a link. */
 function remembered() {
   try {
     return localStorage.getItem("language");

@@ -14,10 +14,10 @@ Configuration:
     A start page that picks a language is expected there.
 
 Templates receive ``own_language``, the dictionary of the language that is being built, and
-``languages``: the same dictionaries with ``href`` and ``current``. If
-there is a ``html_baseurl``, they also have ``address``, which is absolute, and templates
-receive ``default_address``, for readers of other languages, and this page's own as
-``pageurl``, of which themes make the canonical link.
+``languages``: the same dictionaries with ``href`` and ``current``. With ``html_baseurl``, each
+dictionary also has ``address``, which is absolute. Templates then also receive
+``default_address``, for readers of other languages, and ``pageurl``, the page's own address,
+from which themes make the canonical link.
 """
 
 from urllib.parse import urljoin

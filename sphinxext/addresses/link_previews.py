@@ -1,8 +1,8 @@
-"""Tell templates what pages call the locale of each language in link previews.
+"""Give templates the locale of each language for link previews.
 
-OpenGraph wants a language with a territory: ``ko_KR``. Each dictionary of ``languages``,
-which ``language_switcher`` gives to templates, receives it as ``locale``. It is that of
-most of the language's speakers where the language does not name one.
+OpenGraph needs a language with a territory, such as ``ko_KR``. Each dictionary of
+``languages``, which ``language_switcher`` gives to templates, receives it as ``locale``. If a
+language names no territory, the locale has the territory of most of its speakers.
 """
 
 from importlib.util import resolve_name

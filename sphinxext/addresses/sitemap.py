@@ -1,7 +1,8 @@
 """Write ``sitemap.xml``: the absolute addresses of all pages, with those in other languages.
 
-It says nothing of when a page was changed: its text also depends on translations and on
-included files, and search engines ignore the dates of a site once they find them wrong.
+The sitemap does not say when a page was changed. The text of a page also depends on
+translations and on included files, and search engines ignore the dates of a site once they
+find them wrong.
 
 Needs the configuration of ``language_switcher``, with ``html_baseurl``.
 """

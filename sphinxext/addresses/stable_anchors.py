@@ -5,8 +5,8 @@ the one made from the source text. Links into a page then break as soon as the
 reader changes the language, and a heading in a script that has no Latin letters
 gets an anchor such as ``id3``, which changes when a heading is inserted above it.
 
-This extension notes each section's ids before Sphinx translates the document and
-puts them back afterwards.
+This extension records each section's ids before Sphinx translates the document, and
+restores them afterwards.
 """
 
 from docutils import nodes

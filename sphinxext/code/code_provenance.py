@@ -1,4 +1,4 @@
-"""Where the listings of all pages come from, and what executed them.
+"""Find out where the listings of all pages come from, and what executed them.
 
 Every listing must be text of a file, and something that the project names must execute
 that file. A build of HTML warns of each listing without such a proof, and fails if warnings
@@ -73,7 +73,7 @@ to the folder of ``conf.py`` if they are not below that:
 ``code_provenance_scripts``
     A dictionary from page to the script that it was made of; default ``{}``.
 ``code_provenance_output_class``
-    The class of what a script printed, a string; default ``"sphx-glr-script-out"``.
+    The class of the output of a script, a string; default ``"sphx-glr-script-out"``.
 """
 
 import hashlib
@@ -116,7 +116,7 @@ class CodeProvenance(SphinxDirective):
 
 
 class FindSources(SphinxTransform):
-    """Note at each listing where its text comes from, while it is as there."""
+    """Note at each listing where its text comes from, before the text is translated."""
 
     default_priority = Locale.default_priority - 1
 
@@ -136,7 +136,7 @@ class FindSources(SphinxTransform):
                 printing = lines
             elif kind == "output":
                 lines = printing
-            # Elsewhere is what links in that folder lead to.
+            # A symbolic link may lead to a file outside of that folder.
             top = root if Path(file).is_relative_to(root) else self.app.confdir
             listing["provenance"] = {
                 "number": number,
@@ -195,7 +195,7 @@ def place(text, lines):
 
 
 def collect(app, doctree):
-    """Keep what was noted of a page; its reasons are translated by now."""
+    """Keep the notes on a page; its reasons are translated by now."""
     found = []
     for listing in _listings(doctree):
         data = listing["provenance"]
@@ -214,14 +214,14 @@ def demand_proofs(app, env):
             where = f"listing {listing['number']}, from {listing['file']},"
             if listing["lines"] is None:
                 logger.warning(
-                    "%s has a text that does not stand there: make the page anew, or "
+                    "%s has a text that the file does not contain: make the page again, or "
                     "include the text from a file",
                     where,
                     location=page,
                 )
             elif _needs_run(listing) and not _runs_of(app, listing):
                 logger.warning(
-                    "%s lines %s to %s, is executed by nothing: show code of a file "
+                    "%s lines %s to %s, is not executed: show code of a file "
                     "that is executed, or say in the directive not-executed why it "
                     "cannot be",
                     where,

@@ -1,4 +1,4 @@
-"""Link the caption of a listing to the whole file, if it is the name of one.
+"""Link the caption of a listing to the whole file, if the caption is the name of a file.
 
 Configuration: ``linked_captions_address``, where to read the file, with ``{path}`` in it;
 ``linked_captions_root``, the folder from which the paths count.

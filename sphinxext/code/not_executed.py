@@ -7,7 +7,7 @@ whole lines, ``emphasize-lines`` highlights them::
     .. not-executed::
        :partly:
 
-       The rest takes a machine with a GPU.
+       The rest needs a machine with a GPU.
 
        .. literalinclude:: /gpu.py
           :emphasize-lines: 4-6
@@ -47,7 +47,7 @@ class NotExecuted(SphinxDirective):
 
 
 def facts(listing, lines):
-    """Return what the directive around a listing says of it, as a dictionary.
+    """Return what the directive around a listing says about it, as a dictionary.
 
     ``lines`` are the first and the last line of the listing in its file, or None. The
     dictionary has ``not_executed``, the reason, which is empty without a directive, and

@@ -1,4 +1,4 @@
-"""Write a notebook from the page of a sample: its text, and between it the code.
+"""Write a notebook from the page of a sample: its text, with the code in between.
 
 This module has no ``setup``: it is the part of ``sample_downloads`` that knows notebooks.
 """
@@ -56,7 +56,7 @@ def notebook(env, doctree, *, address, note, blocks, outputs):
 
 
 def _flat(node, level=0):
-    """Yield all that is in the sections of a document, with the level of the section."""
+    """Yield each node in the sections of a document, with the level of its section."""
     for child in node.children:
         if isinstance(child, nodes.section):
             yield from _flat(child, level + 1)

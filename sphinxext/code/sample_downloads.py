@@ -1,15 +1,14 @@
-"""Files to take away from the pages of a gallery, in the language of the page.
+"""Offer the samples of a gallery for download, in the language of the page.
 
 A sample is a page that sphinx-gallery made of a script. Its page ends with three links:
-to the script, to a notebook, and to a zip file that holds both and all that it takes to
-run them. In them the prose and the comments are those of the page's language; the code
-is that of the script, token for token, with the parts that the page does not show. A
-text of the script is translated by the catalog of its page alone; a comment, in the
-script or in any file of the zip, also by any other catalog of the language that has it.
-What no page shows stays as it is.
+to the script, to a notebook, and to a zip file with both and everything needed to run
+them. Their prose and comments are in the language of the page. Their code is that of the
+script, token for token, with the parts that the page does not show. Only the catalog of its
+page translates a text of the script. Any catalog of the language may translate a comment, in
+the script or in another file of the zip. What no page shows is left unchanged.
 
-Nothing is executed. The page must show the code of the script as it is now; otherwise there
-is a warning. ``notebook`` writes the notebook.
+Nothing is executed. The extension warns if the page does not show the present code of the
+script. ``notebook`` writes the notebook.
 
 Configuration:
 
@@ -22,7 +21,7 @@ Configuration:
     A dictionary from language to the address where its pages are published; default ``{}``,
     which makes addresses relative.
 ``sample_downloads_outputs``
-    A list of the classes of what the code put on the page; notebooks leave it out. Default
+    A list of the classes of output that the code put on the page; notebooks leave it out. Default
     ``["sphx-glr-script-out"]``.
 
 The project must provide three templates, in a folder of ``templates_path``.
@@ -62,14 +61,14 @@ from .notebook import notebook
 logger = logging.getLogger(__name__)
 
 WIDTH = 88  # columns
-ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # The same bytes, whenever it is made.
+ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # The same bytes, whenever the file is made.
 
 
 # -- When a page is read -----------------------------------------------------------
 
 
 class MarkCells(SphinxTransform):
-    """Note at each listing which block of the script it shows, while it is as there."""
+    """Note at each listing which block of the script it shows, before it is translated."""
 
     default_priority = Locale.default_priority - 1
 
@@ -90,7 +89,7 @@ class MarkCells(SphinxTransform):
                 listing["block_of_sample"] = shown.pop(0)[0]
         if shown:
             logger.warning(
-                "%s was changed since this page was made of it",
+                "%s has changed since this page was made from it",
                 source,
                 location=self.env.docname,
             )
@@ -205,7 +204,7 @@ class Sample:
             return code
 
     def _pointing_to_zip(self, code):
-        """Where Python says that it lacks a helper, let it show where to find it."""
+        """Add, behind each import of a helper, a comment that says where to find the helper."""
         helpers = [re.escape(x[:-3]) for x in self.needed if x.endswith(".py")]
         if not helpers:
             return code
@@ -269,7 +268,7 @@ def _catalogs(app):
         for locale_dir in app.config.locale_dirs:
             folder = Path(app.srcdir, locale_dir, app.config.language, "LC_MESSAGES")
             for path in sorted(folder.rglob("*.mo")):
-                if path.with_suffix(".po").is_file():  # Not one that was left behind.
+                if path.with_suffix(".po").is_file():  # Not the rest of a catalog that was removed.
                     with path.open("rb") as file:
                         name = path.relative_to(folder).with_suffix("").as_posix()
                         catalogs[name] = GNUTranslations(file)

@@ -6,7 +6,7 @@ every text through ``_``, as templates of Sphinx do::
     <svg viewBox="0 0 340 120"><text x="10" y="20">{{ _("process A") }}</text></svg>
 
 The directive ``diagram`` takes the name of the template without ``.svg``, and puts the
-drawing into the page itself, so that style sheets reach it. Its texts belong to the message
+drawing into the page itself, where style sheets apply to it. Its texts belong to the message
 catalog of the page: the builder ``gettext`` collects them, and a build in another language
 shows the translations that it finds in ``locale_dirs``. Templates also have
 
@@ -26,7 +26,7 @@ Configuration:
 ``diagrams_folder``
     The folder of the templates, a string, relative to the sources; default ``"_diagrams"``.
 
-The project must provide the templates, and nothing else.
+The project must only provide the templates.
 """
 
 from functools import cache
@@ -51,7 +51,7 @@ class diagram(nodes.General, nodes.Element):
     """A drawing. Its children are its texts."""
 
     def as_markdown(self, env):
-        """Return what it says to those who cannot see it: its caption and its description."""
+        """Return the caption and the description, for readers who do not see the drawing."""
         told = _told(_draw_translated(env, self))
         return "\n>\n".join(f"> {escaped(' '.join(text.split()))}" for text in told)
 

@@ -1,4 +1,4 @@
-"""The pages in the order in which to read them, and how long each of them takes.
+"""List the pages in the order of reading, with the time that each of them takes.
 
 The directive ``learning-path`` takes a number, and lists the pages of that many toctrees
 of its document, the first ones, below the captions of the toctrees. It says how long it
@@ -45,7 +45,7 @@ class LearningPath(SphinxDirective):
 
 
 def measure(app, doctree):
-    """Note how long this page takes to read; called when it has been translated."""
+    """Note how long this page takes to read; called after the page has been translated."""
     minutes = 0
     for node in doctree.findall(nodes.Text):
         if not isinstance(node.parent, nodes.literal_block):
@@ -58,7 +58,7 @@ def measure(app, doctree):
 
 
 def list_pages(app, doctree, docname):
-    """Put the list in the place of the directive, when all pages are known."""
+    """Replace the directive with the list, when all pages are known."""
     for place in list(doctree.findall(learning_path)):
         content, listed = [], []
         for toctree in list(doctree.findall(addnodes.toctree))[: place["toctrees"]]:
@@ -91,7 +91,7 @@ def _list(app, docname, pages):
 
 
 def _times(app, page):
-    """Minutes to read the page, and seconds to run it or 0."""
+    """Return the minutes to read the page, and the seconds to run it or 0."""
     reading = app.env.metadata[page]["reading_minutes"]
     return reading, app.config.learning_path_run_seconds.get(page, 0)
 

@@ -1,11 +1,11 @@
 """Describe each page in its own words, for search engines and previews of links.
 
 Templates receive ``description``: the beginning of the page's first paragraph, as plain
-text in the language of the page. It ends with a sentence if one ends in the second half
-of what there is room for, or else with a word and an ellipsis.
+text in the language of the page. It ends with a whole sentence if one ends in the second
+half of the width, and otherwise with a word and an ellipsis.
 
 Configuration: ``page_description_width``, in columns; default 155. A CJK character takes
-two, as it says about twice as much.
+two, because it says about twice as much.
 """
 
 import re
@@ -21,7 +21,7 @@ def describe(text, width):
     """Return the beginning of ``text``, at most ``width`` columns of it."""
     text = " ".join(text.split())
     first, *rest = break_lines(text, width, narrow=1, wide=2)
-    if not rest and not first.endswith((":", "：")):  # Which announces what is left out.
+    if not rest and not first.endswith((":", "：")):  # A colon announces text that is left out.
         return first
     ends = [found.end() for found in END_OF_SENTENCE.finditer(first)]
     if ends and 2 * ends[-1] > len(first):

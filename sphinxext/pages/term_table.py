@@ -1,4 +1,4 @@
-"""A glossary of several languages, as a table made from its one file.
+"""Show a glossary of several languages as a table, made from one file.
 
 The directive ``term-table`` takes the path of a CSV file, relative to the page. Its columns
 are ``term``; one for each language, named as Sphinx names it; for some of these languages
@@ -48,13 +48,13 @@ class TermTable(SphinxDirective):
             notes = [row["note"] for row in rows if row["note"]]
             node += plain_messages(notes, node, prose=notes)
         except (OSError, UnicodeDecodeError, KeyError) as error:
-            raise self.error(f"{Path(path).name} is no table of terms: {error!r}") from None
+            raise self.error(f"{Path(path).name} is not a table of terms: {error!r}") from None
         return [node]
 
 
 def fill(app, doctree, docname):
     if app.builder.name == "gettext":
-        return  # It comes later, to collect the messages.
+        return  # This builder collects the messages after this.
     for place in list(doctree.findall(term_table)):
         notes = translations(place.children)
         content = [_table(app, place["rows"], notes)]
@@ -71,7 +71,7 @@ def _table(app, rows, notes):
     languages = [x for x in others if x["sphinx"] in rows[0]]
     header = [_in_language(source, source["name"])]
     header += [_in_language(language, language["name"]) for language in languages]
-    header.append([nodes.Text(gettext("Note"))])
+    header.append([nodes.Text(gettext("Remark"))])
     # Two parts for each language, three for the note.
     widths = [2] * (len(header) - 1) + [3]
     columns = [nodes.colspec(colwidth=width) for width in widths]

@@ -1,8 +1,9 @@
-"""Read Markdown faster: put the default settings of docutils together only once.
+"""Read Markdown faster: compute the default settings of docutils only once.
 
-MyST-Parser asks for them with every text that it parses, each translated message
-among these, and drops them: the text belongs to a document that has settings. They
-take longer than the text. Here, it gets a copy of those that it got first.
+MyST-Parser computes them for every text that it parses, also for each translated message. It
+then drops them, because the text belongs to a document that has settings. Computing them
+takes longer than parsing the text. With this extension, MyST-Parser gets a copy of the first
+settings.
 """
 
 from functools import cache

@@ -1,7 +1,7 @@
 """Keep the compiled templates with the doctrees: compiling them takes longer than a page.
 
-Jinja looks at the text of a template, and not at the extensions that rewrite it. When such
-an extension has changed, the project must remove the doctrees, and this folder with them.
+Jinja notices a change of a template, but not a change of an extension that rewrites templates.
+After such a change, the project must remove the doctrees, and this folder with them.
 """
 
 from jinja2 import FileSystemBytecodeCache

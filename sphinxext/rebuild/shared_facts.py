@@ -1,8 +1,8 @@
-"""Make a build that goes on from the last one write the same pages as one from nothing.
+"""Make a build that continues from the last one write the same pages as one from nothing.
 
-Sphinx writes those pages again whose sources have changed. But a page also shows what
-belongs to others: their titles, their place in the contents, the text of links to them.
-When any of that differs from the last build, this extension empties the output folder,
+Sphinx writes only the pages again whose sources have changed. But a page also shows facts of
+other pages: their titles, their places in the contents, the texts of links to them. When any
+of these differs from the last build, this extension empties the output folder,
 and all pages are written again. Documents that include others are always read again.
 
 An extension that takes anything else from other pages must return the pages that show it, in
@@ -18,7 +18,7 @@ import shutil
 
 from docutils import nodes
 
-# What the environment of Sphinx knows of all pages.
+# Attributes of Sphinx's environment with facts of all pages.
 SHARED = (
     "titles",
     "longtitles",
@@ -36,7 +36,7 @@ SHARED = (
 
 
 def digest(env):
-    """Return a digest of all that any page may show of others."""
+    """Return a digest of everything that a page may show of other pages."""
     private = set(env.config.shared_facts_private_metadata)
     metadata = {
         page: {key: value for key, value in data.items() if key not in private}
@@ -47,7 +47,7 @@ def digest(env):
 
 
 def _texts(value):
-    """Yield texts that are the same for values that are the same."""
+    """Yield texts that are equal for equal values."""
     if isinstance(value, dict):
         yield "dict"
         for key in sorted(value, key=repr):
@@ -68,9 +68,9 @@ def _texts(value):
 
 
 def read_again(app, env, added, changed, removed):
-    """Return the documents with others in them: Sphinx compares times of files only.
+    """Return the documents that include others: Sphinx only compares the times of files.
 
-    After it has read some in parallel, it knows of others, too, that they include none.
+    After reading in parallel, ``env.included`` also lists documents that include none.
     """
     return [page for page, others in env.included.items() if others]
 
@@ -92,5 +92,5 @@ def write_again(app, env):
 def setup(app):
     app.add_config_value("shared_facts_private_metadata", [], "env", types=[list])
     app.connect("env-get-outdated", read_again)
-    app.connect("env-get-updated", write_again, priority=900)  # All is known by then.
+    app.connect("env-get-updated", write_again, priority=900)  # All facts are known by then.
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

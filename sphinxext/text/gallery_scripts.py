@@ -59,7 +59,7 @@ def visible(code):
 
 
 def blank_hidden(code):
-    """Return the code with its hidden lines empty, so that the others keep their numbers."""
+    """Return the code with its hidden lines empty; the other lines keep their numbers."""
     return HIDDEN.sub(lambda found: "\n" * found[0].count("\n"), code)
 
 

@@ -4,8 +4,8 @@
 which Jupyter understands. ``address`` is where the page is published: links become
 absolute.
 
-Nodes of other extensions say themselves what they are, in a method
-``as_markdown(env)``. What has no words and is not known, is left out.
+Nodes of other extensions return their Markdown from a method ``as_markdown(env)``. Unknown
+nodes without words are left out.
 """
 
 import re
@@ -42,7 +42,7 @@ class Markdown:
         return self.blocks(node)
 
     def blocks(self, node):
-        """Return all that is in a node, with empty lines in between."""
+        """Return the Markdown of all children of a node, with empty lines in between."""
         return "\n\n".join(filter(None, map(self.block, node.children)))
 
     def title(self, node, level):

@@ -1,7 +1,7 @@
 """Translate the source of a text in reStructuredText, paragraph by paragraph.
 
 Paragraphs, items of lists, cells of list tables and underlined titles are messages, as
-in Sphinx. All else stays as it is: directives, their options, grid tables.
+in Sphinx. Everything else is left unchanged: directives, their options, grid tables.
 """
 
 import re
@@ -21,7 +21,7 @@ WORDS = re.compile(rf"(?:[^\s{CJK}]*?(?:{MARKUP}))+[^\s{CJK}]*|{UNBREAKABLE.patt
 def translate_rest(text, gettext, width):
     """Return ``text`` with each message passed through ``gettext``.
 
-    Whatever is translated is broken into lines of ``width`` columns anew.
+    Translated messages are broken into lines of ``width`` columns again.
     """
     lines, result = text.split("\n"), []
     while lines:

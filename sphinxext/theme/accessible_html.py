@@ -1,8 +1,8 @@
-"""Complete what Sphinx writes, for readers who use a keyboard or a screen reader.
+"""Make the HTML of Sphinx accessible with a keyboard and with a screen reader.
 
-Listings and wide tables scroll sideways on a narrow screen; here the keyboard can
-scroll them too. The caption of a table of contents says that it is a heading; here it
-also says of which level. A link to a heading is a paragraph sign; here it has a name.
+Listings and wide tables scroll sideways on a narrow screen; the keyboard can scroll them, too.
+The caption of a table of contents is marked as a heading; it also gets a level. A link to a
+heading is only a paragraph sign; it gets a name.
 """
 
 from sphinx.writers.html5 import HTML5Translator

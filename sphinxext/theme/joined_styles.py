@@ -1,4 +1,4 @@
-"""Style sheets in files by role, which a page loads as one.
+"""Join the style sheets of a folder into one, which a page loads with one request.
 
 Configuration:
 

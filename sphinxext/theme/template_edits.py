@@ -1,11 +1,11 @@
 """Change a theme's templates in places for which they offer no block.
 
 ``template_edits`` is a dictionary from the name of a template to pairs of a text in it
-and what to put in its place. The build fails when the theme's template does not have
-the text: then a new version of the theme has changed there.
+and its replacement. The build fails if the theme's template does not contain the text,
+because a new version of the theme has changed it.
 
-Edits come before anything else sees the template, so labels in them are translated
-wherever the theme's are. Templates of the project itself are left alone.
+Edits come before anything else reads the template, so their labels are translated wherever
+the theme's are. Templates of the project itself are left unchanged.
 """
 
 from pathlib import Path

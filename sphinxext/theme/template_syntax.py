@@ -1,4 +1,4 @@
-"""Name the file and the line of a mistake in the project's own templates.
+"""Report a mistake in the project's own templates with its file and line.
 
 Sphinx stops at the first page that uses such a template, and says which page that is, but
 not which template. Here, all HTML templates of ``templates_path`` are parsed beforehand.

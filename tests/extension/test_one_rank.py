@@ -1,8 +1,8 @@
 """The backend in a process group of one rank, in this process.
 
-Covers the values that both collectives leave, for all kinds of tensors; what the
-returned Work answers; every operation that is missing; the life of a group from
-creation to shutdown; the choice of a backend by device; and CUDA, if present.
+Covers the results of both collectives for all kinds of tensors, the methods of the returned
+Work, every missing operation, the life of a group from creation to shutdown, the choice of a
+backend by device, and CUDA, if present.
 """
 
 from contextlib import contextmanager

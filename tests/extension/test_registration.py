@@ -1,4 +1,4 @@
-"""What importing the extension does to torch.distributed, and what it leaves alone."""
+"""Importing the extension changes torch.distributed as it should, and nothing else."""
 
 import subprocess
 import sys

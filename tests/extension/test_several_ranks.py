@@ -1,7 +1,7 @@
 """The backend in process groups of two and four ranks, each in its own process.
 
-The worker programs hold the assertions; one that fails, fails its rank, and with it
-the launch. What the ranks print shows that each of them got to its end.
+The worker programs contain the assertions. A failed assertion fails its rank, and with it the
+launch. The output of the ranks shows that each of them reached its end.
 """
 
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""Put faults into copies of the project, and run what has to notice them.
+"""Put faults into copies of the project, and run the commands that must report them.
 
 The faults are the rows of faults.toml. Those with the same ``run`` go into one copy and are
-noticed in one run: all our commands report everything that they find. A fault that would
-hide others, or change a whole build, is ``alone``: it has a copy and a run of its own.
+reported in one run, because all our commands report everything that they find. A fault that
+would hide others, or change a whole build, is ``alone``: it has a copy and a run of its own.
 """
 
 import os
@@ -38,14 +38,14 @@ class Fault:
     id: str
     area: str
     run: str  # Of COMMANDS, or the module and arguments of a command.
-    message: str  # A regular expression for what the command has to say.
+    message: str  # A regular expression that the command's output must match.
     file: str = ""
     old: str = ""  # Stands there once, and is replaced by:
     new: str = ""
     append: str = ""
     delete: bool = False
     alone: bool = False
-    test: str = ""  # Which test has to fail.
+    test: str = ""  # The test that must fail.
     environment: dict = field(default_factory=dict)
     survives: str = ""  # Why nothing notices it.
 
@@ -57,7 +57,7 @@ class Fault:
         path = root / self.file
         if self.delete:
             found = sorted(root.glob(self.file))
-            assert found, f"{self.id}: there is no {self.file}"
+            assert found, f"{self.id}: {self.file} does not exist"
             for path in found:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         elif self.append:
@@ -84,7 +84,7 @@ def faults():
 
 
 def copy_project(source, target):
-    """Copy all that there is, also what was built, but not the environment."""
+    """Copy the project, with what was built, but without the environment."""
     shutil.copytree(source, target, symlinks=True, ignore=NOT_COPIED)
     (target / ".venv").symlink_to((ROOT / ".venv").resolve())
     return target

@@ -1,6 +1,6 @@
 """Every fault of faults.toml makes a command fail, with a message that names the place.
 
-Not part of `make test`, since it compiles, renders and runs much: see `make test-faults`.
+Not part of `make test`, because it compiles, renders and runs much: see `make test-faults`.
 """
 
 import re

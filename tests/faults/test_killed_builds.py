@@ -1,6 +1,6 @@
-"""Whatever happened to the last build, the next one gives the bytes of a clean build.
+"""Whatever happened to the last build, the next one writes the bytes of a clean build.
 
-With a small project: a page, and a sample that has a child process and a temporary folder
+Uses a small project: a page, and a sample that has a child process and a temporary folder
 for a while.
 """
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.timeout(600)
 
 
 class Clone:
-    """The small project, with a folder for temporary files that nobody else uses."""
+    """The small project, with a folder for temporary files of its own."""
 
     def __init__(self, folder):
         self.project = Project(folder / "clone")
@@ -153,7 +153,7 @@ def test_ctrl_c_leaves_nothing(built):
 
 
 def cached(clone):
-    """One file of each kind that a build leaves, but for the site."""
+    """Return one file of each kind that a build leaves, except the site."""
     kinds = {}
     for path in sorted((clone.root / "_build").rglob("*")):
         inside = path.relative_to(clone.root / "_build")
@@ -179,7 +179,7 @@ DAMAGES = [
 
 @pytest.mark.parametrize("first", range(len(DAMAGES)))
 def test_damaged_files(built, first):
-    """Each kind of file is empty, truncated, changed by a bit, and no text, in turn."""
+    """Each kind of file becomes empty, truncated, changed by a bit, and not text, in turn."""
     clone, clean = built
     for number, path in enumerate(cached(clone), start=first):
         if "extension" in path.parts and first:
@@ -190,7 +190,7 @@ def test_damaged_files(built, first):
 
 
 def test_a_clock_that_was_set_back(built):
-    """Then all files are of the future."""
+    """All files then have a time in the future."""
     clone, clean = built
     future = time.time() + 400 * 24 * 60 * 60
     for path in clone.root.rglob("*"):

@@ -1,7 +1,7 @@
-"""Two builds of one commit, in surroundings that differ, give the same bytes.
+"""Two builds of one commit in different surroundings write the same bytes.
 
 Each is a clone of its own, in which everything is compiled, executed and rendered. Not
-part of `make test`, since that takes minutes: see `make test-reproducible`.
+part of `make test`, because that takes minutes: see `make test-reproducible`.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""Each row of faults.toml fits the project as it is; `make test-faults` injects them."""
+"""Each row of faults.toml fits the present project; `make test-faults` injects them."""
 
 import injection
 import pytest

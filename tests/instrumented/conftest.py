@@ -1,4 +1,4 @@
-"""Copies of the project, in which a compiler with flags of ours builds the extension."""
+"""Copies of the project whose extension is compiled with other flags."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ class InstrumentedCopy:
         self._environment = {"CXX": str(compiler), "PYTHONPATH": "", **environment}
 
     def python(self, *arguments, timeout):
-        """Run Python at the root of the copy; it has to end well. Return its output."""
+        """Run Python at the root of the copy, with success. Return its output."""
         done = subprocess.run(
             [sys.executable, *arguments],
             cwd=self.root,
@@ -47,7 +47,7 @@ class InstrumentedCopy:
 
 @pytest.fixture(scope="module")
 def instrumented_copy(tmp_path_factory):
-    """Make a copy, given the compiler's flags and variables for what runs in it."""
+    """Make a copy, given the compiler's flags and the variables of programs that run in it."""
 
     def make(flags, **environment):
         folder = tmp_path_factory.mktemp("instrumented")

@@ -1,7 +1,7 @@
-"""Imported by each Python of the copy: trace the functions that C++ calls, too.
+"""Trace the functions that C++ calls, too. Each Python of the copy imports this.
 
-Python traces the threads that it starts itself. The remote functions of RPC run in
-threads of C++, and begin without a tracer.
+Python traces only the threads that it starts itself. The remote functions of RPC run in
+threads of C++, which begin without a tracer.
 """
 
 import os

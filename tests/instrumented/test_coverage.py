@@ -1,7 +1,7 @@
 """Every line of Python and C++ that a page shows was executed by the gallery.
 
 Runs all samples in a copy of the project in which the interpreter and the compiled code
-count lines. A line that is not executed has to be highlighted on its page, in the
+count lines. A line that is not executed must be highlighted on its page, in the
 directive ``not-executed`` (sphinxext/code/not_executed.py).
 """
 
@@ -47,10 +47,10 @@ PACKAGE = """\
 
 
 def unexecuted(listings, lines):
-    """Yield what is wrong with the listings of the site.
+    """Yield the faults of the listings of the site.
 
-    ``lines`` is a function from the name of a file to two sets of line numbers: which can
-    be executed, and which were.
+    ``lines`` is a function from the name of a file to two sets of line numbers: those that
+    can be executed, and those that were.
     """
     for listing in listings:
         name, (first, last) = listing["file"], listing["lines"]
@@ -65,12 +65,12 @@ def unexecuted(listings, lines):
 
 def _shown(name, lines):
     left = blank_hidden((ROOT / name).read_text()).split("\n")
-    # The end of a function belongs to its way out when there is an exception.
+    # The end of a function belongs to the path of an exception.
     return {line for line in lines if re.search(r"\w", left[line - 1])}
 
 
 def _counted(data):
-    """The function ``lines`` of unexecuted(), from what a folder holds."""
+    """Return the function ``lines`` of unexecuted(), from the reports in a folder."""
     compiled = _lines_of_cpp(data)
     python = coverage.Coverage(config_file=str(data / "configuration"))
     with warnings.catch_warnings():
@@ -90,7 +90,7 @@ def _counted(data):
 
 
 def _lines_of_cpp(data):
-    """How often each line was executed, by file and line, whoever compiled it."""
+    """Return how often each line was executed, by file and line, in all compilations."""
     found = {}
     for notes in data.glob("*.gcno"):
         done = subprocess.run(
@@ -110,7 +110,7 @@ def _lines_of_cpp(data):
 
 
 def _compiled_from(path):
-    """The file of this project whose copy was compiled, or None."""
+    """Return the file of this project whose copy was compiled, or None."""
     for folder in (*EXTENSIONS, GALLERY):
         _, ours, inside = path.rpartition(f"/{folder.name}/")
         if ours and (folder / inside).is_file():
@@ -131,7 +131,7 @@ def lines(instrumented_copy, tmp_path_factory):
     here = Path(__file__).parent
     (copy.root / "sitecustomize.py").write_text((here / "sitecustomize.py").read_text())
     copy.python("-m", "tools.execute", timeout=TIMEOUT)
-    # To pip this file is a string, so that its lines are those of no file.
+    # pip executes this file as a string, and the lines of a string belong to no file.
     for extension in EXTENSIONS:
         copy.python(f"{relative(extension)}/setup.py", "--version", timeout=60)
     return _counted(data)

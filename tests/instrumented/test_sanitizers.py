@@ -1,9 +1,9 @@
-"""The extension does nothing that a sanitizer objects to.
+"""The sanitizers report nothing about the extension.
 
 The samples that load the extension, and the tests of the extension, run in a copy of the
 project whose extension was compiled for the sanitizers. PyTorch and Python themselves were
-not, so what is theirs goes unnoticed: leaks are not looked for, as Python never gives all
-of its memory back, and of data races those are seen in which our code takes part.
+not, and so their faults go unnoticed. Leaks are not looked for, because Python never returns
+all of its memory. Only those data races are seen in which our code takes part.
 """
 
 import os
@@ -21,11 +21,11 @@ TIMEOUT = 600  # seconds; each takes about 150
 @dataclass(frozen=True)
 class Sanitizer:
     flags: list
-    runtime: str  # The library that has to be in a process before all others.
+    runtime: str  # The library that a process must load before all others.
     options: dict
 
     def environment(self, reports):
-        """The variables with which it writes reports to a folder."""
+        """Return the variables that make the sanitizer write reports to a folder."""
         options = {name: f"{x}:log_path={reports}/of" for name, x in self.options.items()}
         # Exceptions are thrown by the second.
         libraries = [library(self.runtime), library("libstdc++.so")]
@@ -63,7 +63,7 @@ IN_ONE_PROCESS = [pytest.param(x, marks=pytest.mark.xdist_group(x)) for x in SAN
 
 @pytest.fixture(scope="module", params=IN_ONE_PROCESS)
 def run(request, instrumented_copy, tmp_path_factory):
-    """Run Python in a copy with a sanitizer, which may not report anything."""
+    """Run Python in a copy with a sanitizer, which must not report anything."""
     sanitizer, reports = SANITIZERS[request.param], tmp_path_factory.mktemp("reports")
     copy = instrumented_copy(sanitizer.flags, **sanitizer.environment(reports))
     for script in samples():

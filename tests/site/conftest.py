@@ -23,7 +23,7 @@ NODE_MODULES = ROOT / ".venv/node/node_modules"
 
 
 class Visit:
-    """A browser page that keeps account of what it should not do."""
+    """A browser page that records what it must not do."""
 
     def __init__(self, page):
         self.page = page
@@ -65,7 +65,7 @@ def run_node(chromium):
 
 @pytest.fixture(scope="session")
 def axe():
-    """The rules for accessibility, as a script to run in a page."""
+    """Return the rules for accessibility, as a script to run in a page."""
     return (NODE_MODULES / "axe-core" / "axe.min.js").read_text()
 
 

@@ -9,7 +9,7 @@ WIDTHS = [1440, 360]
 # A score of layout shifts that nobody sees (Web Vitals call 0.1 good): on a busy machine
 # Chromium paints before it has each fallback font, and a word moves by a few pixels.
 INVISIBLE_SHIFT = 0.001
-# Starts a check; so that no page has to wait for another, its end is not awaited.
+# Starts a check and does not wait for its end: no page waits for another.
 START_CHECK = """
 () => {
   window.shifted = 0;

@@ -1,4 +1,4 @@
-"""What the samples offer to take away: the verified code, in the reader's language."""
+"""The downloads of samples: the verified code, in the reader's language."""
 
 import io
 import os
@@ -156,7 +156,7 @@ def test_the_prose_of_a_script_is_that_of_its_page(translation, script):
         pairs.append(messages_of(text))
     originals, found = pairs
     expected = [translated.get(message, message) for message in originals]
-    # Lines of Chinese are broken where there is no space.
+    # Lines of Chinese break without a space.
     assert ["".join(x.split()) for x in found] == ["".join(x.split()) for x in expected]
     assert sum(x != y for x, y in zip(originals, expected, strict=True)) >= 3
     for message, text, wanted in zip(originals, found, expected, strict=True):

@@ -1,4 +1,4 @@
-"""What a reader's browser has to fetch for the first page that it sees."""
+"""The bytes and requests of a reader's first page."""
 
 import gzip
 

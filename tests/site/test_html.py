@@ -10,7 +10,7 @@ SCRIPT = "html-validate/bin/html-validate.mjs"
 
 
 def findings(run_node, folder, report):
-    # Into a file: what it prints is cut off when there is much.
+    # Into a file: the program cuts off long output to a pipe.
     options = ["--config", RULES, "--formatter", f"json={report}"]
     done = run_node(SCRIPT, *options, f"{folder}/**/*.html")
     assert report.is_file(), done.stderr

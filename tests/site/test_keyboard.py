@@ -1,4 +1,4 @@
-"""All that a mouse can do, a keyboard can; and what has the focus can be seen."""
+"""A keyboard can do everything that a mouse can, and the focus is visible."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Changing the language: from any page, by mouse and keyboard, server and disk."""
+"""Readers change the language on any page, with mouse and keyboard, from a server and a disk."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What Lighthouse finds on a phone with a slow connection, simulated."""
+"""The scores of Lighthouse on a simulated phone with a slow connection."""
 
 import json
 import statistics

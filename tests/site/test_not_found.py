@@ -1,4 +1,4 @@
-"""An address that leads nowhere is answered with ways on, wherever the site is mounted."""
+"""An unknown address gets a page with links, wherever the site is mounted."""
 
 import shutil
 import threading
@@ -15,7 +15,7 @@ HOMES = [f"{language.url}/index.html" for language in LANGUAGES]
 
 @pytest.fixture
 def page(browser):
-    """A page of the browser; that addresses lead nowhere is no fault here."""
+    """A page of the browser, in which a dead link is not a fault."""
     context = browser.new_context()
     context.set_default_timeout(20_000)
     yield context.new_page()
@@ -23,7 +23,7 @@ def page(browser):
 
 
 def offered(page):
-    """Where the links lead that are shown for the page itself, when all are known."""
+    """Return the targets of the visible links to the page itself, when all are known."""
     page.wait_for_load_state("networkidle")
     links = page.locator(".same-page:visible").all()
     return [link.get_attribute("href") for link in links]

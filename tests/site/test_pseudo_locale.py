@@ -1,4 +1,4 @@
-"""The site in the pseudo-language: no text out of reach, no layout that breaks."""
+"""The site in the pseudo-language: all texts are translated, and no layout breaks."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Search: what it finds, and how it is used, in every language."""
+"""Search: its results and its use, in every language."""
 
 import csv
 import gzip
@@ -85,7 +85,7 @@ def test_the_queries_find_their_pages(visit, language):
 
 
 def blocks_of(path):
-    """Pieces of a page in which words stand beside each other."""
+    """Return pieces of a page in which words follow each other."""
     article = BeautifulSoup(path.read_text(), "html.parser").select_one("article")
     not_indexed = ".headerlink, .languages, .page-times, .sample-downloads, .unsearched"
     for tag in article.select(not_indexed):

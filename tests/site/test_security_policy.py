@@ -1,6 +1,6 @@
-"""A strict Content-Security-Policy, and what the site has to do without scripts.
+"""A strict Content-Security-Policy, and the site without scripts.
 
-All tests of the site get its pages with this policy, and fail when it is violated.
+All tests of the site load its pages with this policy, and fail if a page violates it.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What Sphinx writes is complete for keyboards and screen readers."""
+"""Pages of Sphinx work with a keyboard and a screen reader."""
 
 CONFIGURATION = """
 extensions = ["sphinxext.theme.accessible_html", "sphinxext.theme.no_data_images"]

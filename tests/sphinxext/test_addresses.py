@@ -1,4 +1,4 @@
-"""What says where a page is published: the switcher's addresses, anchors and the sitemap."""
+"""The addresses of pages: in the switcher, in anchors and in the sitemap."""
 
 import json
 from xml.etree import ElementTree

@@ -1,4 +1,4 @@
-"""The settings of docutils are put together once, and shared by no two documents."""
+"""The settings of docutils are computed once, and no two documents share them."""
 
 CONF = """
 import atexit
@@ -13,7 +13,7 @@ source_suffix = {".md": "markdown"}
 
 
 def made(documents, extension):
-    """How often settings are put together for a page of three paragraphs."""
+    """Return how often settings are computed for a page of three paragraphs."""
     documents.write("conf.py", CONF.replace("EXTENSION", extension))
     documents.write("index.md", "# Title\n\nOne.\n\nTwo.\n\nThree.\n")
     messages = {"Title": "제목", "One.": "하나.", "Two.": "둘.", "Three.": "셋."}

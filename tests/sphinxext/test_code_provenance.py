@@ -107,7 +107,7 @@ Text.
 
     print(1)
 """
-REFUSED = "is executed by nothing"
+REFUSED = "is not executed"
 NOT_EXECUTED = """
 .. not-executed::
 
@@ -207,7 +207,7 @@ def test_a_listing_that_is_not_that_of_its_script(project):
     project.write("sample.rst", PAGE.replace("print(1)", "print(2)", 1))
     status, output = project.build()
     assert status == 1
-    assert "sample.rst: WARNING: listing 2, from sample.py, has a text that does not" in output
+    assert "sample.rst: WARNING: listing 2, from sample.py, has a text that the file" in output
 
 
 def test_the_fault_is_reported_until_it_is_gone(project):

@@ -1,4 +1,4 @@
-"""A translation is untrusted input: whatever it holds, the page stays as it was."""
+"""A translation is untrusted input: whatever it contains, the page does not change."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""A script of a gallery is taken apart, and nothing of it is lost."""
+"""A script of a gallery is split into blocks, and nothing is lost."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Style sheets are written in files by role, and a page loads one."""
+"""People write style sheets in several files, and a page loads one."""
 
 import re
 

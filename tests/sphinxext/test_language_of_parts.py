@@ -1,4 +1,4 @@
-"""What is shown in the source language says so."""
+"""Parts in the source language have its lang attribute."""
 
 CONFIGURATION = """
 extensions = ["sphinxext.translation.language_of_parts"]

@@ -1,4 +1,4 @@
-"""What a page says is said in Markdown, too."""
+"""Markdown contains everything that a page says."""
 
 import pytest
 from docutils.core import publish_doctree

@@ -1,4 +1,4 @@
-"""A sample of a few lines, and what can be taken away from its page."""
+"""A sample of a few lines, and the downloads of its page."""
 
 import json
 import zipfile
@@ -208,7 +208,7 @@ def test_a_second_build_gives_the_same_bytes(sample):
 def test_a_page_of_another_script_is_reported(sample):
     sample.write("_code/sample.py", SCRIPT.replace('"the end"', '"something else"'))
     status, output = sample.build()
-    assert status == 1 and "sample.py was changed since this page was made" in output
+    assert status == 1 and "sample.py has changed since this page was made" in output
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The index of the search: what it holds, and what it takes the place of."""
+"""The index of the search: its contents, and the files of Sphinx that it replaces."""
 
 import json
 

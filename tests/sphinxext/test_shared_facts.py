@@ -1,4 +1,4 @@
-"""A page is written again when it shows what another page has changed, and only then."""
+"""A page is written again if it shows something that changed on another page, and only then."""
 
 import os
 from types import SimpleNamespace
@@ -24,7 +24,7 @@ def site(documents):
 
 
 def written(site, name, text):
-    """Change a page, and return the pages that are written then.
+    """Change a page, and return the pages that the next build writes.
 
     Sphinx itself writes those again that have the page in a toctree.
     """

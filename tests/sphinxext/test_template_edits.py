@@ -1,4 +1,4 @@
-"""A theme's template is changed where it offers no block, or the build fails."""
+"""A theme's template is edited where it offers no block; otherwise the build fails."""
 
 CONFIGURATION = """
 extensions = ["sphinxext.theme.template_edits", "sphinxext.translation.translatable_labels"]

@@ -28,7 +28,7 @@ def table(documents, language="en", terms=TERMS):
 def test_a_row_for_each_term(documents):
     soup = table(documents)
     head, *rows = soup.table("tr")
-    assert [x.get_text() for x in head("th")] == ["English", "한국어", "Note"]
+    assert [x.get_text() for x in head("th")] == ["English", "한국어", "Remark"]
     assert [x.get_text() for x in rows[0]("td")] == [
         "all-reduce",
         "올리듀스 not:전체 축소 합산",
@@ -51,7 +51,7 @@ def test_a_file_that_is_no_table_is_named(documents):
     documents.write("index.rst", "Terms\n=====\n\n.. term-table:: terms.csv\n")
     status, output = documents.build()
     assert status != 0
-    assert "index.rst:4" in output and "terms.csv is no table of terms" in output
+    assert "index.rst:4" in output and "terms.csv is not a table of terms" in output
 
 
 def test_notes_are_messages_of_the_page(documents):

@@ -1,4 +1,4 @@
-"""Comments change their language, and the code does not change."""
+"""Comments are translated, and code is not."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Pages say how far their translation is, and where to go on with it."""
+"""Pages say how much of them is translated, and where to continue."""
 
 from bs4 import BeautifulSoup
 

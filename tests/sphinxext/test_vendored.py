@@ -1,4 +1,4 @@
-"""Another project copies the extensions under another name, and knows their docstrings only."""
+"""Another project copies the extensions under another name and uses only their docstrings."""
 
 import importlib
 import json
@@ -31,7 +31,7 @@ locale_dirs = ["locales"]
 code_provenance_executed = {{"hello.py": ["unit tests"]}}
 code_provenance_runs = {{"unit tests": {{}}}}
 """
-# Each stands in the docstring of its extension.
+# Each is in the docstring of its extension.
 SEARCH = """\
 {% extends "page.html" %}
 {% block body %}
@@ -185,4 +185,4 @@ def test_translators_receive_the_messages(project, sites):
 def test_a_listing_without_a_proof_is_found(project, sites):
     project.write("conf.py", CONFIGURATION.replace('"hello.py"', '"other.py"'))
     status, output = project.build()
-    assert status == 1 and "from hello.py, lines 1 to 1, is executed by nothing" in output
+    assert status == 1 and "from hello.py, lines 1 to 1, is not executed" in output

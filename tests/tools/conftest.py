@@ -1,4 +1,4 @@
-"""A small project of its own for each test: the tools, and nothing to wait for."""
+"""A small project for each test: the tools, and nothing slow."""
 
 import os
 import shutil
@@ -36,7 +36,7 @@ class Project:
         shutil.copytree(INSTALLED_EXTENSIONS, root / "_build" / "extension")
 
     def copy(self, root, *ignored):
-        """A copy as it is now, without files that have one of some names."""
+        """Return a copy of the present project, without files of the given names."""
         shutil.copytree(self.root, root, ignore=shutil.ignore_patterns(*ignored))
         copy = object.__new__(Project)
         copy.root = root
@@ -77,7 +77,7 @@ class Project:
         return done.returncode, done.stdout
 
     def fail(self, *command, **options):
-        """Run a module of tools that has to fail; return its output."""
+        """Run a module of tools that must fail; return its output."""
         status, output = self.run(*command, **options)
         assert status == 1, output
         assert "error: " in output
@@ -92,5 +92,5 @@ def project(tmp_path):
 
 @pytest.fixture(scope="module")
 def lasting_project(tmp_path_factory):
-    """One for all tests of a file, which go on from where the last one was."""
+    """One project for all tests of a file; each continues where the last one ended."""
     return Project(tmp_path_factory.mktemp("project") / "clone")

@@ -1,4 +1,4 @@
-"""Catalogs: merging is stable, and each fault is named with file and line."""
+"""Catalogs: merging is stable, and each fault is reported with file and line."""
 
 import re
 

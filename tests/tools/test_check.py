@@ -1,4 +1,4 @@
-"""Each check of the rendered site finds the fault that it is there for."""
+"""Each check of the rendered site finds its fault."""
 
 import shutil
 
@@ -36,11 +36,11 @@ def replace(site, page, old, new):
     "old, new, expected",
     [
         ('lang="ko"', 'lang="en"', "lang is 'en'"),
-        ('<section id="', '<section id="other-', "other anchors than in English"),
+        ('<section id="', '<section id="other-', "anchors of its headings differ"),
         ('href="../index.html', 'href="../indexx.html', "leads nowhere"),
         ('href="#furo-main-content"', 'href="#nothing"', "leads to no heading"),
         ("</article>", '<img src="https://example.org/x.png"></article>', "loads https"),
-        ("</article>", '<span class="problematic">`x</span></article>', "not understood"),
+        ("</article>", '<span class="problematic">`x</span></article>', "could not be parsed"),
         ("</article>", f"<p>{ROOT}</p></article>", "shows the path of the machine"),
         ("</article>", "<pre>more code</pre></article>", "a listing or an output"),
     ],
@@ -89,7 +89,7 @@ def test_markup_in_code_is_code(site):
 
 def test_a_page_that_one_language_lacks(site):
     (site / "zh-cn/tutorial/basics.html").unlink()
-    with pytest.raises(BuildError, match="tutorial/basics.html: not there in every"):
+    with pytest.raises(BuildError, match="tutorial/basics.html: not in every"):
         check.check()
 
 

@@ -1,4 +1,4 @@
-"""Each check of what search engines and other sites read finds its fault."""
+"""Each check for search engines and other sites finds its fault."""
 
 import re
 import shutil
@@ -19,14 +19,14 @@ URL = re.escape(PUBLISHED.url)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A copy of the site; each test gives back what it changes."""
+    """A copy of the site; each test restores what it changes."""
     folder = tmp_path_factory.mktemp("site") / "site"
     shutil.copytree(RENDERED, folder)
     return folder
 
 
 class Edits:
-    """Changes of files of the site, and what is found then."""
+    """Return a function that changes files of the site and returns the findings."""
 
     def __init__(self, folder):
         self.folder, self.originals = folder, {}
@@ -65,7 +65,7 @@ LEFT_OUT = ["operations", "overview"]
 @pytest.fixture(autouse=True)
 def few_pages(folder, monkeypatch):
     monkeypatch.setattr(check, "RENDERED", folder)
-    for page in folder.rglob("*.html"):  # The check reads what there is.
+    for page in folder.rglob("*.html"):  # The check reads all files.
         if page.parent.name in LEFT_OUT:
             page.unlink()
     for sitemap in folder.glob("*/sitemap.xml"):
@@ -91,17 +91,17 @@ ENGLISH = rf'<link rel="alternate" hreflang="en" href="{URL}en/tutorial/basics.h
             "canonical links are [",
         ),
         (f"{URL}ko/tutorial/basics.html", "https://example.org/", "canonical links are ["),
-        (ENGLISH, "", "links to other languages"),
-        ('hreflang="x-default"', 'hreflang="fr"', "links to other languages"),
-        (r'<meta name="description" content="[^"]*">', "", "not one description"),
+        (ENGLISH, "", "there must be one link to each language"),
+        ('hreflang="x-default"', 'hreflang="fr"', "there must be one link to each language"),
+        (r'<meta name="description" content="[^"]*">', "", "exactly one description"),
         (
             r'name="description" content="[^"]*"',
             'name="description" content=""',
-            "not one description",
+            "exactly one description",
         ),
         (r'<meta property="og:title"[^>]*>', "", "one of each: title"),
-        ('property="og:url" content="', 'property="og:url" content="x', "told another address"),
-        ("card-ko.png", "card-xx.png", "card-xx.png is no image of 1200x630"),
+        ('property="og:url" content="', 'property="og:url" content="x', "get another address"),
+        ("card-ko.png", "card-xx.png", "card-xx.png is not an image of 1200x630"),
         ("verified-with", "other", "does not say with what"),
     ],
     ids=[
@@ -127,13 +127,13 @@ def test_two_pages_with_one_description(edit, folder):
     other = (folder / "ko/tutorial/next-steps.html").read_text()
     same = re.search(r'<meta name="description"[^>]*>', other)[0]
     [finding] = edit(PAGE, r'<meta name="description"[^>]*>', same)
-    assert finding.startswith("ko: 2 pages have one description")
+    assert finding.startswith("ko: 2 pages share the description")
 
 
 def test_a_card_of_another_size(edit, folder):
     (folder / "card-small.png").write_bytes((folder / "card-ko.png").read_bytes()[:16] + bytes(8))
     [finding] = edit(PAGE, "card-ko.png", "card-small.png")
-    assert finding.endswith("card-small.png is no image of 1200x630")
+    assert finding.endswith("card-small.png is not an image of 1200x630")
 
 
 @pytest.mark.parametrize(

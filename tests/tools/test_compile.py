@@ -97,7 +97,7 @@ def change_code(project, statement):
 
 
 def precompile(project, before="pass"):
-    """As `make html` does when it has compiled. Returns the headers, or None."""
+    """Precompile as `make html` does after it has compiled. Return the headers, or None."""
     code = f"from tools.compile import headers; {before}; headers.precompile()"
     path = project.root / "only-a-compiler"
     path.mkdir(exist_ok=True)

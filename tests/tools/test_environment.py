@@ -1,4 +1,4 @@
-"""Setting up: what cannot work is refused with one message."""
+"""Set-up: each system that cannot work gets one clear message."""
 
 import ast
 import json
@@ -36,7 +36,7 @@ def test_a_python_that_is_too_old(monkeypatch):
     monkeypatch.setattr(sys, "argv", [SCRIPT, "render"])
     with pytest.raises(SystemExit) as caught:
         runpy.run_path(str(ROOT / SCRIPT), run_name="__main__")
-    assert "Python 3.11 or newer is needed, this is 3.10.4" in str(caught.value)
+    assert "Python 3.11 or newer is needed, but this is 3.10.4" in str(caught.value)
 
 
 def test_the_script_keeps_to_syntax_that_an_old_python_can_read():
@@ -120,8 +120,8 @@ def test_a_disk_that_will_not_suffice_is_noticed_before_the_download(script, mon
     monkeypatch.setattr(shutil, "disk_usage", lambda path: little)
     with pytest.raises(SystemExit) as caught:
         announced(script, capsys)
-    assert "has 3.0 GB free" in str(caught.value) and "take 10.0 GB" in str(caught.value)
-    assert announced(script, capsys, "2.13.0"), "there is room for the CPU build"
+    assert "has 3.0 GB free" in str(caught.value) and "need 10.0 GB" in str(caught.value)
+    assert announced(script, capsys, "2.13.0"), "the CPU build fits"
 
 
 @pytest.mark.parametrize("release", ["9.9", "2.12.1", "2.15"])
@@ -141,7 +141,7 @@ def test_a_set_up_that_was_cut_off_begins_anew(project):
     project.write(".venv/unfinished", "")
     project.write(".venv/half of a package", "")
     done = set_up(project, PIP_INDEX_URL="http://127.0.0.1:9/simple", **NO_NETWORK)
-    assert "the last set-up of .venv was cut off: creating it anew" in done.stdout
+    assert "the last set-up of .venv was interrupted: creating it again" in done.stdout
     assert not (project.root / ".venv/half of a package").exists()
 
 

@@ -1,4 +1,4 @@
-"""A sample that goes wrong in any way fails the build, which says where."""
+"""A sample that fails in any way fails the build, with a message that names the place."""
 
 import subprocess
 from pathlib import Path

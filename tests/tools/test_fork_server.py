@@ -1,4 +1,4 @@
-"""Programs from the fork server: like those of an interpreter of their own."""
+"""Programs from the fork server behave like those of an interpreter of their own."""
 
 import os
 import signal

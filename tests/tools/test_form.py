@@ -1,4 +1,4 @@
-"""All Python code is in the form that pyproject.toml asks for."""
+"""All Python code has the form that pyproject.toml configures."""
 
 import subprocess
 import sys

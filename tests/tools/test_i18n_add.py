@@ -1,4 +1,4 @@
-"""A new language comes with one command, and says what is not translated yet."""
+"""One command adds a language, whose pages say what is not translated yet."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def test_a_language_is_added_once_and_may_be_incomplete(project):
 
     wrong = catalog.replace('text."\nmsgstr ""', 'text."\nmsgstr "O `segundo` texto."')
     project.write("locales/pt_BR/LC_MESSAGES/index.po", wrong)
-    assert "markup: lacks" in project.fail("tools.i18n_check"), "what is there is checked"
+    assert "markup: lacks" in project.fail("tools.i18n_check"), "existing translations are checked"
     assert "has pt_BR already" in project.fail("tools.i18n_add", "pt_BR")
 
 

@@ -1,7 +1,7 @@
-"""A build that goes on from the last one makes the same bytes as one from nothing.
+"""A build that continues from the last one makes the same bytes as one from nothing.
 
-The tests edit one small site after the other way, and never build it from nothing; a
-copy of its sources is, each time.
+The tests edit one small site in one way after the other, and never build it from nothing. Each
+time, they build a copy of its sources from nothing.
 """
 
 import filecmp
@@ -146,7 +146,7 @@ def site(lasting_project):
 
 
 def translate(project):
-    """Translate all that can be translated without knowing what it says."""
+    """Translate every text that can be translated without understanding it."""
     for path in (project.root / CATALOGS).rglob("*.po"):
         text = path.read_text()
         for message in ("A paragraph.", "Another paragraph.", "The second page", "Caption"):
@@ -177,7 +177,7 @@ def succeed(project, *command):
 
 
 def edit(project, name, old, new):
-    """Change a file; its times stay as they were, as after some copies and restores."""
+    """Change a file and keep its times, as some copies and restores do."""
     path = project.root / name
     times, text = path.stat(), path.read_text()
     assert old in text
@@ -186,7 +186,7 @@ def edit(project, name, old, new):
 
 
 def assert_like_new(project):
-    """Build it on, and a copy of its sources from nothing; compare."""
+    """Build the project again, and a copy of its sources from nothing; compare."""
     succeed(project, "tools.render")
     compare_with_new(project)
 
@@ -203,7 +203,7 @@ def compare_with_new(project):
 
 
 def built_from_nothing(project):
-    """A copy of the sources, built with nothing that was left; the same for the same."""
+    """Return a copy of the sources, built from nothing; the same copy for the same sources."""
     ignored = ["_build", "*.mo", "__pycache__"]
     files = [
         x
@@ -324,7 +324,7 @@ def test_after_an_edit(site, name):
 
 
 def test_after_an_edit_of_a_catalog_that_pages_show(site):
-    """In all languages, also those whose catalog it is not."""
+    """Read the page in all languages, also in those whose catalog has not changed."""
     shown = f"```{{literalinclude}} ../{CATALOGS}/first.po\n```\n\n## A section"
     edit(site, "docs/second.md", "## A section", shown)
     succeed(site, "tools.render")
@@ -352,7 +352,7 @@ def test_messages_after_edits(site):
 
 
 def messages(project):
-    """What the catalogs are compared with, by file."""
+    """Return the texts that catalogs are compared with, by file."""
     project.run("tools.i18n_check")  # It finds texts without a translation.
     folder = project.root / "_build/gettext"
     return {
@@ -362,12 +362,12 @@ def messages(project):
 
 
 def read_pages(project):
-    """The pages that Sphinx reads now, in each language that it renders."""
+    """Return the pages that Sphinx reads now, in each language that it renders."""
     return made_anew(project, "_build/doctrees", "*.doctree")
 
 
 def written_pages(project):
-    """The pages that Sphinx writes now, in each language that it renders."""
+    """Return the pages that Sphinx writes now, in each language that it renders."""
     return made_anew(project, "_build/render", "*/*.html")
 
 

@@ -1,4 +1,4 @@
-"""The launcher names the rank that failed, and how, and leaves nobody behind."""
+"""The launcher says which rank failed and how, and leaves no process behind."""
 
 import socket
 import tempfile

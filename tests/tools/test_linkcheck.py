@@ -1,4 +1,4 @@
-"""`make linkcheck` names each link that leads nowhere, asked of a server on loopback."""
+"""`make linkcheck` reports each dead link to a server on loopback."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

@@ -1,4 +1,4 @@
-"""Each rule finds the fault that it is there for, and leaves good translations alone."""
+"""Each rule finds its fault and accepts good translations."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What samples show has to be what was looked at and committed."""
+"""The outputs of samples must be the accepted and committed ones."""
 
 import pytest
 
@@ -53,7 +53,7 @@ def test_another_output_fails_the_build_until_it_is_accepted(project):
     assert project.run(*BUILD)[0] == 0
     project.sample("print('new')\nprint('same')\n", output="old\nsame\n")
     output = project.fail(*BUILD)
-    assert "gallery/tutorial/sample.py: shows something else than before" in output
+    assert "gallery/tutorial/sample.py: the output differs from the accepted one" in output
     assert "    -old\n    +new\n     same\n" in output
     assert "gallery/tutorial/outputs/sample.txt" in output and "make accept-outputs" in output
     assert "'old'" in project.read("docs/tutorial/sample.rst"), "the last good page"

@@ -1,4 +1,4 @@
-"""What is said to be executed was executed, and other text than that is found."""
+"""Listings that are said to be executed were executed, and any other text is found."""
 
 import json
 import re
@@ -203,8 +203,8 @@ def test_a_record_that_was_removed(site):
 @pytest.mark.parametrize(
     "page, old, new, expected",
     [
-        (PAGE, '<span class="n">zero_</span>', "<span>one_</span>", f"stand in {CPP}, lines"),
-        (SAMPLE, "tensor([0., 0., 0., 0.])", "tensor([0., 1., 0., 0.])", "was recorded of it"),
+        (PAGE, '<span class="n">zero_</span>', "<span>one_</span>", f"is not in {CPP}, lines"),
+        (SAMPLE, "tensor([0., 0., 0., 0.])", "tensor([0., 1., 0., 0.])", "was recorded for it"),
         (
             SAMPLE,
             '<span class="mi">4</span>',
@@ -229,7 +229,7 @@ def test_a_file_that_was_changed_after_the_page_was_made(site, tmp_path, monkeyp
     file = tmp_path / "root" / CPP
     file.write_text(file.read_text().replace("tensor.zero_()", "tensor.fill_(0)"))
     [found] = findings(site)
-    assert f"does not stand in {CPP}, lines" in found
+    assert f"is not in {CPP}, lines" in found
 
 
 # -- In a build --------------------------------------------------------------------

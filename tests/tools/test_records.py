@@ -1,4 +1,4 @@
-"""A record holds for what it says, and one of the tools only for the tools that wrote it."""
+"""A record counts for its inputs, and one that depends on the tools only for these tools."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""One file names the releases of PyTorch, and all else agrees with it."""
+"""One file lists the releases of PyTorch, and all other files agree with it."""
 
 import csv
 import re
@@ -147,7 +147,7 @@ def test_results_are_compared_until_they_are_accepted(results):
     trying.try_releases(["oldest"], accept=False)
     oldest = releases.oldest().version
     results[oldest][3:5] = ["8", "`test_work`"]
-    with pytest.raises(trying.BuildError, match="other results than before"):
+    with pytest.raises(trying.BuildError, match="the results differ from the committed ones"):
         trying.try_releases([oldest], accept=False)
     trying.try_releases([oldest], accept=True)
     trying.try_releases([oldest], accept=False)

@@ -1,4 +1,4 @@
-"""What belongs to a sample: what it names as a file or imports, and no more."""
+"""A sample uses the files that it names and the modules that it imports, and no others."""
 
 import pytest
 

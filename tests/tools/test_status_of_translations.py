@@ -1,4 +1,4 @@
-"""What is translated, and since when the rest waits: from catalogs and their history."""
+"""Status: what is translated and since when the rest waits, from catalogs and their history."""
 
 import os
 import re

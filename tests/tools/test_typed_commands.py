@@ -1,4 +1,4 @@
-"""What pages tell readers to type is taken from there, and run in a copy of this clone."""
+"""The commands that pages tell readers to type run in a copy of this clone."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The footer says with what the samples were run, and nothing that is not known."""
+"""The footer names the versions that the samples ran with, and nothing that is unknown."""
 
 import json
 import subprocess
@@ -62,7 +62,7 @@ def test_a_commit_and_its_date_in_each_language(clone):
     english, korean, chinese = (footer.note_of(history.commit(), x) for x in LANGUAGES)
     assert f"/commit/{name}" in english and f">{name[:7]}<" in english
     assert english.endswith("of March 4, 2026")
-    assert "2026년 3월 4일 커밋" in korean and "2026年3月4日" in chinese
+    assert "2026년 3월 4일 커밋" in korean and "2026 年 3 月 4 日" in chinese
 
 
 @pytest.mark.parametrize("name", ["versions.json", "new"])
@@ -72,7 +72,7 @@ def test_changes_that_are_not_committed(clone, name):
     (clone / name).write_text('{"pytorch": "3"}')
     assert versions.facts()["changed"] == "1"
     note = footer.note_of(history.commit(), ENGLISH)
-    assert note.endswith("with changes that are not committed")
+    assert note.endswith("with uncommitted changes")
 
 
 def test_sources_without_a_history_of_their_own(clone):
@@ -155,6 +155,6 @@ def test_a_page_shows_them(project):
 
 
 def made(project):
-    """When Sphinx read which page."""
+    """Return when Sphinx read each page."""
     found = (project.root / "_build/doctrees").rglob("*.doctree")
     return {path: path.stat().st_mtime_ns for path in found}

@@ -1,7 +1,7 @@
-"""Part of the stage "check": what search engines, link previews and other sites read.
+"""Check what search engines, link previews and other sites read.
 
-Addresses are put together here from site.toml and the names of the files, so a fault in
-what the pages say of themselves is found.
+The check computes addresses from site.toml and the names of the files, and so finds a fault in
+the addresses that pages give for themselves.
 """
 
 import struct
@@ -33,7 +33,7 @@ def findings(site, pages, facts):
             found += [f"{name}: {fault}" for fault in faults]
         for text, count in descriptions.items():
             if count > 1:
-                found.append(f"{language.url}: {count} pages have one description, {text!r}")
+                found.append(f"{language.url}: {count} pages share the description, {text!r}")
         found += _sitemap(folder, language, pages - {"search.html"})
         found += _inventory(folder, language, pages - {"search.html"}, facts)
     return found
@@ -50,7 +50,7 @@ def _alternates(page):
 
 
 def _file(site, address):
-    """The file that is published at an absolute address, or None."""
+    """Return the file that is published at an absolute address, or None."""
     if not address.startswith(PUBLISHED.url):
         return None
     rest = address.removeprefix(PUBLISHED.url)
@@ -63,21 +63,21 @@ def _head(site, page, address, alternates):
     if page.canonical != [address]:
         faults.append(f"canonical links are {page.canonical}, not {address}")
     if sorted(map(tuple, page.alternates)) != sorted(alternates.items()):
-        faults.append("the links to other languages are not one for each")
+        faults.append("there must be one link to each language")
     for other in [address, *alternates.values()]:
         if not _file(site, other):
-            faults.append(f"{other} is no page of this site")
+            faults.append(f"{other} is not a page of this site")
     if len(page.descriptions) != 1 or not page.descriptions[0]:
-        faults.append("there is not one description")
+        faults.append("there must be exactly one description")
     previews = page.previews
     wrong = [name for name in ONCE if len(previews.get(name, [])) != 1]
     if wrong:
         return [*faults, f"link previews need one of each: {', '.join(wrong)}"]
     if previews["url"] != [address]:
-        faults.append(f"link previews are told another address, {previews['url'][0]}")
+        faults.append(f"link previews get another address, {previews['url'][0]}")
     image = _file(site, previews["image"][0])
     if not image or _png_size(image) != CARD_SIZE:
-        faults.append(f"{previews['image'][0]} is no image of {CARD_SIZE[0]}x{CARD_SIZE[1]}")
+        faults.append(f"{previews['image'][0]} is not an image of {CARD_SIZE[0]}x{CARD_SIZE[1]}")
     return faults
 
 
@@ -86,7 +86,7 @@ def _png_size(path):
 
 
 def _about_the_build(page):
-    """The footer says with what the samples were run, if they were run."""
+    """Check that the footer names the versions that the samples ran with, if they ran."""
     if VERSIONS.is_file() != page.says_with_what_verified:
         return ["the footer does not say with what the page was verified"]
     return []
@@ -98,7 +98,7 @@ def _start_page(site, facts):
 
 
 def _not_found_page(site, facts):
-    """It is shown at any address, so its links must begin at the root of the host."""
+    """Check 404.html. Hosts show it at any address, so its links must begin at the root."""
     mount, faults = urlsplit(PUBLISHED.url).path, []
     for _, link in facts[site / "404.html"].links:
         if link and not (link.startswith(mount) and (site / link.removeprefix(mount)).is_file()):
@@ -135,7 +135,7 @@ def _sitemap(folder, language, pages):
 
 
 def _inventory(folder, language, pages, facts):
-    """Every page and every section can be referred to from another project."""
+    """Check that other projects can refer to every page and every section."""
     from sphinx.util.inventory import InventoryFile
 
     with open(folder / "objects.inv", "rb") as file:

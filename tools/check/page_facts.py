@@ -1,7 +1,7 @@
-"""What the checks want to know of a page of the site, read from its HTML.
+"""Read from the HTML of a page the facts that the checks need.
 
-Reading takes longer than checking, so the facts of a page are kept, in a form that JSON
-knows, for as long as its bytes are the same. They say what is there, and judge nothing.
+Reading takes longer than checking. So the facts of a page are kept, as JSON, for as long as
+the bytes of the page are the same. The facts describe the page and judge nothing.
 """
 
 import hashlib
@@ -28,15 +28,15 @@ CODE = {"code", "pre", "script", "style", "kbd", "samp"}
 # The id and the class of the box around a listing.
 NUMBERED = re.compile(r"code-(\d+)$")
 HIGHLIGHTED = re.compile(r"highlight-(\S+)")
-# The classes of what docutils did not understand.
+# The classes of markup that docutils could not parse.
 PROBLEMS = ["problematic", "system-message"]
 MANY = 4  # pages, for which other processes are worth while
 
 
 def facts_of_pages(site):
-    """The facts of all pages of a site, by their paths."""
+    """Return the facts of all pages of a site, by their paths."""
     results = Results("pages")
-    # They do not depend on the commit, which is another one after each.
+    # Facts do not depend on the name of the commit, which every commit changes.
     pages = {path: put_note(path.read_text(), "") for path in sorted(site.rglob("*.html"))}
     keys = {path: hashlib.sha256(html.encode()).hexdigest() for path, html in pages.items()}
     unknown = {key: pages[path] for path, key in keys.items() if key not in results.known}
@@ -86,7 +86,7 @@ def read(html):
 
 
 def _listing(tag):
-    """The code of a listing, without comments: they are in the page's language."""
+    """Return the code of a listing, without comments, which are in the page's language."""
     from sphinxext.translation.translatable_comments import code_without_comments
 
     box = tag.find_parent(class_=HIGHLIGHTED)
@@ -96,7 +96,7 @@ def _listing(tag):
 
 
 def _numbered_listing(tag):
-    """The number of a listing (0 if it has none), and two digests of its text."""
+    """Return the number of a listing (0 if it has none), and two digests of its text."""
     box = tag.find_parent(id=NUMBERED)
     text = tag.get_text().strip("\n")
     number = int(NUMBERED.match(box["id"])[1]) if box else 0
@@ -104,7 +104,7 @@ def _numbered_listing(tag):
 
 
 def digest_of_lines(text):
-    """The same for any two texts that differ in indentation and empty lines only."""
+    """Return a digest that is equal for texts which differ only in indentation and empty lines."""
     lines = "\n".join(line.strip() for line in text.split("\n") if line.strip())
     return hashlib.sha256(lines.encode()).hexdigest()
 
@@ -120,7 +120,7 @@ def _leaked_markup(page):
 
 
 def _loaded(page):
-    """Yield the tag and address of all that may be loaded, and what a link is for."""
+    """Yield each address that may be loaded, with the relations of a link."""
     for name, attribute in LOADING:
         for tag in page.find_all(name, **{attribute: True}):
             yield [tag[attribute], tag.get("rel") or []]

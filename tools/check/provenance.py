@@ -41,14 +41,14 @@ def findings(rendered, pages, facts):
 def _faults(digests, record):
     exact, of_lines = digests
     if exact != record["sha256"]:
-        yield "is not the text that was recorded of it"
+        yield "differs from the text that was recorded for it"
     if record["kind"] != "output" and of_lines != digest_of_lines(_source(record)):
         first, last = record["lines"]
-        yield f"does not stand in {record['file']}, lines {first} to {last}"
+        yield f"is not in {record['file']}, lines {first} to {last}"
 
 
 def _source(record):
-    """The lines that a record names, without what a page does not show of them."""
+    """Return the lines that a record names, without those that a page does not show."""
     first, last = record["lines"]
     text = (ROOT / record["file"]).read_text()
     in_comment = record["kind"] == "typed" and record["file"].endswith(".py")

@@ -1,8 +1,8 @@
 """Compile the extension, run its tests and the samples with other releases of PyTorch.
 
 Each release has an environment of its own beside .venv, and a copy of the project in
-_build/releases, where the build and the tests run. At last each release imports the
-extension that each other one built, which must be refused.
+_build/releases, where the build and the tests run. At the end each release imports the
+extensions built with the others, and each of these imports must fail.
 
 The results are compared with docs/tutorial/releases.csv, which a page shows, or replace
 its rows. Another patch is compared with the row of its series, and a release that is newer
@@ -67,7 +67,7 @@ class Trial:
         return self.root / self.environment.name / "bin" / "python"
 
     def row(self):
-        """What holds with this release, and the names of the tests that fail."""
+        """Return the row of the table: the results with this release, and the tests that fail."""
         version, site = self.release.version, self.release.site
         self._must_succeed("compile", "-m", "tools.compile")
         results = self.root / "junit.xml"
@@ -91,7 +91,7 @@ class Trial:
             raise BuildError(f"PyTorch {self.release.version}: {name}\n{done.text[-4000:]}")
 
     def refuses(self, other):
-        """Whether the extension that another trial built ends with its own error here."""
+        """Return whether the extension of another trial fails to load here, with its own error."""
         return all(self._refuses(other, folder.name) for folder in EXTENSIONS)
 
     def _refuses(self, other, module):
@@ -115,7 +115,7 @@ def _table(rows):
 
 
 def committed():
-    """The rows of the committed table, by series."""
+    """Return the rows of the committed table, by series."""
     rows = list(csv.reader(TABLE.read_text().splitlines())) if TABLE.is_file() else [COLUMNS]
     return {series(row[0]): row for row in rows[1:]}
 
@@ -123,8 +123,8 @@ def committed():
 def try_releases(wanted, *, accept):
     """Try the ``wanted`` releases, or all; compare the results, or ``accept`` them.
 
-    Raises BuildError if a release is unknown, cannot be tried, does not refuse what was
-    built for another, or shows other results than before.
+    Raises BuildError if a release is unknown or cannot be tried, if it loads an extension
+    built for another release, or if the results differ from the committed ones.
     """
     if wanted == ["oldest"]:
         wanted = [oldest().version]
@@ -143,8 +143,8 @@ def try_releases(wanted, *, accept):
     for here, there in pairs:
         if not here.refuses(there):
             raise BuildError(
-                f"PyTorch {here.release.version} does not refuse the extension that was "
-                f"built for {there.release.version} as it should"
+                f"the extension built for PyTorch {there.release.version} must refuse to load "
+                f"with {here.release.version}, and does not"
             )
     print(f"{len(pairs)} builds for other releases were refused")
     before = committed()
@@ -164,7 +164,7 @@ def try_releases(wanted, *, accept):
     )
     if lines := [f"    {line}" for line in difference]:
         raise BuildError(
-            "other results than before:\n"
+            "the results differ from the committed ones:\n"
             + "\n".join(lines)
-            + "\nIf that is right, take it over with `make accept-releases`."
+            + "\nIf the new results are right, accept them with `make accept-releases`."
         )

@@ -25,11 +25,11 @@ def run(check_catalogs=None):
 
 
 def check_if_changed(check_catalogs):
-    """Check, unless everything is as it was when there was nothing to find."""
+    """Check, unless nothing has changed since a check without findings."""
     files = [*files_below(RENDERED), *files_below(LOCALES), *project_files()]
     key = digest(files, sys.version, installed(), VERSIONS.is_file())
     if RECORD.load() == key:
-        print("    nothing has changed since there were no findings", flush=True)
+        print("    nothing has changed since a check without findings", flush=True)
         return
     RECORD.forget()
     check(check_catalogs)
@@ -44,10 +44,10 @@ def check(check_catalogs=None):
     messages = (check_catalogs or catalog_check.check)()
     pages = _pages(SOURCE_LANGUAGE)
     if not pages:
-        raise BuildError(f"{relative(RENDERED)} holds no pages: run `make render` first")
+        raise BuildError(f"{relative(RENDERED)} contains no pages: run `make render` first")
     facts = facts_of_pages(RENDERED)
     findings = _check_pages(pages, facts)
-    if not findings:  # Which would be found a second time there.
+    if not findings:  # These checks would report the same faults again.
         findings = findability.findings(RENDERED, pages, facts)
         findings += provenance.findings(RENDERED, pages, facts)
     if findings:
@@ -68,7 +68,7 @@ def _check_pages(pages, facts):
     files = {x.relative_to(RENDERED).as_posix(): x for x in files_below(RENDERED)}
     for language in LANGUAGES:
         for page in sorted(pages ^ _pages(language)):
-            findings.append(f"{language.url}/{page}: not there in every language")
+            findings.append(f"{language.url}/{page}: not in every language")
     for language in LANGUAGES:
         for page in sorted(pages & _pages(language)):
             findings += _check_page(language, page, facts, files)
@@ -82,11 +82,11 @@ def _check_page(language, page, facts, files):
     if here.language != language.html:
         findings.append(f"{name}: lang is {here.language!r}")
     if here.sections != source.sections:
-        findings.append(f"{name}: its headings have other anchors than in English")
+        findings.append(f"{name}: the anchors of its headings differ from the English page")
     if here.listings != source.listings:
         findings.append(f"{name}: a listing or an output differs from the English page")
     for text in here.problems:
-        findings.append(f"{name}: markup that was not understood: {text!r}")
+        findings.append(f"{name}: contains markup that could not be parsed: {text!r}")
     for found, text in here.leaked_markup:
         findings.append(f"{name}: shows the markup {found!r} in {text!r}")
     if str(ROOT) in path.read_text():

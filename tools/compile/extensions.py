@@ -1,4 +1,4 @@
-"""The C++ extensions: what each is compiled from, and what was made of it."""
+"""The C++ extensions: the sources of each, and the compiled package."""
 
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -25,16 +25,16 @@ class Extension:
 
     @property
     def compilation(self):
-        """The name of the run that compiles it."""
+        """The name of the run that compiles the extension."""
         return f"compile {self.name}"
 
     @property
     def record(self):
-        """What the last compilation was made from: "files", and how it went."""
+        """The record of the last compilation: its "files", and how it ended."""
         return Record(paths.INSTALLED_EXTENSIONS / f".{self.name}.json", of_tools=False)
 
     def sources(self):
-        """Return its files, without what a build by hand left among them."""
+        """Return the files of the extension, without what a build by hand left among them."""
         return [
             path
             for path in files_below(self.folder)
@@ -50,7 +50,7 @@ class Extension:
         return digest(self.sources(), *compiled_with())
 
     def installed(self):
-        """Return the folders of the compiled package and of what is known of it."""
+        """Return the folders of the compiled package and of its metadata."""
         return sorted(
             path
             for pattern in (self.name, f"{self.name}-*")

@@ -1,10 +1,11 @@
 """Precompile the headers of libraries, which are nearly all that the compiler reads.
 
-A compilation leaves what makes the next one faster, as long as only our own code changes,
-and neither what it includes nor how it is compiled. In _build/precompiled/EXTENSION/KEY are:
+A compilation leaves files that make the next one faster, as long as only our own code changes,
+and neither the headers that it includes nor the compiler's options.
+_build/precompiled/EXTENSION/KEY contains:
 
     headers.hpp      the lines of our sources that include headers in angle brackets
-    headers.hpp.gch  what the compiler has made of these headers
+    headers.hpp.gch  these headers, precompiled
     build/           ninja's file, which names the compiler and its options, and with which a
                      compilation begins while setup.py still imports PyTorch
 """
@@ -27,7 +28,7 @@ from ..state.records import Record
 FOLDER = BUILD / "precompiled"
 HEADERS, PRECOMPILED = "headers.hpp", "headers.hpp.gch"
 NINJA = "build/*/build.ninja"  # Where setup.py puts it.
-FLAGS = "flags"  # Beside setup.py: what the compiler is told besides its command line.
+FLAGS = "flags"  # Beside setup.py: options of the compiler that are not on its command line.
 TIMEOUT = 600  # seconds; it takes about 35
 SPACE = 2**31  # bytes that must be free; it takes a quarter of that
 INCLUDE = re.compile(r"^#include <.+>$", re.M)
@@ -36,20 +37,20 @@ OTHER_DIRECTIVE = re.compile(r"^\s*#(?!include\b|pragma once\b)", re.M)
 
 
 def key(project, *facts):
-    """Digest of all that the headers, in the copy of the extension, depend on."""
+    """Return a digest of all that the headers, in the copy of the extension, depend on."""
     scripts = [path for path in files_below(project) if path.suffix in {".py", ".toml"}]
     scripts.append(Path(__file__))
     # Clang refuses to use headers that were installed again after they had been precompiled.
     installed = Path(find_spec("torch").origin).stat().st_mtime_ns
-    # With the place: ninja's file is full of paths.
+    # ROOT counts, because ninja's file is full of paths.
     return digest(scripts, _includes(project), ROOT, installed, *facts)
 
 
 def make_use(project, key):
     """Let the copy of the extension be compiled with the precompiled headers, if any.
 
-    Returns the variables for that. The command line is the same in any case: the compiler
-    reads the flag, if there is one, from a file.
+    Returns the variables for that. The command line is always the same: the compiler reads
+    the flag, if any, from a file.
     """
     flags, folder = project / FLAGS, FOLDER / project.name / key
     flags.write_text("")
@@ -60,8 +61,8 @@ def make_use(project, key):
 
 
 def keep(project, key):
-    """Keep what the compilation of a copy of the extension leaves, and nothing older."""
-    if (project / FLAGS).read_text():  # It was compiled with them.
+    """Keep the files that the compilation of a copy of the extension leaves, and none older."""
+    if (project / FLAGS).read_text():  # It was compiled with precompiled headers.
         return
     folder = FOLDER / project.name / key
     shutil.rmtree(folder.parent, ignore_errors=True)
@@ -75,8 +76,8 @@ def keep(project, key):
 def precompile():
     """Precompile the headers of the last compilations, unless that was done.
 
-    The copy of the extension that was compiled has been removed. So the compiler finds none of
-    the extension's own headers, which may differ the next time.
+    The compiled copy of the extension has been removed. So the compiler finds none of the
+    extension's own headers, which may differ the next time.
     """
     for ninja_file in FOLDER.glob(f"*/*/{NINJA}"):
         folder = ninja_file.parents[2]
@@ -109,7 +110,7 @@ def _files(folder):
 
 
 def _includes(project):
-    """The lines that include headers of others; none if these are not all that counts."""
+    """Return the lines that include headers of others; none if other lines matter, too."""
     code = [path.read_text() for path in files_below(project) if path.suffix in {".cpp", ".hpp"}]
     if any(OTHER_DIRECTIVE.search(text) for text in code):
         return ""
@@ -117,8 +118,8 @@ def _includes(project):
 
 
 def _compiler(ninja_file):
-    """The command with which ninja compiles, apart from its input and output."""
-    ninja = Path(sys.executable).with_name("ninja")  # Which may be on no path.
+    """Return the command with which ninja compiles, apart from its input and output."""
+    ninja = Path(sys.executable).with_name("ninja")  # It may not be on the PATH.
     listing = [ninja, "-f", ninja_file, "-t", "compdb"]
     [step, *_] = json.loads(subprocess.run(listing, capture_output=True, check=True).stdout)
     words, kept = iter(shlex.split(step["command"])), []

@@ -27,14 +27,14 @@ def compile_extension(extension):
         return False
     started, files = time.monotonic(), digests_of(extension.sources())
     name = relative(extension.folder)
-    # Built from a copy, so that the build leaves nothing beside the sources.
+    # Built from a copy: the build leaves nothing beside the sources.
     work = BUILD / "compile" / extension.name
     shutil.rmtree(work, ignore_errors=True)
     source, target = work / extension.name, work / "installed"
     shutil.copytree(extension.folder, source, ignore=shutil.ignore_patterns(*LEFTOVERS))
     headers_key = headers.key(source, *compiled_with())
     variables = headers.make_use(source, headers_key)
-    # As pip does, which first runs setup.py, and so imports PyTorch, for the name alone.
+    # This is what pip does after it has run setup.py, and imported PyTorch, for the name alone.
     command = [sys.executable, "-m", "tools.compile.wheel", source, target]
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     log = LOGS / f"compile-{extension.name}.log"

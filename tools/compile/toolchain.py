@@ -1,4 +1,4 @@
-"""What the extension is compiled with: PyTorch, Python, the compiler and its variables."""
+"""The tools that compile the extension: PyTorch, Python, the compiler and its variables."""
 
 import os
 import re
@@ -36,8 +36,8 @@ def toolchain():
         found = "none"
     if found.partition("+")[0] != wanted:
         raise BuildError(
-            f"{Path(sys.prefix).name} holds torch {found}, but it is for {wanted}, says "
-            f"releases.toml: remove that folder and run the command again"
+            f"{Path(sys.prefix).name} contains torch {found}, but releases.toml "
+            f"names {wanted} for it: remove that folder and run the command again"
         )
     compiler = os.environ.get("CXX", "c++")
     if shutil.which(compiler) is None:
@@ -63,5 +63,5 @@ def versions():
 
 
 def compiled_with():
-    """What the extension is compiled with, apart from its sources: for digests."""
+    """Return what the extension is compiled with, apart from its sources: for digests."""
     return [*toolchain(), *map(os.environ.get, VARIABLES)]

@@ -29,7 +29,7 @@ def build_wheel(project, folder):
 def compile_as_before():
     """Compile with the last ninja file, if there is one, while PyTorch is being imported.
 
-    That saves 2 of 10 seconds after an edit. Afterwards setup.py asks ninja for the same, which
+    That saves 2 of 10 seconds after an edit. Afterwards setup.py runs ninja for the same, which
     has nothing left to do, or reports what does not compile.
     """
     known = [file.parent for file in Path().glob(NINJA)]

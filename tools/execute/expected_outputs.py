@@ -1,12 +1,12 @@
-"""Compare what the samples print with what was looked at and committed.
+"""Compare the outputs of the samples with the accepted and committed ones.
 
-Beside each sample, the folder outputs/ holds a text file with all that it shows on its
-page: printed text and tables. The build fails when a run shows anything else. Where a
-release of PyTorch shows something else than the default one, that is in a folder with the
-name of its series, outputs/2.13 for one.
+Beside each sample, the folder outputs/ holds a text file with everything that the sample
+shows on its page: printed text and tables. The build fails if a run shows anything else. If
+the output with a release of PyTorch differs from that with the default one, it is in a folder
+with the name of the series, such as outputs/2.13.
 
-What may differ from run to run, a script names in a comment of a hidden cell,
-``output may differ in: <regular expression>``. Pages show it as it was printed.
+A script names text that may differ from run to run in a comment of a hidden cell,
+``output may differ in: <regular expression>``. Pages show the text that was printed.
 """
 
 import difflib
@@ -24,7 +24,7 @@ PRINTED, TABLE = ".. rst-class:: sphx-glr-script-out", ":class: result-table\n"
 
 
 def shown(page):
-    """All that a sample has shown, in the order of its page (in reST)."""
+    """Return all that a sample has shown, in the order of its page (in reST)."""
     parts = []
     for found in SHOWN.finditer(page):
         before = page[: found.start()].rstrip()
@@ -56,9 +56,9 @@ def compare(script, page):
         lineterm="",
     )
     raise BuildError(
-        f"{relative(script)}: shows something else than before:\n"
+        f"{relative(script)}: the output differs from the accepted one:\n"
         + "\n".join(f"    {line}" for line in difference)
-        + "\nIf that is right, take it over with `make accept-outputs`."
+        + "\nIf the new output is right, accept it with `make accept-outputs`."
     )
 
 
@@ -73,7 +73,7 @@ def last_run(script):
 
 
 def committed(script):
-    """The file with what a sample showed, with this release, when it was last looked at."""
+    """Return the file with the accepted output of a sample with this release."""
     own = of_release(script)
     return own if own.is_file() else of_default(script)
 

@@ -2,7 +2,7 @@
 
 usage: python -m tools.execute.forked_ranks, with the arguments of torchrun
 
-Rendezvous, environment, logs, and the watch over the ranks are torchrun's own.
+torchrun does the rest: rendezvous, environment, logs, and watching the ranks.
 """
 
 from torch.distributed import run

@@ -21,20 +21,20 @@ shown_tables = []
 
 
 def warnings_are_errors(gallery_conf, fname):
-    """Called by sphinx-gallery right before the script runs."""
+    """Turn warnings into errors; sphinx-gallery calls this right before the script runs."""
     warnings.resetwarnings()
     warnings.simplefilter("error")
 
 
 def scrape_tables(block, block_vars, gallery_conf):
-    """Called by sphinx-gallery after each block: the tables that it has shown."""
+    """Return the tables that a block has shown; sphinx-gallery calls this after each block."""
     tables = "\n\n".join(_table(header, rows) for header, rows in shown_tables)
     shown_tables.clear()
     return tables
 
 
 def _table(header, rows):
-    """A table in reST, with the first cell of each row as code."""
+    """Return a table in reST, with the first cell of each row as code."""
     lines = [".. list-table::", "   :header-rows: 1", "   :class: result-table", ""]
     for row in [header, *([f"``{first}``", *others] for first, *others in rows)]:
         lines += [f"   * - {row[0]}", *(f"     - {cell}" for cell in row[1:])]
@@ -86,7 +86,7 @@ def report(error, script):
 
 
 def use_fork_server():
-    """Let the ranks of this sample come from the fork server, if it was given one."""
+    """Let the ranks of this sample come from the fork server, if there is one."""
     if fork_server.ADDRESS not in os.environ:
         return
     import launcher
@@ -111,7 +111,7 @@ def main():
     result_table.show_on_page = lambda *table: shown_tables.append(table)
     use_fork_server()
     try:
-        # sphinx-gallery does all its work while Sphinx starts; there is nothing to build.
+        # sphinx-gallery does all its work while Sphinx starts; nothing is left to build.
         Sphinx(
             source,
             None,

@@ -1,7 +1,7 @@
-"""Which scripts of gallery/ are samples, which page each makes, and what it takes to run.
+"""Find the samples in gallery/, the page of each, and the files that it needs.
 
-A folder of gallery/ is a part of the site. Its scripts are samples; what they share with
-other parts is there as a symbolic link, so that it can be imported.
+A folder of gallery/ is a part of the site. Its scripts are samples. Modules that they share
+with other parts are symbolic links in the folder, and can be imported.
 """
 
 import re
@@ -16,7 +16,7 @@ NAMED = re.compile(r"\b(\w+)\.(?:py|cpp)\b|^\s*(?:from|import) (\w+)", re.M)
 
 
 def samples():
-    """The paths of all samples, in alphabetical order."""
+    """Return the paths of all samples, in alphabetical order."""
     return sorted(path for path in GALLERY.glob("*/*.py") if not path.is_symlink())
 
 
@@ -31,9 +31,9 @@ def source_of(page):
 
 
 def may_use(script):
-    """Return the files of its folder that a sample names, and those that they name.
+    """Return the files of its folder that a sample names, and the files that these name.
 
-    These are more than it executes: a name in a comment counts, too.
+    These may be more than the sample executes: a name in a comment counts, too.
     """
     candidates = {x for x in files_below(script.parent) if x.suffix in CODE} - set(samples())
     used, to_read = set(), [script]
@@ -47,7 +47,7 @@ def may_use(script):
 
 @cache  # Many samples use the same files.
 def _named_in(code):
-    """The programs and modules that are named in code, without .py or .cpp."""
+    """Return the programs and modules that code names, without .py or .cpp."""
     return {program or module for program, module in NAMED.findall(code)}
 
 

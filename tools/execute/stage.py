@@ -2,15 +2,15 @@
 
 Samples that do not use the extension run while it is being compiled.
 
-Each script runs in a process of its own, under sphinx-gallery, with a time limit. What
-it shows must be what was committed (expected_outputs.py). It is run again when its own
-text, the files of its folder that it names, its committed output, the extension (if it
-uses that), or the versions of PyTorch, Python and the compiler have changed.
+Each script runs in a process of its own, under sphinx-gallery, with a time limit. It must show
+what was committed (expected_outputs.py). It runs again after a change of its own text, of the
+files of its folder that it names, of its committed output, of the extension (if it uses that),
+or of the versions of PyTorch, Python and the compiler.
 
 A script may say, in a comment, ``expected stderr: <regular expression>``,
 ``time limit: <seconds>``, and ``every rank starts an interpreter of its own``. The
-ranks of other scripts are forked from a process that has imported PyTorch already,
-which is what nearly all of their time would go into.
+ranks of other scripts are forked from a process that has already imported PyTorch, because
+the import would take nearly all of their time.
 """
 
 import json
@@ -126,7 +126,7 @@ def execute(when_compiled=lambda: None):
 
 
 def _keys():
-    """For each sample a digest of all that its page depends on."""
+    """Return for each sample a digest of all that its page depends on."""
     requirements = [ROOT / "requirements/execute.txt", pins(current())]
     shared = digest([*MACHINERY, *requirements], *toolchain())
     of_extension = {extension: extension.key() for extension in EXTENSIONS}
@@ -139,7 +139,7 @@ def _keys():
 
 
 def record_of(script):
-    """What the last execution was made from, and how it went."""
+    """Return the record of the last execution: its inputs, and how it ended."""
     return Record(EXECUTED / f"{page_of(script)}.json", of_tools=False)
 
 
@@ -154,7 +154,7 @@ def _remove_pages_without_script():
 
 
 def _longest_first(scripts):
-    """So that no long one is left over in the end, with one core idle."""
+    """Sort samples, the longest first: no long one then runs alone, with a core idle."""
     seconds = read(RUN_SECONDS, dict)
     return sorted(scripts, key=lambda script: -seconds.get(page_of(script), math.inf))
 
@@ -177,7 +177,7 @@ def _fork_server(stale):
 
 
 def _environment(*modules):
-    """The variables for a process that imports from the folders ``modules``, too."""
+    """Return the variables for a process that also imports from the folders ``modules``."""
     return {
         "PYTHONPATH": os.pathsep.join(str(folder) for folder in (*modules, ROOT)),
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -212,8 +212,8 @@ def _executed_by(script):
 def run_sample(script, work, *, server=None):
     """Run a script in the folder ``work``; return the text of its page, and the seconds.
 
-    With the address of a fork ``server``, it and its ranks come from there. The folder
-    is removed if all is well; otherwise BuildError says what is not.
+    With the address of a fork ``server``, the script and its ranks are forked there. Removes
+    the folder after a success; otherwise raises BuildError.
     """
     shutil.rmtree(work, ignore_errors=True)
     (work / "docs").mkdir(parents=True)
@@ -263,7 +263,7 @@ def run_sample(script, work, *, server=None):
 
 
 def _clean(text, work):
-    """Make output readable; paths in the work folder count from there."""
+    """Make output readable; shorten paths in the work folder."""
     return readable(text.replace(f"{work}/", ""))
 
 
@@ -273,10 +273,10 @@ def _tail(text, lines=40):
 
 
 def _strip_page(text):
-    """Keep what the script says and prints; drop what sphinx-gallery adds.
+    """Keep the text and output of the script; remove what sphinx-gallery adds.
 
-    Its header and footer speak of files that would not run on their own, and its
-    comments hold line numbers.
+    Its header and footer offer files that would not run on their own, and its comments
+    contain line numbers.
     """
     start = text.index(".. _sphx_glr_page_")
     end = text.index(".. _sphx_glr_download_page_")

@@ -1,8 +1,8 @@
 """The commands that pages tell readers to type, run in a copy of this clone.
 
-The build itself runs those that take seconds, `make test-builds` the others. A run is
-recorded with a digest of the command and of what it needs, which is neither a text nor a
-translation: after any other edit, it counts as not run.
+The build itself runs those that take seconds, and `make test-builds` runs the others. A run is
+recorded with a digest of the command and of the files that it needs. After an edit of one of
+these, the command counts as not run. Texts and translations are not among them.
 """
 
 import re
@@ -22,7 +22,7 @@ from ..state.records import record
 from ..state.runs import ended_well
 
 TIMEOUT = 300  # seconds; it takes about 10
-# Besides tools/ and sphinxext/, of which a record knows anyway.
+# Besides tools/ and sphinxext/, on which every record depends.
 NEEDED = ("Makefile", "conf.py", "languages.toml", "releases.toml", "site.toml", "requirements")
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv*", "_build", "__pycache__", "*.mo", "tests")
 # The caller may itself be make; the environment is installed already.
@@ -31,7 +31,7 @@ ENVIRONMENT = {"MAKEFLAGS": "", "MAKELEVEL": "", "MFLAGS": "", "PYTHON": "true"}
 
 @dataclass(frozen=True)
 class Command:
-    """What a reader types, and a text in a file that is there afterwards."""
+    """What a reader types, and a text that a file then contains."""
 
     typed: str
     file: str
@@ -46,16 +46,16 @@ class Command:
         return digest([x for name in NEEDED for x in files_of(ROOT / name)], self.typed)
 
     def status(self):
-        """Return the exit status of a recorded run with what it needs now, or None."""
+        """Return the exit status of a recorded run with the present files, or None."""
         recorded = self.record.load()
         return recorded["status"] if recorded and recorded["key"] == self.key() else None
 
     def note(self, key, seconds):
-        """Record that it has just ended well after ``seconds``, with the inputs of ``key``."""
+        """Record that the command has just succeeded in ``seconds``, with the inputs of ``key``."""
         self.record.note_made(key, [], **ended_well({}, seconds))
 
     def run(self):
-        """Run it in a copy of this clone. Raises BuildError if it does not do what it should."""
+        """Run the command in a copy of this clone. Raises BuildError if it fails."""
         key, started = self.key(), time.monotonic()
         log = LOGS / f"{self.record.path.stem}.log"
         with tempfile.TemporaryDirectory() as folder:
@@ -75,7 +75,7 @@ class Command:
         return path.is_file() and self.text in path.read_text()
 
     def pages(self):
-        """Return the sources of the pages that tell readers to type it."""
+        """Return the sources of the pages that tell readers to type the command."""
         line = re.compile(rf"^ *{re.escape(self.typed)}$", re.M)
         return [path for path in sorted(DOCS.rglob("*.md")) if line.search(path.read_text())]
 
@@ -101,7 +101,7 @@ CATALOGS = r"locales/(?P<language>[^/]*)/LC_MESSAGES/(?P<component>.*)\.po"
 
 
 def copy_clone(target):
-    """Copy this clone, with what was executed and the environment; return the copy."""
+    """Copy this clone, with the environment and the results of execution; return the copy."""
     shutil.copytree(ROOT, target, ignore=NOT_COPIED)
     for name in ("execute", "extension"):  # Nothing must be executed again.
         shutil.copytree(BUILD / name, target / "_build" / name)
@@ -110,7 +110,7 @@ def copy_clone(target):
 
 
 def run_quick_commands():
-    """Run the commands that take seconds, unless they were; return how many ran."""
+    """Run the commands that take seconds and were not run; return how many ran."""
     wanted = [x for x in COMMANDS if x.is_quick and x.status() is None and x.pages()]
     with ThreadPoolExecutor() as pool:
         list(pool.map(Command.run, wanted))

@@ -1,4 +1,4 @@
-"""What the zip file of each sample holds."""
+"""List what the zip file of each sample contains."""
 
 import re
 
@@ -8,7 +8,7 @@ from ..project.releases import current, pins
 
 
 def downloads():
-    """What each zip file holds, in the form that sphinxext/code/sample_downloads wants."""
+    """Return what each zip file contains, as sphinxext/code/sample_downloads needs it."""
     return {page_of(script): _download(script) for script in samples()}
 
 

@@ -1,4 +1,4 @@
-"""What each page is written in, and what it shows: so that an edit is not one of all pages."""
+"""Find the files that each page is made from: an edit then concerns some pages only."""
 
 import re
 import sys
@@ -15,7 +15,7 @@ NAMED = re.compile(rf"\b(?:{'|'.join(sorted(SHOWN))})/[\w/.-]*\w")
 
 
 def digests():
-    """Digests: of "pages", by their names, and of what is "shared", all else but catalogs."""
+    """Return digests: of "pages", by their names, and "shared", of all else but catalogs."""
     sources = {
         path.relative_to(DOCS).with_suffix("").as_posix(): path
         for path in files_below(DOCS)
@@ -36,13 +36,13 @@ def digests():
 
 
 def changed(before, now):
-    """The pages to read again, from digests like those above; None is all of them."""
+    """Return the pages to read again, from two results of ``digests``; None means all pages."""
     if before["shared"] != now["shared"] or before["pages"].keys() != now["pages"].keys():
         return None
     return {x for x in now["pages"] if now["pages"][x] != before["pages"][x]}
 
 
 def _named_files(source):
-    """The files that a page names: it may show them, a catalog also in other languages."""
+    """Return the files that a page names and may show, a catalog also in other languages."""
     names = sorted(set(NAMED.findall(source.read_text())))
     return [ROOT / name for name in names if (ROOT / name).is_file()]

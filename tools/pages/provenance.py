@@ -1,12 +1,12 @@
-"""Which run executed which file, for the page "What is verified" and for programs.
+"""Find which run executed which file, for the page "What is verified" and for programs.
 
 A file of an extension is compiled by the stage "compile", and executed by every sample
 that imports the result. A file of gallery/ is executed by the samples that start or
 import it, which also compare what they show with their committed output. Catalogs are read
-by the stage "render". What is typed into a page is a command for readers: commands.py runs
-those.
+by the stage "render". A text that is typed into a page is a command for readers, which
+commands.py runs.
 
-A run has an exit status only if one was recorded from a run of just these contents.
+A run has an exit status only if a run of exactly these contents was recorded.
 
 ``provenance.json`` at the top of the site is the same in every build of a commit.
 Beside the site, in _build/provenance.json, the same runs also have the moment and the
@@ -60,7 +60,7 @@ def _executed_files():
 def runs():
     """Return a dictionary from the name of a run to a description of it."""
     seconds, files = read(RUN_SECONDS, dict), _executed_files()
-    # Whether this rendering ends well, nobody knows while it writes the page.
+    # While the page is written, the outcome of its own rendering is unknown.
     found = {RENDERING: {"kind": "render"}} | commands.runs(seconds)
     for name, record in _records().items():
         found[name] = {"status": status(record.load(), files[name]), "seconds": seconds.get(name)}
@@ -87,26 +87,26 @@ def executes(script):
 
 
 def _is_loaded(extension, path):
-    """Whether a file of an extension is a part of what a program imports."""
+    """Return whether a program that imports an extension loads this file of it."""
     return path.suffix in {".cpp", ".hpp"} or path.parent == extension.folder / extension.name
 
 
 def _named_in(path, folder):
-    """The files of a folder whose path is a string of the code, or that it imports."""
+    """Return the files of a folder that code imports, or whose path is a string of the code."""
     strings, modules = _strings_and_modules(path)
     names = [x for x in strings if Path(x).suffix in CODE] + [f"{x}.py" for x in modules]
     return [folder / name for name in names if (folder / name).is_file()]
 
 
 def _loads(extension, path):
-    """Whether a program imports an extension, or compiles it itself."""
+    """Return whether a program imports an extension, or compiles it itself."""
     strings, modules = _strings_and_modules(path)
     folder = f"/{relative(extension.folder)}"
     return extension.name in modules or any(x.endswith(folder) for x in strings)
 
 
 def _strings_and_modules(path):
-    """The constants of a Python program, as texts, and the modules that it imports."""
+    """Return the string constants of a Python program, and the modules that it imports."""
     return _parse(path.read_text()) if path.suffix == ".py" else (set(), set())
 
 
@@ -127,14 +127,14 @@ def _parse(code):
 
 
 def write_for_readers():
-    """Write provenance.json for the site, from what Sphinx noted of English pages."""
+    """Write provenance.json for the site, from Sphinx's notes on the English pages."""
     noted = BUILD / "doctrees" / SOURCE_LANGUAGE.url / NOTED_BY_SPHINX
     data = {"verified_with": versions.facts(), **json.loads(noted.read_text())}
     _write(RENDERED / FILE, data)
 
 
 def write_beside_site():
-    """Add the moment and the exact duration of each run, which no two builds share."""
+    """Write the same with the moment and the exact duration of each run, for no page."""
     data = json.loads((RENDERED / FILE).read_text())
     records = _records() | commands.records()
     for name, run in data["runs"].items():

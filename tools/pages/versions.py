@@ -1,8 +1,7 @@
-"""Say with what, and at which commit, the samples on the pages were run.
+"""Return the versions and the commit with which the samples on the pages were run.
 
-The versions are those that the stage "execute" noted; the commit is git's. What is not
-known is left out: the versions before anything was executed, the commit of a copy of the
-sources that has no history.
+The stage "execute" recorded the versions, and git knows the commit. Unknown values are left out:
+the versions before anything was executed, and the commit of sources without a history.
 """
 
 from ..project.configuration import read
@@ -11,12 +10,12 @@ from ..project.paths import VERSIONS
 
 
 def versions():
-    """With which versions the samples were run; nothing before all of them were."""
+    """Return the versions that the samples ran with; nothing before all of them ran."""
     return read(VERSIONS, dict) if VERSIONS.is_file() else {}
 
 
 def facts():
-    """The versions, the commit and its day, and whether anything was changed since."""
+    """Return the versions, the commit and its day, and whether anything has changed since."""
     known = versions()
     if known and (current := commit()):
         known["commit"], known["date"], changed = current
@@ -26,5 +25,5 @@ def facts():
 
 
 def template_values():
-    """The values that the template verified.html shows."""
+    """Return the values that the template verified.html shows."""
     return {f"verified_{name}": value for name, value in versions().items()}

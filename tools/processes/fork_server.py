@@ -1,13 +1,12 @@
 """Start Python programs without waiting for imports: fork them from a loaded process.
 
 A rank spends nearly all of its life importing PyTorch. This server imports it once.
-``popen`` then asks it for a program, given as the command line of ``python`` that
-would start it, and gets a process that has read its modules already. Apart from that
-the program is on its own: its own session, standard streams, environment, arguments
-and ``__main__``, and the interpreter's whole way down at the end.
+``popen`` sends it the command line of ``python`` for a program, and gets a process that has
+already loaded its modules. Everything else is the program's own: session, standard streams,
+environment, arguments, ``__main__``, and the whole shutdown of the interpreter at the end.
 
-A program lives no longer than the connection over which it was asked for. So what a
-program has started through the server ends when it does, however it ends.
+A program lives no longer than the connection that requested it. So when a program ends,
+however it ends, everything that it has started through the server ends, too.
 
 That needs two system calls of Linux, prctl and waitid. Elsewhere there is no server, and
 every program gets an interpreter of its own. On macOS nothing else would be safe: its
@@ -47,12 +46,12 @@ SET_PDEATHSIG, SET_CHILD_SUBREAPER = 1, 36  # From Linux's <linux/prctl.h>.
 
 
 def is_available():
-    """Whether this system has what the server needs."""
+    """Return whether this system has the calls that the server needs."""
     return hasattr(os, "waitid") and hasattr(ctypes.CDLL(None), "prctl")
 
 
 class ForkedProcess:
-    """A process of the server's. Like subprocess.Popen, as far as it is used here."""
+    """A process that the server forked, with the methods of subprocess.Popen that are used here."""
 
     def __init__(self, connection, command):
         self.args = command
@@ -60,7 +59,7 @@ class ForkedProcess:
         self._connection = connection
         self.pid = self._receive()
         if self.pid is None or self.pid < 0:  # No number, or the status of one killed.
-            raise ConnectionError("the fork server has ended, or the process at once")
+            raise ConnectionError("the fork server has ended, or the process ended at once")
 
     def _receive(self):
         line = b""
@@ -71,7 +70,7 @@ class ForkedProcess:
         return int(line)
 
     def wait(self, timeout=None):
-        """Return the exit status, in seconds at most ``timeout``, or TimeoutExpired."""
+        """Return the exit status; raise TimeoutExpired after ``timeout`` seconds."""
         if self.returncode is None:
             with selectors.DefaultSelector() as selector:
                 selector.register(self._connection, selectors.EVENT_READ)
@@ -94,7 +93,7 @@ class ForkedProcess:
             os.kill(self.pid, number)
 
     def kill(self):
-        """End the process, and all that it has started."""
+        """End the process and everything that it has started."""
         if self.poll() is None:
             self._connection.shutdown(socket.SHUT_WR)
             self.wait()
@@ -104,10 +103,10 @@ class ForkedProcess:
 
 
 def popen(command, *, stdout, stderr, env, stdin=None, address=None):
-    """Start the program of ``python`` that ``command`` says.
+    """Start the program of a ``command`` of ``python``.
 
-    Of the interpreter's options -W, -X faulthandler and -m are understood. Its standard
-    input is empty, whatever ``stdin`` says.
+    Of the interpreter's options, only -W, -X faulthandler and -m are allowed. The standard
+    input is empty, whatever ``stdin`` is.
     """
     request = {"arguments": command[1:], "environment": env, "folder": os.getcwd()}
     connection = socket.socket(socket.AF_UNIX)
@@ -128,7 +127,7 @@ def popen(command, *, stdout, stderr, env, stdin=None, address=None):
 def running(folder, *, modules, env):
     """Run a server that loads ``modules``; yield its address in ``folder``.
 
-    It takes requests at once, and starts what it is asked for when it has loaded them.
+    The server accepts requests at once, and starts the programs when it has loaded the modules.
     Yields None on a system without servers.
     """
     if not is_available():
@@ -158,7 +157,7 @@ def running(folder, *, modules, env):
 
 
 def serve(listener):
-    """Fork a process for each request. Returns in these only, with the request."""
+    """Fork a process for each request. Returns only in these processes, with the request."""
     woken, wake = socket.socketpair()
     for end in (woken, wake):
         end.setblocking(False)
@@ -221,7 +220,7 @@ def _tell(connection, number):
 
 
 def _status_of_ended(process):
-    """The exit status, without taking the process off the system's list, or None."""
+    """Return the exit status, and leave the process on the system's list; or return None."""
     ended = os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     if ended is None:
         return None
@@ -230,7 +229,7 @@ def _status_of_ended(process):
 
 
 def _kill_session(leader):
-    """Kill what a process has left behind."""
+    """Kill the processes that a process has left behind."""
     for process in psutil.pids():
         try:
             if os.getsid(process) == leader:
@@ -240,14 +239,14 @@ def _kill_session(leader):
 
 
 def end_with(parent):
-    """Let the system kill this process when its parent dies, however it dies."""
+    """Let the system kill this process when its parent dies, however that happens."""
     ctypes.CDLL(None).prctl(SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # It has died already.
         os._exit(1)
 
 
 def become(server, request, streams):
-    """Turn this process into the one that was asked for; return its main program."""
+    """Turn this process into the requested one; return its main program."""
     end_with(server)
     # What its children leave behind when they end stays below it.
     ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -283,7 +282,7 @@ def become(server, request, streams):
 
 
 def show_exception(kind, error, trace):
-    """Show a traceback that begins with the program, and not with this file."""
+    """Print a traceback that begins with the program, and not with this file."""
     while trace and trace.tb_frame.f_code.co_filename != __file__:
         trace = trace.tb_next
     trace = trace and trace.tb_next

@@ -1,4 +1,4 @@
-"""Run a stage or the whole build: one at a time in a clone, and ended in an orderly way."""
+"""Run a stage or the whole build: one at a time in a clone, with an orderly end."""
 
 import errno
 import fcntl
@@ -21,7 +21,7 @@ from .run import MARKER, forget_steering, kill_marked, kill_tree, stopping
 
 @contextmanager
 def stage(name):
-    """Say that a stage begins, and how long it took."""
+    """Print that a stage begins, and how long it took."""
     print(f"[{name}]", flush=True)
     started = time.monotonic()
     yield
@@ -58,9 +58,9 @@ def only_one_build(this_build):
 
 
 def _temporary(build):
-    """The folder for all temporary files of a build.
+    """Yield the folder for all temporary files of a build.
 
-    Sockets need short paths: there is no room for one below the long TMPDIR of macOS.
+    The paths of sockets must be short, and those below the TMPDIR of macOS are too long.
     """
     parent = "/tmp" if sys.platform == "darwin" else tempfile.gettempdir()
     return Path(parent, f"build-{build[:12]}")
@@ -78,7 +78,7 @@ def main(work, *, usage):
     os.environ[MARKER] = f"{os.environ.get(MARKER, '')} {this_build}"
 
     def stop(signal_number, frame):
-        # At once: the stages wait for their processes before they give way.
+        # End the processes now: the stages wait for them before they end.
         stopping.set()
         end_all()
         raise KeyboardInterrupt

@@ -18,8 +18,8 @@ from ..project.errors import BuildError
 # finds them all in the end, also those that moved to a session of their own.
 MARKER = "BUILD_COMMAND_IDS"
 
-# What tells Python, its tools, PyTorch, gloo or git to behave in another way than elsewhere.
-# With PYTHONOPTIMIZE, for one, no sample would assert anything.
+# Variables that change the behaviour of Python, its tools, PyTorch, gloo or git. With
+# PYTHONOPTIMIZE, for example, no sample would assert anything.
 STEERING = re.compile(
     r"PYTHON(?!PATH$|HASHSEED$|UTF8$|NOUSERSITE$)|PIP_|SETUPTOOLS_|DISTUTILS_|"
     r"TORCH|PYTORCH_|PET_|GLOO_|TP_|C10_|(OMP|GOMP|KMP|MKL|DNNL|ONEDNN)_|"
@@ -34,7 +34,7 @@ STEERING = re.compile(
 WITHOUT_CUDA = {"CUDA_VISIBLE_DEVICES": "", "CUDA_HOME": "", "CUDA_PATH": ""}
 WITHOUT_CUDA["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
 
-# Set when the build is being interrupted: nothing is started any more.
+# Set when the build is being interrupted: from then on, nothing is started.
 stopping = threading.Event()
 
 
@@ -51,7 +51,7 @@ class Outcome:
 
 
 def forget_steering():
-    """Let nothing that this process starts know what the caller's shell says there."""
+    """Remove these variables of the caller's shell from the environment of all processes."""
     for name in filter(STEERING.match, list(os.environ)):
         del os.environ[name]
 
@@ -60,8 +60,8 @@ def run(command, *, timeout, log, env=None, popen=subprocess.Popen):
     """Run ``command``; write its output to ``log`` and ``log`` + ".stderr".
 
     ``timeout`` is in seconds. A command that is still running then gets a
-    SIGABRT, upon which Python's fault handler writes where it hangs. ``popen``
-    starts it.
+    SIGABRT, and Python's fault handler writes where it hangs. ``popen`` starts the
+    command.
     """
     if stopping.is_set():
         raise BuildError("interrupted")
@@ -109,7 +109,7 @@ def run(command, *, timeout, log, env=None, popen=subprocess.Popen):
 
 
 def _disk_is_full(outcome, folder):
-    """A full disk may not even have room for the message that says so."""
+    """Return whether the disk is full; it may then have no room for the message, either."""
     free = shutil.disk_usage(folder).free
     return "No space left on device" in outcome.text or free < 2**16
 
@@ -117,8 +117,8 @@ def _disk_is_full(outcome, folder):
 def kill_marked(marker):
     """Kill every process that was started with ``marker`` in its environment.
 
-    Its descendants, too: macOS shows no environment of the programs that belong to it, the
-    compiler and the shell among them.
+    Kill its descendants, too: macOS hides the environment of its own programs, such as the
+    compiler and the shell.
     """
     found = []
     for process in psutil.process_iter():

@@ -1,4 +1,4 @@
-"""How every stage here runs Sphinx, and what it needs before that."""
+"""Run Sphinx, as every stage does, and check what it needs."""
 
 import os
 import subprocess
@@ -15,13 +15,13 @@ from . import fork_server
 from .run import run
 
 TIMEOUT = 300  # seconds; it takes about 5
-# What starts runs of Sphinx.
+# The function that starts runs of Sphinx.
 _popen = subprocess.Popen
 
 
 @contextmanager
 def loaded_sphinx():
-    """Load Sphinx in another process, from which all runs of Sphinx come meanwhile."""
+    """Load Sphinx in another process; inside the context, all runs of Sphinx are forked from it."""
     global _popen
     with (
         tempfile.TemporaryDirectory(prefix="sphinx-") as folder,
@@ -40,7 +40,7 @@ def loaded_sphinx():
 def run_sphinx(what, builder, language, output, *options, sources=DOCS):
     """Run sphinx-build in a process of its own; a warning is an error.
 
-    Raises BuildError, which says that ``what``, such as "rendering ko", failed and why.
+    Raises BuildError, which says why ``what``, such as "rendering ko", failed.
     """
     command = [sys.executable, "-m", "sphinx.cmd.build", "-q", "-W", "--keep-going"]
     command += ["-b", builder, "-c", ROOT, "-D", f"language={language.gettext}"]
@@ -55,6 +55,6 @@ def run_sphinx(what, builder, language, output, *options, sources=DOCS):
 
 
 def require_gallery_pages():
-    """Raise if nothing was executed yet: the pages link to what the samples make."""
+    """Raise BuildError if nothing was executed yet: pages link to the pages of samples."""
     if not generated_pages():
         raise BuildError(f"{relative(DOCS)}: no pages of samples: run `make execute` first")

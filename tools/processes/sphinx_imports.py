@@ -1,6 +1,6 @@
-"""Import what takes Sphinx long to import; the server that forks runs of Sphinx does.
+"""Import what Sphinx imports slowly, for the server that forks runs of Sphinx.
 
-Nothing of this project: what is wrong with that, a run of Sphinx has to say.
+No module of this project is imported here: a run of Sphinx must report what is wrong there.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Read the files that configure the build; a mistake in one is an error that names it."""
+"""Read the files that configure the build; an error names the file with the mistake."""
 
 import json
 import tomllib
@@ -10,7 +10,7 @@ PARSERS = {".toml": tomllib.loads, ".json": json.loads}
 
 
 def read(path, make):
-    """Return what ``make`` makes of the values in a TOML or JSON file."""
+    """Return ``make(values)`` for the values in a TOML or JSON file."""
     try:
         return make(PARSERS[path.suffix](path.read_text()))
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -8,12 +8,12 @@ from .paths import ROOT
 
 
 class BuildError(Exception):
-    """Says what went wrong, where, and what to do about it."""
+    """An error whose message says what went wrong, where, and what to do about it."""
 
 
 @contextmanager
 def ending_the_program():
-    """End the program with the message of a BuildError, for those that are not stages."""
+    """End the program with the message of a BuildError, in programs that are not stages."""
     try:
         yield
     except BuildError as error:
@@ -21,7 +21,7 @@ def ending_the_program():
 
 
 def readable(output):
-    """What a command printed, without terminal colours and this machine's paths."""
+    """Return what a command printed, without terminal colours and this machine's paths."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", output).replace(f"{ROOT}/", "")
-    # What a crash of Sphinx leaves is in a temporary folder, and no matter of Sphinx's.
+    # After a crash, Sphinx names a file in a temporary folder that is removed.
     return text.partition("The full traceback has been saved in:")[0].rstrip()

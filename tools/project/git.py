@@ -1,4 +1,4 @@
-"""What git says of the clone, whatever its user has set for all clones."""
+"""Read the history of the clone with git, whatever its user has configured for all clones."""
 
 import subprocess
 from datetime import date
@@ -10,7 +10,7 @@ SETTINGS = ["-c", "log.showSignature=false", "-c", "status.showUntrackedFiles=no
 
 
 def git(*arguments):
-    """What git prints, or None where there is no git or no repository."""
+    """Return what git prints, or None without git or a repository."""
     command = ["git", "-C", ROOT, *SETTINGS, *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
@@ -20,8 +20,8 @@ def git(*arguments):
 
 
 def commit():
-    """The commit that is checked out, its day and whether anything was changed, or None."""
-    # Not that of a repository in which the sources merely lie.
+    """Return the commit that is checked out, its day and whether anything has changed; or None."""
+    # Not the history of another repository that merely contains the sources.
     if git("rev-parse", "--show-toplevel") != str(ROOT):
         return None
     if not (log := git("log", "-1", "--format=%H %cs")):
@@ -31,26 +31,26 @@ def commit():
 
 
 def shallow():
-    """Whether the history is cut off; what is said of dates depends on it."""
+    """Return whether the history is cut off, in which case dates are unknown."""
     return git("rev-parse", "--is-shallow-repository")
 
 
 @cache
 def has_history():
-    """Whether this is a clone of its own with all its commits."""
+    """Return whether this is a clone of its own with all its commits."""
     top = git("rev-parse", "--show-toplevel", "--is-shallow-repository")
     return top is not None and top.splitlines() == [str(ROOT), "false"]
 
 
 def head_date():
-    """The day of the commit that is checked out, or None."""
+    """Return the day of the commit that is checked out, or None."""
     text = git("log", "-1", "--format=%cs") if has_history() else None
     return date.fromisoformat(text) if text else None
 
 
 @cache
 def last_changes():
-    """The day of the last commit of each file that was ever committed, by its path."""
+    """Return the day of the last commit of each file that was ever committed, by its path."""
     days = {}
     if has_history():
         log = git("log", "--format=%x00%cs", "--name-only", "--no-renames") or ""

@@ -1,4 +1,4 @@
-"""Where things are."""
+"""Paths of the project."""
 
 from pathlib import Path
 
@@ -15,15 +15,15 @@ BUILD = ROOT / "_build"
 LOGS = BUILD / "logs"
 # The compiled extensions; the samples find them through PYTHONPATH.
 INSTALLED_EXTENSIONS = BUILD / "extension"
-# How the execution of each sample went.
+# The record of the last execution of each sample.
 EXECUTED = BUILD / "execute"
-# With which versions the last whole execution was made.
+# The versions of the last whole execution.
 VERSIONS = EXECUTED / "versions.json"
-# The site while it is being made, and the site.
+# The site while it is being made, and the published site.
 RENDERED = BUILD / "render"
 SITE = BUILD / "html"
 
 
 def relative(path):
-    """The path as a reader of a message wants to see it."""
+    """Return a path as messages show it: relative to the project."""
     return path.relative_to(ROOT).as_posix()

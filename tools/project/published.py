@@ -1,4 +1,4 @@
-"""Where the site and its sources are published, read from site.toml."""
+"""The addresses of the site and its sources, read from site.toml."""
 
 from dataclasses import dataclass
 from urllib.parse import urlencode
@@ -16,16 +16,16 @@ class Site:
     branch: str
 
     def edit_address(self, path, line=None):
-        """Where to edit a file of the repository in the browser."""
+        """Return the address at which to edit a file of the repository in the browser."""
         address = f"{self.repository}/edit/{self.branch}/{path}"
         return f"{address}#L{line}" if line else address
 
     def file_address(self, path):
-        """Where to read a file of the repository in the browser."""
+        """Return the address at which to read a file of the repository in the browser."""
         return f"{self.repository}/blob/{self.branch}/{path}"
 
     def issue_address(self, title, body):
-        """Where to open an issue that is written in part."""
+        """Return the address at which to open an issue with a title and a beginning."""
         return f"{self.repository}/issues/new?{urlencode({'title': title, 'body': body})}"
 
 

@@ -30,7 +30,7 @@ class Release:
 
 
 def series(version):
-    """The first two numbers of a version, by which outputs and results are committed."""
+    """Return the first two numbers of a version, which name outputs and results."""
     return ".".join(version.split(".")[:2])
 
 
@@ -39,19 +39,19 @@ DEFAULT = RELEASES[0]
 
 
 def current():
-    """The release that this environment is for, whether it is installed or not."""
+    """Return the release that this environment is for, whether it is installed or not."""
     name = Path(sys.prefix).name
     wanted = name.removeprefix(ENVIRONMENT) if name.startswith(ENVIRONMENT) else ""
     return next((x for x in RELEASES if x.version == wanted), DEFAULT)
 
 
 def oldest():
-    """The oldest release with which the site is built."""
+    """Return the oldest release with which the site is built."""
     return [x for x in RELEASES if x.site][-1]
 
 
 def pins(release):
-    """The file that pins what a release depends on."""
+    """Return the file that pins the dependencies of a release."""
     return ROOT / "requirements" / "torch" / f"{release.version}.txt"
 
 

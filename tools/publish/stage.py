@@ -1,4 +1,4 @@
-"""Stage "publish": put the checked site in the place of the last one, at once."""
+"""Stage "publish": replace the last site with the checked one, in one step."""
 
 import ctypes
 import filecmp
@@ -34,7 +34,7 @@ def publish():
 
 
 def _link_or_copy(source, target):
-    """Most files are those of the last site: a link to one is made faster than a copy."""
+    """Link to the last site's file if it is equal, which is faster than a copy; or copy."""
     published = SITE / Path(source).relative_to(RENDERED)
     try:
         if filecmp.cmp(source, published, shallow=False):

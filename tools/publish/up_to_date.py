@@ -1,7 +1,7 @@
 """The first look of a build: has anything changed since the last good one?
 
-It reads every file that the site is made from, what the stages left, and the site itself,
-and imports next to nothing. So it finds what was edited, removed or damaged, anywhere.
+The look reads every file that the site is made from, the results of the stages, and the site
+itself. So it finds what was edited, removed or damaged, anywhere. It imports next to nothing.
 """
 
 import sys
@@ -16,20 +16,20 @@ RECORD = record("html")
 
 
 def sources():
-    """A digest of all that people edit, and of what compiles and runs it."""
+    """Return a digest of all sources, installed packages and the toolchain."""
     tools = [sys.version, installed(), *compiled_with()]
     files = [*project_files(), *files_below(LOCALES)]
     return digest(files, *tools, git.commit(), git.shallow())
 
 
 def generated():
-    """A digest of what the stages "compile" and "execute" made."""
+    """Return a digest of the results of the stages "compile" and "execute"."""
     made = [*files_below(EXECUTED), *files_below(INSTALLED_EXTENSIONS)]
     return digest([*generated_pages(), *made])
 
 
 def is_good(sources):
-    """Whether the site is what the last good build made of the same sources."""
+    """Return whether the last good build made the site from the same sources."""
     known = RECORD.load()
     # An edit, the usual case, is found before anything else is read.
     return bool(known) and known["sources"] == sources and known == _state(sources, generated())
@@ -40,7 +40,7 @@ def forget():
 
 
 def note(sources, generated):
-    """Remember that the site is made of these."""
+    """Record that the site is made from these."""
     RECORD.save(_state(sources, generated))
 
 

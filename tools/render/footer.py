@@ -1,4 +1,4 @@
-"""The note at the foot of each page on the commit that it was made from."""
+"""Write the note at the foot of each page on the commit that the page was made from."""
 
 import re
 from datetime import date
@@ -6,12 +6,13 @@ from datetime import date
 from ..project.paths import DOCS
 
 TEMPLATES = DOCS / "_templates"
+BETWEEN_DIGIT_AND_UNIT = re.compile(r"(?<=\d)(?=[年月日])|(?<=[年月])(?=\d)")
 # Where a page names the commit, and nothing else.
 PLACE = re.compile(r'(<span class="verified-at">).*?(</span>)', re.S)
 
 
 def note_of(commit, language):
-    """The text of verified_at.html on a commit, or none if that is not known."""
+    """Return the text of verified_at.html on a commit, or an empty text if it is unknown."""
     if not commit:
         return ""
     import jinja2  # These take a moment.
@@ -26,10 +27,12 @@ def note_of(commit, language):
     )
     environment.install_gettext_callables(gettext_of(language), None)
     day = format_date(date.fromisoformat(day), "long", locale=language.gettext)
+    if language.gettext.startswith("zh"):  # The guide for translators asks for spaces.
+        day = BETWEEN_DIGIT_AND_UNIT.sub(" ", day)
     template = environment.get_template("verified_at.html")
     return template.render(repository=PUBLISHED.repository, name=name, date=day, changed=changed)
 
 
 def put_note(page, note):
-    """A page with a note in the place of the last one."""
+    """Return a page with a note in place of the last one."""
     return PLACE.sub(lambda found: found[1] + note + found[2], page)

@@ -1,7 +1,7 @@
 """Write the files at the top of the site, beside the folders of the languages.
 
-The start page, the page for addresses that lead nowhere, what search engines look for, and
-the licence. Templates of docs/_root are filled in, its other files are copied.
+These are the start page, the page for dead links, the files for search engines, and the
+licence. Templates of docs/_root are filled in, and its other files are copied.
 """
 
 import shutil

@@ -1,10 +1,9 @@
-"""Stage "render": the pages, in every language, into _build/render.
+"""Stage "render": write the pages in every language into _build/render.
 
-Executes nothing and needs neither PyTorch nor a compiler. A language is left as it is
-when nothing has changed that it is made from. When only texts of some pages have
-changed, Sphinx reads just these again; after any other change, and after an interrupted
-build, it starts from nothing. The pages are the same either way. The commit is put into
-them after Sphinx has ended.
+Executes nothing and needs neither PyTorch nor a compiler. A language is left unchanged if none
+of its inputs has changed. If only texts of some pages have changed, Sphinx reads just these
+pages again. After any other change, and after an interrupted build, it starts from nothing. The
+pages are the same either way. The commit is put into them after Sphinx has ended.
 """
 
 import shutil
@@ -67,18 +66,18 @@ def render(meanwhile):
 
 
 def inputs():
-    """What the pages are made from, by the url of each language: digests.
+    """Return digests of the inputs of the pages, by the url of each language.
 
-    "pages" are those of the sources and the catalog of each page, "listed" is what the
-    page on translations says of all languages, "facts" and "commit" are shown on every
-    page, and "shared" is all else.
+    "pages" are digests of the sources and the catalog of each page. "listed" is for the page
+    on translations, which covers all languages. "facts" and "commit" are shown on every page,
+    and "shared" is everything else.
     """
     sources = page_inputs.digests()
     status = translation_status.for_sphinx()
     common = {
         "listed": digest([], status),
         FACTS: digest([], versions.template_values()),
-        COMMIT: list(git.commit() or []),  # As a record gives it back.
+        COMMIT: list(git.commit() or []),  # In the form that a record returns.
     }
     return {
         language.url: common | _inputs_of(language, sources, status.get(language.gettext, {}))
@@ -135,7 +134,7 @@ class Plan:
             self.same_facts = old[FACTS] == inputs[FACTS]
 
     def _made(self):
-        """A digest of what Sphinx wrote."""
+        """Return a digest of what Sphinx wrote."""
         return digest([*files_below(self.output), *files_below(self.doctrees)])
 
     def _compiled(self):
@@ -190,7 +189,7 @@ def _render_language(language, output, doctrees):
 
 
 def _remove_what_is_of_no_language():
-    """The files at the top of the site are written anew; all else is of a language."""
+    """Remove everything but the folders of languages; the files at the top are written again."""
     for path in RENDERED.iterdir():
         if path.is_file():
             path.unlink()

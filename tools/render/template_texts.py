@@ -1,4 +1,4 @@
-"""The texts of templates in each language, for what Sphinx does not write."""
+"""Translate texts of templates that Sphinx does not render."""
 
 from sphinxext.translation.faithful_translations import is_as_harmless
 

@@ -13,7 +13,7 @@ NO_SOURCES = {"_build", "locales", "tests", "README.md"}
 
 
 def files_below(folder):
-    """All files below ``folder`` in a fixed order, without caches and *.mo."""
+    """Return all files below ``folder`` in a fixed order, without caches and *.mo."""
     found = []
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in IGNORED]
@@ -23,12 +23,12 @@ def files_below(folder):
 
 
 def files_of(path):
-    """All files below a folder, as above, or the file itself."""
+    """Return all files below a folder, as ``files_below`` does, or the file itself."""
     return files_below(path) if path.is_dir() else [path]
 
 
 def project_files():
-    """All that a page may be made from, but catalogs: whatever is in the clone."""
+    """Return all files that a page may be made from, except catalogs: whatever is in the clone."""
     generated = set(generated_pages())
     for path in sorted(ROOT.iterdir()):
         if path.name not in NO_SOURCES and not path.name.startswith("."):
@@ -36,19 +36,19 @@ def project_files():
 
 
 def generated_pages():
-    """The pages that the stage "execute" made of samples. All that people write is Markdown."""
+    """Return the pages that the stage "execute" made; pages that people write are Markdown."""
     return [path for path in files_below(DOCS) if path.suffix == ".rst"]
 
 
 def installed():
-    """The names and versions of the packages in .venv."""
+    """Return the names and versions of the packages in .venv."""
     return sorted(path.name for path in Path(sysconfig.get_path("purelib")).glob("*-info"))
 
 
 def digest(files, *facts):
-    """Hex digest of the names and contents of ``files`` and of the ``facts``.
+    """Return a hex digest of the names and contents of ``files`` and of the ``facts``.
 
-    The same in every clone: names count from the top of the clone.
+    It is the same in every clone: names are relative to the top of the clone.
     """
     total, top = hashlib.sha256(), f"{ROOT}{os.sep}"
     for file in files:

@@ -1,7 +1,7 @@
-"""What the build remembers from one run to the next.
+"""Records: values that the build keeps from one run to the next.
 
-A record is only ever used for exactly what it was made from: it holds, or is found by,
-digests of that. One that is damaged or missing is as if there had never been one.
+A record counts only for exactly the inputs that it was made from: it contains their digests, or
+is found by them. A damaged record counts as missing.
 """
 
 import hashlib
@@ -21,8 +21,8 @@ class Record:
     """A value that JSON can express, in the file ``path``.
 
     With ``of_tools`` the value depends on the code that made it: an edit of tools/ or
-    sphinxext/, another Python or other packages expire it. Without, it only depends on what
-    it says itself.
+    sphinxext/, another Python or other packages expire it. Without, the value depends only on
+    the inputs that it names.
     """
 
     def __init__(self, path, *, of_tools=True):
@@ -47,11 +47,11 @@ class Record:
         self.path.unlink(missing_ok=True)
 
     def note_made(self, key, outputs, **facts):
-        """Note that the files ``outputs`` were made from all that ``key`` is a digest of."""
+        """Record that the files ``outputs`` were made from the inputs of the digest ``key``."""
         self.save({"key": key, "made": digest(outputs), **facts})
 
     def is_made(self, key, outputs):
-        """Return whether the files ``outputs`` are still what was made for this ``key``."""
+        """Return whether the files ``outputs`` are still those that were made for this ``key``."""
         if not all(path.is_file() for path in outputs):
             return False
         known = self.load()
@@ -69,12 +69,12 @@ def _tools():
 
 
 def record(name):
-    """Return the record of the tools with a name."""
+    """Return the record with a name that depends on the tools."""
     return Record(RECORDS / f"{name}.json")
 
 
 class Results:
-    """Results of one kind, each found by a digest of what it was made from."""
+    """Results of one kind, each found by a digest of its inputs."""
 
     def __init__(self, name):
         self.record = record(name)
@@ -82,12 +82,12 @@ class Results:
         self.used = {}
 
     def get(self, key, make):
-        """Return the result for a key; ``make()`` makes it, unless it is known."""
+        """Return the result for a key; call ``make()`` if it is unknown."""
         if key not in self.used:
             self.used[key] = self.known[key] if key in self.known else make()
         return self.used[key]
 
     def save(self):
-        """Keep what was used, and forget the rest."""
+        """Save the results that were used, and drop the others."""
         if self.used != self.known:
             self.record.save(self.used)

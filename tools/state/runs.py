@@ -1,4 +1,4 @@
-"""What is recorded of a run that executes files, and what it proves of them later."""
+"""Record runs that execute files, and tell later what a record proves."""
 
 from datetime import UTC, datetime
 
@@ -12,10 +12,10 @@ def digests_of(files):
 
 
 def ended_well(files, seconds):
-    """Return what to record of a run that has just ended with exit status 0.
+    """Return the record of a run that has just ended with exit status 0.
 
-    ``files`` are the digests, from before the run, of all that it executed or was made from;
-    ``seconds`` is how long it took.
+    ``files`` are the digests, from before the run, of all files that the run executed or was
+    made from. ``seconds`` is how long the run took.
     """
     return {
         "status": 0,
@@ -28,7 +28,7 @@ def ended_well(files, seconds):
 def status(recorded, files):
     """Return the exit status of a recorded run of exactly these ``files``, or None.
 
-    ``recorded`` is the record of the run, or None. A run of other contents is none of these.
+    ``recorded`` is the record of the run, or None. A run of other contents does not count.
     """
     if not recorded:
         return None

@@ -1,4 +1,4 @@
-"""Worker: three overlapping groups at once, of which a rank may be no member."""
+"""Worker: three overlapping groups at once; a rank is not a member of each."""
 
 import warnings
 
