@@ -17,8 +17,9 @@ if __name__ == "__main__":
 
     context = mp.spawn(work, args=(results,), nprocs=2, join=False, daemon=True)
     children = [results.get() for _ in range(2)]  # The parent does something else.
-    while not context.join():
-        pass  # Some children are still running.
+    have_finished = False
+    while not have_finished:
+        have_finished = context.join()  # False if a child is still running.
     print("mp.spawn:          ", children[0])
     assert children == ["SpawnProcess, daemon: True"] * 2
 
