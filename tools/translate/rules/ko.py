@@ -82,7 +82,8 @@ def particle(message):
     for match in (x for text in texts for x in AFTER_HANGUL.finditer(text)):
         final = (ord(match[1]) - 0xAC00) % 28
         if final in WRONG_PARTICLES[match[2]]:
-            if not NO_PARTICLE.match(match.string, match.start()):
+            asks = match.string.startswith("가?", match.start(2))  # 빠른가?
+            if not asks and not NO_PARTICLE.match(match.string, match.start()):
                 found[match[0]] = (match[2], match[1])
     texts = {message.translation, IN_PARENTHESES.sub("", message.translation)}
     for match in (x for text in texts for x in AFTER_LATIN.finditer(text)):

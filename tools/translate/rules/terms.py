@@ -50,9 +50,11 @@ def _accepted(translation):
 
 def _explained(row, language):
     """What a page must have where it first has the translation, or None."""
-    native, english = (*_accepted(row[language]), row["term"])[:2]
-    if row[language] == native and BILINGUAL not in row["note"]:
+    native, *second = _accepted(row[language])
+    english = [half for half in second if half.isascii()]  # Or else it is another word.
+    if not english and BILINGUAL not in row["note"]:
         return None
+    [english] = english or [row["term"]]
     return re.compile(rf"{re.escape(native)}(?:[*”]*\s?[(（][^)）]*{re.escape(english)})?", re.I)
 
 
