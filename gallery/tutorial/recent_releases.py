@@ -5,12 +5,12 @@ Use what recent releases of PyTorch added
 After this page you can use what PyTorch 2.14 and 2.15 added for backends, in one
 source that still compiles with 2.13. A small backend for one rank shows five
 additions: new names of collectives, options for ``split_group``, hooks,
-reconfiguration, and windows. Each is optional; the dummy of this tutorial works
-without any of them.
+reconfiguration, and windows. All of them are optional, and the dummy of this tutorial has
+none of them.
 
 .. diagram:: backend/releases
 
-The page is compiled and run with one release of PyTorch. Where that release lacks a
+The build compiles and runs the page with one release of PyTorch. If that release lacks a
 feature, the output says so.
 """
 
@@ -52,9 +52,9 @@ assert recent.features == new[:count]
 # Guard what is new
 # -----------------
 #
-# A method with ``override`` does not compile where ``Backend`` has no such method.
+# A method with ``override`` does not compile if ``Backend`` has no such method.
 # Since PyTorch 2.14, ``Backend.hpp`` defines one macro for each of three groups of
-# methods. The list that we printed is made from these macros and the version:
+# methods. These macros and the version give the list that we printed:
 #
 # .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
 #    :language: cpp
@@ -63,10 +63,10 @@ assert recent.features == new[:count]
 #    :end-before: // [/features]
 #    :dedent:
 #
-# ``C10D_BACKEND_HAS_HOOKS`` is the one to be careful with. In 2.14 it stands for abort
-# hooks. Completion hooks and ``supportsAbortHooks`` came with 2.15, which defines
-# the same macro with the same value. They, and everything else without a macro,
-# need the version of PyTorch, from ``torch/version.h``:
+# Be careful with ``C10D_BACKEND_HAS_HOOKS``. In 2.14 it means abort hooks. Completion hooks
+# and ``supportsAbortHooks`` are new in 2.15, which defines the same macro with the same
+# value. For them, and for all features without a macro, test the version of PyTorch in
+# ``torch/version.h``:
 #
 # .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
 #    :language: cpp
@@ -74,7 +74,7 @@ assert recent.features == new[:count]
 #    :start-after: // [guards]
 #    :end-before: // [/guards]
 #
-# The functions below print which feature is missing, or which error came:
+# The functions below print which feature is missing, or which error occurred:
 
 
 def has(feature):
@@ -132,13 +132,13 @@ assert hasattr(backend, "reduce_scatter_single") == (version >= (2, 14))
 # sphinx_gallery_end_ignore
 
 # %%
-# If a source must compile with 2.13, override the old name: every release has it, and
-# no guard is needed. The header calls the old names deprecated, so use the new
-# ones when you no longer support 2.13.
+# If a source must compile with 2.13, override the old name. Every release has it, and you
+# need no guard. The old names are deprecated in the header, so use the new ones when you no
+# longer support 2.13.
 #
 # If neither is overridden, the macro ``C10D_BACKEND_FORWARDING_GUARD`` in the new
-# method stops the two from calling each other without end. The error always has the
-# new name; PyTorch 2.13 has only the old one, ``alltoall_base``. ``Backend.hpp``
+# method prevents that the two call each other without end. The error contains the
+# new name. PyTorch 2.13 has only the old one, ``alltoall_base``. ``Backend.hpp``
 # undefines the macro at its end, so your source cannot use it as a guard.
 
 attempt(dist.all_to_all_single, torch.zeros(2), torch.ones(2))
@@ -228,17 +228,17 @@ dist.destroy_process_group()
 # sphinx_gallery_end_ignore
 
 # %%
-# A parent whose options were shared has the name and the timeout of its child now.
-# PyTorch 2.13 has no ``clone``, so there this happens with both classes.
+# A parent that shares its options now has the name and the timeout of its child.
+# PyTorch 2.13 has no ``clone``, so this happens with both classes there.
 #
-# The function ``dist.split_group`` calls the method of the group, which we called. For a
-# backend that is registered for CPUs only, it works since PyTorch 2.15; before, it raised
-# an error. The build checks this, too, without showing it here.
+# We called the method of the group. The function ``dist.split_group`` calls it as well. For a
+# backend that is registered for CPUs only, the function works since PyTorch 2.15. Before, it
+# raised an error. A hidden part of this sample tests this.
 #
 # Hooks for errors and for completed operations
 # ---------------------------------------------
 #
-# A backend keeps two kinds of functions and calls them, the hooks. It calls the
+# A *hook* is a function that a backend keeps and calls. It calls the
 # *abort hooks* before it aborts after an error or a timeout. Since PyTorch 2.14,
 # ``register_abort_hook`` of a process group passes a Python function to the backend:
 #
@@ -259,9 +259,9 @@ dist.destroy_process_group()
 #    :end-before: // [/completion-hooks]
 #    :dedent:
 #
-# The hook gets the key of a work, by which c10d finds the operation. The work may
-# already be freed when the hook is called. ``Work.hpp`` says that such a backend must
-# override ``getCompletionKey`` and never use a key twice:
+# The hook receives the key of a ``Work``, by which c10d finds the operation. The ``Work`` may
+# already be freed when the backend calls the hook. According to ``Work.hpp``, such a backend
+# must override ``getCompletionKey`` and never use a key twice:
 #
 # .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
 #    :language: cpp
@@ -269,7 +269,7 @@ dist.destroy_process_group()
 #    :start-after: // [work]
 #    :end-before: // [/work]
 #
-# This is the function behind our two collectives, with its calls of the hooks:
+# Our two collectives call this function, which calls the hooks:
 #
 # .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
 #    :language: cpp
@@ -278,11 +278,11 @@ dist.destroy_process_group()
 #    :end-before: // [/copy]
 #    :dedent:
 #
-# Since PyTorch 2.15, c10d registers both kinds itself when it makes a group: a health
+# Since PyTorch 2.15, c10d registers both kinds itself when it makes a group. A health
 # check registers an abort hook, and the *flight recorder* one of each kind. The
-# flight recorder keeps a record of each operation, for backends that do not do so
+# flight recorder keeps a record of each operation for backends that keep no records
 # themselves. We run an operation that succeeds and one that fails, and print
-# the records. In the second group, an option turns our completion hooks off:
+# the records. In the second group, an option turns off our completion hooks:
 
 os.environ["TORCH_FR_DUMP_TEMP_FILE"] = str(Path(build.name, "records_of_rank_"))
 
@@ -331,14 +331,14 @@ if completion_hooks:
 # sphinx_gallery_end_ignore
 
 # %%
-# With completion hooks, the records tell the operation that succeeded from the one
-# that failed. Without them, the flight recorder retires each record as soon as the
-# operation was started, and both look the same. ``FlightRecorderHook.hpp`` explains
+# With completion hooks, the records show which operation succeeded and which one
+# failed. Without them, the flight recorder retires each record as soon as the
+# operation has started, and both look the same. ``FlightRecorderHook.hpp`` explains
 # the two cases.
 #
 # The abort hook of the flight recorder writes the records to a file, once in each
-# process, and reports it on stderr. ``TORCH_FR_DUMP_TEMP_FILE`` is the first part of
-# the name; the rank is the rest. Before PyTorch 2.15 there is no such file:
+# process, and reports it on stderr. The name of the file is ``TORCH_FR_DUMP_TEMP_FILE``
+# followed by the rank. Before PyTorch 2.15 there is no such file:
 
 print([path.name for path in Path(build.name).glob("records*")])
 
@@ -350,12 +350,12 @@ assert Path(build.name, "records_of_rank_0").exists() == completion_hooks
 # Groups whose members change
 # ---------------------------
 #
-# Since PyTorch 2.14, a group can get other members, for example after a failure, and
-# stay the same object. Each process gets a handle, a string, from its backend. The
-# program must send the handles to all members; then each calls ``reconfigure`` with
-# all of them. In a list, the position of its own handle is its new rank; for a set, the
-# backends choose the ranks. A backend can change
-# ``rank_`` and ``size_``, which are constants in 2.13.
+# Since PyTorch 2.14, a group can receive other members, for example after a failure, and
+# remain the same object. Each process takes a handle, a string, from its backend. The
+# program must send the handles to all members. Then each member calls ``reconfigure`` with
+# all handles. In a list, the position of its own handle is its new rank. With a set, the
+# backends choose the ranks. A backend can change ``rank_`` and ``size_``, which are
+# constants in 2.13.
 #
 # .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
 #    :language: cpp
@@ -375,10 +375,10 @@ assert Path(build.name, "records_of_rank_0").exists() == completion_hooks
 #    :end-before: // [/initialized]
 #    :dedent:
 #
-# The functions in Python begin with an underscore, and their documentation calls them
-# experimental. Nothing else in the Python code of PyTorch calls them. Below, the other
-# member has an invented handle: our backend sends nothing, so no such process is
-# needed. The last call repeats a uuid, which the header forbids:
+# The names of the functions in Python begin with an underscore, and their documentation
+# calls them experimental. No other Python code of PyTorch calls them. Below, the other
+# member has an invented handle. Our backend sends nothing, so it needs no such
+# process. The last call repeats a uuid, which the header forbids:
 
 if has("reconfigure"):
     dist.init_process_group(
@@ -419,8 +419,8 @@ if has("reconfigure"):
 #
 # A *window* is memory of one rank that other ranks can read and write while that rank
 # does something else. Since PyTorch 2.14, ``dist._new_window`` calls ``new_window`` of
-# the backend, which returns one. ``Backend.hpp`` requires that all ranks call it, in
-# the same order.
+# the backend, which returns a window. According to ``Backend.hpp``, all ranks must call it
+# in the same order.
 #
 # .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
 #    :language: cpp
@@ -430,8 +430,8 @@ if has("reconfigure"):
 #    :dedent:
 #
 # Each method of ``Window`` that you do not override throws. Our window writes to the
-# memory and maps it, but has no signals. The attribute ``UNIFIED`` means, in the words
-# of ``Window.hpp``, "a single coherent view of the window across host and device":
+# memory and maps it, but has no signals. In ``Window.hpp``, the attribute ``UNIFIED`` means
+# "a single coherent view of the window across host and device":
 #
 # .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
 #    :language: cpp

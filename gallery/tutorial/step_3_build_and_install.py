@@ -2,24 +2,25 @@
 Step 3: Build and install the extension
 =======================================
 
-The C++ is written; now it becomes a Python package. This page builds and
-installs it into a scratch environment, and every command you see below was run
-when the page was made.
+After this page you can build the C++ into a Python package and install it.
+
+The build of this site runs every command below. It installs the package into a scratch
+environment.
 
 .. diagram:: backend/build
 
 The build script
 ----------------
 
-``setup.py`` names the sources and the flags, and leaves the rest to
-:mod:`torch.utils.cpp_extension`: it knows where PyTorch's headers and libraries
-are, which C++ standard they need, and how to hand the work to ninja.
-``CUDAExtension`` takes the place of ``CppExtension`` when PyTorch can see a GPU.
+``setup.py`` names the sources and the flags. :mod:`torch.utils.cpp_extension` adds the
+paths of PyTorch's headers and libraries and the C++ standard that they need, and compiles
+with ninja. If PyTorch finds a GPU, ``setup.py`` uses ``CUDAExtension`` instead of
+``CppExtension``.
 
 .. not-executed::
    :partly:
 
-   The machine that builds this site has no GPU: ``CUDAExtension`` was imported, and not
+   The computer that builds this site has no GPU. ``CUDAExtension`` was imported and not
    used.
 
    .. literalinclude:: /../extension/dummy_collectives/setup.py
@@ -28,12 +29,11 @@ are, which C++ standard they need, and how to hand the work to ninja.
       :start-after: # [setup]
       :end-before: # [/setup]
 
-A backend for real hardware links against its communication library here,
-through ``library_dirs`` and ``libraries``.
-`torch-ucc <https://github.com/facebookresearch/torch_ucc>`__ is an early example.
-PyTorch's own sources now contain a backend for UCC.
+A backend for real hardware links its communication library here, with ``library_dirs`` and
+``libraries``. `torch-ucc <https://github.com/facebookresearch/torch_ucc>`__ is an early
+example. PyTorch's own sources now contain a backend for UCC.
 
-``pyproject.toml`` says what the build needs and what the package is:
+``pyproject.toml`` describes what the build needs and what the package is:
 
 .. literalinclude:: /../extension/dummy_collectives/pyproject.toml
    :language: toml
@@ -41,7 +41,7 @@ PyTorch's own sources now contain a backend for UCC.
    :start-after: # [metadata]
    :end-before: # [/metadata]
 
-The package itself is one file, which loads the compiled module:
+The Python part of the package is one file, which loads the compiled module:
 
 .. literalinclude:: /../extension/dummy_collectives/dummy_collectives/__init__.py
    :language: python
@@ -49,45 +49,43 @@ The package itself is one file, which loads the compiled module:
    :start-after: # [package]
    :end-before: # [/package]
 
-``import torch`` comes first there, because the compiled module depends on PyTorch's
-libraries. The compiled module is for one release of PyTorch, which its name contains. With
-any other release, importing the package raises an ``ImportError`` that says so.
+It imports ``torch`` first, because the compiled module depends on PyTorch's libraries. The
+compiled module is for one release of PyTorch, and its name contains the release. With
+any other release, the import of the package raises an ``ImportError`` that says so.
 """
 
 # %%
 # Why the flags matter
 # --------------------
 #
-# Nearly all of the compile time goes into reading ATen's headers, whatever the
-# size of your own file. With setuptools' default flags, ``-O3 -g``, and
-# ``torch/python.h`` included, this extension took GCC 12 about 60 seconds on the
-# machine where we measured; as shown above, it takes about 25. Three things make
-# the difference, the largest first:
+# The compiler needs nearly all of its time for ATen's headers, whatever the size of your own
+# file. We measured once, with GCC 12. With setuptools' default flags, ``-O3 -g``, and
+# with ``torch/python.h``, the compilation took about 60 seconds. With the flags above it takes
+# about 25. Three changes make the difference, the largest first:
 #
-# * ``-g0`` saves about 20 seconds: debug information for all of ATen is large and
-#   slow to write. Take it out, and put it back on the day you need a debugger.
-# * ``-O1`` saves about 10: our functions do next to nothing, so there is nothing to
-#   gain from optimizing them harder. The tensor operations that they call are
-#   compiled already.
-# * ``torch/csrc/utils/pybind.h`` instead of ``torch/python.h`` saves the rest: it is
-#   all that the binding needs.
+# * ``-g0`` saves about 20 seconds. Debug information for all of ATen is large and slow to
+#   write. Drop ``-g0`` when you need a debugger.
+# * ``-O1`` saves about 10 seconds. Our functions do nearly nothing, so more optimization gains
+#   nothing. The tensor operations that they call are compiled already.
+# * ``torch/csrc/utils/pybind.h`` instead of ``torch/python.h`` saves the rest. It is all
+#   that the binding needs.
 #
-# ``-isystem`` costs nothing and lets you keep ``-Wall -Wextra`` on: the compiler
-# warns about your code, and stays silent about PyTorch's.
+# With ``-isystem`` you can use ``-Wall -Wextra``: the compiler warns about your code and
+# not about PyTorch's headers.
 #
-# What is left goes into headers that never change. A compiler can read them
-# precompiled: they then take 500 MB of disk, and a compilation takes about 10 seconds
-# instead of 25. The build of this site does so, in ``tools/compile/headers.py``; the commands
-# on this page do without.
+# The remaining time goes into headers that never change. A compiler can read them
+# precompiled. They then take 500 MB of disk, and a compilation takes about 10 seconds
+# instead of 25. The build of this site does so, in ``tools/compile/headers.py``. The commands
+# on this page do not.
 
 # %%
 # Build and install
 # -----------------
 #
 # We copy the sources into a scratch folder and create an empty virtual
-# environment next to them. One line in a ``.pth`` file lets it borrow PyTorch and
-# the build tools from the environment that runs this page; at home you would
-# simply activate your own environment.
+# environment next to them. One line in a ``.pth`` file makes PyTorch and the build tools
+# of the environment that runs this page available there. On your own machine, activate your
+# own environment instead.
 
 import shutil
 import subprocess
@@ -108,7 +106,7 @@ folder = Path(temporary.name)
 
 
 def run(command):
-    """Show a command, run it, and show what it prints."""
+    """Run a command, and show it with its output."""
     print(f"$ {command}")
     pipe, stdout = subprocess.PIPE, subprocess.STDOUT
     done = subprocess.run(
@@ -128,9 +126,8 @@ run("python -m venv --without-pip scratch")
 (site_packages / "borrowed.pth").write_text(str(Path(torch.__file__).parents[1]))
 
 # %%
-# The installation itself is one command. ``--no-build-isolation`` is the part to
-# remember: without it pip compiles against a PyTorch that it downloads for the
-# purpose, instead of the one that you are going to use.
+# One command installs the package. ``--no-build-isolation`` is important: without it, pip
+# downloads another PyTorch for the build, and compiles against that one instead of yours.
 
 # sphinx_gallery_start_ignore
 shutil.copytree(
@@ -145,16 +142,15 @@ run(
 )
 
 # %%
-# ``python setup.py develop``, which you may know from older texts, is deprecated. In
-# setuptools 84 it prints a warning and calls ``pip install -e .``, without
-# ``--no-build-isolation``. For an editable installation add ``--editable`` to the
-# command above instead.
+# Older texts use ``python setup.py develop``, which is deprecated. In setuptools 84 it
+# prints a warning and calls ``pip install -e .`` without ``--no-build-isolation``. For an
+# editable installation, add ``--editable`` to the command above.
 
 # %%
 # See that it works
 # -----------------
 #
-# The import registers the backend, silently.
+# The import registers the backend silently:
 
 output = run(
     "scratch/bin/python -W error -c 'import dummy_collectives, torch; "
@@ -176,7 +172,7 @@ assert "value='dummy_collectives:register'" in output
 # sphinx_gallery_end_ignore
 
 # %%
-# With another release of PyTorch the import fails. An environment can have only one
+# With another release of PyTorch, the import fails. An environment can have only one
 # PyTorch, so this program changes the version string instead:
 
 from unittest import mock
@@ -199,16 +195,16 @@ with mock.patch.object(torch, "__version__", "2.12.1"):
 # -----------------
 #
 # * ``TypeError: incompatible function arguments`` that mentions ``c10d::Store``, or
-#   ``undefined symbol``: the extension was compiled for another PyTorch, or with a
-#   pybind11 of its own. Build again, against the PyTorch that you run and with the
-#   pybind11 that comes with it.
+#   ``undefined symbol``: the extension was compiled for another PyTorch, or with another
+#   pybind11. Build again with the PyTorch that you run and with the pybind11 in it.
 # * A header is missing, or a method no longer overrides anything: c10d's headers
 #   change between releases. Build once for each release of PyTorch.
-# * ``ImportError: libc10.so: cannot open shared object file``: a compiled module was
-#   imported before ``torch``. The package above imports ``torch`` itself.
+# * ``ImportError: libc10.so: cannot open shared object file``: a program imported a
+#   compiled module before ``torch``. The package above imports ``torch`` itself.
 #
-# The backend is installed. While you are still changing it, there is a shorter
-# way: the next page compiles it while Python runs.
+# The build does not run these three cases.
+#
+# While you change a backend, a shorter way is :doc:`step-3-load-just-in-time`.
 
 # sphinx_gallery_start_ignore
 installed = run("scratch/bin/python -c 'import dummy_collectives as d; print(d.__file__)'")

@@ -3,13 +3,13 @@ Step 3: Let PyTorch find the backend
 ====================================
 
 After this page you can use an installed backend by its name alone, and you know what
-PyTorch does when it cannot find or load one.
+PyTorch does if it cannot find or load a backend.
 
-Since PyTorch 2.14, a program does not need to import the module of a backend. When
-PyTorch meets a name that no backend has registered, it looks through the entry points
-of the group ``torch.distributed.backends``. An *entry point* is a line in the
-metadata of an installed package. It connects a name with an object in a module. Ours
-is declared in ``pyproject.toml``:
+Since PyTorch 2.14, a program does not need to import the module of a backend. For a name
+that no backend has registered, PyTorch searches the entry points of the group
+``torch.distributed.backends``. An *entry point* is a line in the metadata of an installed
+package. It connects a name with an object in a module. The entry point of the dummy is in
+``pyproject.toml``:
 
 .. literalinclude:: /../extension/dummy_collectives/pyproject.toml
    :language: toml
@@ -20,17 +20,17 @@ is declared in ``pyproject.toml``:
 .. diagram:: backend/found-by-name
 
 PyTorch imports the module ``dummy_collectives`` and calls the function ``register``
-in it. A module that has no such metadata is not found. That includes one that was
-compiled while Python runs; it registers its backend when it is imported.
+in it. PyTorch does not find a module without such metadata, for example one that was
+compiled while Python runs. Such a module registers its backend when a program imports it.
 """
 
 # %%
 # Five calls that look the backend up
 # -----------------------------------
 #
-# The first lookup that succeeds registers the backend for the whole process. A test therefore needs
-# a new process for each call. In the program below each rank is a job of its own, and
-# takes one of these ways to name a backend:
+# The first lookup that succeeds registers the backend for the whole process. Each call
+# below therefore needs a new process. In the program, each rank is a separate job, and names
+# a backend in one of these ways:
 #
 # .. literalinclude:: /../gallery/tutorial/workers/found_by_name.py
 #    :language: python
@@ -38,8 +38,8 @@ compiled while Python runs; it registers its backend when it is imported.
 #    :start-after: # [ways]
 #    :end-before: # [/ways]
 #
-# The last name belongs to no backend. The program does not import
-# ``dummy_collectives``. Each rank prints whether PyTorch has imported it:
+# No backend has the last name. The program does not import ``dummy_collectives``. Each rank
+# prints whether PyTorch has imported it:
 #
 # .. literalinclude:: /../gallery/tutorial/workers/found_by_name.py
 #    :language: python
@@ -71,21 +71,21 @@ def launch(worker, ranks):
 launch("workers/found_by_name.py", ranks=6)
 
 # %%
-# With PyTorch 2.14 and later, all five calls find the backend. ``cpu:gloo,cuda:dummy``
-# leaves the ones as they are, because gloo handles CPU tensors and has one rank to sum
-# over.
+# With PyTorch 2.14 and later, all five calls find the backend. With
+# ``cpu:gloo,cuda:dummy`` the tensor keeps its ones, because gloo handles CPU tensors and
+# sums over one rank.
 #
 # PyTorch 2.13 does not look for entry points. With that release,
 # ``is_backend_available`` returns ``False``, and the other four calls end with an
-# ``AssertionError``, as the call with the name ``nobody`` does here. They warn first,
-# unless the name has a device in front. A program for 2.13 must load the module before
-# it uses the name. An import is enough, and it works with later releases, too.
+# ``AssertionError``, as the call with the name ``nobody`` does here. They print a warning
+# first, unless the argument names a device. A program for 2.13 must import the module before
+# it uses the name. This works with later releases, too.
 #
 # When the entry point does not work
 # ----------------------------------
 #
-# We make three packages that do not work, in a temporary folder. A module and two
-# files of metadata are all that PyTorch needs to find a package:
+# We make three packages that do not work, in a temporary folder. PyTorch needs only a module
+# and two files of metadata to find a package:
 
 import sys
 import tempfile
@@ -96,7 +96,7 @@ folder = Path(temporary.name)
 
 
 def install(name, code):
-    """Write a module, and beside it the metadata that pip would write."""
+    """Write a module, and the metadata that pip would write."""
     (folder / f"{name}.py").write_text(code)
     metadata = folder / f"{name}-1.0.dist-info"
     metadata.mkdir()
@@ -112,9 +112,8 @@ install("forgetful", "def register():\n    pass\n")
 sys.path.append(str(folder))
 
 # %%
-# For a name that nobody has installed, ``is_backend_available`` returns ``False``. Since
-# PyTorch 2.14 it raises an exception for a package that is installed and does not
-# work:
+# If no installed package has the name, ``is_backend_available`` returns ``False``. Since
+# PyTorch 2.14, it raises an exception if the package is installed and does not work:
 
 import torch.distributed as dist
 
@@ -153,10 +152,10 @@ assert not dist.is_backend_available("nobody")
 # sphinx_gallery_end_ignore
 
 # %%
-# With PyTorch 2.14 and later there are four cases. The last one is not run here:
+# PyTorch 2.14 and later have four cases. The build does not run the last one:
 #
-# * The function raises an exception: the program gets that exception, unchanged.
-# * The module or the function cannot be loaded: a ``RuntimeError``, and the reason is
+# * The function raises an exception: the program receives that exception, unchanged.
+# * The module or the function cannot be loaded: a ``RuntimeError``, with the reason as
 #   its cause.
 # * The function returns without registering the name: a ``RuntimeError``.
 # * The entry point names an object that is not callable: a ``TypeError``.
@@ -167,8 +166,8 @@ assert not dist.is_backend_available("nobody")
 # Load one entry point, not all
 # -----------------------------
 #
-# PyTorch loads only the entry point with the name that it looks for. A program that
-# looks for a backend by itself, for example with PyTorch 2.13, can do the same:
+# PyTorch loads only the entry point with the right name. A program that searches a backend
+# itself, for example with PyTorch 2.13, can do the same:
 
 from importlib.metadata import entry_points
 
@@ -183,9 +182,9 @@ assert "dummy" in dist.Backend.backend_list
 # sphinx_gallery_end_ignore
 
 # %%
-# A program may list the names of all entry points, but it must not load them all.
-# Loading imports modules of packages that the program does not use, and each of them
-# can fail:
+# A program may list the names of all entry points, but it must not load all of them. This
+# would import modules of packages that the program does not use, and each import can
+# fail:
 
 # sphinx_gallery_start_ignore
 sys.path.append(str(folder))  # sphinx-gallery takes it away after each block.
@@ -206,5 +205,5 @@ temporary.cleanup()
 # sphinx_gallery_end_ignore
 
 # %%
-# ``unloadable`` is our own. PyTorch 2.15.0 adds another one: its own entry point
+# We made ``unloadable`` above. PyTorch 2.15.0 adds another one: its own entry point
 # ``nccl4py`` names a module that does not exist.

@@ -2,9 +2,11 @@
 Step 3, the short way: Compile at run time
 ==========================================
 
-While a backend is still changing with every hour, building and installing it
-over and over is tedious. :func:`torch.utils.cpp_extension.load` compiles the
-sources and imports the result in one call, in the middle of a Python program.
+After this page you can compile and load a backend from a Python program.
+
+While you change a backend often, you do not need to install it each time.
+:func:`torch.utils.cpp_extension.load` compiles the sources and imports the result in one
+call.
 
 .. diagram:: backend/just-in-time
 """
@@ -37,8 +39,7 @@ module = load(
 print(module.__doc__)
 
 # %%
-# The module registered itself as it was imported, exactly as the installed one
-# does, and the backend is ready:
+# The import registers the backend, as with the installed package:
 
 dist.init_process_group("dummy", store=dist.HashStore(), rank=0, world_size=1)
 tensor = torch.ones(3)
@@ -51,21 +52,20 @@ assert tensor.tolist() == [0.0, 0.0, 0.0]
 # sphinx_gallery_end_ignore
 
 # %%
-# A few things to know about ``load``:
+# Know these facts about ``load``:
 #
-# * It compiles with ninja and keeps what it built: call it again with the same
-#   sources and flags, and nothing is compiled. It keeps it in a cache in your home
-#   folder unless you name a ``build_directory``, as we do here.
+# * It compiles with ninja and keeps the result. A second call with the same sources and
+#   flags compiles nothing. The result is in a cache in your home folder unless you name
+#   a ``build_directory``, as we do here.
 # * With a build of PyTorch for CUDA, on a machine with a CUDA toolkit and without a GPU,
 #   importing ``torch.utils.cpp_extension`` logs ``No CUDA runtime is found``. The build of
 #   this page hides the toolkit.
-# * The flags are yours to choose, as in ``setup.py``. Left alone, it passes no
-#   ``-O`` at all.
-# * Several ranks that compile at the same time wait for each other on a lock in
-#   the build folder. Better to compile once before the ranks start.
+# * You choose the flags, as in ``setup.py``. Without flags, it passes no ``-O``.
+# * Several ranks that compile at the same time wait for a lock in the build folder. Compile
+#   once before the ranks start instead.
 #
-# Registering twice does no harm. The backend finds its name taken and leaves
-# things as they are:
+# A second registration does no harm. The function sees that the name is registered and
+# changes nothing:
 
 before = dist.Backend._plugins["DUMMY"]
 module.register()

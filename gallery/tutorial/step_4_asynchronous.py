@@ -2,9 +2,10 @@
 Step 4: Use the backend asynchronously
 ======================================
 
-A collective takes time, and a program can often do something useful meanwhile.
-With ``async_op=True`` it gets a ``Work`` back at once instead of waiting. Behind
-that Python object stands the ``WorkDummy`` which our ``allreduce`` created.
+After this page you can start a collective, do other work, and use its result later.
+
+With ``async_op=True`` a program does not wait for the collective: the call returns a
+``Work``. It is the ``WorkDummy`` that our ``allreduce`` has created.
 
 .. diagram:: operations/asynchronous
 """
@@ -28,9 +29,8 @@ assert isinstance(work, dist.Work)
 # Wait for it
 # -----------
 #
-# Until ``wait`` has returned, the tensor belongs to the backend: neither read it
-# nor write to it. The dummy has nothing to send, so its work is complete before we
-# could ask.
+# Until ``wait`` has returned, the tensor belongs to the backend. Do not read it, and do not
+# write to it. The dummy sends nothing, so its work is complete from the start.
 
 print("completed:", work.is_completed())
 print("wait() returns", work.wait())
@@ -45,10 +45,10 @@ assert tensor.tolist() == [0.0] * 3
 # Or take the future
 # ------------------
 #
-# ``get_future`` returns a :class:`torch.futures.Future`. Its value is the list of
-# tensors that the operation wrote; not copies, the very same tensors.
-# DistributedDataParallel builds on this: it chains what comes after the all-reduce
-# of a bucket to the future, and fails if there is no tensor in it.
+# ``get_future`` returns a :class:`torch.futures.Future`. Its value is the list of tensors
+# that the operation wrote. They are the same tensors and not copies.
+# ``DistributedDataParallel`` attaches a function to the future of each bucket's all-reduce.
+# It fails if the future contains no tensor.
 
 future = work.get_future()
 print(future.wait())
@@ -58,7 +58,7 @@ assert future.wait()[0].data_ptr() == tensor.data_ptr()
 # sphinx_gallery_end_ignore
 
 # %%
-# What comes next can be attached to the future, and runs when it is complete:
+# ``then`` attaches a function to the future. The function runs when the future is complete:
 
 
 def norm(finished):
@@ -88,10 +88,9 @@ assert outputs[0].tolist() == [0.0, 0.0]
 # What not to call from Python
 # ----------------------------
 #
-# ``Work`` also has ``is_success`` and ``result``. Our backend implements both, for
-# C++ code that calls them. From Python, PyTorch answers each call with a
-# warning on stderr that they are deprecated: use ``wait``, which raises an exception
-# when the operation failed, and the future.
+# ``Work`` also has ``is_success`` and ``result``. Our backend implements both for C++ code
+# that calls them. In Python they are deprecated, and PyTorch writes a warning to stderr. Use
+# ``wait`` and the future instead. ``wait`` raises an exception if the operation failed.
 
 print("success:", work.is_success())
 print("result:", work.result())

@@ -13,7 +13,7 @@ Since PyTorch 2.14, a class in Python can derive from c10d's ``Backend``. With 2
 constructor fails with ``TypeError: StoreBackend: No constructor defined!``
 
 Two classes have the name ``Backend``. ``torch.distributed.Backend`` is a kind of
-string: it knows the names of the backends, and it registers new ones. The base class
+string: it has a list of all backends, and it registers new ones. The base class
 of all backends is ``torch._C._distributed_c10d.Backend``, in a private module.
 PyTorch 2.15 derives a backend in Python from the same class, in
 ``torch/distributed/_nccl4py/backend.py``.
@@ -21,8 +21,8 @@ PyTorch 2.15 derives a backend in Python from the same class, in
 The work
 --------
 
-A collective returns a ``Work``. In Python it overrides two methods: ``wait``, and
-``get_future``, whose future holds the list of tensors that the operation wrote. The
+A collective returns a ``Work``. A subclass in Python overrides two methods, ``wait`` and
+``get_future``. The value of the future is the list of tensors that the operation wrote. The
 operations on this page return when they are complete, so the future has its result
 from the start.
 
@@ -35,12 +35,11 @@ from the start.
 The exchange
 ------------
 
-The ranks share the store that ``init_process_group`` has connected them to. In each
-call a rank publishes the bytes of its tensor under a key of its own. It then waits
-for the keys of the others, not longer than the timeout of the group, and reads them.
-The number of the call is part of each key.
+All ranks of the group use one store. In each call a rank publishes the bytes of its
+tensor under its own key. It waits for the keys of the others, up to the timeout of the
+group, and reads them. The number of the call is part of each key.
 
-No key remains for long. When a rank has read the keys of all ranks in one call, every
+Old keys are deleted. When a rank has read the keys of all ranks in one call, every
 rank has finished reading in the call before. The rank can then delete its own key of
 that earlier call. Each rank keeps one key between two calls.
 
@@ -50,9 +49,9 @@ that earlier call. Each rank keeps one key between two calls.
    :start-after: # [backend]
    :end-before: # [/backend]
 
-Three operations are built on this one function. They are methods of the same class,
+Three operations are built on this function. They are methods of the same class,
 and they have the names and the arguments of the C++ methods. They handle CPU tensors
-with at least one element. ``no_grad`` lets them write into a parameter of a model.
+with at least one element. With ``no_grad``, they can write into a parameter of a model.
 
 .. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
    :language: python
@@ -60,8 +59,8 @@ with at least one element. ``no_grad`` lets them write into a parameter of a mod
    :start-after: # [operations]
    :end-before: # [/operations]
 
-The class itself can be the function that creates the backend: its constructor takes
-the store, the rank, the size and the timeout.
+The class itself is the function that creates the backend, because its constructor takes
+the store, the rank, the size and the timeout:
 
 .. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
    :language: python
@@ -82,7 +81,7 @@ the store, the rank, the size and the timeout.
 #    :start-after: # [use]
 #    :end-before: # [/use]
 #
-# It then calls two operations that the backend does not have:
+# Then it calls two operations that the backend does not support:
 #
 # .. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
 #    :language: python
@@ -90,8 +89,8 @@ the store, the rank, the size and the timeout.
 #    :start-after: # [errors]
 #    :end-before: # [/errors]
 #
-# Last, ``DistributedDataParallel`` trains one model with the new backend and one with
-# gloo. It needs the three operations: ``allgather`` and ``broadcast`` in its
+# At the end, ``DistributedDataParallel`` trains one model with the new backend and one with
+# gloo. It calls all three operations: ``allgather`` and ``broadcast`` in its
 # constructor, and ``allreduce`` in the backward pass.
 #
 # .. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
@@ -231,20 +230,19 @@ if from_2_14:
 
 # %%
 # With PyTorch 2.14 and later, both ranks have the sum, the tensor of rank 1, and the
-# tensors of both ranks. An exception that the backend raises reaches the program with
-# its own type. A method that the class does not override ends as it does in C++.
+# tensors of both ranks. The program receives an exception of the backend with its own
+# type. A method that the class does not override raises the same error as in C++.
 #
 # ``is_completed`` returns ``False`` after ``wait`` has returned. The ``Work`` that a
-# program receives is a C++ object around ours, which passes on only ``wait`` and
-# ``get_future``. Overriding ``is_completed`` in Python changes nothing.
+# program receives is a C++ object around our ``Work``. It passes on only ``wait`` and
+# ``get_future``. An override of ``is_completed`` in Python has no effect.
 #
 # Names that differ
 # -----------------
 #
-# The C++ class between c10d and yours is ``PyBackend``. For each C++ method that it
-# overrides it looks for a Python method, in most cases of the same name. The names
-# below differ. They are in the header ``torch/csrc/distributed/c10d/py/PyBackend.hpp``,
-# which comes with PyTorch.
+# The C++ class between c10d and your class is ``PyBackend``. It overrides C++ methods and
+# calls a Python method for each, in most cases with the same name. The names below differ. They
+# are in the header ``torch/csrc/distributed/c10d/py/PyBackend.hpp`` of PyTorch.
 #
 # .. list-table::
 #    :header-rows: 1
@@ -282,14 +280,14 @@ if from_2_14:
 #    * - ``getBackendOptions``
 #      - property ``options``
 #
-# A name may be another one for overriding than for calling: ``_start_coalescing``
-# is the method that a program calls, and overriding it has no effect.
+# A method can have two names. A program calls ``_start_coalescing``, but a class must
+# override ``start_coalescing``. An override of ``_start_coalescing`` has no effect.
 #
 # What is not passed on
 # ---------------------
 #
-# ``PyBackend`` in PyTorch 2.15.0 overrides most of what a C++ backend can override.
-# The rest is C++ only:
+# ``PyBackend`` in PyTorch 2.15.0 overrides most methods that a C++ backend can override.
+# You can override these only in C++:
 #
 # * the older names of the collectives on single tensors, such as ``_allgather_base``
 #   and ``alltoall_base``: override ``all_gather_single`` and ``all_to_all_single``;
@@ -298,20 +296,23 @@ if from_2_14:
 #   and unregister completion hooks;
 # * ``isInitialized``, ``addEphemeralTimeout``, and the two methods for the bound
 #   device;
-# * all methods of ``Work`` except ``wait`` and ``get_future``. One of them is needed by
-#   ``dist.recv`` without a source: the tensor arrives, and then the call fails with
+# * all methods of ``Work`` except ``wait`` and ``get_future``. ``dist.recv`` without a source
+#   needs one of them: the tensor arrives, and then the call fails with
 #   ``sourceRank() may only be called on work objects …``
+#
+# PyTorch does not always keep the Python object. With ``TORCH_DISTRIBUTED_DEBUG=DETAIL``,
+# keep a reference to your backend until the group is destroyed. Otherwise its methods are lost.
 #
 # What it costs
 # -------------
 #
 # Each call from C++ takes Python's global interpreter lock. While another thread of
-# the rank holds it, the operation does not start. An ``all_reduce`` that sets
-# a tensor to zero and does nothing else took about twice as long in Python as in the C++
-# of the dummy backend. We measured this once, on one rank, with PyTorch 2.15.0.
+# the rank holds the lock, the operation does not start. We measured an ``all_reduce`` that only
+# sets a tensor to zero, once, on one rank, with PyTorch 2.15.0. It took about twice as long in
+# Python as in the C++ of the dummy backend.
 #
-# The backend on this page costs much more, by its design. All data goes through the
-# process that holds the store, and every rank reads the tensors of all ranks. Its
+# The backend on this page costs much more because of its design. All data goes through the
+# process of the store, and every rank reads the tensors of all ranks. Its
 # operations block, so ``DistributedDataParallel`` cannot compute while it
-# communicates. When your algorithm works, write it in C++: the collectives have the
-# same names there, and the table above has the names that differ.
+# communicates. When your algorithm works, write it in C++. The collectives have the
+# same names there, and the table above contains the names that differ.

@@ -2,9 +2,11 @@
 Step 4: Choose a backend for each device
 ========================================
 
-A process group can hold more than one backend. Which of them runs a collective
-depends on the device of its tensors. The first argument of
-``init_process_group`` says who gets what:
+After this page you can combine backends in one process group, for example gloo for CPU
+tensors and your own for tensors of an accelerator.
+
+The device of its tensors decides which backend runs a collective. The first argument of
+``init_process_group`` assigns the backends to the devices:
 
 .. diagram:: backend/dispatch
 
@@ -48,25 +50,22 @@ for backend in ["dummy", "cpu:dummy", "cpu:gloo,cuda:dummy"]:
     dist.destroy_process_group()
 
 # %%
-# The bare name ``"dummy"`` covers the devices that the registration listed, here
-# CPU and CUDA. In the last case gloo ran the all-reduce: the sum over one rank is
-# the tensor itself.
+# The name ``"dummy"`` alone is for all devices of the registration, here CPU and CUDA. In
+# the last case gloo ran the all-reduce. The sum over one rank is the tensor itself.
 #
 # .. note::
 #
-#    PyTorch 2.13 logs the warning ``No backend of type 0 found for Process Group`` when
-#    it destroys a group whose argument named devices, once a third-party backend is
-#    registered and unless NCCL is among the backends. PyTorch 2.13 compares ``DUMMY``
-#    with ``dummy`` and sets no default backend for such a group. Its ``name()`` is then
-#    ``undefined``. Collectives are not affected, because they choose the backend by the
-#    device of the tensor. Later releases do not log the warning. With PyTorch 2.15 the
-#    name is ``custom``.
+#    You can ignore one warning of PyTorch 2.13, ``No backend of type 0 found for Process
+#    Group``. PyTorch 2.13 compares ``DUMMY`` with ``dummy``. If the argument names devices,
+#    it therefore sets no default backend, and ``name()`` of the group is ``undefined``. It logs
+#    the warning when it destroys the group. Groups with NCCL are not affected. Collectives are
+#    not affected either, because the device of the tensor decides. Later releases do not log
+#    the warning. With PyTorch 2.15 the name is ``custom``.
 #
 # A tensor without a backend
 # --------------------------
 #
-# Under ``"cpu:dummy"`` a CUDA tensor has nowhere to go. PyTorch says so instead of
-# guessing:
+# With ``"cpu:dummy"``, a group has no backend for CUDA tensors. PyTorch raises an error:
 
 dist.init_process_group("cpu:dummy", store=dist.HashStore(), rank=0, world_size=1)
 group = dist.distributed_c10d._get_default_group()
@@ -86,19 +85,20 @@ dist.destroy_process_group()
 # Two ranks, two devices
 # ----------------------
 #
-# On two ranks the difference shows in the numbers. The worker sends a CPU tensor
-# through gloo and, where there is a GPU, a CUDA tensor through the dummy:
+# On two ranks the numbers show which backend ran. The worker all-reduces a CPU tensor with
+# gloo. If the computer has a GPU, it also all-reduces a CUDA tensor with the dummy. The last
+# call is a broadcast of the CUDA tensor. It reaches the dummy, which has no ``broadcast``:
 #
 # .. not-executed::
 #    :partly:
 #
-#    The machine that builds this site has no GPU. What stands below
-#    ``if torch.cuda.is_available()`` was not executed; all else was.
+#    The computer that builds this site has no GPU. The lines below
+#    ``if torch.cuda.is_available()`` were not executed. All others were.
 #
 #    .. literalinclude:: /../gallery/tutorial/workers/cpu_gloo_cuda_dummy.py
 #       :language: python
 #       :caption: gallery/tutorial/workers/cpu_gloo_cuda_dummy.py
-#       :emphasize-lines: 17-21
+#       :emphasize-lines: 17-28
 
 from launcher import launch
 

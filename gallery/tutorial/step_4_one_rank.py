@@ -2,12 +2,13 @@
 Step 4: Use the backend on one rank
 ===================================
 
-Importing the module is all the set-up there is. From then on ``"dummy"`` is a
-backend like ``"nccl"`` or ``"gloo"``, and the rest of the program is ordinary
-:mod:`torch.distributed` code.
+After this page you can call the backend from a program.
 
-We begin with a single rank in a single process. That is enough to see each call
-work, and a store in memory, ``HashStore``, spares us addresses and ports.
+The program imports the module. Then ``"dummy"`` is a backend like ``"nccl"`` or ``"gloo"``,
+and the rest of the program is ordinary :mod:`torch.distributed` code.
+
+We begin with one rank in one process. With ``HashStore``, a store in memory, the program
+needs no address and no port.
 
 .. diagram:: backend/zeros-one-rank
 """
@@ -26,8 +27,8 @@ assert (dist.get_backend(), dist.get_rank(), dist.get_world_size()) == ("dummy",
 # sphinx_gallery_end_ignore
 
 # %%
-# All-reduce overwrites its tensor. With gloo the single rank would keep its ones;
-# our backend leaves zeros:
+# All-reduce overwrites its tensor. With gloo, one rank would keep its ones. Our backend
+# writes zeros:
 
 tensor = torch.ones(4)
 dist.all_reduce(tensor)
@@ -38,8 +39,8 @@ assert tensor.tolist() == [0.0] * 4
 # sphinx_gallery_end_ignore
 
 # %%
-# All-gather reads one tensor and writes a list, with one tensor for each rank. The
-# input stays as it was:
+# All-gather reads one tensor, and writes a list with one tensor for each rank. The
+# input does not change:
 
 ours = torch.ones(2)
 everyones = [torch.full((2,), 7.0)]
@@ -53,8 +54,8 @@ assert [output.tolist() for output in everyones] == [[0.0, 0.0]]
 # sphinx_gallery_end_ignore
 
 # %%
-# Whatever was initialized has to be destroyed. ``destroy_process_group`` calls the
-# backend's ``shutdown``; a real backend closes its connections there.
+# Destroy every process group that you initialize. ``destroy_process_group`` calls the
+# backend's ``shutdown``, in which a real backend closes its connections.
 
 dist.destroy_process_group()
 print("initialized:", dist.is_initialized())

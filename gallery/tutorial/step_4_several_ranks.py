@@ -2,17 +2,20 @@
 Step 4: Use the backend on several ranks
 ========================================
 
-A backend exists for groups of processes. The usual way to start one is
-``torchrun``: it starts the same program once for each rank, tells every rank its
-number and the world size through environment variables, and watches them.
+After this page you can run a program with the backend on several ranks, and you know what
+happens when one of them fails.
+
+``torchrun`` is the usual way to start a group of processes. It starts the same program once
+for each rank. Environment variables tell each rank its number and the world size. If a rank
+fails, ``torchrun`` stops the others.
 
 .. diagram:: backend/zeros-two-ranks
 
 The program
 -----------
 
-This is the whole program. There is no rank in it, no address and no port:
-``init_process_group`` finds all of them in the environment.
+This is the whole program. It names no rank, no address and no port, because
+``init_process_group`` finds all of them in the environment:
 
 .. literalinclude:: /../gallery/tutorial/workers/zero_everything.py
    :language: python
@@ -39,26 +42,24 @@ launch("workers/four_lines.py", ranks=2)
 # Two ranks
 # ---------
 #
-# ``--standalone`` is for one machine: ``torchrun`` picks a free port by itself, so
-# two jobs on the same machine do not get in each other's way. A fixed
-# ``MASTER_PORT`` would.
+# ``--standalone`` is for jobs on one computer. ``torchrun`` chooses a free port, so two jobs
+# can run at the same time. With a fixed ``MASTER_PORT`` they would use the same port.
 #
-# The function ``launch`` is a small helper of ours. It runs the command that it
-# prints, collects what each rank writes, in C++ as well, and shows it in the order
-# of the ranks.
+# ``launch`` is a helper of this site: it runs the command that it prints and sorts the
+# output by rank. :doc:`what-a-backend-needs` describes what it adds.
 
 from launcher import launch
 
 launch("workers/zero_everything.py", ranks=2)
 
 # %%
-# Each rank started with a different value. A real all-reduce would have left
-# ``1 + 2 = 3`` on both; the dummy leaves zero on both.
+# Each rank started with another value. After a real all-reduce, both would have
+# ``1 + 2 = 3``. With the dummy, both have zero.
 #
 # Four ranks
 # ----------
 #
-# Only the number changes. All-gather now fills a list of four tensors:
+# Only the number of ranks changes. All-gather now writes a list of four tensors:
 
 launch("workers/zero_everything.py", ranks=4)
 
@@ -68,11 +69,11 @@ launch("workers/zero_everything.py", ranks=4)
 # When a rank fails
 # -----------------
 #
-# If one rank ends with an error, ``torchrun`` stops the others and ends with an
-# error too. So does ``launch``, which says which rank it was and shows what that
-# rank wrote to its standard error. The same holds for a rank that crashes, or that
-# still runs when its time is up. This is how every page of this tutorial is
-# checked: had one of the ranks above failed, this page would not exist.
+# If one rank ends with an error, ``torchrun`` stops the others and ends with an error, too.
+# ``launch`` then raises a ``RankError`` with the number of the rank and the text that
+# the rank wrote to stderr. It does the same if a rank crashes, or if it still runs
+# after its time limit. The build checks every page of this tutorial in this way. If a
+# rank fails, the site is not published.
 #
 # .. literalinclude:: /../gallery/tutorial/workers/one_rank_fails.py
 #    :language: python

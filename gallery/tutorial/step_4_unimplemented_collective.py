@@ -2,11 +2,10 @@
 Step 4: Call a collective that is not implemented
 =================================================
 
-Nobody implements all of c10d on the first day. What happens when a program calls
-an operation that the backend does not have?
+After this page you can read from an error which method of the backend is missing.
 
-``c10d::Backend`` gives every operation a default that throws. In Python it
-arrives as a ``RuntimeError`` which names the backend and the operation:
+A backend can begin with a few operations. For all others, the methods of ``c10d::Backend``
+throw. Python receives a ``RuntimeError`` with the names of the backend and the operation:
 
 .. diagram:: backend/unimplemented
 """
@@ -33,16 +32,16 @@ else:
 # sphinx_gallery_end_ignore
 
 # %%
-# That sentence depends on ``getBackendName``. A backend that does not override it
-# fails with ``INTERNAL ASSERT FAILED`` and a request to report a bug to PyTorch: with
-# 2.15 already in ``init_process_group``, and with earlier releases instead of this message.
-# The build of this page does not run that case.
+# This message contains the result of ``getBackendName``. A backend that does not override
+# the method fails with ``INTERNAL ASSERT FAILED`` and a request to report a bug to PyTorch.
+# PyTorch 2.15 fails like this in ``init_process_group``, and earlier releases fail
+# where this message would appear. The build of this page does not run that case.
 #
 # All the others
 # --------------
 #
-# The names in the messages are those of the C++ methods. They tell you which one to
-# override, and some of them differ from the names in Python:
+# The messages contain the names of the C++ methods that you must override. Some of them
+# differ from the names in Python:
 
 one = torch.ones(2)
 calls = {
@@ -73,11 +72,11 @@ for name, call in calls.items():
 
 # %%
 # Since PyTorch 2.14, the three calls that end in ``_single`` have a C++ method of the same
-# name. With 2.13, the messages name ``_allgather_base``, ``_reduce_scatter_base`` and
+# name. With 2.13, the messages contain ``_allgather_base``, ``_reduce_scatter_base`` and
 # ``alltoall_base``. Newer releases have these methods, too, and call them for the new
-# names: override the old ones if your source must compile with 2.13.
+# names. Override the old ones if your source must compile with 2.13.
 #
-# The group survives such an error. All-reduce works as before:
+# You can use the group after such an error. All-reduce works as before:
 
 dist.all_reduce(one)
 print(one)
@@ -90,9 +89,8 @@ assert one.tolist() == [0.0, 0.0]
 # After an abort
 # --------------
 #
-# It is different when the group was aborted, because a rank was lost, say. ``abort``
-# of the group calls that of each of its backends, and our backend answers nothing
-# any more:
+# A program aborts a group when it has lost a rank, for example. ``abort`` of the group calls
+# ``abort`` of each of its backends. Our backend then rejects every call:
 
 dist.group.WORLD.abort()
 try:
@@ -107,3 +105,68 @@ else:
 # sphinx_gallery_end_ignore
 
 dist.destroy_process_group()
+
+# %%
+# With TORCH_DISTRIBUTED_DEBUG=DETAIL
+# -----------------------------------
+#
+# Programs set ``TORCH_DISTRIBUTED_DEBUG=DETAIL`` to find out which rank calls another
+# collective than the others. PyTorch then puts a C++ object around the backend, which
+# compares the calls of all ranks with gloo. The object needs sequence numbers, and the dummy
+# has none:
+
+dist.set_debug_level(dist.DebugLevel.DETAIL)
+try:
+    dist.init_process_group("dummy", store=dist.HashStore(), rank=0, world_size=1)
+    dist.all_reduce(one)
+except RuntimeError as error:
+    print(error)
+
+# sphinx_gallery_start_ignore
+    assert str(error) == "Backend dummy does not yet support sequence numbers."
+else:
+    raise AssertionError("the dummy has sequence numbers")
+from_2_14 = torch.__version__ >= "2.14"
+assert dist.is_initialized() == from_2_14
+if from_2_14:
+    dist.destroy_process_group()
+    called, alive = [], []
+
+    class Work(dist.Work):
+        def wait(self, timeout=None):
+            return True
+
+    class Numbered(dist.distributed_c10d.C10DBackend):
+        def __init__(self, store, rank, size, timeout):
+            super().__init__(rank, size)
+            alive.append(self)  # The C++ object around it does not keep it.
+
+        def getBackendName(self):
+            return "numbered"
+
+        def allreduce(self, tensors, options):
+            called.append("allreduce")
+            return Work()
+
+        def _set_sequence_number_for_group(self):
+            called.append("set")
+
+        def _get_sequence_number_for_group(self):
+            called.append("get")
+            return 0
+
+    dist.Backend.register_backend("numbered", Numbered, devices=["cpu"])
+    dist.init_process_group("numbered", store=dist.HashStore(), rank=0, world_size=1)
+    called.clear()
+    dist.all_reduce(one)
+    assert called == ["get", "allreduce"], called
+    dist.destroy_process_group()
+dist.set_debug_level(dist.DebugLevel.OFF)
+# sphinx_gallery_end_ignore
+
+# %%
+# Override ``getSequenceNumberForGroup``, and return the number of collectives so far. PyTorch
+# calls it before each collective in this mode. For PyTorch 2.13, override
+# ``setSequenceNumberForGroup`` as well: there, ``init_process_group`` calls it. Later
+# releases do not. In this mode ``init_process_group`` waits for all ranks, because gloo
+# connects them.

@@ -1,18 +1,17 @@
 """
-What your backend has to implement
-==================================
+What your backend must implement
+================================
 
-No feature of PyTorch needs all of c10d. Which operations does the one need that you
-care about? This page asks the features themselves.
+After this page you can plan a backend: you know which of its operations the features of
+PyTorch call, and how to find that out for a program of your own.
 
 .. diagram:: backend/features
 
-Ask the features
+Record the calls
 ----------------
 
-PyTorch's profiler sees each call that reaches a process group: it is an event whose
-name begins with ``c10d::``. So it is enough to run a feature under the profiler and to
-collect the names.
+PyTorch's profiler records each call that reaches a process group, as an event whose
+name begins with ``c10d::``. So the names of these events are enough:
 
 .. literalinclude:: /../gallery/tutorial/workers/calls_of_features.py
    :language: python
@@ -20,7 +19,16 @@ collect the names.
    :start-after: # [record]
    :end-before: # [/record]
 
-The worker runs each feature once, as small as possible, on two ranks with gloo:
+The worker runs small examples of the features on two ranks with gloo, a backend of
+PyTorch.
+
+.. note::
+
+   The function ``launch`` is a helper of this site. It runs the ``torchrun`` command that
+   it prints, and collects what each rank writes, in Python and in C++. It puts the number
+   of the rank before each line and sorts the lines by rank. It sets ``OMP_NUM_THREADS=1``
+   for the ranks, turns their Python warnings into errors, and fails if a rank writes
+   anything unexpected to stderr. With ``show=False`` it prints only the command.
 """
 
 import json
@@ -39,18 +47,21 @@ with tempfile.TemporaryDirectory() as folder:
     )
 
 # %%
-# Each row is a method of ``c10d::Backend`` to override, each column a feature that called
-# it in this run, on any rank. *DCP* is a distributed checkpoint, *objects* are the
-# collectives on Python objects.
+# Each row is a method of ``c10d::Backend`` to override, and each column a feature that called
+# the method in this run, on any rank. *DCP* is a distributed checkpoint, *DTensor* is the
+# basis of tensor parallelism, and *objects* are the collectives on Python objects.
 
 from result_table import show_table
 
 by_rank = [json.loads(report) for report in reports]
-calls = {x: set().union(*(calls[x] for calls in by_rank)) for x in by_rank[0]}
-methods = sorted(set().union(*calls.values()), key=lambda name: name.strip("_"))
+features = {
+    name: set().union(*(report["features"][name] for report in by_rank))
+    for name in by_rank[0]["features"]
+}
+methods = sorted(set().union(*features.values()), key=lambda name: name.strip("_"))
 show_table(
-    ["method", *calls],
-    [[method, *("✓" if method in calls[x] else "–" for x in calls)] for method in methods],
+    ["method", *features],
+    [[method, *("✓" if method in features[x] else "–" for x in features)] for method in methods],
 )
 
 # sphinx_gallery_start_ignore
@@ -58,26 +69,61 @@ assert len(methods) >= 9
 # sphinx_gallery_end_ignore
 
 # %%
-# Read this as a list of what a program must be able to call, not of all that a feature
-# can ever use: other options of the same feature may call more. Clipping gradients under FSDP2 calls
-# ``allreduce``, for example, and a ``recv`` that names no source calls
-# ``recvAnysource``.
+# The names are those that PyTorch 2.13 has. Since PyTorch 2.14, ``_allgather_base`` is also
+# called ``all_gather_single``, ``allgather_into_tensor_coalesced`` is also called
+# ``all_gather_single_coalesced``, and so on. You can override either name.
 #
-# Beyond the list:
+# Operations without a column
+# ---------------------------
+#
+# A program must be able to call the operations of its column. With other options, a
+# feature can call more of them. Some operations belong to no feature of the table. The
+# worker runs these functions, too:
+#
+# .. literalinclude:: /../gallery/tutorial/workers/calls_of_features.py
+#    :language: python
+#    :caption: gallery/tutorial/workers/calls_of_features.py
+#    :start-after: # [calls]
+#    :end-before: # [/calls]
+
+for name, methods in by_rank[0]["calls"].items():
+    print(f"{name:22} {', '.join(methods)}")
+print(f"FSDP2 reduces with {by_rank[0]['reduction']}")
+
+# sphinx_gallery_start_ignore
+assert by_rank[0]["calls"] == {
+    "clip_gradients": ["_allgather_base", "_reduce_scatter_base", "allreduce"],
+    "coalesce": ["allreduce_coalesced"],
+    "exchange": ["alltoall_base"],
+    "receive_from_any_rank": ["recvAnysource"],
+}
+assert by_rank[0]["reduction"] == "RedOpType.AVG"
+# sphinx_gallery_end_ignore
+
+# %%
+# ``alltoall_base`` is for programs that exchange parts of tensors, for example between the
+# experts of a model. DTensor calls it to shard another dimension, but not on a CPU, where it
+# gathers the tensor instead. The build does not run that case.
+#
+# A reduction has a ``ReduceOp`` in its options. FSDP2 averages: its ``_reduce_scatter_base``
+# has ``ReduceOp.AVG``, and a backend that always sums gives wrong gradients.
+#
+# A backend needs more than operations:
 #
 # * ``getBackendName``, because every error message contains it.
-# * ``Work::wait`` and ``Work::getFuture``. The table does not show them, because
-#   the profiler records no methods of ``Work``. It also does not show which
-#   other methods these features call.
-# * Tensors of ``int64`` and ``uint8``: the object collectives pickle into them.
-# * ``shutdown``: ``destroy_process_group`` calls it.
+# * ``Work::wait`` and ``Work::getFuture``. The profiler records no methods of ``Work``, so the
+#   table does not show them.
+# * Tensors of ``int64`` and ``uint8``. The object collectives pickle objects into them.
+# * ``shutdown``, which ``destroy_process_group`` calls.
 
 # %%
 # What zeros do
 # -------------
 #
-# The dummy has all-reduce and all-gather, and that is enough for some features to
-# begin. What they make of its zeros shows what they use the collectives for.
+# The *dummy* is the backend that you write in :doc:`step-1-subclass-backend` and install in
+# :doc:`step-3-build-and-install`. It has all-reduce and all-gather only, and sets every
+# output to zero. Some features can begin with these two operations. What they do with the
+# zeros shows how they use the collectives.
 #
 # .. literalinclude:: /../gallery/tutorial/workers/what_zeros_do.py
 #    :language: python
@@ -86,14 +132,14 @@ assert len(methods) >= 9
 launch("workers/what_zeros_do.py", ranks=2)
 
 # %%
-# DistributedDataParallel all-gathers the number of parameters first, to make sure that
-# all ranks hold the same model as rank 0. It reads zero, on rank 0 as well, and raises an
-# error, because it checks what it receives.
+# ``DistributedDataParallel`` first all-gathers the number of parameters. All ranks must have as
+# many as rank 0. It receives zeros, from rank 0 as well, and raises an error because it
+# checks what it receives.
 #
 # Since PyTorch 2.15, ``all_gather_object`` calls ``all_gather_single``, which the dummy
-# does not have. Before, it called ``allgather``, received zeros as the sizes of the
-# objects, and raised ``EOFError``, because there is nothing to unpickle in zero bytes.
+# does not have. Before, it called ``allgather`` and received zeros as the sizes of the
+# objects. It raised an ``EOFError``, because zero bytes contain no object.
 #
 # The third case checks nothing. The gradients are zero, the program ends without an error,
-# and a model that is trained like this never learns. A backend that is wrong may look just like this: test the values,
-# not only that the program ends.
+# and a model that is trained like this never learns. A wrong backend can look the same. Test
+# the values, and not only that the program ends.

@@ -5,7 +5,7 @@ from importlib import import_module, util
 
 import torch
 
-# setup.py has put the release of PyTorch into the name of the compiled module.
+# The name of the compiled module contains a release of PyTorch: see setup.py.
 _release = torch.__version__.partition("+")[0]
 _compiled = f"{__name__}._for_torch_{_release.replace('.', '_')}"
 if util.find_spec(_compiled) is None:

@@ -12,21 +12,21 @@
 namespace dummy_collectives {
 
 // [work]
-// The result of one collective. c10d hands it to Python, where it is what
-// `dist.all_reduce(..., async_op=True)` returns.
+// The handle of one collective. `dist.all_reduce(..., async_op=True)` returns
+// it in Python.
 class WorkDummy : public c10d::Work {
  public:
   WorkDummy(c10d::OpType op_type, int rank, std::vector<at::Tensor> outputs);
 
-  // The operation has ended, well or badly.
+  // Whether the operation has finished, successfully or not.
   bool isCompleted() override;
-  // It has ended well.
+  // Whether it has finished successfully.
   bool isSuccess() const override;
-  // Blocks until it has ended; throws if it ended badly.
+  // Blocks until it has finished; throws if it failed.
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   // The tensors that the operation wrote.
   std::vector<at::Tensor> result() override;
-  // A future whose value is that same list of tensors.
+  // A future whose value is the same list of tensors.
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
 
  private:
@@ -36,13 +36,13 @@ class WorkDummy : public c10d::Work {
 // [/work]
 
 // [backend]
-// A backend that implements all-reduce and all-gather, and communicates
-// nothing: every output tensor is set to zero.
+// A backend that implements all-reduce and all-gather without communication:
+// it sets every output tensor to zero.
 class BackendDummy : public c10d::Backend {
  public:
   BackendDummy(int rank, int size);
 
-  // c10d puts this name into the error of every collective that is missing.
+  // The name that the errors of missing collectives contain.
   const std::string getBackendName() const override;
 
   c10::intrusive_ptr<c10d::Work> allreduce(
@@ -54,7 +54,7 @@ class BackendDummy : public c10d::Backend {
       std::vector<at::Tensor>& inputs,
       const c10d::AllgatherOptions& opts = c10d::AllgatherOptions()) override;
 
-  // destroy_process_group() calls shutdown(); abort() is its hasty sibling.
+  // destroy_process_group() calls shutdown(). abort() does not wait.
   void shutdown() override;
   void abort() override;
 
@@ -67,7 +67,7 @@ class BackendDummy : public c10d::Backend {
 // [/backend]
 
 // [create]
-// What init_process_group("dummy") calls in each rank.
+// The function that init_process_group("dummy") calls in each rank.
 c10::intrusive_ptr<c10d::Backend> createBackendDummy(
     const c10::intrusive_ptr<c10d::Store>& store,
     int rank,

@@ -12,8 +12,8 @@ namespace dummy_collectives {
 namespace {
 
 // [helpers]
-// A future that carries tensors of an accelerator has to know their devices:
-// whoever waits for it then waits for the right streams.
+// A future with tensors of an accelerator must know their devices. Code that
+// waits for the future then waits for the right streams.
 std::vector<c10::Device> acceleratorsOf(
     const std::vector<at::Tensor>& tensors) {
   std::vector<c10::Device> devices;
@@ -25,7 +25,7 @@ std::vector<c10::Device> acceleratorsOf(
   return devices;
 }
 
-// The whole "communication" of this backend. Autograd has no business here:
+// The whole "communication" of this backend. It must be hidden from autograd:
 // a collective may write into a leaf tensor that requires a gradient.
 void setToZero(const std::vector<at::Tensor>& tensors) {
   const at::NoGradGuard no_grad;
@@ -144,8 +144,8 @@ c10::intrusive_ptr<c10d::Backend> createBackendDummy(
 // [register]
 namespace {
 
-// Tells torch.distributed that a backend named "dummy" exists, for which
-// devices, and how to create it. Doing so a second time changes nothing.
+// Registers the backend "dummy" with its devices and the function that creates
+// it. A second call changes nothing.
 void registerBackend() {
   const auto backend_class =
       py::module_::import("torch.distributed").attr("Backend");

@@ -1,8 +1,9 @@
-"""Worker: run features of PyTorch, and record which c10d operations they call."""
+"""Worker: record which c10d operations the features of PyTorch call."""
 
 import json
 import os
 import warnings
+from unittest import mock
 
 # PyTorch's own code for optimizers still uses what PyTorch has deprecated.
 warnings.filterwarnings("ignore", "`torch.jit.* is deprecated", DeprecationWarning)
@@ -16,7 +17,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
-from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     RowwiseParallel,
@@ -48,8 +49,11 @@ def fsdp2():
 
 def dtensor():
     sharded = distribute_tensor(torch.ones(4, 4), mesh, [Shard(0)])
-    sharded.redistribute(placements=[Replicate()])
+    sharded.redistribute(placements=[Replicate()]).to_local()
     distribute_tensor(torch.ones(4, 4), mesh, [Replicate()])
+    summands = DTensor.from_local(torch.ones(4, 4), mesh, [Partial()])
+    summands.redistribute(placements=[Shard(0)]).to_local()
+    summands.redistribute(placements=[Replicate()]).to_local()
 
 
 def distributed_checkpoint():
@@ -88,12 +92,6 @@ def hsdp():
     train(fully_shard(nn.Linear(4, 4), mesh=replicate_and_shard))
 
 
-def gradient_clipping():
-    model = fully_shard(nn.Linear(4, 4), mesh=mesh)
-    train(model)
-    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-
-
 def tensor_parallelism():
     model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
     plan = {"0": ColwiseParallel(), "1": RowwiseParallel()}
@@ -105,6 +103,38 @@ def uneven_inputs():
     with Join([model]):
         for _ in range(1 + rank):
             train(model)
+
+
+# [calls]
+def clip_gradients():
+    model = fully_shard(nn.Linear(4, 4), mesh=mesh)
+    train(model)
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0).to_local()
+
+
+def coalesce():
+    with dist._coalescing_manager():
+        dist.all_reduce(torch.ones(2))
+        dist.all_reduce(torch.ones(2))
+
+
+def exchange():
+    dist.all_to_all_single(torch.ones(2), torch.ones(2))
+
+
+def receive_from_any_rank():
+    if rank == 0:
+        dist.recv(torch.ones(2))
+    else:
+        dist.send(torch.ones(2), dst=0)
+
+
+# [/calls]
+def reduction_of_fsdp2():
+    call = dist.reduce_scatter_single
+    with mock.patch.object(dist, "reduce_scatter_single", wraps=call) as noted:
+        fsdp2()
+    return str(noted.call_args.kwargs["op"])
 
 
 FEATURES = {
@@ -121,22 +151,24 @@ if "MORE_FEATURES" in os.environ:
         "Join": uneven_inputs,
         "FSDP1": fsdp1,
         "HSDP": hsdp,
-        "clip_grad_norm_": gradient_clipping,
+        "clip_grad_norm_": clip_gradients,
         "TP": tensor_parallelism,
     }
+
+CALLS = [clip_gradients, coalesce, exchange, receive_from_any_rank]
 
 
 # [record]
 def record(feature):
-    """The c10d operations that a feature calls, by the names of their methods."""
+    """The names of the methods of c10d that a feature calls."""
     with profile(activities=[ProfilerActivity.CPU]) as recording:
         feature()
     names = {event.key for event in recording.key_averages()}
-    return {
-        name.removeprefix("c10d::").removesuffix("_")
+    return sorted(
+        name.removeprefix("c10d::").removesuffix("_").replace("_any_source", "Anysource")
         for name in names
         if name.startswith("c10d::")
-    }
+    )
 # [/record]
 
 
@@ -144,10 +176,12 @@ dist.init_process_group("gloo")
 rank, world_size = dist.get_rank(), dist.get_world_size()
 mesh = init_device_mesh("cpu", (world_size,))
 
-calls = {name: sorted(record(feature)) for name, feature in FEATURES.items()}
-print(json.dumps(calls))
+features = {name: record(feature) for name, feature in FEATURES.items()}
+calls = {call.__name__: record(call) for call in CALLS}
+reduction = reduction_of_fsdp2()
+print(json.dumps({"features": features, "calls": calls, "reduction": reduction}))
 
-assert {"allreduce", "allgather", "broadcast"} <= set(calls["DDP"])
-assert calls["FSDP2"] == ["_allgather_base", "_reduce_scatter_base"]
-assert {"recv", "send"} <= set(calls["pipelining"])
+assert {"allreduce", "allgather", "broadcast"} <= set(features["DDP"])
+assert features["FSDP2"] == ["_allgather_base", "_reduce_scatter_base"]
+assert {"recv", "send"} <= set(features["pipelining"])
 dist.destroy_process_group()

@@ -19,7 +19,14 @@ if torch.cuda.is_available():
     dist.all_reduce(on_gpu)
     print(f"CUDA tensor, zeroed by the dummy: {on_gpu.tolist()}")
     assert on_gpu.tolist() == [0.0, 0.0]
+    try:
+        dist.broadcast(on_gpu, src=0)
+    except RuntimeError as error:
+        print(error)
+        assert str(error) == "Backend dummy does not support broadcast"
+    else:
+        raise AssertionError("broadcast did not fail")
 else:
-    print("no CUDA device on this machine: the dummy was not called")
+    print("no CUDA device here: the dummy was not called")
 
 dist.destroy_process_group()

@@ -1,4 +1,4 @@
-"""Worker: each rank is a job of its own and names a backend in another way."""
+"""Worker: each rank is a separate job and names a backend in another way."""
 
 import os
 import sys

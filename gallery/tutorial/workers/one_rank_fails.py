@@ -1,4 +1,4 @@
-"""Worker: rank 1 gives up; rank 0 would wait for a long time."""
+"""Worker: rank 1 fails, while rank 0 waits for a long time."""
 
 import os
 import sys

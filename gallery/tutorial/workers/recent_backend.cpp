@@ -5,7 +5,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/version.h>
 
-// For what has no macro of its own. Backend.hpp defines the others.
+// For features without a macro in Backend.hpp.
 #define RECENT_TORCH_SINCE(major, minor) \
   (TORCH_VERSION_MAJOR > (major) ||      \
    (TORCH_VERSION_MAJOR == (major) && TORCH_VERSION_MINOR >= (minor)))
@@ -29,14 +29,14 @@ using c10::intrusive_ptr;
 using c10::make_intrusive;
 
 // [work]
-// c10d::Work implements waiting; finish() ends it.
+// c10d::Work implements wait(), which returns after finish().
 class WorkRecent : public c10d::Work {
  public:
   using c10d::Work::finish;
   using c10d::Work::Work;
 
 #if RECENT_TORCH_SINCE(2, 15)
-  // A counter: an address could belong to another Work later.
+  // A counter, because an address could belong to another Work later.
   uint64_t getCompletionKey() const override {
     return key_;
   }
@@ -65,13 +65,13 @@ struct OptionsRecent : c10d::Backend::Options {
   bool report_completion = true;
 };
 
-// Does not override clone(), which therefore makes an OptionsRecent.
+// Does not override clone(), so clone() makes an OptionsRecent.
 struct OptionsWithoutClone : OptionsRecent {};
 // [/options]
 
 #ifdef C10D_BACKEND_HAS_WINDOW
 // [window]
-// Memory that other ranks can write to. Here there is one rank.
+// Memory that other ranks can write to. On this page there is one rank.
 class WindowRecent : public c10d::Window {
  public:
   void tensor_register(const at::Tensor& tensor, bool /* owning */) override {
@@ -226,8 +226,8 @@ class BackendRecent : public c10d::Backend {
           return std::vector<std::string>(handles.begin(), handles.end());
         },
         opts.handles);
-    // A vector has the handles in the order of the ranks. A set leaves the
-    // order to the backend, and all ranks must choose the same.
+    // A vector has the handles in the order of the ranks. With a set, the
+    // backends choose the order, and all ranks must choose the same one.
     if (!std::holds_alternative<std::vector<std::string>>(opts.handles)) {
       std::sort(members.begin(), members.end());
     }
@@ -262,8 +262,8 @@ class BackendRecent : public c10d::Backend {
 
  private:
   // [copy]
-  // With one rank, each of our collectives is a copy. A thread makes the copy,
-  // so that the work is complete later, as it is with real backends.
+  // With one rank, each of our collectives is a copy. A thread makes the copy.
+  // The Work is complete later, as with real backends.
   intrusive_ptr<c10d::Work> copy(
       c10d::OpType type,
       at::Tensor output,
@@ -279,8 +279,8 @@ class BackendRecent : public c10d::Backend {
         work->finish(std::current_exception());
         return;
       }
-      // The order matters. The flight recorder asks each new Work once whether
-      // it is complete. If it was not, the hook must come after that.
+      // The order is important. The flight recorder tests once whether a new
+      // Work is complete. If it was not, the hook must come after that test.
       work->finish();
 #if RECENT_TORCH_SINCE(2, 15)
       c10d::CompletionHookArgs done;
@@ -291,8 +291,8 @@ class BackendRecent : public c10d::Backend {
     return work;
   }
 
-  // Calls a copy of the hooks: no hook may run under the lock that
-  // registerAbortHook() takes, or the two could wait for each other.
+  // Calls a copy of the hooks. If a hook ran under the lock that
+  // registerAbortHook() takes, the two could wait for each other.
   template <typename Hooks, typename... Args>
   void runHooks(const Hooks& hooks, const Args&... args) {
     std::unique_lock<std::mutex> lock(mutex_);

@@ -1,4 +1,4 @@
-"""Worker: features of PyTorch on a backend that answers everything with zeros."""
+"""Worker: features of PyTorch on a backend whose results are all zeros."""
 
 import torch
 import torch.distributed as dist
@@ -26,7 +26,7 @@ except (EOFError, RuntimeError) as error:
 assert len(failures) == 2, "nothing failed"
 assert "2 params" in failures[0] and "0 params" in failures[0]
 
-# Averaging by hand needs nothing but all-reduce. It runs, and ruins the model.
+# Averaging by hand needs only all-reduce. It runs without an error and ruins the model.
 model = nn.Linear(2, 2)
 model(torch.ones(1, 2)).sum().backward()
 for parameter in model.parameters():

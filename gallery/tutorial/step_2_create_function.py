@@ -1,0 +1,179 @@
+"""
+Step 2: See when PyTorch creates the backend
+============================================
+
+After this page you can say which ranks create a backend, whether
+``init_process_group`` waits for all of them, and which keys the store contains.
+
+.. diagram:: backend/create-function
+
+The samples below use the dummy as it is after Step 3, compiled and installed. The function
+that creates a backend can be written in Python, too. The one below prints its arguments
+and calls the function of the dummy. We register it under another name:
+
+.. literalinclude:: /../gallery/tutorial/workers/create_function.py
+   :language: python
+   :caption: gallery/tutorial/workers/create_function.py
+   :start-after: # [create]
+   :end-before: # [/create]
+"""
+
+# %%
+# Members and devices
+# -------------------
+#
+# The program creates a group of both ranks, and a group of rank 1 only. Then it creates
+# groups with a backend for each device:
+#
+# .. literalinclude:: /../gallery/tutorial/workers/create_function.py
+#    :language: python
+#    :caption: gallery/tutorial/workers/create_function.py
+#    :start-after: # [groups]
+#    :end-before: # [/groups]
+
+from launcher import launch
+
+# sphinx_gallery_start_ignore
+launch_ranks = launch
+
+
+def launch(worker, ranks):
+    # What PyTorch 2.13 logs when it destroys a group whose argument names devices.
+    output = launch_ranks(worker, ranks=ranks, expected_stderr="No backend of type 0")
+    groups = [text.split("(")[1:] for text in output]
+    assert [text.count("create:") for text in groups[0]] == [1, 0, 1, 1, 2]
+    assert [text.count("create:") for text in groups[1]] == [1, 1, 1, 1, 2]
+    assert "create: rank 0 of 1" in groups[1][1]
+
+
+# sphinx_gallery_end_ignore
+launch("workers/create_function.py", ranks=2)
+
+# %%
+# Rank 0 is not a member of the second group and does not call the function. Rank 1 is
+# rank 0 of that group.
+#
+# One call is enough for ``cpu:traced,cuda:traced``: a single backend serves both devices.
+# If another backend is among them, PyTorch calls the function for each device, so two
+# backends exist in the last group. Both have the same rank and size. The key of the store
+# has the name of the device in it, so their keys differ.
+#
+# A rank that is late
+# -------------------
+#
+# With the store of ``torchrun``, ``init_process_group`` itself waits for nobody. The function
+# of the backend waits if it exchanges addresses. In this program, rank 1 starts each group as soon
+# as rank 0 has it, or 3 seconds later:
+#
+# .. literalinclude:: /../gallery/tutorial/workers/late_rank.py
+#    :language: python
+#    :caption: gallery/tutorial/workers/late_rank.py
+#    :start-after: # [start]
+#    :end-before: # [/start]
+
+# sphinx_gallery_start_ignore
+import re
+
+
+def launch(worker, ranks):
+    output = launch_ranks(worker, ranks=ranks)
+    answers = ["rank 0 did not wait", "rank 0 waited", "rank 0 waited"]
+    assert re.findall("rank 0 .*", output[1]) == answers, output
+
+
+# sphinx_gallery_end_ignore
+launch("workers/late_rank.py", ranks=2)
+
+# %%
+# The dummy does not use the store, so rank 0 has its group at once. Gloo connects all ranks
+# when it is created. With ``TORCH_DIST_INIT_BARRIER=1``, PyTorch itself waits in the store
+# until all ranks have created the backend.
+#
+# Without ``torchrun``, rank 0 hosts the store and waits there until all ranks have
+# connected. No sample shows this case.
+#
+# If your backend connects later, for example in the first collective, a program can
+# finish ``init_process_group`` although another rank is missing. The timeout of the
+# collective must then report the missing rank.
+#
+# Keys of a destroyed group
+# -------------------------
+#
+# PyTorch names groups by a counter, and puts the name before each key. A store in memory
+# can list its keys:
+
+import torch.distributed as dist
+
+import dummy_collectives  # importing it registers "dummy"
+
+create_dummy = dist.Backend._plugins["DUMMY"].creator_fn
+
+
+def create(store, rank, size, timeout):
+    print("key of an earlier group found:", store.check(["address"]))
+    store.set("address", "")
+    return create_dummy(store, rank, size, timeout)
+
+
+dist.Backend.register_backend("traced", create, devices=["cpu"])
+store = dist.HashStore()
+
+for _ in range(2):
+    dist.init_process_group("traced", store=store, rank=0, world_size=1)
+    dist.new_group([0])
+    dist.destroy_process_group()
+print(sorted(store.list_keys()))
+
+# sphinx_gallery_start_ignore
+assert dummy_collectives.__doc__
+assert sorted(store.list_keys()) == ["0//1//cpu//address", "0//cpu//address"]
+# sphinx_gallery_end_ignore
+
+# %%
+# ``destroy_process_group()`` sets the counter back. The second ``init_process_group`` on
+# the same store uses the same names, and the function finds the old keys. Programs under
+# ``torchrun`` have one store for their whole life, so this happens to them.
+#
+# A backend that exchanges addresses can then connect to a group that no longer exists. In
+# the next program, both ranks publish an address and read the addresses of all:
+#
+# .. literalinclude:: /../gallery/tutorial/workers/old_keys.py
+#    :language: python
+#    :caption: gallery/tutorial/workers/old_keys.py
+#    :start-after: # [exchange]
+#    :end-before: # [/exchange]
+#
+# A second function puts the number of the group before its keys. ``add`` of the store
+# counts the calls of all ranks. No rank begins a group before all ranks have made the
+# call for the group before, because each call waits for all addresses. The number of
+# calls, divided by the size, is therefore the same on all ranks:
+#
+# .. literalinclude:: /../gallery/tutorial/workers/old_keys.py
+#    :language: python
+#    :caption: gallery/tutorial/workers/old_keys.py
+#    :start-after: # [numbered]
+#    :end-before: # [/numbered]
+#
+# The program creates two groups with each function. Rank 1 is late for the second group:
+#
+# .. literalinclude:: /../gallery/tutorial/workers/old_keys.py
+#    :language: python
+#    :caption: gallery/tutorial/workers/old_keys.py
+#    :start-after: # [groups]
+#    :end-before: # [/groups]
+
+# sphinx_gallery_start_ignore
+def launch(worker, ranks):
+    output = launch_ranks(worker, ranks=ranks)
+    old = "group 2 finds ['rank 0 in group 2', 'rank 1 in group 1']"
+    new = "group 2 finds ['rank 0 in group 2', 'rank 1 in group 2']"
+    assert re.findall("group 2 finds.*", output[0]) == [old, new], output
+    assert re.findall("group 2 finds.*", output[1]) == [new, new], output
+
+
+# sphinx_gallery_end_ignore
+launch("workers/old_keys.py", ranks=2)
+
+# %%
+# With the same keys, rank 0 takes the address that rank 1 had in group 1. With new keys
+# it waits for the new address.
