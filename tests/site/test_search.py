@@ -78,6 +78,12 @@ def test_the_queries_find_their_pages(visit, language):
         else:
             missed.append(query["query"])
     assert missed == []
+    late = [
+        query["query"]
+        for query, pages in zip(queries, found, strict=True)
+        if query["kind"] == "question" and not {*query["pages"].split()} & {*pages[:3]}
+    ]
+    assert late == []
     reciprocal = sum(1 / rank for rank in ranks) / len(ranks)
     first = ranks.count(1) / len(ranks)
     print(f"mean reciprocal rank {reciprocal:.3f}, right page first {first:.3f}")
