@@ -26,17 +26,17 @@ This is the whole program. It names no rank, no address and no port, because
 # The shortest program
 # --------------------
 #
-# Four lines are enough to use the backend:
+# A few lines are enough to use the backend:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/four_lines.py
+# .. literalinclude:: /../gallery/tutorial/workers/shortest_program.py
 #    :language: python
-#    :caption: gallery/tutorial/workers/four_lines.py
+#    :caption: gallery/tutorial/workers/shortest_program.py
 #    :start-after: # [program]
 #    :end-before: # [/program]
 
 from launcher import launch
 
-launch("workers/four_lines.py", ranks=2)
+launch("workers/shortest_program.py", ranks=2)
 
 # %%
 # Two ranks
@@ -47,8 +47,6 @@ launch("workers/four_lines.py", ranks=2)
 #
 # ``launch`` is a helper of this site: it runs the command that it prints and sorts the
 # output by rank. :doc:`what-a-backend-needs` describes what it adds.
-
-from launcher import launch
 
 launch("workers/zero_everything.py", ranks=2)
 
