@@ -8,6 +8,11 @@ browser folds the index and the query by one and the same function, and looks fo
 query anywhere in the text (``static/search-engine.js``). So a word is found whatever
 particle follows it, with or without spaces, and as a part of an identifier.
 
+A query may be a question. ``static/search-words.js`` lists the words of questions, the
+endings of words and the synonyms, for English, Korean and Chinese. To add a language, or
+a word, edit this file. A page is found by what remains of a question. It need not have
+all of it, and comes the earlier, the more it has and the closer that stands together.
+
 ``static/search.js`` shows suggestions below every field named ``q``. It loads the index as a
 script, on first use: that works from a disk too, and needs no inline script.
 
@@ -31,7 +36,8 @@ those that ``static/search.css`` uses.
 Elements of the class ``unsearched`` are left out, with all that is in them.
 
 A page that is only about other pages, as a list of them is, says how much less it is worth
-as a result, in its metadata: ``search-weight: 0.5``.
+as a result, in its metadata: ``search-weight: 0.5``. This does not count for a query with
+all words of its title.
 
 The texts belong to the message catalog "sphinx", as those of templates do: a project
 translates them in ``sphinx.po`` below ``locale_dirs``, beside the catalogs of its pages.

@@ -24,7 +24,8 @@ BLOCKS = ["p", "h1", "h2", "h3", "td", "th", "dt", "pre", "figcaption", "tspan"]
 with open(Path(__file__).parent / "search_queries.csv", encoding="utf-8") as file:
     QUERIES = list(csv.DictReader(file))
 
-LOADED = "() => Boolean(globalThis.searchIndex && globalThis.SearchEngine)"
+LOADED = """() =>
+  Boolean(globalThis.searchIndex && globalThis.SearchEngine && globalThis.searchWords)"""
 # The pages that each query finds, as the search page lists them.
 TYPE = """async queries => {
   const field = document.querySelector('article input[name="q"]');
@@ -181,6 +182,35 @@ def test_pages_and_queries_are_folded_by_one_rule(visit, forms):
             marked = "".join(part for part, matches in results[0]["excerpt"] if matches)
             whole = unicodedata.normalize("NFC", text)
             assert re.sub(r"[\W_]", "", marked) == re.sub(r"[\W_]", "", whole)
+
+
+# Of each: a query, the title of a page with what is not asked for, and that of the answer.
+RULES = {
+    "words of questions": ("how do I choose a library?", "How do I do it?", "Choose a library"),
+    "in Korean": ("번역하는 방법", "방법", "이 사이트 번역"),
+    "in Chinese": ("为什么会死锁", "为什么会", "避免死锁"),
+    "verbs": ("왜 느려요", "느낌", "느립니다"),
+    "synonyms": ("파이썬", "파이프", "Python"),
+    "misspelt words": ("프로새스", "프로, 스", "프로세스"),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_questions_are_understood(visit, rule):
+    page = visit((SITE / "en" / "search.html").as_uri())
+    page.locator(MAIN_FIELD).focus()
+    page.wait_for_function(LOADED)
+    query, *titles = RULES[rule]
+    found = page.evaluate(
+        """([query, titles]) => {
+             const page = title => [title, [["a", title, "", []]]];
+             const others = Array(20).fill("other");
+             const engine = new SearchEngine([...titles, ...others].map(page));
+             return engine.search(query).results(0, 1).map(x => x.address);
+           }""",
+        [query, titles],
+    )
+    assert found == titles[1:]
 
 
 def test_the_index_is_small(language):

@@ -86,7 +86,7 @@ def test_it_takes_the_place_of_the_builtin_search(documents):
     page = documents.page()
     out = documents.root / "out"
     present = {path.name for path in out.rglob("*.js")}
-    assert {"search.js", "search-engine.js", "search-index.js"} <= present
+    assert {"search.js", "search-engine.js", "search-words.js", "search-index.js"} <= present
     replaced = {"searchindex.js", "searchtools.js", "language_data.js"}
     replaced |= {"sphinx_highlight.js", "translations.js", "english-stemmer.js"}
     assert not replaced & present

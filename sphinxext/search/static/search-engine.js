@@ -3,7 +3,11 @@
    Text and query are folded by the same function: compatibility forms and case are
    made one, and all that is neither letter nor digit is dropped, spaces too. A query is
    then looked for anywhere in the folded text. Where words and the parts of identifiers
-   begin is noted beside it, since a whole word is worth more than a part of one. */
+   begin is noted beside it, since a whole word is worth more than a part of one.
+
+   A query may be a question. Words of questions, endings and synonyms come from
+   search-words.js. What remains are its terms. A page need not have all of them: it is
+   worth more, the more it has, and where they stand together. */
 "use strict";
 
 globalThis.SearchEngine = (() => {
@@ -31,9 +35,16 @@ globalThis.SearchEngine = (() => {
     withinLatin: 0.05, // and the beginning of a part, if the term is a letter or two
   };
   // The same for other terms than the one that was asked for.
-  const FIT_OF_STEM_KO = 0.8;
-  const FIT_OF_STEM_EN = 0.5;
+  const FIT_OF_STEM = 0.6;
+  const FIT_OF_SYNONYM = 0.8;
+  const FIT_OF_CONJUGATION = 0.5;
+  const FIT_OF_PARTS = 0.3;
   const FIT_OF_CORRECTION = 0.3;
+  const SHORTEST_STEM = { ko: 2, en: 3 };
+  // Korean: the vowels that one another become before endings, and what such endings add
+  // below them: none, ㄴ, ㄹ, ㅁ, ㅂ, ㅆ.
+  const VOWELS = ["ㅣㅕ", "ㅜㅝ", "ㅗㅘ", "ㅡㅓ", "ㅏㅐ"];
+  const FINALS = [0, 4, 8, 16, 17, 20];
   // A string that only begins a word counts this much as a correction.
   const PARTIAL_WORD = 0.01;
   // The rarer a term is, the more it is worth, and never less than this.
@@ -47,6 +58,28 @@ globalThis.SearchEngine = (() => {
   const WORTH_OF_TEXT = 6;
   const WORTH_OF_NAME = { title: 20, heading: 10, term: 11 };
   const SHARE_OF_OTHER_NAMES = 0.25;
+  // What the first words of a section are worth, as a share of a term's worth.
+  const SHARE_OF_BEGINNING = 0.7;
+  // A name of several parts, as identifiers are, says more than other words.
+  const WEIGHT_OF_NAME = 2;
+  const WORTH_OF_PHRASE = 4;
+  // Terms that stand so close, in folded characters, stand together.
+  const NEAR = 40;
+  const WORTH_OF_NEARNESS = 4;
+  // What it costs to see a piece of a run of letters as this; a word costs the more, the
+  // rarer and the longer it is. See `#split`.
+  const COST = {
+    particle: 0,
+    light: 0.3,
+    lightLetter: 0.5,
+    word: 1,
+    rareWord: 3,
+    letter: 3,
+    unknownLetter: 4,
+  };
+  const OFTEN = 20; // Counting ends here.
+  const COUNT_OF_OTHERS = 5; // as which other forms and synonyms count
+  const LONGEST_LIGHT = 5;
   // How much of an excerpt stands before and behind the first hit in it.
   const EXCERPT_BEFORE = 0.3;
   const EXCERPT_BEHIND = 0.7;
@@ -121,35 +154,62 @@ globalThis.SearchEngine = (() => {
     return { folded: folded.join(""), origins, starts };
   }
 
-  // Particles and the commonest endings of verbs, for queries that bring them along.
-  const KO =
-    "은|는|이|가|을|를|의|에|에서|에게|로|으로|와|과|도|만|까지|부터|처럼|보다|마다|" +
-    "이나|나|란|이란|에는|에서는|으로는|하는|한|하다|합니다|하기|하고|되는|된|되다|됩니다";
-  const PARTICLE_KO = new RegExp(`^(?:${KO})$`);
-  const ENDINGS_KO = new RegExp(`^(.{2,}?)(?:${KO})$`);
-  const ENDINGS_EN = /^([a-z]{3,}?)(?:es|s|ed|ing|ion)$/;
-
-  /** The words of a query. Where the script changes, another word begins. */
-  function splitQuery(query) {
-    const words = [];
-    for (const word of query.split(/\s+/)) {
-      const parts = word.match(SCRIPTS) ?? [];
-      // A particle alone is no word to look for: "torchrun으로".
-      if (parts.length > 1 && PARTICLE_KO.test(parts.at(-1))) parts.pop();
-      words.push(...parts);
-    }
-    return words;
+  /** Forms of a Korean verb: for "느린" these are "느리", "느립", "느려" and so on. */
+  function conjugations(term) {
+    const code = term.charCodeAt(term.length - 1) - 0xac00;
+    const vowel = String.fromCharCode(0x314f + (Math.floor(code / 28) % 21));
+    const vowels = VOWELS.find((group) => group.includes(vowel));
+    if (term.length < 2 || !SYLLABLE.test(term.at(-1)) || !vowels) return [];
+    if (!FINALS.includes(code % 28)) return [];
+    const stem = term.slice(0, -1);
+    const consonant = 0xac00 + code - (code % 588);
+    return [...vowels].flatMap((other) =>
+      FINALS.map((final) => {
+        const end = consonant + (other.charCodeAt(0) - 0x314f) * 28 + final;
+        return stem + String.fromCharCode(end);
+      }),
+    );
   }
 
-  /** Shorter forms of a word that may stand in the text instead, with weights. */
-  function shorterForms(term) {
-    const forms = [];
-    const korean = ENDINGS_KO.exec(term);
-    // With another particle it is the same word.
-    if (korean) forms.push([korean[1], FIT_OF_STEM_KO]);
-    const english = ENDINGS_EN.exec(term);
-    if (english) forms.push([english[1], FIT_OF_STEM_EN]);
-    return forms;
+  /** A long identifier without its first part, and without its last. */
+  function partsOf({ folded, starts }) {
+    if (!/^[a-z]/.test(folded)) return [];
+    const places = [...starts.keys()].filter((i) => starts[i]);
+    if (places.length < 3) return [];
+    return [folded.slice(places[1]), folded.slice(0, places.at(-1))];
+  }
+
+  function languageOf(word) {
+    if (SYLLABLE.test(word)) return "ko";
+    return WITHOUT_SPACES.test(word) ? "zh" : "en";
+  }
+
+  const listed = (words) => words.trim().split(/\s+/);
+
+  /** What search-words.js says, ready to be looked up. */
+  function readWords({ light = {}, particles = "", endings = {}, same = "" }) {
+    const sets = { ko: new Set(), zh: new Set(), en: new Set() };
+    for (const [language, words] of Object.entries(endings)) {
+      sets[language] = new Set(listed(words));
+    }
+    const synonyms = new Map();
+    for (const words of same.trim().split("\n").map(listed)) {
+      for (const word of words) {
+        synonyms.set(word, [...(synonyms.get(word) ?? []), ...words]);
+      }
+    }
+    return {
+      light: new Set(Object.values(light).flatMap(listed)),
+      particles: new Set(listed(particles)),
+      endings: sets,
+      synonyms,
+    };
+  }
+
+  /** The words of a query, folded. Where the script changes, another word begins. */
+  function splitQuery(query) {
+    const words = query.split(/\s+/).flatMap((word) => word.match(SCRIPTS) ?? []);
+    return words.map(fold).filter(({ folded }) => folded);
   }
 
   /** The letters of a text, Hangul taken apart, and where each character begins. */
@@ -216,8 +276,9 @@ globalThis.SearchEngine = (() => {
     }
 
     /** `pages`: a list of [address, [[anchor, heading, text, terms], ...], weight]. */
-    constructor(pages) {
+    constructor(pages, words = globalThis.searchWords ?? {}) {
       this.pages = pages;
+      this.words = readWords(words);
       // All texts stand in one string, so that the browser's own search runs over them.
       this.pieces = []; // { page, section, kind, text, origins, from, to, length }
       const folded = [];
@@ -281,12 +342,37 @@ globalThis.SearchEngine = (() => {
       return hits;
     }
 
-    #findForms(term) {
-      const hits = this.#find(term, 1);
-      for (const [form, weight] of shorterForms(term)) {
-        hits.push(...this.#find(form, weight));
+    /** The forms of a word that may stand in the text instead, with weights. */
+    #formsOf(term) {
+      const { particles, endings, synonyms } = this.words;
+      const forms = new Map([[term, 1]]);
+      const add = (form, weight) => forms.has(form) || forms.set(form, weight);
+      const language = languageOf(term);
+      const isEnding = (end) =>
+        endings[language].has(end) || (language === "ko" && particles.has(end));
+      for (const [form] of forms) {
+        for (let at = SHORTEST_STEM[language]; at < form.length; at++) {
+          if (isEnding(form.slice(at))) add(form.slice(0, at), FIT_OF_STEM);
+        }
+        if (language === "en") break; // An English word has one ending.
       }
-      return hits;
+      for (const form of [...forms.keys()]) {
+        for (const other of synonyms.get(form) ?? []) add(other, FIT_OF_SYNONYM);
+      }
+      for (const form of [...forms.keys()]) {
+        for (const other of conjugations(form)) add(other, FIT_OF_CONJUGATION);
+      }
+      return forms;
+    }
+
+    #findForms(term) {
+      const best = new Map(); // from place to hit
+      for (const [form, weight] of this.#formsOf(term)) {
+        for (const hit of this.#find(form, weight)) {
+          if (!(best.get(hit.from)?.quality >= hit.quality)) best.set(hit.from, hit);
+        }
+      }
+      return [...best.values()];
     }
 
     #crossesWords(from, to) {
@@ -321,58 +407,132 @@ globalThis.SearchEngine = (() => {
       return byCount.slice(0, 6).map(([word]) => word);
     }
 
-    /** The term as the fewest strings that the text holds, longest first. */
-    #split(term) {
-      const parts = [];
-      for (let at = 0; at < term.length; ) {
-        let to = term.length;
-        while (to > at + 1 && !this.folded.includes(term.slice(at, to))) to--;
-        const part = term.slice(at, to);
-        if (this.folded.includes(part)) parts.push(part);
-        at = to;
-      }
-      return parts;
+    /** How often a string stands in the text, other forms and synonyms included. */
+    #count(term) {
+      const others = [...(this.words.synonyms.get(term) ?? []), ...conjugations(term)];
+      let count = others.some((other) => this.folded.includes(other)) ? COUNT_OF_OTHERS : 0;
+      let at = this.folded.indexOf(term);
+      for (; at >= 0 && count < OFTEN; at = this.folded.indexOf(term, at + 1)) count++;
+      return count;
     }
 
-    /** For each required term its hits, and whether words had to be replaced. */
+    /** What a piece of a run of letters costs, and whether it is light. */
+    #costOf(piece, count, mayEnd) {
+      const { light, particles, endings } = this.words;
+      const { length } = piece;
+      if (mayEnd && particles.has(piece)) return [COST.particle, true];
+      if (light.has(piece) || (mayEnd && endings[languageOf(piece)].has(piece))) {
+        return [length === 1 ? COST.lightLetter : COST.light, true];
+      }
+      if (length === 1) return [count ? COST.letter : COST.unknownLetter, false];
+      if (!count) return [Infinity, false];
+      const size = Math.max(1, (length - 1) / 2);
+      return [COST.word + (COST.rareWord * size) / count, false];
+    }
+
+    /** A run of letters as the cheapest pieces of text and lists; light ones left out. */
+    #split(run) {
+      const best = Array.from({ length: run.length + 1 }, () => ({ cost: Infinity }));
+      best[0] = { cost: 0, pieces: [] };
+      for (let from = 0; from < run.length; from++) {
+        const { cost: before, pieces } = best[from];
+        let count = 1;
+        for (let to = from + 1; to <= run.length; to++) {
+          const piece = run.slice(from, to);
+          // What the text lacks, it lacks with more letters, too.
+          if (count) count = this.#count(piece);
+          if (!count && piece.length > LONGEST_LIGHT) break;
+          const [cost, isLight] = this.#costOf(piece, count, from || piece === run);
+          if (before + cost > best[to].cost) continue;
+          best[to] = { cost: before + cost, pieces: isLight ? pieces : [...pieces, piece] };
+        }
+      }
+      return best[run.length].pieces;
+    }
+
+    /** What a query is about: its words, taken apart, without the light ones. */
+    #termsOf(words) {
+      const terms = words.flatMap((word) => {
+        if (languageOf(word) === "en") return this.words.light.has(word) ? [] : [word];
+        const pieces = this.#split(word);
+        // Letters alone come from a word that is misspelt, or that the text lacks.
+        const likely = word.length === 1 || pieces.every((piece) => piece.length > 1);
+        return likely || !this.#corrections(word).length ? pieces : [word];
+      });
+      return [...new Set(terms.length ? terms : words)];
+    }
+
+    /** For each term its hits and its weight; and whether words had to be replaced. */
     #lookUp(query) {
-      const sets = [];
+      const split = splitQuery(query);
+      const words = split.map(({ folded }) => folded);
+      const parts = new Map(split.map((word) => [word.folded, partsOf(word)]));
       let exact = true;
-      const terms = splitQuery(query).map((word) => fold(word).folded);
-      for (const term of new Set(terms)) {
-        if (!term) continue;
+      const terms = this.#termsOf(words).map((term) => {
         const hits = this.#findForms(term);
+        const partsOfTerm = parts.get(term) ?? [];
+        for (const part of partsOfTerm) hits.push(...this.#find(part, FIT_OF_PARTS));
         if (!hits.some((hit) => hit.quality >= FIT.beginning)) {
           for (const word of this.#corrections(term)) {
             hits.push(...this.#find(word, FIT_OF_CORRECTION));
           }
         }
         exact &&= this.folded.includes(term);
-        if (!hits.length && (WITHOUT_SPACES.test(term) || SYLLABLE.test(term))) {
-          for (const part of this.#split(term)) sets.push(this.#find(part, 1));
-        } else {
-          sets.push(hits);
-        }
-      }
-      const phrase = terms.join("");
-      return { sets, phrase: terms.length > 1 ? this.#findForms(phrase) : [], exact };
+        return { term, hits, weight: partsOfTerm.length ? WEIGHT_OF_NAME : 1 };
+      });
+      const phrase = words.join("");
+      return {
+        terms: terms.filter(({ hits }) => hits.length),
+        phrase: terms.some(({ term }) => term === phrase) ? [] : this.#findForms(phrase),
+        exact,
+      };
     }
 
-    /** Add what a set of hits is worth to the pages and sections they stand in. */
+    /** For each two terms the places where they stand close together, as hits. */
+    #together(terms) {
+      const all = terms.flatMap(({ hits, term }) =>
+        hits.filter((hit) => hit.quality >= FIT.within).map((hit) => ({ ...hit, term })),
+      );
+      all.sort((a, b) => a.from - b.from || b.to - a.to);
+      const pairs = new Map();
+      all.forEach((hit, place) => {
+        const before = all[place - 1];
+        if (before?.piece !== hit.piece || before.term === hit.term) return;
+        const gap = hit.from - before.to;
+        if (gap < 0 || gap > NEAR) return;
+        const pair = [before.term, hit.term].sort().join(" ");
+        if (!pairs.has(pair)) pairs.set(pair, []);
+        const quality = Math.min(before.quality, hit.quality);
+        pairs.get(pair).push({ piece: hit.piece, from: before.from, to: hit.to, quality });
+      });
+      return pairs.values();
+    }
+
+    /**
+     * Add what a set of hits is worth to the pages and sections they stand in. Return how
+     * rare they are, and of each page how well they fit and which share of its title.
+     */
     #score(hits, scores, factor) {
       const found = new Map(); // from page to what it is worth
       for (const hit of hits) {
         const { page, section, kind, length } = hit.piece;
         if (!found.has(page)) {
-          found.set(page, { best: [0, 0, 0], count: 0, sections: new Map() });
+          const sections = new Map();
+          found.set(page, { best: [0, 0, 0], count: 0, fit: 0, named: 0, sections });
         }
         const entry = found.get(page);
         let worth = hit.quality;
+        entry.fit = Math.max(entry.fit, worth);
         if (kind === TEXT) {
           entry.count += worth;
+          // What a section begins with, it is about.
+          const name = hit.from === hit.piece.from ? worth * SHARE_OF_BEGINNING : 0;
+          entry.best[TERM] = Math.max(entry.best[TERM], name);
         } else {
           // The more of the heading is what was asked for, the better.
-          worth *= 0.5 + 0.5 * Math.min(1, (hit.to - hit.from) / length);
+          const share = Math.min(1, (hit.to - hit.from) / length);
+          if (kind === TITLE) entry.named = Math.max(entry.named, share);
+          worth *= 0.5 + 0.5 * share;
           entry.best[kind] = Math.max(entry.best[kind], worth);
           worth *= WORTH_OF_NAME.title;
         }
@@ -394,16 +554,35 @@ globalThis.SearchEngine = (() => {
         const others = named[0] + named[1] + named[2] - best;
         const value = best + SHARE_OF_OTHER_NAMES * others + text;
         if (!scores.has(page)) {
-          scores.set(page, { page, value: 0, terms: 0, sections: new Map() });
+          const sections = new Map();
+          scores.set(page, { page, value: 0, terms: 0, covered: 0, named: 0, sections });
         }
         const score = scores.get(page);
         score.value += factor * rarity * value;
-        score.terms += 1;
         for (const [section, worth] of entry.sections) {
           const saturated = rarity * (worth / (worth + SECTION_SATURATION));
           score.sections.set(section, (score.sections.get(section) ?? 0) + saturated);
         }
       }
+      return { rarity, found };
+    }
+
+    /** Score the terms; return the pages, with the share of the terms that each covers. */
+    #scoreTerms(terms, scores) {
+      let total = 0;
+      for (const { hits, weight } of terms) {
+        const { rarity, found } = this.#score(hits, scores, weight);
+        total += weight * Math.sqrt(rarity);
+        for (const [page, { fit, named }] of found) {
+          const score = scores.get(page);
+          score.terms += 1;
+          score.covered += weight * Math.sqrt(rarity * fit);
+          score.named += named;
+        }
+      }
+      const found = [...scores.values()];
+      for (const score of found) score.covered /= total;
+      return found;
     }
 
     /**
@@ -415,29 +594,32 @@ globalThis.SearchEngine = (() => {
       // A consonant at the end is a syllable that is still being typed.
       const composed = query.normalize("NFC");
       const typed = composed.replace(/[\u1100-\u11ff\u3130-\u318f]+$/, "");
-      const { sets, phrase, exact } = this.#lookUp(typed.normalize("NFKC"));
+      const { terms, phrase, exact } = this.#lookUp(typed.normalize("NFKC"));
       const scores = new Map();
-      for (const hits of sets) this.#score(hits, scores, 1);
-      const found = [...scores.values()];
-      const complete = found.filter((score) => score.terms === sets.length);
-      const chosen = complete.length ? complete : found;
-      for (const score of chosen) score.value *= (score.terms / sets.length) ** 2;
-      this.#score(phrase, scores, 4);
-      for (const score of chosen) score.value *= this.pages[score.page][2];
-      chosen.sort((a, b) => b.value - a.value || a.page - b.page);
+      const found = this.#scoreTerms(terms, scores);
+      const worth = WORTH_OF_NEARNESS / Math.max(1, terms.length - 1);
+      for (const pair of this.#together(terms)) this.#score(pair, scores, worth);
+      for (const score of found) score.value *= score.covered;
+      this.#score(phrase, scores, WORTH_OF_PHRASE);
+      for (const score of found) {
+        // A page that is asked for by its title is worth as much as others.
+        const unnamed = Math.max(0, 1 - score.named);
+        score.value *= this.pages[score.page][2] ** unnamed;
+      }
+      found.sort((a, b) => b.value - a.value || a.page - b.page);
       const byPiece = new Map();
-      for (const hits of [...sets, phrase]) {
+      for (const hits of [...terms.map((term) => term.hits), phrase]) {
         for (const hit of bestInPiece(hits)) {
           if (!byPiece.has(hit.piece)) byPiece.set(hit.piece, []);
           byPiece.get(hit.piece).push(hit);
         }
       }
       return {
-        exact: exact && complete.length > 0,
-        count: chosen.length,
+        exact: exact && found.some((score) => score.terms === terms.length),
+        count: found.length,
         // Excerpts take time, and only few are seen.
         results: (from, to) =>
-          chosen.slice(from, to).map((score) => this.#result(score, byPiece)),
+          found.slice(from, to).map((score) => this.#result(score, byPiece)),
       };
     }
 

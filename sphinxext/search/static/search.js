@@ -23,6 +23,7 @@
   /** The engine and the messages, in the language of the page. */
   function load() {
     loading ??= Promise.all([
+      loadScript(new URL("search-words.js", here)),
       loadScript(new URL("search-engine.js", here)),
       loadScript(new URL("search-index.js", root)),
     ]).then(() => ({
