@@ -18,6 +18,8 @@ FIELD = ".sidebar-search"
 MAIN_FIELD = 'article input[name="q"]'
 OPTIONS = '[role="option"]'
 STATUS = '[role="status"]'
+# Of the queries of these kinds the page must be among so many first results.
+SEEN = {"question": 3, "answer": 1}
 MAXIMAL_INDEX = 2000  # bytes for each page, compressed
 BLOCKS = ["p", "h1", "h2", "h3", "td", "th", "dt", "pre", "figcaption", "tspan"]
 
@@ -78,6 +80,12 @@ def test_the_queries_find_their_pages(visit, language):
         else:
             missed.append(query["query"])
     assert missed == []
+    late = [
+        query["query"]
+        for query, pages in zip(queries, found, strict=True)
+        if query["kind"] in SEEN and not {*query["pages"].split()} & {*pages[: SEEN[query["kind"]]]}
+    ]
+    assert late == []
     reciprocal = sum(1 / rank for rank in ranks) / len(ranks)
     first = ranks.count(1) / len(ranks)
     print(f"mean reciprocal rank {reciprocal:.3f}, right page first {first:.3f}")
