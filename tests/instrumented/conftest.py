@@ -9,7 +9,7 @@ import pytest
 
 from tools.project.paths import ROOT
 
-NOT_COPIED = ("_build", "*.rst", ".git", ".venv*", "__pycache__", ".pytest_cache")
+NOT_COPIED = ("_build", ".git", ".venv*", "__pycache__", ".pytest_cache")
 # Flags count last, so those of setup.py and of samples that compile stay, too. The
 # compiler itself needs nothing of what is preloaded into the programs.
 COMPILER = """\
@@ -22,7 +22,8 @@ exec {compiler} "$@" {flags}
 class InstrumentedCopy:
     def __init__(self, root, flags, **environment):
         self.root = root
-        shutil.copytree(ROOT, root, ignore=shutil.ignore_patterns(*NOT_COPIED))
+        ignored = shutil.ignore_patterns(*NOT_COPIED)
+        shutil.copytree(ROOT, root, symlinks=True, ignore=ignored)
         (root / ".venv").symlink_to((ROOT / ".venv").resolve())
         compiler = root / "instrumenting-c++"
         name = os.environ.get("CXX", "c++")

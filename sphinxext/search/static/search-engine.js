@@ -35,7 +35,7 @@ globalThis.SearchEngine = (() => {
     withinLatin: 0.05, // and the beginning of a part, if the term is a letter or two
   };
   // The same for other terms than the one that was asked for.
-  const FIT_OF_STEM = { ko: 0.8, en: 0.6 };
+  const FIT_OF_STEM = 0.6;
   const FIT_OF_SYNONYM = 0.8;
   const FIT_OF_CONJUGATION = 0.5;
   const FIT_OF_PARTS = 0.3;
@@ -352,7 +352,7 @@ globalThis.SearchEngine = (() => {
         endings[language].has(end) || (language === "ko" && particles.has(end));
       for (const [form] of forms) {
         for (let at = SHORTEST_STEM[language]; at < form.length; at++) {
-          if (isEnding(form.slice(at))) add(form.slice(0, at), FIT_OF_STEM[language]);
+          if (isEnding(form.slice(at))) add(form.slice(0, at), FIT_OF_STEM);
         }
         if (language === "en") break; // An English word has one ending.
       }
