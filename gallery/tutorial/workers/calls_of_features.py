@@ -12,11 +12,17 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as checkpoint
 from torch import nn
+from torch.distributed.algorithms.join import Join
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    RowwiseParallel,
+    parallelize_module,
+)
 from torch.nn.parallel import DistributedDataParallel
 from torch.profiler import ProfilerActivity, profile
 
@@ -76,6 +82,29 @@ def pipelining():
     schedule.step(*batch, target=torch.ones(4, 4) if last else None)
 
 
+def fsdp1():
+    train(FullyShardedDataParallel(nn.Linear(4, 4), device_id=torch.device("cpu")))
+
+
+def hsdp():
+    names = ("replicate", "shard")
+    replicate_and_shard = init_device_mesh("cpu", (world_size, 1), mesh_dim_names=names)
+    train(fully_shard(nn.Linear(4, 4), mesh=replicate_and_shard))
+
+
+def tensor_parallelism():
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    plan = {"0": ColwiseParallel(), "1": RowwiseParallel()}
+    train(parallelize_module(model, mesh, plan))
+
+
+def uneven_inputs():
+    model = DistributedDataParallel(nn.Linear(4, 4))
+    with Join([model]):
+        for _ in range(1 + rank):
+            train(model)
+
+
 # [calls]
 def clip_gradients():
     model = fully_shard(nn.Linear(4, 4), mesh=mesh)
@@ -83,13 +112,13 @@ def clip_gradients():
     nn.utils.clip_grad_norm_(model.parameters(), 1.0).to_local()
 
 
-def coalesce():
+def coalesce_calls():
     with dist._coalescing_manager():
         dist.all_reduce(torch.ones(2))
         dist.all_reduce(torch.ones(2))
 
 
-def exchange():
+def exchange_parts():
     dist.all_to_all_single(torch.ones(2), torch.ones(2))
 
 
@@ -101,6 +130,9 @@ def receive_from_any_rank():
 
 
 # [/calls]
+CALLS = [clip_gradients, coalesce_calls, exchange_parts, receive_from_any_rank]
+
+
 def reduction_of_fsdp2():
     call = dist.reduce_scatter_single
     with mock.patch.object(dist, "reduce_scatter_single", wraps=call) as noted:
@@ -117,8 +149,14 @@ FEATURES = {
     "objects": object_collectives,
     "pipelining": pipelining,
 }
-
-CALLS = [clip_gradients, coalesce, exchange, receive_from_any_rank]
+if "MORE_FEATURES" in os.environ:
+    FEATURES |= {
+        "Join": uneven_inputs,
+        "FSDP1": fsdp1,
+        "HSDP": hsdp,
+        "clip_grad_norm_": clip_gradients,
+        "TP": tensor_parallelism,
+    }
 
 
 # [record]
@@ -139,12 +177,13 @@ dist.init_process_group("gloo")
 rank, world_size = dist.get_rank(), dist.get_world_size()
 mesh = init_device_mesh("cpu", (world_size,))
 
-features = {name: record(feature) for name, feature in FEATURES.items()}
-calls = {call.__name__: record(call) for call in CALLS}
-reduction = reduction_of_fsdp2()
-print(json.dumps({"features": features, "calls": calls, "reduction": reduction}))
+calls = {name: record(feature) for name, feature in FEATURES.items()}
+if "MORE_CALLS" in os.environ:
+    calls |= {call.__name__: record(call) for call in CALLS}
+    calls["reduction_of_fsdp2"] = [reduction_of_fsdp2()]
+print(json.dumps(calls))
 
-assert {"allreduce", "allgather", "broadcast"} <= set(features["DDP"])
-assert features["FSDP2"] == ["_allgather_base", "_reduce_scatter_base"]
-assert {"recv", "send"} <= set(features["pipelining"])
+assert {"allreduce", "allgather", "broadcast"} <= set(calls["DDP"])
+assert calls["FSDP2"] == ["_allgather_base", "_reduce_scatter_base"]
+assert {"recv", "send"} <= set(calls["pipelining"])
 dist.destroy_process_group()
