@@ -72,7 +72,7 @@ with tempfile.TemporaryDirectory() as folder:
 
 callers = [(method, call) for call, method in json.loads(reached).items()]
 for report in reports:
-    for feature, operations in json.loads(report)["features"].items():
+    for feature, operations in json.loads(report).items():
         callers += [(operation, feature) for operation in operations]
 described = set()
 

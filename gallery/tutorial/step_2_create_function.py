@@ -7,7 +7,7 @@ After this page you can say which ranks create a backend, whether
 
 .. diagram:: backend/create-function
 
-The samples below use the dummy as it is after Step 3, compiled and installed. The function
+The samples below use the dummy that Step 3 compiles and installs. The function
 that creates a backend can be written in Python, too. The one below prints its arguments
 and calls the function of the dummy. We register it under another name:
 
@@ -55,8 +55,8 @@ launch("workers/create_function.py", ranks=2)
 #
 # One call is enough for ``cpu:traced,cuda:traced``: a single backend serves both devices.
 # If another backend is among them, PyTorch calls the function for each device, so two
-# backends exist in the last group. Both have the same rank and size. The key of the store
-# has the name of the device in it, so their keys differ.
+# backends exist in the last group. Both have the same rank and size. Their keys in the
+# store differ, because each key contains the name of the device.
 #
 # A rank that is late
 # -------------------
@@ -146,7 +146,7 @@ assert sorted(store.list_keys()) == ["0//1//cpu//address", "0//cpu//address"]
 # A second function puts the number of the group before its keys. ``add`` of the store
 # counts the calls of all ranks. No rank begins a group before all ranks have made the
 # call for the group before, because each call waits for all addresses. The number of
-# calls, divided by the size, is therefore the same on all ranks:
+# earlier calls, divided by the size and rounded down, is therefore the same on all ranks:
 #
 # .. literalinclude:: /../gallery/tutorial/workers/old_keys.py
 #    :language: python

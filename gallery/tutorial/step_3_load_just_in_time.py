@@ -57,7 +57,7 @@ assert tensor.tolist() == [0.0, 0.0, 0.0]
 # * It compiles with ninja and keeps the result. A second call with the same sources and
 #   flags compiles nothing. The result is in a cache in your home folder unless you name
 #   a ``build_directory``, as we do here.
-# * With a build of PyTorch for CUDA, on a machine with a CUDA toolkit and without a GPU,
+# * With a build of PyTorch for CUDA, on a computer with a CUDA toolkit and without a GPU,
 #   importing ``torch.utils.cpp_extension`` logs ``No CUDA runtime is found``. The build of
 #   this page hides the toolkit.
 # * You choose the flags, as in ``setup.py``. Without flags, it passes no ``-O``.

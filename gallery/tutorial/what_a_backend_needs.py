@@ -3,7 +3,7 @@ What your backend must implement
 ================================
 
 After this page you can plan a backend: you know which of its operations the features of
-PyTorch call, and how to find that out for a program of your own.
+PyTorch call, and how to record them for your own program.
 
 .. diagram:: backend/features
 
@@ -38,7 +38,7 @@ import tempfile
 from launcher import PROFILER, launch
 
 with tempfile.TemporaryDirectory() as folder:
-    os.environ["SHARED_FOLDER"] = folder
+    os.environ |= {"SHARED_FOLDER": folder, "MORE_CALLS": "yes"}
     reports = launch(
         "workers/calls_of_features.py",
         ranks=2,
@@ -54,9 +54,11 @@ with tempfile.TemporaryDirectory() as folder:
 from result_table import show_table
 
 by_rank = [json.loads(report) for report in reports]
+calls = {name: by_rank[0][name] for name in by_rank[0] if "_" in name}
 features = {
-    name: set().union(*(report["features"][name] for report in by_rank))
-    for name in by_rank[0]["features"]
+    name: set().union(*(report[name] for report in by_rank))
+    for name in by_rank[0]
+    if name not in calls
 }
 methods = sorted(set().union(*features.values()), key=lambda name: name.strip("_"))
 show_table(
@@ -86,18 +88,17 @@ assert len(methods) >= 9
 #    :start-after: # [calls]
 #    :end-before: # [/calls]
 
-for name, methods in by_rank[0]["calls"].items():
+for name, methods in calls.items():
     print(f"{name:22} {', '.join(methods)}")
-print(f"FSDP2 reduces with {by_rank[0]['reduction']}")
 
 # sphinx_gallery_start_ignore
-assert by_rank[0]["calls"] == {
+assert calls == {
     "clip_gradients": ["_allgather_base", "_reduce_scatter_base", "allreduce"],
-    "coalesce": ["allreduce_coalesced"],
-    "exchange": ["alltoall_base"],
+    "coalesce_calls": ["allreduce_coalesced"],
+    "exchange_parts": ["alltoall_base"],
     "receive_from_any_rank": ["recvAnysource"],
+    "reduction_of_fsdp2": ["RedOpType.AVG"],
 }
-assert by_rank[0]["reduction"] == "RedOpType.AVG"
 # sphinx_gallery_end_ignore
 
 # %%
@@ -105,8 +106,8 @@ assert by_rank[0]["reduction"] == "RedOpType.AVG"
 # experts of a model. DTensor calls it to shard another dimension, but not on a CPU, where it
 # gathers the tensor instead. The build does not run that case.
 #
-# A reduction has a ``ReduceOp`` in its options. FSDP2 averages: its ``_reduce_scatter_base``
-# has ``ReduceOp.AVG``, and a backend that always sums gives wrong gradients.
+# A reduction has a ``ReduceOp`` in its options. FSDP2 averages, as the last line of the
+# output shows: its ``_reduce_scatter_base`` has ``ReduceOp.AVG``, and a backend that always sums gives wrong gradients.
 #
 # A backend needs more than operations:
 #
