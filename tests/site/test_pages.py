@@ -61,8 +61,8 @@ def test_the_chrome_is_translated(visit, address, language):
 def test_samples_show_code_and_output(visit, address, language):
     page = visit(f"{address}/{language.url}/tutorial/step-4-several-ranks.html")
     output = page.locator(".sphx-glr-script-out pre").all_inner_texts()
-    assert "[rank 0] after all_reduce:  [0.0, 0.0]" in output[0]
-    ranks = [line[6] for line in output[1].splitlines() if line.startswith("[rank ")]
+    assert "[rank 0] after all_reduce:  [0.0, 0.0]" in output[1]
+    ranks = [line[6] for line in output[2].splitlines() if line.startswith("[rank ")]
     assert ranks == sorted(ranks) and set(ranks) == set("0123")
 
 

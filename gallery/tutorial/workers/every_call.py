@@ -80,7 +80,7 @@ def method_of(call):
     except RuntimeError as error:
         found = re.search(rf"Backend dummy .*(?:{NAMED}) (\w+)", str(error))
         return found and found[1]
-    except AttributeError:  # This release of PyTorch does not have the call.
+    except (AttributeError, ValueError):  # This release of PyTorch does not have the call.
         return None
 
 
