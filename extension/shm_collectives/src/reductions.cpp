@@ -164,7 +164,7 @@ Function choose(c10::ScalarType dtype, Op op) {
 
 Reduction::Reduction(c10::ScalarType dtype, Op op, int ranks)
     : function_(choose(dtype, op)), divisor_(op == Op::avg ? ranks : 1) {
-  TORCH_CHECK_TYPE(
+  TORCH_CHECK_VALUE(
       function_ != nullptr,
       "Backend shm cannot reduce ",
       c10::toString(dtype),
