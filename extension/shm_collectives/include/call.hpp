@@ -41,6 +41,7 @@ class Call {
   Note note;
   const milliseconds timeout;
   std::vector<at::Tensor> results; // the outputs
+  bool name_all = true; // in errors: all late ranks, or the first
 
  private:
   void check(const at::Tensor& tensor);

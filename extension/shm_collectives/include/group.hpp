@@ -29,8 +29,8 @@ class Group {
 
   // "rank 1", with the global rank where that is another number.
   std::string who(int rank) const;
-  // The ranks that have not done what `until` waits for, as text.
-  std::string missing(const Until& until) const;
+  // The ranks that have not done what `until` waits for: all, or the first.
+  std::string missing(const Until& until, bool all) const;
 
   // Wakes every other rank that sleeps; call it after writing a counter.
   void ring_others() const;

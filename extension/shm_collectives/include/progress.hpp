@@ -26,6 +26,7 @@ class Operation {
 
   const Note note;
   const milliseconds timeout; // from its first step on
+  bool name_all = true; // in errors: all late ranks, or the first
   std::function<void()> finish; // what is left to do after the last step
 
  private:

@@ -73,6 +73,14 @@ BackendShm::BackendShm(
     : c10d::Backend(rank, size),
       options_(std::move(options)),
       timeout_(options_->timeout) {
+  TORCH_CHECK_VALUE(
+      options_->slot_bytes >= kCacheLine * size,
+      "Backend shm: slot_bytes must be at least ",
+      kCacheLine * size,
+      " for ",
+      size,
+      " ranks, got ",
+      options_->slot_bytes);
   const Layout layout(size, options_->slot_bytes);
   const auto& name = options_->group_name;
   Memory memory = meet(*store, rank, layout, options_->timeout, name);
@@ -152,6 +160,7 @@ WorkPtr BackendShm::run(
   Tensors results = call.results;
   auto operation =
       std::make_shared<Operation>(note, std::move(steps), call.timeout);
+  operation->name_all = call.name_all;
   operation->finish = [call = std::move(call)] { call.finish(); };
   progress_->submit(operation, lane);
   if (coalesced_) {

@@ -65,16 +65,18 @@ Bytes Step::mine(int block) const {
 }
 
 // [compare]
+// Every rank compares the same notes, and so finds the same difference.
 void Step::compare_notes() const {
   const auto& group = channel_.group_;
-  const Note& mine = channel_.note_;
-  for (int rank = 0; rank < group.size(); ++rank) {
-    const Note& theirs = group.memory().slot(rank, number_).note;
-    if (!(theirs == mine)) {
+  const auto note_of = [&](int rank) -> const Note& {
+    return group.memory().slot(rank, number_).note;
+  };
+  for (int rank = 1; rank < group.size(); ++rank) {
+    if (note_of(rank) != note_of(0)) {
       throw std::runtime_error(
-          "the ranks do not agree: " + group.who(group.rank()) + " runs " +
-          describe(mine) + ", " + group.who(rank) + " runs " +
-          describe(theirs));
+          "the ranks do not agree: " + group.who(0) + " runs " +
+          describe(note_of(0)) + ", " + group.who(rank) + " runs " +
+          describe(note_of(rank)));
     }
   }
 }

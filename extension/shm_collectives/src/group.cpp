@@ -32,17 +32,19 @@ std::string Group::who(int rank) const {
   return name;
 }
 
-std::string Group::missing(const Until& until) const {
+// "Rank 1", "Ranks 1, 2": the words of PyTorch's own monitored barrier.
+std::string Group::missing(const Until& until, bool all) const {
   if (until.rank < 0) {
     return "any rank";
   }
   std::string names;
-  for (int index = 0; index < until.ranks; ++index) {
+  int count = 0;
+  for (int index = 0; index < until.ranks && (all || count == 0); ++index) {
     if (!until.reached_by(index)) {
-      names += (names.empty() ? "" : ", ") + who(until.rank + index);
+      names += (count++ ? ", " : "") + who(until.rank + index).substr(5);
     }
   }
-  return names.empty() ? "no rank" : names;
+  return (count == 1 ? "Rank " : "Ranks ") + names;
 }
 
 void Group::ring_others() const {

@@ -335,8 +335,9 @@ WorkPtr BackendShm::barrier(const c10d::BarrierOptions& opts) {
 }
 
 void BackendShm::monitoredBarrier(
-    const c10d::BarrierOptions& opts, bool /* wait_all */) {
+    const c10d::BarrierOptions& opts, bool wait_all) {
   Call call = begin(Kind::monitored_barrier, opts.timeout);
+  call.name_all = wait_all;
   run(call, steps::barrier(channel(), number(call)), /*async=*/false);
 }
 // [/others]

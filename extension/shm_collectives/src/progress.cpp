@@ -207,8 +207,9 @@ void Progress::take_submitted() {
 bool Progress::advance(const Shared& operation, bool check) {
   std::optional<std::string> problem;
   try {
-    if (!operation->deadline_) {
+    if (!operation->deadline_) { // its first step
       operation->deadline_ = Clock::now() + operation->timeout;
+      broken_ = broken_ || group_.failure();
     }
     const bool moved = !broken_ && operation->steps_.advance();
     if (!broken_ && operation->steps_.done()) {
@@ -243,9 +244,13 @@ std::optional<std::string> Progress::trouble(const Operation& operation) const {
   if (Clock::now() < *operation.deadline_) {
     return std::nullopt;
   }
-  return group_.who(group_.rank()) + " has waited " +
-      std::to_string(operation.timeout.count()) + " ms in " +
-      describe(operation.note) + " for " + group_.missing(until);
+  const auto late = group_.missing(until, operation.name_all);
+  const auto time = std::to_string(operation.timeout.count()) + " ms";
+  if (operation.note.kind == Kind::monitored_barrier) {
+    return late + " failed to pass monitoredBarrier in " + time;
+  }
+  return group_.who(group_.rank()) + " has waited " + time + " in " +
+      describe(operation.note) + " for " + late;
 }
 
 void Progress::fail(const Shared& operation, const std::string& problem) {

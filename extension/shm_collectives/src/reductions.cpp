@@ -8,7 +8,7 @@
 
 // Loops over elements gain from vector instructions, which -O1 does not use.
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("O3")
+#pragma GCC optimize("O3", "no-trapping-math")
 #endif
 
 namespace shm_collectives {
