@@ -1,15 +1,11 @@
 #include "reductions.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <type_traits>
 
 #include <c10/util/Exception.h>
 #include <c10/util/complex.h>
-
-// Loops over elements gain from vector instructions, which -O1 does not use.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("O3", "no-trapping-math")
-#endif
 
 namespace shm_collectives {
 
@@ -36,9 +32,32 @@ struct AccumulatorOf<c10::complex<c10::Half>> {
 };
 // [/accumulator]
 
+// [conversions]
+template <class T, class A>
+[[gnu::always_inline]] inline A widen(T value) {
+  if constexpr (std::is_same_v<T, c10::BFloat16>) {
+    return std::bit_cast<float>(uint32_t{value.x} << 16);
+  } else {
+    return static_cast<A>(value);
+  }
+}
+
+// c10 rounds BFloat16 in the same way, but not in vectors.
+template <class T, class A>
+[[gnu::always_inline]] inline T narrow(A value) {
+  if constexpr (std::is_same_v<T, c10::BFloat16>) {
+    const auto bits = std::bit_cast<uint32_t>(value);
+    const uint32_t rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
+    return T(value != value ? 0x7FC0 : rounded, T::from_bits());
+  } else {
+    return static_cast<T>(value);
+  }
+}
+// [/conversions]
+
 // [operators]
 template <class A>
-A add(A a, A b) {
+[[gnu::always_inline]] inline A add(A a, A b) {
   if constexpr (std::is_same_v<A, bool>) {
     return a || b;
   } else if constexpr (std::is_integral_v<A>) {
@@ -49,7 +68,7 @@ A add(A a, A b) {
 }
 
 template <class A>
-A multiply(A a, A b) {
+[[gnu::always_inline]] inline A multiply(A a, A b) {
   if constexpr (std::is_integral_v<A>) {
     return static_cast<A>(uint64_t(a) * uint64_t(b));
   } else {
@@ -59,18 +78,20 @@ A multiply(A a, A b) {
 
 // As torch.minimum and torch.maximum: what is not a number wins.
 template <class A>
-A smaller(A a, A b) {
+[[gnu::always_inline]] inline A smaller(A a, A b) {
   return b < a || b != b ? b : a;
 }
 
 template <class A>
-A larger(A a, A b) {
+[[gnu::always_inline]] inline A larger(A a, A b) {
   return a < b || b != b ? b : a;
 }
 // [/operators]
 
 // [combine]
+// Vector instructions, which -O1 does not use, are up to 6 times as fast here.
 template <class T, auto combine>
+[[gnu::optimize("O3", "no-trapping-math")]]
 void reduce(Bytes target, std::span<const Bytes> sources, int divisor) {
   using A = typename AccumulatorOf<T>::type;
   constexpr size_t kBlock = 512; // elements whose sums stay in the L1 cache
@@ -83,11 +104,11 @@ void reduce(Bytes target, std::span<const Bytes> sources, int divisor) {
           reinterpret_cast<const T*>(sources[rank].data()) + start;
       if (rank == 0) {
         for (size_t i = 0; i < length; ++i) {
-          sums[i] = static_cast<A>(source[i]);
+          sums[i] = widen<T, A>(source[i]);
         }
       } else {
         for (size_t i = 0; i < length; ++i) {
-          sums[i] = combine(sums[i], static_cast<A>(source[i]));
+          sums[i] = combine(sums[i], widen<T, A>(source[i]));
         }
       }
     }
@@ -100,7 +121,7 @@ void reduce(Bytes target, std::span<const Bytes> sources, int divisor) {
       }
     }
     for (size_t i = 0; i < length; ++i) {
-      result[i] = static_cast<T>(sums[i]);
+      result[i] = narrow<T, A>(sums[i]);
     }
   }
 }
