@@ -29,10 +29,7 @@ class BackendShm : public c10d::Backend {
   };
 
   // Returns when all ranks of the group have called it.
-  BackendShm(
-      const c10::intrusive_ptr<c10d::Store>& store,
-      int rank,
-      int size,
+  BackendShm(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
       c10::intrusive_ptr<Options> options);
   ~BackendShm() override;
 
@@ -45,33 +42,24 @@ class BackendShm : public c10d::Backend {
 
   WorkPtr broadcast(Tensors&, const c10d::BroadcastOptions&) override;
   WorkPtr allreduce(Tensors&, const c10d::AllreduceOptions&) override;
-  WorkPtr allreduce_coalesced(
-      Tensors&, const c10d::AllreduceCoalescedOptions&) override;
+  WorkPtr allreduce_coalesced(Tensors&, const c10d::AllreduceCoalescedOptions&) override;
   WorkPtr reduce(Tensors&, const c10d::ReduceOptions&) override;
-  WorkPtr allgather(
-      TensorLists&, Tensors&, const c10d::AllgatherOptions&) override;
-  WorkPtr allgather_coalesced(
-      TensorLists&, Tensors&, const c10d::AllgatherOptions&) override;
-  WorkPtr _allgather_base(
-      at::Tensor&, at::Tensor&, const c10d::AllgatherOptions&) override;
+  WorkPtr allgather(TensorLists&, Tensors&, const c10d::AllgatherOptions&) override;
+  WorkPtr allgather_coalesced(TensorLists&, Tensors&, const c10d::AllgatherOptions&) override;
+  WorkPtr _allgather_base(at::Tensor&, at::Tensor&, const c10d::AllgatherOptions&) override;
   WorkPtr allgather_into_tensor_coalesced(
       Tensors&, Tensors&, const c10d::AllgatherOptions&) override;
   WorkPtr gather(TensorLists&, Tensors&, const c10d::GatherOptions&) override;
   WorkPtr gather_into_tensor( // virtual from PyTorch 2.14 on
       at::Tensor&, at::Tensor&, const c10d::GatherOptions&);
   WorkPtr scatter(Tensors&, TensorLists&, const c10d::ScatterOptions&) override;
-  WorkPtr reduce_scatter(
-      Tensors&, TensorLists&, const c10d::ReduceScatterOptions&) override;
+  WorkPtr reduce_scatter(Tensors&, TensorLists&, const c10d::ReduceScatterOptions&) override;
   WorkPtr _reduce_scatter_base(
       at::Tensor&, at::Tensor&, const c10d::ReduceScatterOptions&) override;
   WorkPtr reduce_scatter_tensor_coalesced(
       Tensors&, Tensors&, const c10d::ReduceScatterOptions&) override;
   WorkPtr alltoall(Tensors&, Tensors&, const c10d::AllToAllOptions&) override;
-  WorkPtr alltoall_base(
-      at::Tensor&,
-      at::Tensor&,
-      std::vector<int64_t>&,
-      std::vector<int64_t>&,
+  WorkPtr alltoall_base(at::Tensor&, at::Tensor&, std::vector<int64_t>&, std::vector<int64_t>&,
       const c10d::AllToAllOptions&) override;
   WorkPtr barrier(const c10d::BarrierOptions&) override;
   void monitoredBarrier(const c10d::BarrierOptions&, bool wait_all) override;
@@ -93,20 +81,14 @@ class BackendShm : public c10d::Backend {
   Call begin(Kind kind, milliseconds timeout) const;
   Note number(Call& call, Bytes data = {}, int root = -1);
   // With `async`, returns the Work; otherwise waits and returns none.
-  WorkPtr run(
-      Call& call,
-      Steps steps,
-      bool async,
-      int lane = Progress::kCollectives,
+  WorkPtr run(Call& call, Steps steps, bool async, int lane = Progress::kCollectives,
       std::shared_ptr<std::atomic<int>> source = nullptr);
   // The Work of all calls that `calls` makes.
   WorkPtr together(bool async, const std::function<void()>& calls);
 
   Channel& channel() { return progress_->channel(); }
-  Reduction reduction(
-      Call& call, const at::Tensor& tensor, const c10d::ReduceOp& op) const;
-  Steps reduce_to(
-      Call& call, Tensors& tensors, const c10d::ReduceOp& op, int root);
+  Reduction reduction(Call& call, const at::Tensor& tensor, const c10d::ReduceOp& op) const;
+  Steps reduce_to(Call& call, Tensors& tensors, const c10d::ReduceOp& op, int root);
   WorkPtr message(Call& call, Bytes data, int other, int tag);
 
   const c10::intrusive_ptr<Options> options_;

@@ -24,10 +24,7 @@ class Call {
   Pieces inputs(const std::vector<at::Tensor>& tensors, int ranks);
   Pieces outputs(const std::vector<at::Tensor>& tensors, int ranks);
   // The rows of a tensor that belong to each rank; no numbers: equally many.
-  Pieces split(
-      const at::Tensor& tensor,
-      Bytes bytes,
-      const std::vector<int64_t>& rows,
+  Pieces split(const at::Tensor& tensor, Bytes bytes, const std::vector<int64_t>& rows,
       int ranks) const;
 
   template <class... Text>

@@ -18,8 +18,7 @@ class Channel;
 // A rank may post a step before it has read the one before.
 class Step {
  public:
-  Step(const Channel& channel, uint64_t number)
-      : channel_(channel), number_(number) {}
+  Step(const Channel& channel, uint64_t number) : channel_(channel), number_(number) {}
 
   // Every rank is done with what my slot held before.
   Until free() const;
@@ -56,6 +55,7 @@ class Channel {
 
   int rank() const { return group_.rank(); }
   int size() const { return group_.size(); }
+  const std::vector<int>& others() const { return others_; } // all ranks but this one
   size_t slot_bytes() const { return group_.memory().layout().slot_bytes; }
   size_t block_bytes() const { return block_bytes_; }
 
@@ -65,6 +65,7 @@ class Channel {
 
   const Group& group_;
   const size_t block_bytes_;
+  std::vector<int> others_;
   uint64_t next_ = 0; // the first step that no operation has taken
   Note note_; // of the operation that runs
 };

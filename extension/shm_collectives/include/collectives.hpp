@@ -18,13 +18,11 @@ namespace steps {
 Steps barrier(Channel& channel, Note note);
 Steps broadcast(Channel& channel, Note note, Bytes data);
 // Writes the reduction of all inputs to `output` on each rank that has one.
-Steps all_reduce(
-    Channel& channel, Note note, Reduction reduce, Bytes input, Bytes output);
+Steps all_reduce(Channel& channel, Note note, Reduction reduce, Bytes input, Bytes output);
 Steps all_gather(Channel& channel, Note note, Bytes input, Pieces outputs);
 Steps gather(Channel& channel, Note note, Bytes input, Pieces outputs);
 Steps scatter(Channel& channel, Note note, Pieces inputs, Bytes output);
-Steps reduce_scatter(
-    Channel& channel, Note note, Reduction reduce, Pieces inputs, Bytes output);
+Steps reduce_scatter(Channel& channel, Note note, Reduction reduce, Pieces inputs, Bytes output);
 // The pieces may have different sizes.
 Steps all_to_all(Channel& channel, Note note, Pieces inputs, Pieces outputs);
 // [/collectives]

@@ -15,11 +15,7 @@ namespace shm_collectives {
 // they live, and why the group failed, if it did.
 class Group {
  public:
-  Group(
-      Memory memory,
-      int rank,
-      std::string name,
-      std::vector<uint64_t> global_ranks);
+  Group(Memory memory, int rank, std::string name, std::vector<uint64_t> global_ranks);
 
   const Memory& memory() const { return memory_; }
   int rank() const { return rank_; }

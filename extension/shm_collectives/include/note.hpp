@@ -6,33 +6,12 @@
 namespace shm_collectives {
 
 enum class Kind : uint8_t {
-  barrier,
-  broadcast,
-  all_reduce,
-  reduce,
-  all_gather,
-  gather,
-  scatter,
-  reduce_scatter,
-  all_to_all,
-  send,
-  receive,
-  monitored_barrier,
-};
+  barrier, broadcast, all_reduce, reduce, all_gather, gather, scatter, reduce_scatter, all_to_all,
+      send, receive, monitored_barrier, };
 
 // In the order of c10d::ReduceOp::RedOpType.
 enum class Op : uint8_t {
-  sum,
-  avg,
-  product,
-  min,
-  max,
-  band,
-  bor,
-  bxor,
-  premul_sum,
-  none,
-};
+  sum, avg, product, min, max, band, bor, bxor, premul_sum, none, };
 
 const char* name(Kind kind);
 const char* name(Op op);

@@ -20,8 +20,7 @@ class Mailbox {
 
   Steps send(Note note, Bytes data, int to);
   // `source` may be kAnySource; the sender's rank is written to it.
-  Steps receive(
-      Note note, Bytes target, std::shared_ptr<std::atomic<int>> source);
+  Steps receive(Note note, Bytes target, std::shared_ptr<std::atomic<int>> source);
 
   // Gives what has come in to the receives that wait; false if nothing has.
   bool deliver();

@@ -96,8 +96,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   std::optional<std::string> trouble(const Operation& operation) const;
   void fail(const Shared& operation, const std::string& problem);
   void end(const Shared& operation, std::exception_ptr error);
-  std::exception_ptr error_of(
-      const Note& note, const std::string& problem) const;
+  std::exception_ptr error_of(const Note& note, const std::string& problem) const;
   void check_process() const;
 
   const Group group_;

@@ -22,8 +22,7 @@ class Reduction {
   void operator()(Bytes target, std::span<const Bytes> sources) const;
 
  private:
-  using Function =
-      void (*)(Bytes target, std::span<const Bytes> sources, int divisor);
+  using Function = void (*)(Bytes target, std::span<const Bytes> sources, int divisor);
   Function function_;
   int divisor_;
 };

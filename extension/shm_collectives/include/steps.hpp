@@ -25,9 +25,7 @@ class Steps {
     return *this;
   }
   ~Steps() {
-    if (handle_) {
-      handle_.destroy();
-    }
+    if (handle_) handle_.destroy();
   }
 
   // Goes on as far as the other ranks allow; false if that was nowhere. Throws
@@ -62,9 +60,7 @@ struct Until {
   }
   bool reached() const {
     for (int index = 0; index < ranks; ++index) {
-      if (!reached_by(index)) {
-        return false;
-      }
+      if (!reached_by(index)) return false;
     }
     return true;
   }
@@ -96,9 +92,7 @@ inline bool Steps::advance() {
     handle_.resume();
     moved = true;
   }
-  if (handle_.done() && handle_.promise().error) {
-    std::rethrow_exception(handle_.promise().error);
-  }
+  if (handle_.done() && handle_.promise().error) std::rethrow_exception(handle_.promise().error);
   return moved;
 }
 

@@ -13,13 +13,8 @@ using Operations = std::vector<std::shared_ptr<Operation>>;
 // can outlive its group.
 class WorkShm : public c10d::Work {
  public:
-  WorkShm(
-      int rank,
-      c10d::OpType op_type,
-      const char* profiling_title,
-      std::shared_ptr<Progress> progress,
-      Operations operations,
-      std::vector<at::Tensor> outputs,
+  WorkShm(int rank, c10d::OpType op_type, const char* profiling_title,
+      std::shared_ptr<Progress> progress, Operations operations, std::vector<at::Tensor> outputs,
       std::shared_ptr<std::atomic<int>> source = nullptr);
 
   bool isCompleted() override;

@@ -22,14 +22,9 @@ auto& open_groups() { // never destroyed: static objects of others may need it
 // Closing a group waits for its thread, which may be about to call Python.
 class WithoutGil {
  public:
-  WithoutGil()
-      : state_(
-            Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread()
-                                                     : nullptr) {}
+  WithoutGil() : state_(Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr) {}
   ~WithoutGil() {
-    if (state_ != nullptr) {
-      PyEval_RestoreThread(state_);
-    }
+    if (state_ != nullptr) PyEval_RestoreThread(state_);
   }
 
  private:
@@ -41,17 +36,16 @@ c10d::OpType op_type(Kind kind) {
   using c10d::OpType;
   static constexpr OpType kTypes[] = {
       OpType::BARRIER, OpType::BROADCAST, OpType::ALLREDUCE, OpType::REDUCE,
-      OpType::ALLGATHER, OpType::GATHER, OpType::SCATTER,
-      OpType::REDUCE_SCATTER, OpType::ALLTOALL, OpType::SEND, OpType::RECV,
-      OpType::BARRIER};
+          OpType::ALLGATHER, OpType::GATHER, OpType::SCATTER,
+          OpType::REDUCE_SCATTER, OpType::ALLTOALL, OpType::SEND, OpType::RECV, OpType::BARRIER};
   return kTypes[static_cast<size_t>(kind)];
 }
 
 const char* title(Kind kind) {
   static constexpr const char* kTitles[] = {
       "shm:barrier", "shm:broadcast", "shm:all_reduce", "shm:reduce",
-      "shm:all_gather", "shm:gather", "shm:scatter", "shm:reduce_scatter",
-      "shm:all_to_all", "shm:send", "shm:recv", "shm:monitored_barrier"};
+          "shm:all_gather", "shm:gather", "shm:scatter", "shm:reduce_scatter",
+          "shm:all_to_all", "shm:send", "shm:recv", "shm:monitored_barrier"};
   return kTitles[static_cast<size_t>(kind)];
 }
 
@@ -65,28 +59,17 @@ c10::intrusive_ptr<c10d::Backend::Options> BackendShm::Options::clone() const {
 }
 
 // [constructor]
-BackendShm::BackendShm(
-    const c10::intrusive_ptr<c10d::Store>& store,
-    int rank,
-    int size,
-    c10::intrusive_ptr<Options> options)
-    : c10d::Backend(rank, size),
-      options_(std::move(options)),
-      timeout_(options_->timeout) {
-  TORCH_CHECK_VALUE(
-      options_->slot_bytes >= kCacheLine * size,
-      "Backend shm: slot_bytes must be at least ",
-      kCacheLine * size,
-      " for ",
-      size,
-      " ranks, got ",
+BackendShm::BackendShm(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+    c10::intrusive_ptr<Options> options) : c10d::Backend(rank, size), options_(std::move(options)),
+    timeout_(options_->timeout) {
+  TORCH_CHECK_VALUE(options_->slot_bytes >= kCacheLine * size,
+      "Backend shm: slot_bytes must be at least ", kCacheLine * size, " for ", size, " ranks, got ",
       options_->slot_bytes);
   const Layout layout(size, options_->slot_bytes);
   const auto& name = options_->group_name;
   Memory memory = meet(*store, rank, layout, options_->timeout, name);
   // Spinning is for ranks that can all run at the same time.
-  const bool spin =
-      static_cast<unsigned>(size) <= std::thread::hardware_concurrency();
+  const bool spin = static_cast<unsigned>(size) <= std::thread::hardware_concurrency();
   progress_ = std::make_shared<Progress>(
       Group(std::move(memory), rank, name, options_->global_ranks_in_group),
       WaitingPolicy{spin, options_->yield_for});
@@ -121,9 +104,7 @@ void BackendShm::close_all() {
   std::unique_lock lock(open_mutex);
   const auto groups = open_groups();
   lock.unlock();
-  for (const auto& [backend, progress] : groups) {
-    progress->close("Python exits");
-  }
+  for (const auto& [backend, progress] : groups) progress->close("Python exits");
 }
 // [/end]
 
@@ -149,36 +130,24 @@ Note BackendShm::number(Call& call, Bytes data, int root) {
   return call.note;
 }
 
-WorkPtr BackendShm::run(
-    Call& call,
-    Steps steps,
-    bool async,
-    int lane,
+WorkPtr BackendShm::run(Call& call, Steps steps, bool async, int lane,
     std::shared_ptr<std::atomic<int>> source) {
   const Note note = call.note;
   const bool large = note.bytes > kLarge;
   Tensors results = call.results;
-  auto operation =
-      std::make_shared<Operation>(note, std::move(steps), call.timeout);
+  auto operation = std::make_shared<Operation>(note, std::move(steps), call.timeout);
   operation->name_all = call.name_all;
   operation->finish = [call = std::move(call)] { call.finish(); };
   progress_->submit(operation, lane);
   if (coalesced_) {
     coalesced_->operations.push_back(operation);
-    coalesced_->results.insert(
-        coalesced_->results.end(), results.begin(), results.end());
+    coalesced_->results.insert(coalesced_->results.end(), results.begin(), results.end());
     if (!async) {
       return nullptr; // whoever ends the coalescing waits
     }
   }
-  auto work = c10::make_intrusive<WorkShm>(
-      getRank(),
-      op_type(note.kind),
-      title(note.kind),
-      progress_,
-      Operations{operation},
-      std::move(results),
-      std::move(source));
+  auto work = c10::make_intrusive<WorkShm>(getRank(), op_type(note.kind), title(note.kind),
+      progress_, Operations{operation}, std::move(results), std::move(source));
   if (async) {
     progress_->leave(*operation, large);
     return work;
@@ -199,16 +168,9 @@ WorkPtr BackendShm::endCoalescing() {
   auto [operations, results] = std::move(*coalesced_);
   coalesced_.reset();
   const auto last = operations.empty() ? nullptr : operations.back();
-  auto work = c10::make_intrusive<WorkShm>(
-      getRank(),
-      c10d::OpType::COALESCED,
-      "shm:coalesced",
-      progress_,
-      std::move(operations),
-      std::move(results));
-  if (last) {
-    progress_->leave(*last, /*large=*/false);
-  }
+  auto work = c10::make_intrusive<WorkShm>(getRank(), c10d::OpType::COALESCED, "shm:coalesced",
+      progress_, std::move(operations), std::move(results));
+  if (last) progress_->leave(*last, /*large=*/false);
   return work;
 }
 
@@ -221,9 +183,7 @@ WorkPtr BackendShm::together(bool async, const std::function<void()>& calls) {
     throw;
   }
   auto work = endCoalescing();
-  if (async) {
-    return work;
-  }
+  if (async) return work;
   work->wait();
   return nullptr;
 }

@@ -5,9 +5,11 @@
 namespace shm_collectives {
 
 Channel::Channel(const Group& group)
-    : group_(group),
-      block_bytes_(
-          slot_bytes() / group.size() / kCacheLine * kCacheLine) {}
+    : group_(group), block_bytes_(slot_bytes() / group.size() / kCacheLine * kCacheLine) {
+  for (int rank = 0; rank < size(); ++rank) {
+    if (rank != group.rank()) others_.push_back(rank);
+  }
+}
 
 // [protocol]
 // Memory order: the posting rank writes the slot and then the counter; whoever
@@ -73,10 +75,8 @@ void Step::compare_notes() const {
   };
   for (int rank = 1; rank < group.size(); ++rank) {
     if (note_of(rank) != note_of(0)) {
-      throw std::runtime_error(
-          "the ranks do not agree: " + group.who(0) + " runs " +
-          describe(note_of(0)) + ", " + group.who(rank) + " runs " +
-          describe(note_of(rank)));
+      throw std::runtime_error("the ranks do not agree: " + group.who(0) + " runs " +
+          describe(note_of(0)) + ", " + group.who(rank) + " runs " + describe(note_of(rank)));
     }
   }
 }

@@ -6,20 +6,13 @@
 
 namespace shm_collectives {
 
-Group::Group(
-    Memory memory,
-    int rank,
-    std::string name,
-    std::vector<uint64_t> global_ranks)
-    : memory_(std::move(memory)),
-      rank_(rank),
-      name_(std::move(name)),
-      global_ranks_(std::move(global_ranks)) {
+Group::Group(Memory memory, int rank, std::string name, std::vector<uint64_t> global_ranks)
+    : memory_(std::move(memory)), rank_(rank), name_(std::move(name)),
+    global_ranks_(std::move(global_ranks)) {
   for (int other = 0; other < size(); ++other) {
     const pid_t process = memory_.member(other).process;
     // Ranks that are threads of one process end with it.
-    processes_.push_back(
-        process == getpid() ? nullptr : Process::find(process));
+    processes_.push_back(process == getpid() ? nullptr : Process::find(process));
   }
 }
 
@@ -34,9 +27,7 @@ std::string Group::who(int rank) const {
 
 // "Rank 1", "Ranks 1, 2": the words of PyTorch's own monitored barrier.
 std::string Group::missing(const Until& until, bool all) const {
-  if (until.rank < 0) {
-    return "any rank";
-  }
+  if (until.rank < 0) return "any rank";
   std::string names;
   int count = 0;
   for (int index = 0; index < until.ranks && (all || count == 0); ++index) {
@@ -49,9 +40,7 @@ std::string Group::missing(const Until& until, bool all) const {
 
 void Group::ring_others() const {
   for (int other = 0; other < size(); ++other) {
-    if (other != rank_) {
-      memory_.member(other).bell.ring();
-    }
+    if (other != rank_) memory_.member(other).bell.ring();
   }
 }
 
@@ -70,9 +59,7 @@ void Group::fail(const std::string& reason) const {
 
 std::optional<std::string> Group::failure() const {
   const auto& header = memory_.header();
-  if (header.failure.load() != 2) {
-    return std::nullopt;
-  }
+  if (header.failure.load() != 2) return std::nullopt;
   return header.reason;
 }
 
@@ -86,10 +73,8 @@ std::optional<std::string> Group::lost(const Until& until) const {
     const bool ended = process && process->ended();
     // Look at the counter last: a rank may post its last step and then end.
     if ((left || ended) && (any || !until.reached_by(index))) {
-      return who(rank) +
-          (left ? " has left the group (it destroyed or lost it)"
-                : " has died (process " +
-                   std::to_string(memory_.member(rank).process) + ")");
+      return who(rank) + (left ? " has left the group (it destroyed or lost it)"
+          : " has died (process " + std::to_string(memory_.member(rank).process) + ")");
     }
   }
   return std::nullopt;

@@ -1,6 +1,7 @@
 #include "memory.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -58,8 +59,7 @@ Member& Memory::member(int rank) const {
 
 SlotHeader& Memory::slot(int rank, uint64_t step) const {
   const size_t number = rank * kSlots + step % kSlots;
-  return *at<SlotHeader>(
-      layout_.slots_at() + number * (sizeof(SlotHeader) + layout_.slot_bytes));
+  return *at<SlotHeader>(layout_.slots_at() + number * (sizeof(SlotHeader) + layout_.slot_bytes));
 }
 
 Ring& Memory::ring(int from, int to) const {
@@ -79,16 +79,15 @@ Memory Memory::create(const Layout& layout, uint64_t nonce) {
   Memory memory;
   memory.layout_ = layout;
   memory.fd_ = memfd_create("shm_collectives", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (memory.fd_ < 0) {
-    fail("cannot create shared memory (memfd_create)");
-  }
+  if (memory.fd_ < 0) fail("cannot create shared memory (memfd_create)");
   // Reserving every page now turns "out of memory" into an error here; later it
   // would be a SIGBUS. The seal keeps others from taking the pages away.
   const auto size = static_cast<off_t>(layout.total_bytes());
-  if (ftruncate(memory.fd_, size) != 0 ||
-      fallocate(memory.fd_, 0, 0, size) != 0) {
-    fail(
-        "cannot reserve " + std::to_string(size) +
+  const auto memory_bytes = size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
+  const bool absurd = layout.total_bytes() > memory_bytes / 2;
+  if (absurd) errno = ENOMEM; // or the kernel would look for pages until it ends processes
+  if (absurd || ftruncate(memory.fd_, size) != 0 || fallocate(memory.fd_, 0, 0, size) != 0) {
+    fail("cannot reserve " + std::to_string(size) +
         " bytes of shared memory for " + std::to_string(layout.ranks) +
         " ranks (a smaller slot_bytes in the options needs less)");
   }
@@ -106,44 +105,25 @@ Memory Memory::create(const Layout& layout, uint64_t nonce) {
 // [/create]
 
 // [open]
-Memory Memory::open(
-    pid_t process,
-    int fd,
-    const Layout& layout,
-    uint64_t nonce) {
-  const std::string path =
-      "/proc/" + std::to_string(process) + "/fd/" + std::to_string(fd);
+Memory Memory::open(pid_t process, int fd, const Layout& layout, uint64_t nonce) {
+  const std::string path = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(fd);
   Memory memory;
   memory.layout_ = layout;
   memory.fd_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   struct stat status {};
-  if (memory.fd_ < 0 || fstat(memory.fd_, &status) != 0) {
-    fail("cannot open " + path);
-  }
+  if (memory.fd_ < 0 || fstat(memory.fd_, &status) != 0) fail("cannot open " + path);
   if (static_cast<size_t>(status.st_size) == layout.total_bytes()) {
     memory.map();
     memory.close_descriptor();
-    if (memory.header().nonce == nonce && memory.header().layout == layout) {
-      return memory;
-    }
+    if (memory.header().nonce == nonce && memory.header().layout == layout) return memory;
   }
-  C10_THROW_ERROR(
-      DistBackendError,
-      path + " is not the memory of this group; the options of the ranks may "
-             "differ");
+  C10_THROW_ERROR(DistBackendError,
+      path + " is not the memory of this group; the options of the ranks may " "differ");
 }
 
 void Memory::map() {
-  void* base = mmap(
-      nullptr,
-      layout_.total_bytes(),
-      PROT_READ | PROT_WRITE,
-      MAP_SHARED,
-      fd_,
-      0);
-  if (base == MAP_FAILED) {
-    fail("cannot map the shared memory");
-  }
+  void* base = mmap(nullptr, layout_.total_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+  if (base == MAP_FAILED) fail("cannot map the shared memory");
   base_ = static_cast<std::byte*>(base);
 }
 // [/open]
@@ -168,9 +148,7 @@ Memory& Memory::operator=(Memory&& other) noexcept {
 
 Memory::~Memory() {
   close_descriptor();
-  if (base_ != nullptr) {
-    munmap(base_, layout_.total_bytes());
-  }
+  if (base_ != nullptr) munmap(base_, layout_.total_bytes());
 }
 
 } // namespace shm_collectives

@@ -5,11 +5,8 @@
 
 namespace shm_collectives {
 
-Mailbox::Mailbox(const Group& group)
-    : group_(group),
-      part_bytes_(group.memory().layout().part_bytes),
-      sent_(group.size()),
-      inboxes_(group.size()) {}
+Mailbox::Mailbox(const Group& group) : group_(group),
+    part_bytes_(group.memory().layout().part_bytes), sent_(group.size()), inboxes_(group.size()) {}
 
 // [send]
 Steps Mailbox::send(Note note, Bytes data, int to) {
@@ -22,9 +19,7 @@ Steps Mailbox::send(Note note, Bytes data, int to) {
     SlotHeader& slot = memory.ring_slot(group_.rank(), to, step);
     const Bytes piece = part(data, i, part_bytes_);
     slot.note = note;
-    if (!piece.empty()) {
-      std::memcpy(&slot + 1, piece.data(), piece.size());
-    }
+    if (!piece.empty()) std::memcpy(&slot + 1, piece.data(), piece.size());
     ring.posted.store(step + 1);
     memory.member(to).bell.ring();
   }
@@ -33,14 +28,11 @@ Steps Mailbox::send(Note note, Bytes data, int to) {
 // [/send]
 
 // [receive]
-Steps Mailbox::receive(
-    Note note, Bytes target, std::shared_ptr<std::atomic<int>> source) {
+Steps Mailbox::receive(Note note, Bytes target, std::shared_ptr<std::atomic<int>> source) {
   Receive receive{note, target, *source, 0, ""};
   waiting_.push_back(&receive);
   co_await Until{&receive.ended, 1, receive.source, 1};
-  if (!receive.error.empty()) {
-    throw std::runtime_error(receive.error);
-  }
+  if (!receive.error.empty()) throw std::runtime_error(receive.error);
   *source = receive.source;
 }
 
@@ -50,9 +42,7 @@ bool Mailbox::deliver() {
     const auto& posted = group_.memory().ring(from, group_.rank()).posted;
     while (awaited(from)) {
       if (!deliver_kept(from)) {
-        if (posted.load() == inboxes_[from].next) {
-          break;
-        }
+        if (posted.load() == inboxes_[from].next) break;
         read_part(from);
       }
       any = true;
@@ -75,12 +65,10 @@ bool Mailbox::deliver_kept(int from) {
        ++message) {
     const bool incomplete = inbox.index > 0 && inbox.receive == nullptr &&
         std::next(message) == inbox.kept.end();
-    Receive* receive =
-        incomplete ? nullptr : take_receive(from, message->note);
+    Receive* receive = incomplete ? nullptr : take_receive(from, message->note);
     if (receive != nullptr) {
       if (receive->error.empty() && !message->data.empty()) {
-        std::memcpy(
-            receive->target.data(), message->data.data(), message->data.size());
+        std::memcpy(receive->target.data(), message->data.data(), message->data.size());
       }
       receive->ended.store(1);
       inbox.kept.erase(message);
@@ -93,32 +81,25 @@ bool Mailbox::deliver_kept(int from) {
 void Mailbox::read_part(int from) {
   Inbox& inbox = inboxes_[from];
   Ring& ring = group_.memory().ring(from, group_.rank());
-  SlotHeader& slot =
-      group_.memory().ring_slot(from, group_.rank(), inbox.next);
+  SlotHeader& slot = group_.memory().ring_slot(from, group_.rank(), inbox.next);
   if (inbox.index == 0) {
     inbox.receive = take_receive(from, slot.note);
     if (inbox.receive == nullptr) {
-      inbox.kept.push_back(
-          {slot.note, std::vector<std::byte>(slot.note.bytes)});
+      inbox.kept.push_back({slot.note, std::vector<std::byte>(slot.note.bytes)});
     } else if (!inbox.receive->error.empty()) {
       // The group fails, and nothing more is read.
       std::exchange(inbox.receive, nullptr)->ended.store(1);
       return;
     }
   }
-  const Bytes target =
-      inbox.receive ? inbox.receive->target : Bytes(inbox.kept.back().data);
+  const Bytes target = inbox.receive ? inbox.receive->target : Bytes(inbox.kept.back().data);
   const Bytes piece = part(target, inbox.index, part_bytes_);
-  if (!piece.empty()) {
-    std::memcpy(piece.data(), &slot + 1, piece.size());
-  }
+  if (!piece.empty()) std::memcpy(piece.data(), &slot + 1, piece.size());
   ring.read.store(++inbox.next);
   group_.memory().member(from).bell.ring();
   if (++inbox.index == parts(target.size(), part_bytes_)) {
     inbox.index = 0;
-    if (inbox.receive != nullptr) {
-      std::exchange(inbox.receive, nullptr)->ended.store(1);
-    }
+    if (inbox.receive != nullptr) std::exchange(inbox.receive, nullptr)->ended.store(1);
   }
 }
 // [/receive]
@@ -130,9 +111,7 @@ Mailbox::Receive* Mailbox::take_receive(int from, const Note& message) {
     return (receive->source == from || receive->source == kAnySource) &&
         receive->note.tag == message.tag;
   });
-  if (found == waiting_.end()) {
-    return nullptr;
-  }
+  if (found == waiting_.end()) return nullptr;
   Receive* receive = *found;
   waiting_.erase(found);
   receive->source = from;

@@ -37,26 +37,16 @@ void Operation::call_back() {
     const std::lock_guard lock(mutex_);
     callbacks.swap(callbacks_);
   }
-  for (const auto& callback : callbacks) {
-    callback();
-  }
+  for (const auto& callback : callbacks) callback();
 }
 // [/operation]
 
-Progress::Progress(Group group, WaitingPolicy policy)
-    : group_(std::move(group)),
-      policy_(policy),
-      channel_(group_),
-      mailbox_(group_),
-      lanes_(1 + group_.size()) {}
+Progress::Progress(Group group, WaitingPolicy policy) : group_(std::move(group)), policy_(policy),
+    channel_(group_), mailbox_(group_), lanes_(1 + group_.size()) {}
 
 // [who-runs]
 void Progress::check_process() const {
-  TORCH_CHECK_WITH(
-      DistBackendError,
-      forks_ == fork_count(),
-      "Backend shm: group \"",
-      group_.name(),
+  TORCH_CHECK_WITH(DistBackendError, forks_ == fork_count(), "Backend shm: group \"", group_.name(),
       "\" belongs to the process that created it, not to a fork of it; call "
       "init_process_group in the new process");
 }
@@ -64,13 +54,8 @@ void Progress::check_process() const {
 void Progress::submit(Shared operation, int lane) {
   check_process();
   const std::lock_guard lock(mutex_);
-  TORCH_CHECK_WITH(
-      DistBackendError,
-      !closed_,
-      "Backend shm cannot run ",
-      describe(operation->note),
-      ": ",
-      closed_.value_or(""));
+  TORCH_CHECK_WITH(DistBackendError, !closed_, "Backend shm cannot run ", describe(operation->note),
+      ": ", closed_.value_or(""));
   pending_.fetch_add(1);
   submitted_.emplace_back(std::move(operation), lane);
 }
@@ -84,10 +69,7 @@ void Progress::leave(const Operation& operation, bool large) {
   if (large) {
     hand_over();
   } else {
-    call(
-        [&] { return operation.ended(); },
-        Clock::now() + kBrief,
-        {policy_.spin, kBrief});
+    call([&] { return operation.ended(); }, Clock::now() + kBrief, {policy_.spin, kBrief});
   }
 }
 
@@ -98,8 +80,7 @@ void Progress::drain() {
 
 // Drives for as long as the caller waits, and leaves what remains to others.
 template <class Done>
-void Progress::call(
-    const Done& done, Clock::time_point limit, WaitingPolicy policy) {
+void Progress::call(const Done& done, Clock::time_point limit, WaitingPolicy policy) {
   callers_.fetch_add(1);
   drive(done, limit, policy);
   if (callers_.fetch_sub(1) == 1) {
@@ -126,9 +107,7 @@ void Progress::serve() {
   while (!closing_) {
     wake_.wait(lock, [&] { return closing_ || !idle(); });
     lock.unlock();
-    drive(
-        [&] { return closing_ || idle(); },
-        Clock::time_point::max(),
+    drive([&] { return closing_ || idle(); }, Clock::time_point::max(),
         {policy_.spin, kThreadYields});
     lock.lock();
   }
@@ -137,17 +116,14 @@ void Progress::serve() {
 
 // [drive]
 template <class Done>
-void Progress::drive(
-    const Done& done, Clock::time_point limit, WaitingPolicy policy) {
+void Progress::drive(const Done& done, Clock::time_point limit, WaitingPolicy policy) {
   Patience patience(policy.spin, policy.yield_for);
   while (!done()) {
     if (look(/*check=*/false)) {
       patience.renew();
     } else if (!patience.pause()) {
       const auto left = limit - Clock::now();
-      if (left <= Clock::duration::zero()) {
-        return;
-      }
+      if (left <= Clock::duration::zero()) return;
       Bell::Sleep sleep(group_.me().bell);
       if (!look(/*check=*/true) && !done()) {
         sleep.wait_for(std::chrono::duration_cast<microseconds>(
@@ -159,17 +135,13 @@ void Progress::drive(
 
 // Advances what can advance; false if nothing could, or another thread does it.
 bool Progress::look(bool check) {
-  if (driving_.test_and_set()) {
-    return false;
-  }
+  if (driving_.test_and_set()) return false;
   take_submitted();
   bool moved = !broken_ && mailbox_.deliver();
   for (auto& lane : lanes_) {
     while (!lane.empty()) {
       moved |= advance(lane.front(), check);
-      if (!lane.front()->ended()) {
-        break;
-      }
+      if (!lane.front()->ended()) break;
       lane.pop_front();
     }
   }
@@ -213,43 +185,32 @@ bool Progress::advance(const Shared& operation, bool check) {
     }
     const bool moved = !broken_ && operation->steps_.advance();
     if (!broken_ && operation->steps_.done()) {
-      if (operation->finish) {
-        operation->finish();
-      }
+      if (operation->finish) operation->finish();
       end(operation, nullptr);
       return true;
     }
-    if (moved || !(check || broken_)) {
-      return moved;
-    }
+    if (moved || !(check || broken_)) return moved;
     problem = trouble(*operation);
   } catch (const std::exception& error) {
     problem = error.what();
   }
-  if (problem) {
-    fail(operation, *problem);
-  }
+  if (problem) fail(operation, *problem);
   return problem.has_value();
 }
 
 // Why the operation will never end by itself, or has waited too long.
 std::optional<std::string> Progress::trouble(const Operation& operation) const {
-  if (auto failure = group_.failure()) {
-    return failure;
-  }
+  if (auto failure = group_.failure()) return failure;
   const Until& until = operation.steps_.until();
-  if (auto lost = group_.lost(until)) {
-    return *lost + " during " + describe(operation.note);
-  }
-  if (Clock::now() < *operation.deadline_) {
-    return std::nullopt;
-  }
+  if (auto lost = group_.lost(until)) return *lost + " during " + describe(operation.note);
+  if (Clock::now() < *operation.deadline_) return std::nullopt;
   const auto late = group_.missing(until, operation.name_all);
   const auto time = std::to_string(operation.timeout.count()) + " ms";
-  if (operation.note.kind == Kind::monitored_barrier) {
-    return late + " failed to pass monitoredBarrier in " + time;
+  if (operation.note.kind == Kind::monitored_barrier) { // the words of gloo's
+    return late + " failed to pass monitoredBarrier in " + time + "; Rank " +
+        std::to_string(group_.rank()) + " timed out in monitoredBarrier";
   }
-  return group_.who(group_.rank()) + " has waited " + time + " in " +
+  return "Timed out after " + time + ": " + group_.who(group_.rank()) + " has waited in " +
       describe(operation.note) + " for " + late;
 }
 
@@ -259,12 +220,10 @@ void Progress::fail(const Shared& operation, const std::string& problem) {
   end(operation, error_of(operation->note, problem));
 }
 
-std::exception_ptr Progress::error_of(
-    const Note& note, const std::string& problem) const {
-  return std::make_exception_ptr(c10::DistBackendError(
-      {__func__, __FILE__, __LINE__},
+std::exception_ptr Progress::error_of(const Note& note, const std::string& problem) const {
+  return std::make_exception_ptr(c10::DistBackendError({__func__, __FILE__, __LINE__},
       "Backend shm: " + describe(note) + " of group \"" + group_.name() +
-          "\" failed on " + group_.who(group_.rank()) + ": " + problem));
+      "\" failed on " + group_.who(group_.rank()) + ": " + problem));
 }
 
 void Progress::end(const Shared& operation, std::exception_ptr error) {
@@ -291,12 +250,9 @@ void Progress::close(const std::string& reason) {
   group_.me().bell.ring();
   if (thread.joinable()) {
     // A callback, which runs on the thread, may be what closes the group.
-    thread.get_id() == std::this_thread::get_id() ? thread.detach()
-                                                  : thread.join();
+    thread.get_id() == std::this_thread::get_id() ? thread.detach() : thread.join();
   }
-  while (driving_.test_and_set()) {
-    std::this_thread::yield();
-  }
+  while (driving_.test_and_set()) std::this_thread::yield();
   take_submitted();
   lanes_.push_back({receives_.begin(), receives_.end()});
   for (auto& lane : lanes_) {
@@ -308,9 +264,7 @@ void Progress::close(const std::string& reason) {
   broken_ = true;
   const auto ended = std::exchange(ended_, {});
   driving_.clear();
-  for (const auto& operation : ended) {
-    operation->call_back();
-  }
+  for (const auto& operation : ended) operation->call_back();
   group_.me().left.store(true);
   group_.ring_others();
   group_.me().bell.ring();

@@ -49,20 +49,11 @@ std::string random_number() {
 //   begin/<number of 0>        rank 0: "yes", or why there is no group
 class Meeting {
  public:
-  Meeting(
-      c10d::Store& store,
-      int rank,
-      const Layout& layout,
-      milliseconds timeout,
-      const std::string& group)
-      : store_(store),
-        rank_(rank),
-        layout_(layout),
-        timeout_(timeout),
-        deadline_(Clock::now() + timeout),
-        what_("Backend shm: rank " + std::to_string(rank) + " of " +
-              std::to_string(layout.ranks) + " cannot join group \"" + group +
-              "\": ") {}
+  Meeting(c10d::Store& store, int rank, const Layout& layout, milliseconds timeout,
+      const std::string& group) : store_(store), rank_(rank), layout_(layout), timeout_(timeout),
+      deadline_(Clock::now() + timeout),
+      what_("Backend shm: rank " + std::to_string(rank) + " of " +
+      std::to_string(layout.ranks) + " cannot join group \"" + group + "\": ") {}
 
   Memory host() {
     number_ = random_number();
@@ -112,9 +103,7 @@ class Meeting {
     const std::string mine = random_number();
     store_.set("shm/member/" + std::to_string(rank_), mine);
     const std::string answer_key = "shm/answer/" + mine;
-    if (!await([&] { return store_.check({answer_key}); })) {
-      refuse_if(late({0}));
-    }
+    if (!await([&] { return store_.check({answer_key}); })) refuse_if(late({0}));
     std::istringstream answer(store_.get_to_str(answer_key));
     forget(answer_key);
     pid_t process = 0;
@@ -131,24 +120,20 @@ class Meeting {
       problem = "it is (" + home() + "), rank 0 is (" + host_home + ")";
     } else {
       try {
-        memory =
-            Memory::open(process, descriptor, layout_, std::stoull(number_));
+        memory = Memory::open(process, descriptor, layout_, std::stoull(number_));
         memory.member(rank_).process = getpid();
       } catch (const c10::Error& error) {
         problem = error.what_without_backtrace();
       }
     }
     if (!problem.empty()) {
-      problem = "rank " + std::to_string(rank_) +
-          " cannot share memory with rank 0: " + problem +
+      problem = "rank " + std::to_string(rank_) + " cannot share memory with rank 0: " + problem +
           "; ranks of different hosts, containers or users can use gloo";
     }
     store_.set(mapped(rank_), problem.empty() ? kYes : problem);
 
     const std::string begin = "shm/begin/" + number_;
-    if (!await([&] { return store_.check({begin}); })) {
-      refuse_if(late(those_missing()));
-    }
+    if (!await([&] { return store_.check({begin}); })) refuse_if(late(those_missing()));
     const std::string verdict = store_.get_to_str(begin);
     refuse_if(verdict == kYes ? "" : verdict);
     return memory;
@@ -162,9 +147,7 @@ class Meeting {
   std::vector<int> those_missing() {
     std::vector<int> missing;
     for (int rank = 0; rank < static_cast<int>(layout_.ranks); ++rank) {
-      if (!store_.check({mapped(rank)})) {
-        missing.push_back(rank);
-      }
+      if (!store_.check({mapped(rank)})) missing.push_back(rank);
     }
     return missing;
   }
@@ -173,12 +156,8 @@ class Meeting {
   // meeting other ranks, from using the store.
   bool await(const std::function<bool()>& done) const {
     for (microseconds pause(100);; pause = std::min(2 * pause, kLongest)) {
-      if (done()) {
-        return true;
-      }
-      if (Clock::now() > deadline_) {
-        return false;
-      }
+      if (done()) return true;
+      if (Clock::now() > deadline_) return false;
       std::this_thread::sleep_for(pause);
     }
   }
@@ -189,13 +168,11 @@ class Meeting {
       names += (names.empty() ? "rank " : ", rank ") + std::to_string(rank);
     }
     return names.empty() ? "" : names + " did not come within " +
-            std::to_string(timeout_.count()) + " ms; ";
+        std::to_string(timeout_.count()) + " ms; ";
   }
 
   void refuse_if(const std::string& problem) const {
-    if (!problem.empty()) {
-      C10_THROW_ERROR(DistStoreError, what_ + problem);
-    }
+    if (!problem.empty()) C10_THROW_ERROR(DistStoreError, what_ + problem);
   }
 
   // Some stores cannot delete.
@@ -220,11 +197,7 @@ class Meeting {
 
 } // namespace
 
-Memory meet(
-    c10d::Store& store,
-    int rank,
-    const Layout& layout,
-    milliseconds timeout,
+Memory meet(c10d::Store& store, int rank, const Layout& layout, milliseconds timeout,
     const std::string& group) {
   Meeting meeting(store, rank, layout, timeout, group);
   return rank == 0 ? meeting.host() : meeting.join();

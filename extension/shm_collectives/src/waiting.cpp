@@ -62,9 +62,7 @@ bool Patience::pause() {
     return true;
   }
   const auto now = Clock::now();
-  if (pauses_ == spins_ + 1) {
-    yielding_since_ = now;
-  }
+  if (pauses_ == spins_ + 1) yielding_since_ = now;
   sched_yield();
   return now - yielding_since_ < yield_for_;
 }
@@ -91,16 +89,13 @@ bool Process::ended() const {
 }
 
 Process::~Process() {
-  if (fd_ >= 0) {
-    close(fd_);
-  }
+  if (fd_ >= 0) close(fd_);
 }
 // [/process]
 
 uint64_t fork_count() {
   static std::atomic<uint64_t> count{0};
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, [] { count.fetch_add(1); });
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { count.fetch_add(1); });
   (void)registered;
   return count.load();
 }
