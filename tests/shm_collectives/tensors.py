@@ -69,11 +69,12 @@ def assert_same(result, expected, tolerant=False):
     if result.numel() and result.dtype in NARROW + [torch.complex32] + UNSIGNED[1:]:
         wide = torch.complex64 if result.is_complex() else torch.float64
         result, expected = result.to(wide), expected.to(wide)
-        torch.testing.assert_close(result, expected, rtol=0.13 if tolerant else 0, atol=0)
+        rtol = 0.13 if tolerant else 0
+        torch.testing.assert_close(result, expected, rtol=rtol, atol=0, equal_nan=True)
     elif tolerant:
-        torch.testing.assert_close(result, expected)
+        torch.testing.assert_close(result, expected, equal_nan=True)
     else:
-        torch.testing.assert_close(result, expected, rtol=0, atol=0)
+        torch.testing.assert_close(result, expected, rtol=0, atol=0, equal_nan=True)
 
 
 def contiguous(tensor):

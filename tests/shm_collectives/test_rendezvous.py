@@ -154,7 +154,7 @@ def test_ranks_that_are_threads():
         backend.allreduce([tensor]).wait()
         results[rank] = float(tensor.sum())
         barrier.wait()
-        backend._shutdown()
+        backend.shutdown()
 
     threads = [threading.Thread(target=rank_of, args=(rank,)) for rank in range(3)]
     for thread in threads:

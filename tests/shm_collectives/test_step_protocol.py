@@ -1,4 +1,4 @@
-"""The step protocol is right in every order of events, and the model would notice if it were not."""
+"""The step protocol holds in every order of events, and the model notices mistakes."""
 
 import pytest
 from step_protocol_model import Wrong, explore, one_after_another, one_ahead, reads_in

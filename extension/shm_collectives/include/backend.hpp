@@ -23,7 +23,7 @@ class BackendShm : public c10d::Backend {
     c10::intrusive_ptr<c10d::Backend::Options> clone() const;
 
     // Each rank has 4 slots of this size; larger tensors go in several steps.
-    uint64_t slot_bytes = 128 << 10;
+    uint64_t slot_bytes = 256 << 10;
     // How long a waiting thread lets others run before it goes to sleep.
     microseconds yield_for{500};
   };
