@@ -8,7 +8,7 @@ namespace shm_collectives {
 namespace {
 
 constexpr milliseconds kCheckEvery{50}; // sleepers look after the others
-constexpr microseconds kBrief{10}; // as long as it takes to wake a thread
+constexpr microseconds kBrief{40}; // about what it costs to hand over to the thread
 constexpr microseconds kThreadYields{50}; // the caller may need the processor
 
 } // namespace
