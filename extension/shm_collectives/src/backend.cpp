@@ -1,0 +1,192 @@
+#include <Python.h>
+
+#include "backend.hpp"
+
+#include <map>
+
+#include "rendezvous.hpp"
+
+namespace shm_collectives {
+
+namespace {
+
+// [open-groups]
+std::mutex open_mutex;
+auto& open_groups() { // never destroyed: static objects of others may need it
+  static auto& groups = *new std::map<BackendShm*, std::shared_ptr<Progress>>();
+  return groups;
+}
+// [/open-groups]
+
+// [without-gil]
+// Closing a group waits for its thread, which may be about to call Python.
+class WithoutGil {
+ public:
+  WithoutGil() : state_(Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr) {}
+  ~WithoutGil() {
+    if (state_ != nullptr) PyEval_RestoreThread(state_);
+  }
+
+ private:
+  PyThreadState* state_;
+};
+// [/without-gil]
+
+c10d::OpType op_type(Kind kind) {
+  using c10d::OpType;
+  static constexpr OpType kTypes[] = {
+      OpType::BARRIER, OpType::BROADCAST, OpType::ALLREDUCE, OpType::REDUCE,
+          OpType::ALLGATHER, OpType::GATHER, OpType::SCATTER,
+          OpType::REDUCE_SCATTER, OpType::ALLTOALL, OpType::SEND, OpType::RECV, OpType::BARRIER};
+  return kTypes[static_cast<size_t>(kind)];
+}
+
+const char* title(Kind kind) {
+  static constexpr const char* kTitles[] = {
+      "shm:barrier", "shm:broadcast", "shm:all_reduce", "shm:reduce",
+          "shm:all_gather", "shm:gather", "shm:scatter", "shm:reduce_scatter",
+          "shm:all_to_all", "shm:send", "shm:recv", "shm:monitored_barrier"};
+  return kTitles[static_cast<size_t>(kind)];
+}
+
+// The longest operation that is worth waiting for in place of a thread.
+constexpr uint64_t kLarge = 64 << 10;
+
+} // namespace
+
+c10::intrusive_ptr<c10d::Backend::Options> BackendShm::Options::clone() const {
+  return c10::make_intrusive<Options>(*this);
+}
+
+// [constructor]
+BackendShm::BackendShm(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+    c10::intrusive_ptr<Options> options) : c10d::Backend(rank, size), options_(std::move(options)),
+    timeout_(options_->timeout) {
+  TORCH_CHECK_VALUE(options_->slot_bytes >= kCacheLine * size,
+      "Backend shm: slot_bytes must be at least ", kCacheLine * size, " for ", size, " ranks, got ",
+      options_->slot_bytes);
+  const Layout layout(size, options_->slot_bytes);
+  const auto& name = options_->group_name;
+  Memory memory = meet(*store, rank, layout, options_->timeout, name);
+  // Spinning is for ranks that can all run at the same time.
+  const bool spin = static_cast<unsigned>(size) <= std::thread::hardware_concurrency();
+  progress_ = std::make_shared<Progress>(
+      Group(std::move(memory), rank, name, options_->global_ranks_in_group),
+      WaitingPolicy{spin, options_->yield_for});
+  const std::lock_guard lock(open_mutex);
+  open_groups()[this] = progress_;
+}
+// [/constructor]
+
+// [end]
+BackendShm::~BackendShm() {
+  {
+    const std::lock_guard lock(open_mutex);
+    open_groups().erase(this);
+  }
+  const WithoutGil without_gil;
+  progress_->close("its group was destroyed");
+}
+
+void BackendShm::shutdown() {
+  const WithoutGil without_gil;
+  progress_->drain();
+  progress_->close("its group was destroyed");
+}
+
+void BackendShm::abort() {
+  const WithoutGil without_gil;
+  progress_->abort();
+}
+
+void BackendShm::close_all() {
+  const WithoutGil without_gil;
+  std::unique_lock lock(open_mutex);
+  const auto groups = open_groups();
+  lock.unlock();
+  for (const auto& [backend, progress] : groups) progress->close("Python exits");
+}
+// [/end]
+
+c10::intrusive_ptr<c10d::Backend::Options> BackendShm::getBackendOptions() {
+  return options_;
+}
+
+void BackendShm::setTimeout(milliseconds timeout) {
+  options_->timeout = timeout;
+  timeout_ = timeout;
+}
+
+// [run]
+Call BackendShm::begin(Kind kind, milliseconds timeout) const {
+  // A call without a timeout of its own has -1 or 0, depending on the caller.
+  return {kind, timeout > kNoTimeout ? timeout : timeout_.load()};
+}
+
+Note BackendShm::number(Call& call, Bytes data, int root) {
+  call.note.bytes = data.size();
+  call.note.root = root;
+  call.note.sequence = ++sequence_;
+  return call.note;
+}
+
+WorkPtr BackendShm::run(Call& call, Steps steps, bool async, int lane,
+    std::shared_ptr<std::atomic<int>> source) {
+  const Note note = call.note;
+  const bool large = note.bytes > kLarge;
+  Tensors results = call.results;
+  auto operation = std::make_shared<Operation>(note, std::move(steps), call.timeout);
+  operation->name_all = call.name_all;
+  operation->finish = [call = std::move(call)] { call.finish(); };
+  progress_->submit(operation, lane);
+  if (coalesced_) {
+    coalesced_->operations.push_back(operation);
+    coalesced_->results.insert(coalesced_->results.end(), results.begin(), results.end());
+    if (!async) {
+      return nullptr; // whoever ends the coalescing waits
+    }
+  }
+  auto work = c10::make_intrusive<WorkShm>(getRank(), op_type(note.kind), title(note.kind),
+      progress_, Operations{operation}, std::move(results), std::move(source));
+  if (async) {
+    progress_->leave(*operation, large);
+    return work;
+  }
+  work->wait();
+  return nullptr;
+}
+// [/run]
+
+// [coalescing]
+void BackendShm::startCoalescing() {
+  TORCH_CHECK_VALUE(!coalesced_, "Backend shm: is coalescing already");
+  coalesced_.emplace();
+}
+
+WorkPtr BackendShm::endCoalescing() {
+  TORCH_CHECK_VALUE(coalesced_, "Backend shm: is not coalescing");
+  auto [operations, results] = std::move(*coalesced_);
+  coalesced_.reset();
+  const auto last = operations.empty() ? nullptr : operations.back();
+  auto work = c10::make_intrusive<WorkShm>(getRank(), c10d::OpType::COALESCED, "shm:coalesced",
+      progress_, std::move(operations), std::move(results));
+  if (last) progress_->leave(*last, /*large=*/false);
+  return work;
+}
+
+WorkPtr BackendShm::together(bool async, const std::function<void()>& calls) {
+  startCoalescing();
+  try {
+    calls();
+  } catch (...) {
+    coalesced_.reset();
+    throw;
+  }
+  auto work = endCoalescing();
+  if (async) return work;
+  work->wait();
+  return nullptr;
+}
+// [/coalescing]
+
+} // namespace shm_collectives

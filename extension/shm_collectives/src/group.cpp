@@ -1,0 +1,84 @@
+#include "group.hpp"
+
+#include <cstring>
+
+#include <unistd.h>
+
+namespace shm_collectives {
+
+Group::Group(Memory memory, int rank, std::string name, std::vector<uint64_t> global_ranks)
+    : memory_(std::move(memory)), rank_(rank), name_(std::move(name)),
+    global_ranks_(std::move(global_ranks)) {
+  for (int other = 0; other < size(); ++other) {
+    const pid_t process = memory_.member(other).process;
+    // Ranks that are threads of one process end with it.
+    processes_.push_back(process == getpid() ? nullptr : Process::find(process));
+  }
+}
+
+std::string Group::who(int rank) const {
+  std::string name = "rank " + std::to_string(rank);
+  const auto index = static_cast<size_t>(rank);
+  if (index < global_ranks_.size() && global_ranks_[index] != index) {
+    name += " (global rank " + std::to_string(global_ranks_[index]) + ")";
+  }
+  return name;
+}
+
+// "Rank 1", "Ranks 1, 2": the words of PyTorch's own monitored barrier.
+std::string Group::missing(const Until& until, bool all) const {
+  if (until.rank < 0) return "any rank";
+  std::string names;
+  int count = 0;
+  for (int index = 0; index < until.ranks && (all || count == 0); ++index) {
+    if (!until.reached_by(index)) {
+      names += (count++ ? ", " : "") + who(until.rank + index).substr(5);
+    }
+  }
+  return (count == 1 ? "Rank " : "Ranks ") + names;
+}
+
+void Group::ring_others() const {
+  for (int other = 0; other < size(); ++other) {
+    if (other != rank_) memory_.member(other).bell.ring();
+  }
+}
+
+// [failure]
+void Group::fail(const std::string& reason) const {
+  auto& header = memory_.header();
+  int none = 0;
+  if (header.failure.compare_exchange_strong(none, 1)) {
+    std::strncpy(header.reason, reason.c_str(), sizeof(header.reason) - 1);
+    // Whoever reads 2 can read the reason, which is never written again.
+    header.failure.store(2);
+    ring_others();
+    me().bell.ring();
+  }
+}
+
+std::optional<std::string> Group::failure() const {
+  const auto& header = memory_.header();
+  if (header.failure.load() != 2) return std::nullopt;
+  return header.reason;
+}
+
+std::optional<std::string> Group::lost(const Until& until) const {
+  // A receive from any rank has no awaited rank: a dead one might be it.
+  const bool any = until.rank < 0;
+  for (int index = 0; index < (any ? size() : until.ranks); ++index) {
+    const int rank = any ? index : until.rank + index;
+    const auto& process = processes_[rank];
+    const bool left = memory_.member(rank).left && !any;
+    const bool ended = process && process->ended();
+    // Look at the counter last: a rank may post its last step and then end.
+    if ((left || ended) && (any || !until.reached_by(index))) {
+      return who(rank) + (left ? " has left the group (it destroyed or lost it)"
+          : " has died (process " + std::to_string(memory_.member(rank).process) + ")");
+    }
+  }
+  return std::nullopt;
+}
+// [/failure]
+
+} // namespace shm_collectives

@@ -1,0 +1,60 @@
+#include <pybind11/chrono.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include "backend.hpp"
+
+namespace {
+
+using shm_collectives::BackendShm;
+using OptionsPtr = c10::intrusive_ptr<BackendShm::Options>;
+
+// [create]
+// What init_process_group("shm") calls in each rank. It waits for the other
+// ranks, which may be threads of this process: without the interpreter's lock.
+c10::intrusive_ptr<c10d::Backend> create(const c10d::DistributedBackendOptions& group,
+    const std::optional<OptionsPtr>& given) {
+  // A copy, because the caller may use the same options for another group.
+  auto options = given ? c10::make_intrusive<BackendShm::Options>(**given)
+      : c10::make_intrusive<BackendShm::Options>();
+  // The timeout in the options counts if somebody has set it.
+  if (options->timeout == kBackendDefaultTimeout) {
+    options->timeout = std::chrono::duration_cast<std::chrono::milliseconds>(group.timeout);
+  }
+  options->group_name = group.group_id;
+  options->global_ranks_in_group.assign(
+      group.global_ranks_in_group.begin(), group.global_ranks_in_group.end());
+  const py::gil_scoped_release without_gil;
+  return c10::make_intrusive<BackendShm>(
+      group.store, group.group_rank, group.group_size, std::move(options));
+}
+// [/create]
+
+// [register]
+// Tells torch.distributed that there is a backend "shm", for which devices, and
+// how to create it. Doing so a second time changes nothing.
+void registerBackend() {
+  const auto backend_class = py::module_::import("torch.distributed").attr("Backend");
+  if (backend_class.attr("backend_list").contains("shm")) return;
+  backend_class.attr("register_backend")("shm", py::cpp_function(&create),
+      py::arg("extended_api") = true, py::arg("devices") = std::vector<std::string>{"cpu"});
+  // A thread that calls Python after its end would take the process with it.
+  py::module_::import("atexit").attr("register")(py::cpp_function(&BackendShm::close_all));
+}
+// [/register]
+
+} // namespace
+
+// [module]
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
+  module.doc() = "The shm c10d backend, compiled for one release of PyTorch.";
+  // The base class of the options is PyTorch's, and known once it is imported.
+  py::module_::import("torch.distributed");
+  using Options = BackendShm::Options;
+  py::class_<Options, c10d::Backend::Options, OptionsPtr>(module, "Options") .def(
+      py::init<std::chrono::milliseconds>(), py::arg("timeout") = kBackendDefaultTimeout)
+      .def_readwrite("slot_bytes", &Options::slot_bytes)
+      .def_readwrite("yield_for", &Options::yield_for);
+  module.def("register", &registerBackend, "Register the backend \"shm\".");
+  registerBackend();
+}
+// [/module]

@@ -1,0 +1,218 @@
+"""Works: completion, order, futures, callbacks, threads, and works that outlive their group."""
+
+import threading
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+from ranks import run
+
+
+def threads():
+    """Return the names of this process's threads."""
+    from pathlib import Path
+
+    return [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+
+
+def overlaps(rank):
+    tensor = torch.ones(1)
+    if rank == 1:
+        time.sleep(1)
+        dist.all_reduce(tensor)
+        return None
+    start = time.monotonic()
+    work = dist.all_reduce(tensor, async_op=True)
+    assert time.monotonic() - start < 0.5
+    assert not work.is_completed()
+    work.wait()
+    assert work.is_completed() and float(tensor) == 2
+    assert time.monotonic() - start > 0.5
+
+
+def test_a_call_returns_before_the_other_ranks_come():
+    run(overlaps, 2)
+
+
+def goes_on(rank):
+    tensor = torch.ones(2_000_000)
+    work = dist.all_reduce(tensor, async_op=True)
+    deadline = time.monotonic() + 20
+    while not work.is_completed() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert work.is_completed() and tensor.sum() == 4_000_000
+
+
+def test_a_work_ends_although_nobody_waits():
+    run(goes_on, 2)
+
+
+def a_thread_only_when_needed(rank):
+    before = threads()
+    tensor = torch.ones(1)
+    for _ in range(10):
+        dist.all_reduce(tensor)
+    dist.barrier()
+    assert "shm_progress" not in threads() and len(threads()) == len(before)
+    if rank == 0:
+        time.sleep(0.2)
+    work = dist.all_reduce(tensor, async_op=True)
+    if rank == 1:
+        assert "shm_progress" in threads()
+    work.wait()
+    dist.destroy_process_group()
+    assert "shm_progress" not in threads()
+
+
+def test_there_is_a_thread_only_while_it_is_needed():
+    run(a_thread_only_when_needed, 2)
+
+
+def in_order(rank):
+    ended = []
+    works = []
+    for number in range(20):
+        work = dist.all_reduce(torch.full((100_000,), number), async_op=True)
+        work.get_future().add_done_callback(lambda _, number=number: ended.append(number))
+        works.append(work)
+    works[-1].wait()
+    assert all(work.is_completed() for work in works)
+    deadline = time.monotonic() + 10
+    while len(ended) < 20 and time.monotonic() < deadline:
+        time.sleep(0.001)
+    return ended
+
+
+def test_works_end_in_order():
+    assert run(in_order, 2) == [list(range(20))] * 2
+
+
+def chained(rank):
+    """A callback may call the backend, wait for it and take its time."""
+    results = []
+
+    def callback(future):
+        tensor = future.value()[0]
+        dist.all_reduce(tensor)
+        results.append(float(tensor[0]))
+        return tensor
+
+    tensor = torch.ones(100_000)
+    future = dist.all_reduce(tensor, async_op=True).get_future().then(callback)
+    future.wait()
+    assert results == [4]
+    assert dist.all_reduce(tensor, async_op=True).get_future().then(lambda f: 7).wait() == 7
+
+
+def test_callbacks_may_call_the_backend():
+    run(chained, 2)
+
+
+def dropped(rank):
+    """Tensors live as long as the work needs them."""
+    for _ in range(20):
+        dist.all_reduce(torch.ones(50_000), async_op=True)
+        dist.all_gather(
+            [torch.empty(50_000)[::2] for _ in range(2)], torch.ones(25_000), async_op=True
+        )
+    dist.barrier()
+
+
+def test_works_keep_their_tensors():
+    run(dropped, 2)
+
+
+def outlives(rank):
+    tensor = torch.ones(100_000)
+    work = dist.all_reduce(tensor, async_op=True)
+    dist.destroy_process_group()  # waits for what has been called
+    assert work.is_completed()
+    work.wait()
+    assert float(tensor[0]) == 2
+    assert work.get_future().value()[0].sum() == 200_000
+
+
+def test_a_work_may_outlive_its_group():
+    run(outlives, 2)
+
+
+def from_several_threads(rank, size):
+    groups = [dist.new_group(backend="shm") for _ in range(4)]
+    errors = []
+
+    def work(index):
+        try:
+            for number in range(50):
+                tensor = torch.full((1000 * index + 1,), float(number))
+                dist.all_reduce(tensor, group=groups[index], async_op=number % 3 == 0)
+                dist.barrier(groups[index])
+                assert float(tensor[0]) == number * size
+        except BaseException as error:
+            errors.append(error)
+
+    workers = [threading.Thread(target=work, args=(index,)) for index in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    if errors:
+        raise errors[0]
+
+
+def test_groups_in_several_threads():
+    run(from_several_threads, 2, 2)
+
+
+def sub_groups(rank):
+    even, odd = dist.new_group([0, 2], backend="shm"), dist.new_group([1, 3], backend="shm")
+    mine = odd if rank % 2 else even
+    tensor = torch.tensor([rank])
+    dist.all_reduce(tensor, group=mine)
+    assert int(tensor) == (4 if rank % 2 else 2)
+    dist.broadcast(tensor, rank % 2, group=mine)
+    dist.destroy_process_group(mine)
+    dist.barrier()
+
+
+def test_sub_groups():
+    run(sub_groups, 4)
+
+
+def profiled(rank):
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        dist.all_reduce(torch.ones(3))
+        dist.broadcast(torch.ones(3), 0, async_op=True).wait()
+    return [event.key for event in profile.key_averages()]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_profiler_shows_the_operations():
+    for names in run(profiled, 2):
+        assert {"shm:all_reduce", "shm:broadcast"} <= set(names)
+
+
+def sequence_numbers(rank):
+    start = dist.group.WORLD._get_sequence_number_for_group()
+    dist.all_reduce(torch.ones(1))
+    dist.barrier()
+    return dist.group.WORLD._get_sequence_number_for_group() - start
+
+
+def test_sequence_numbers_count_collectives():
+    assert run(sequence_numbers, 2) == [2, 2]
+
+
+def with_ddp(rank):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(50, 50), torch.nn.ReLU(), torch.nn.Linear(50, 1))
+    parallel = torch.nn.parallel.DistributedDataParallel(model)
+    for _ in range(3):
+        loss = parallel(torch.full((4, 50), float(rank + 1))).sum()
+        loss.backward()
+    return [parameter.grad.sum().item() for parameter in model.parameters()]
+
+
+def test_distributed_data_parallel():
+    results = run(with_ddp, 2)
+    assert results[0] == results[1]

@@ -1,0 +1,106 @@
+"""What cannot be done is refused where it is called, and the group goes on."""
+
+import pytest
+import torch
+import torch.distributed as dist
+from ranks import error_of, run
+
+
+def group():
+    return dist.group.WORLD._get_backend(torch.device("cpu"))
+
+
+def gather_on_another_rank():
+    group().gather([[torch.ones(1)] * 2], [torch.ones(1)], _root(1 - dist.get_rank()))
+
+
+def _root(rank):
+    options = dist.GatherOptions()
+    options.rootRank = rank
+    return options
+
+
+def _from(rank):
+    options = dist.BroadcastOptions()
+    options.rootRank = rank
+    return options
+
+
+def one_piece_too_few():
+    group().allgather([[torch.ones(1)]], [torch.ones(1)])
+
+
+def pieces_of_two_sizes():
+    group().allgather([[torch.ones(1), torch.ones(2)]], [torch.ones(1)])
+
+
+def pieces_of_two_types():
+    group().allgather([[torch.ones(1), torch.ones(1, dtype=torch.int32)]], [torch.ones(1)])
+
+
+BAD = {
+    "meta": (lambda: group().allreduce([torch.ones(1, device="meta")]), "of the CPU, got one of m"),
+    "sparse": (lambda: group().allreduce([torch.ones(2).to_sparse()]), "takes dense tensors"),
+    "two": (lambda: group().allreduce([torch.ones(1), torch.ones(1)]), "takes one tensor, got 2"),
+    "root": (lambda: group().broadcast([torch.ones(1)], _from(7)), "root 7 is not a rank"),
+    "destination": (lambda: group().send([torch.ones(1)], 2, 0), "destination 2 is not"),
+    "source": (lambda: group().recv([torch.ones(1)], -1, 0), "source -1 is not"),
+    "tag": (lambda: group().send([torch.ones(1)], 1, -3), "tag -3 is negative"),
+    "expanded": (lambda: group().allreduce([torch.ones(1).expand(4)]), "overlap in memory"),
+    "strided": (
+        lambda: group().allreduce([torch.ones(9).as_strided((3, 3), (2, 1))]),
+        "overlap in memory",
+    ),
+    "twice": (lambda: group().allgather([[x := torch.ones(1), x]], [torch.ones(1)]), "overlap"),
+    "outputs": (gather_on_another_rank, "outputs on its root only"),
+    "count": (one_piece_too_few, "takes 2 output tensors, got 1"),
+    "sizes": (pieces_of_two_sizes, "one size, got 8 and 4 bytes"),
+    "types": (pieces_of_two_types, "one dtype, got Float and Int"),
+    "whole": (lambda: group()._allgather_base(torch.ones(3), torch.ones(1)), "2 times as large"),
+    "rows": (
+        lambda: group().alltoall_base(torch.ones(3), torch.ones(3), [], []),
+        r"cannot split 3 rows into 2 pieces of [1, 1] rows",
+    ),
+    "splits": (
+        lambda: group().alltoall_base(torch.ones(2), torch.ones(2), [1, 1], [3, -1]),
+        "pieces of [3, -1] rows",
+    ),
+}
+
+
+def bad_calls(rank):
+    answers = {}
+    for name, (call, _) in BAD.items():
+        try:
+            answers[name] = error_of(call)
+        except (AssertionError, TypeError) as error:
+            answers[name] = "nothing", repr(error), 0
+    tensor = torch.ones(1)
+    dist.all_reduce(tensor)
+    assert float(tensor) == 2
+    return answers
+
+
+@pytest.fixture(scope="module")
+def answers():
+    return run(bad_calls, 2)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_is_refused_where_it_is_called(answers, name):
+    for answer in answers:
+        kind, text, _ = answer[name]
+        assert (kind, BAD[name][1] in text) == ("ValueError", True), text
+
+
+def closed(rank):
+    backend = group()
+    dist.destroy_process_group()
+    options = dist.AllreduceOptions()
+    return error_of(backend.allreduce, [torch.ones(1)], options)
+
+
+def test_a_group_that_was_destroyed():
+    for kind, text, _ in run(closed, 2):
+        assert kind == "DistBackendError"
+        assert "cannot run all_reduce" in text and "was destroyed" in text

@@ -1,0 +1,287 @@
+"""Whatever happens to one rank, the others say so soon, and name it."""
+
+import os
+import signal
+import time
+from datetime import timedelta
+
+import pytest
+import torch
+import torch.distributed as dist
+from ranks import Killed, error_of, run
+
+SOON = 1.5  # seconds; 0.5 on a machine with nothing else to do
+
+
+def all_reduce():
+    dist.all_reduce(torch.ones(1))
+
+
+def all_reduce_large():
+    dist.all_reduce(torch.ones(3_000_000))
+
+
+def with_future():
+    dist.all_reduce(torch.ones(1), async_op=True).get_future().wait()
+
+
+def gather():
+    outputs = [torch.empty(1) for _ in range(dist.get_world_size())]
+    dist.gather(torch.ones(1), outputs if dist.get_rank() == 0 else None, 0)
+
+
+def receive():
+    dist.recv(torch.ones(1), dist.get_world_size() - 1)
+
+
+def receive_from_anybody():
+    dist.recv(torch.ones(1))
+
+
+OPERATIONS = [
+    all_reduce,
+    all_reduce_large,
+    with_future,
+    gather,
+    dist.barrier,
+    receive,
+    receive_from_anybody,
+]
+
+
+def dies(rank, size, operation, how):
+    all_reduce()
+    if rank == size - 1:
+        time.sleep(0.3)
+        if how == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if how == "exits":
+            os._exit(3)
+        if how == "leaves":
+            dist.destroy_process_group()
+            return None
+        dist.distributed_c10d._abort_process_group()
+        return None
+    error = error_of(operation)
+    again = error_of(all_reduce)  # the group has failed once and for all
+    return error, again
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.__name__)
+@pytest.mark.parametrize(
+    ("how", "text"),
+    [("killed", "rank {} has died"), ("leaves", "rank {} has left"), ("aborts", "rank {} has ab")],
+)
+def test_a_lost_rank(operation, how, text):
+    if operation is receive_from_anybody and how == "leaves":
+        pytest.skip("another rank may still send")
+    answers = run(dies, 3, 3, operation, how)
+    for answer in answers[:2]:
+        (kind, message, seconds), (kind_again, _, seconds_again) = answer
+        assert kind in ("DistBackendError", "RuntimeError"), message
+        assert text.format(2) in message and seconds < 0.3 + SOON
+        assert kind_again == "DistBackendError" and seconds_again < SOON
+    if how == "killed":
+        assert isinstance(answers[2], Killed)
+
+
+def ends_well(rank):
+    """A rank that has done its part may go, whoever is late."""
+    tensor = torch.ones(10)
+    if rank:
+        time.sleep(0.5)
+    if rank == 0:
+        dist.broadcast(tensor, 0, async_op=True)
+    else:
+        dist.broadcast(tensor, 0)
+    return float(tensor.sum())
+
+
+def test_a_rank_that_has_done_its_part_may_leave():
+    assert run(ends_well, 3) == [10.0] * 3
+
+
+def late(rank, call_timeout):
+    if call_timeout:
+        dist.set_timeout(timedelta(seconds=60))
+    if rank == 2:
+        time.sleep(1.5)
+        return error_of(all_reduce)
+    if call_timeout:
+        options = dist.AllreduceOptions()
+        options.timeout = timedelta(seconds=0.7)
+        return error_of(dist.group.WORLD.allreduce([torch.ones(1)], options).wait)
+    return error_of(all_reduce)
+
+
+@pytest.mark.parametrize("call_timeout", [False, True], ids=["of the group", "of the call"])
+def test_a_late_rank(call_timeout):
+    for kind, text, seconds in run(late, 3, call_timeout, group_timeout=0.7):
+        assert kind == "DistBackendError" and seconds < 0.7 + SOON
+        assert "Timed out after 700 ms" in text and "for Rank 2" in text and "all_reduce #" in text
+        assert 'of group "' in text
+
+
+def set_timeout(rank):
+    dist.set_timeout(timedelta(seconds=0.5))
+    return error_of(all_reduce) if rank == 0 else time.sleep(1)
+
+
+def test_set_timeout():
+    kind, text, seconds = run(set_timeout, 2)[0]
+    assert kind == "DistBackendError" and "500 ms" in text and seconds < 0.5 + SOON
+
+
+def wait_with_timeout(rank):
+    tensor = torch.ones(1)
+    if rank == 0:
+        work = dist.all_reduce(tensor, async_op=True)
+        error = error_of(work.wait, timedelta(milliseconds=200))
+        work.wait()  # it goes on all the same
+        return error, float(tensor)
+    time.sleep(0.8)
+    dist.all_reduce(tensor)
+
+
+def test_wait_with_a_timeout():
+    (kind, text, seconds), value = run(wait_with_timeout, 2)[0]
+    assert kind == "DistBackendError" and "200 ms" in text and seconds < 0.8 and value == 2
+
+
+def different(rank, size, calls):
+    return error_of(calls[rank % len(calls)])
+
+
+def reduce_product():
+    dist.all_reduce(torch.ones(1), dist.ReduceOp.PRODUCT)
+
+
+def all_reduce_integers():
+    dist.all_reduce(torch.ones(1, dtype=torch.int32))
+
+
+def all_reduce_two():
+    dist.all_reduce(torch.ones(2))
+
+
+def broadcast_from_0():
+    dist.broadcast(torch.ones(1), 0)
+
+
+def broadcast_from_1():
+    dist.broadcast(torch.ones(1), 1)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize(
+    ("calls", "texts"),
+    [
+        ([all_reduce, dist.barrier], ["all_reduce", "barrier"]),
+        ([all_reduce, all_reduce_two], ["4 bytes", "8 bytes"]),
+        ([all_reduce, all_reduce_large], ["4 bytes", "12000000 bytes"]),
+        ([all_reduce, reduce_product], ["SUM", "PRODUCT"]),
+        ([all_reduce, all_reduce_integers], ["Float", "Int"]),
+        ([broadcast_from_0, broadcast_from_1], ["root 0", "root 1"]),
+        ([all_reduce, broadcast_from_1], ["all_reduce", "broadcast"]),
+    ],
+)
+def test_another_operation_is_an_error_on_all_ranks(size, calls, texts):
+    for kind, text, seconds in run(different, size, size, calls):
+        assert kind == "DistBackendError" and seconds < SOON
+        assert "the ranks do not agree" in text
+        assert all(part in text for part in [*texts, "rank 0", "rank 1"])
+
+
+def uneven(rank):
+    rows = [1, 2] if rank == 0 else [1, 1]
+    sent = torch.ones(sum(rows))
+    return error_of(dist.all_to_all_single, torch.empty(2), sent, [1, 1], rows)
+
+
+def test_sizes_that_do_not_fit_in_all_to_all():
+    for kind, text, _ in run(uneven, 2):
+        assert kind == "DistBackendError"
+        assert "rank 0 sends 8 bytes to rank 1, which expects 4" in text
+
+
+def monitored(rank, wait_all):
+    dist.monitored_barrier()
+    if rank in (1, 2):
+        time.sleep(1.2)
+        return None
+    return error_of(dist.monitored_barrier, timeout=timedelta(seconds=0.5), wait_all_ranks=wait_all)
+
+
+@pytest.mark.parametrize(("wait_all", "names"), [(False, "Rank 1"), (True, "Ranks 1, 2")])
+def test_monitored_barrier(wait_all, names):
+    kind, text, _ = run(monitored, 3, wait_all)[0]
+    assert kind == "DistBackendError"
+    assert f"{names} failed to pass monitoredBarrier in 500 ms" in text
+
+
+def forked(rank):
+    all_reduce()
+    work = dist.all_reduce(torch.ones(1), async_op=True)
+    reading, writing = os.pipe()
+    process = os.fork()
+    if process == 0:
+        texts = [error_of(all_reduce)[1], error_of(dist.group.WORLD.barrier)[1]]
+        os.write(writing, "\n".join(texts).encode())
+        os._exit(0)
+    os.waitpid(process, 0)
+    work.wait()
+    all_reduce()  # the parent's group is as good as before
+    return os.read(reading, 10000).decode()
+
+
+def test_a_fork_does_not_have_the_group():
+    for text in run(forked, 2):
+        assert text.count("belongs to the process that created it") == 2
+
+
+def detail(rank):
+    all_reduce()
+    dist.barrier()
+    dist.broadcast_object_list([None, 1], 0)
+    return error_of(all_reduce if rank else dist.barrier)
+
+
+def test_with_debug_level_detail(monkeypatch):
+    monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "DETAIL")
+    torch.distributed.set_debug_level_from_env()
+    try:
+        for _, text, _ in run(detail, 2):
+            assert "mismatch" in text.lower()
+    finally:
+        monkeypatch.undo()
+        torch.distributed.set_debug_level_from_env()
+
+
+def exits_with_work(rank):
+    """Return what a process prints that exits without destroying its group."""
+    import subprocess
+    import sys
+
+    program = """
+import os, sys, threading, torch, torch.distributed as dist
+from ranks import start_group
+start_group()
+dist.all_reduce(torch.ones(1))
+if os.environ["RANK"] == "0":
+    work = dist.all_reduce(torch.ones(1), async_op=True)
+    work.get_future().then(lambda future: future.value())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        cwd=os.path.dirname(__file__),
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_exit_without_destroying_the_group():
+    for status, output, error in run(exits_with_work, 2, init=False):
+        assert (status, output) == (0, ""), error
+        assert "terminate" not in error and "Fatal" not in error

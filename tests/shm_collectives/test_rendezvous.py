@@ -1,0 +1,163 @@
+"""How the ranks of a group meet, and what they leave behind."""
+
+import os
+import threading
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+from ranks import error_of, run, start_group
+from shm_collectives import Options
+
+
+def again(rank):
+    """Groups of one name, one after another, on one store."""
+    for number in range(5):
+        start_group()
+        if rank == 0:
+            time.sleep(0.05 * number)
+        tensor = torch.ones(1)
+        dist.all_reduce(tensor)
+        assert float(tensor) == 3
+        dist.destroy_process_group()
+
+
+def test_groups_of_the_same_name():
+    run(again, 3, init=False)
+
+
+def without_rank_1(rank):
+    if rank == 1:
+        return None
+    return error_of(start_group, timeout=0.5)
+
+
+def test_ranks_that_do_not_come_are_named():
+    answers = run(without_rank_1, 3, init=False)
+    for kind, text, seconds in (answers[0], answers[2]):
+        assert kind == "DistStoreError" and seconds < 3
+        assert "rank 1 did not come within 500 ms" in text and "gloo" not in text
+
+
+def without_rank_0(rank):
+    return None if rank == 0 else error_of(start_group, timeout=0.5)
+
+
+def test_rank_0_does_not_come():
+    for kind, text, _ in run(without_rank_0, 3, init=False)[1:]:
+        assert kind == "DistStoreError" and "rank 0 did not come" in text
+
+
+def waits(rank):
+    start = time.monotonic()
+    if rank == 1:
+        time.sleep(0.5)
+    start_group()
+    return time.monotonic() - start
+
+
+def test_the_constructor_waits_for_everyone():
+    assert all(seconds > 0.45 for seconds in run(waits, 3, init=False))
+
+
+def with_options(rank, slot_bytes):
+    options = Options(timedelta(seconds=7))
+    options.slot_bytes = slot_bytes[rank]
+    if len(set(slot_bytes)) > 1:
+        return error_of(start_group, options=options)
+    start_group(options=options)
+    tensor = torch.ones(10_000)
+    dist.all_reduce(tensor)
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    return float(tensor.sum()), backend.options._timeout.total_seconds()
+
+
+def test_options():
+    assert run(with_options, 2, [4096, 4096], init=False) == [(20_000.0, 7.0)] * 2
+
+
+def test_options_must_be_the_same():
+    for kind, text, _ in run(with_options, 2, [4096, 8192], init=False):
+        assert kind == "DistStoreError" and "the options of the ranks may differ" in text
+
+
+def test_slots_that_are_too_small():
+    options = Options()
+    options.slot_bytes = 10
+    with pytest.raises(ValueError, match="slot_bytes must be at least 64"):
+        dist.init_process_group(
+            "shm", store=dist.HashStore(), rank=0, world_size=1, pg_options=options
+        )
+
+
+def too_much(rank):
+    options = Options()
+    options.slot_bytes = 1 << 44
+    return error_of(start_group, options=options)
+
+
+def test_not_enough_memory():
+    for kind, text, _ in run(too_much, 2, init=False):
+        assert kind == "DistStoreError" and "cannot reserve" in text
+
+
+def on_another_host(rank):
+    if rank == 1:
+        import ctypes
+
+        libc = ctypes.CDLL(None)
+        if libc.unshare(0x04000000) != 0:  # CLONE_NEWUTS: a host name of its own
+            return "skip"
+        libc.sethostname(b"elsewhere", 9)
+    return error_of(start_group, timeout=5)
+
+
+def test_ranks_of_different_hosts_are_refused():
+    answers = run(on_another_host, 2, init=False)
+    if "skip" in answers:
+        pytest.skip("this user cannot have another host name")
+    for kind, text, _ in answers:
+        assert kind == "DistStoreError"
+        assert "rank 1 cannot share memory with rank 0" in text and "elsewhere" in text
+        assert "gloo" in text
+
+
+def leaves_nothing(rank):
+    before = set(os.listdir("/dev/shm")), set(os.listdir("/tmp"))
+    start_group()
+    dist.all_reduce(torch.ones(1))
+    files = [os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+    during = set(os.listdir("/dev/shm"))
+    dist.barrier()
+    dist.destroy_process_group()
+    return during - before[0], [file for file in files if "memfd" in file]
+
+
+def test_nothing_is_left_and_nothing_has_a_name():
+    assert run(leaves_nothing, 2, init=False) == [(set(), [])] * 2
+
+
+def test_ranks_that_are_threads():
+    store, results, barrier = dist.HashStore(), [None] * 3, threading.Barrier(3)
+    from torch._C._distributed_c10d import _DistributedBackendOptions
+
+    def rank_of(rank):
+        options = _DistributedBackendOptions()
+        options.store, options.group_rank, options.group_size = store, rank, 3
+        options.timeout, options.group_id = timedelta(seconds=10), "threads"
+        backend = dist.Backend._plugins["SHM"].creator_fn(options, None)
+        tensor = torch.full((10,), float(rank))
+        backend.allreduce([tensor]).wait()
+        results[rank] = float(tensor.sum())
+        barrier.wait()
+        backend.shutdown()
+
+    threads = [threading.Thread(target=rank_of, args=(rank,)) for rank in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert results == [30.0] * 3

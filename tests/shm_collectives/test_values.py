@@ -1,0 +1,294 @@
+"""The results of every collective are those of plain PyTorch."""
+
+import pytest
+import tensors as t
+import torch
+import torch.distributed as dist
+from ranks import error_of, run
+from torch.distributed import ReduceOp
+
+SIZES = [1, 2, 3, 4, 8]
+
+pytestmark = pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+
+
+@pytest.fixture(params=SIZES, ids=lambda size: f"{size} ranks")
+def size(request):
+    return request.param
+
+
+def every_reduction(rank, size, check):
+    """Call `check(inputs, expected, op, layout, tolerant)` for all that can be reduced."""
+    for dtype in t.DTYPES:
+        for op in t.OPS:
+            for index, count in enumerate(t.COUNTS):
+                if t.is_refused(dtype, op):
+                    continue
+                inputs = [t.data(other, count, dtype, index) for other in range(size)]
+                layout = t.LAYOUTS[index % len(t.LAYOUTS)]
+                # Products of many and quotients are not exact in narrow types.
+                tolerant = op in (ReduceOp.PRODUCT, ReduceOp.AVG)
+                check(inputs, t.reduced(inputs, op), op, layout, tolerant)
+
+
+def all_reduce(rank, size):
+    def check(inputs, expected, op, layout, tolerant):
+        tensor = layout(inputs[rank])
+        options = dist.AllreduceOptions()  # dist.all_reduce has views of complex tensors reduced
+        options.reduceOp = op
+        dist.group.WORLD.allreduce([tensor], options).wait()
+        t.assert_same(tensor, expected, tolerant)
+
+    every_reduction(rank, size, check)
+
+
+def test_all_reduce(size):
+    run(all_reduce, size, size)
+
+
+def reduce(rank, size):
+    def check(inputs, expected, op, layout, tolerant):
+        root = inputs[0].numel() % size
+        tensor = layout(inputs[rank])
+        options = dist.ReduceOptions()
+        options.reduceOp = op
+        options.rootRank = root
+        dist.group.WORLD.reduce([tensor], options).wait()
+        t.assert_same(tensor, expected if rank == root else inputs[rank], tolerant)
+
+    every_reduction(rank, size, check)
+
+
+def test_reduce(size):
+    run(reduce, size, size)
+
+
+def reduce_scatter(rank, size):
+    def check(inputs, expected, op, layout, tolerant):
+        # Rank r sends to rank k its input rotated by k.
+        pieces = [layout(inputs[rank].roll(other)) for other in range(size)]
+        output = layout(torch.zeros_like(inputs[rank]))
+        options = dist.ReduceScatterOptions()
+        options.reduceOp = op
+        dist.group.WORLD.reduce_scatter([output], [pieces], options).wait()
+        t.assert_same(output, expected.roll(rank), tolerant)
+        whole = layout(torch.cat([inputs[rank].roll(other) for other in range(size)]))
+        output = layout(torch.zeros_like(inputs[rank]))
+        dist.group.WORLD._get_backend(torch.device("cpu"))._reduce_scatter_base(
+            output, whole, options
+        ).wait()
+        t.assert_same(output, expected.roll(rank), tolerant)
+
+    every_reduction(rank, size, check)
+
+
+def test_reduce_scatter(size):
+    run(reduce_scatter, size, size)
+
+
+def premul_sum(rank, size):
+    for dtype in t.FLOATS + t.NARROW:
+        for count in t.COUNTS:
+            inputs = [t.data(other, count, dtype) for other in range(size)]
+            doubled = [(value.to(torch.float64) * 2).to(dtype) for value in inputs]
+            expected = t.reduced(doubled, ReduceOp.SUM)
+            factor = torch.tensor([2.0]) if count % 2 else 2.0
+            op = dist._make_nccl_premul_sum(factor)
+            tensor = inputs[rank].clone()
+            dist.all_reduce(tensor, op)
+            t.assert_same(tensor, expected)
+            tensor = inputs[rank].clone()
+            dist.reduce(tensor, 0, op)
+            t.assert_same(tensor, expected if rank == 0 else inputs[rank])
+            output = torch.empty_like(tensor)
+            dist.reduce_scatter(output, [inputs[rank].clone()] * size, op)
+            t.assert_same(output, expected)
+
+
+def test_premul_sum(size):
+    run(premul_sum, size, size)
+
+
+def refusals(rank, size):
+    texts = []
+    for dtype in t.DTYPES:
+        for op in t.OPS:
+            if t.is_refused(dtype, op):
+                options = dist.AllreduceOptions()
+                options.reduceOp = op
+                tensor = torch.zeros(3).to(dtype)
+                kind, text, _ = error_of(dist.group.WORLD.allreduce, [tensor], options)
+                texts.append((op.name, kind, text))
+    dist.barrier()  # the group is as good as before
+    return texts
+
+
+def test_what_cannot_be_reduced_is_refused_by_name():
+    for texts in run(refusals, 2, 2):
+        assert len(texts) == 8 * 3 + 9 + 3 * 5
+        for op, kind, text in texts:
+            assert kind == "ValueError"
+            assert "Backend shm cannot reduce" in text and f"with {op}" in text
+
+
+def moves(rank, size):
+    """All collectives that only move data, for every type, size and layout."""
+    for dtype in t.DTYPES:
+        for index, count in enumerate(t.COUNTS):
+            layout = t.LAYOUTS[index % len(t.LAYOUTS)]
+            inputs = [t.data(other, count, dtype, index) for other in range(size)]
+            mine, root = inputs[rank], index % size
+
+            def empty(layout=layout, mine=mine):
+                return layout(torch.zeros_like(mine))
+
+            tensor = layout(mine)
+            dist.broadcast(tensor, root)
+            t.assert_same(tensor, inputs[root])
+
+            outputs = [empty() for _ in inputs]
+            dist.all_gather(outputs, layout(mine))
+            for output, expected in zip(outputs, inputs, strict=True):
+                t.assert_same(output, expected)
+
+            whole = layout(torch.zeros(size * count).to(dtype))
+            dist.all_gather_single(whole, layout(mine))
+            t.assert_same(whole, torch.cat(inputs))
+
+            outputs = [empty() for _ in inputs] if rank == root else None
+            dist.gather(layout(mine), outputs, root)
+            for output, expected in zip(outputs or [], inputs, strict=False):
+                t.assert_same(output, expected)
+
+            output = empty()
+            dist.scatter(output, [layout(x) for x in inputs] if rank == root else None, root)
+            t.assert_same(output, mine)
+
+            outputs = [empty() for _ in inputs]
+            dist.all_to_all(outputs, [layout(mine.roll(other)) for other in range(size)])
+            for output, other in zip(outputs, inputs, strict=True):
+                t.assert_same(output, other.roll(rank))
+
+            whole = layout(torch.zeros(size * count).to(dtype))
+            rolled = layout(torch.cat([mine.roll(other) for other in range(size)]))
+            if count:
+                dist.all_to_all_single(whole, rolled)
+                t.assert_same(whole, torch.cat([other.roll(rank) for other in inputs]))
+
+
+def test_collectives_that_move_data(size):
+    run(moves, size, size)
+
+
+def uneven(rank, size):
+    for unit in (1, 5000, 40000):
+        # Rank r sends r + k rows to rank k, and nothing where that is 3.
+        def rows(one, other, unit=unit):
+            return 0 if one + other == 3 else (one + other) * unit
+
+        sent = [rows(rank, other) for other in range(size)]
+        got = [rows(other, rank) for other in range(size)]
+        output = torch.full((sum(got), 2), -1.0)
+        dist.all_to_all_single(output, torch.full((sum(sent), 2), float(rank)), got, sent)
+        expected = torch.cat([torch.full((n, 2), float(other)) for other, n in enumerate(got)])
+        t.assert_same(output, expected)
+        outputs = [torch.full((n,), -1) for n in got]
+        dist.all_to_all(outputs, [torch.full((n,), rank) for n in sent])
+        for other, output in enumerate(outputs):
+            t.assert_same(output, torch.full_like(output, other))
+
+
+def test_all_to_all_with_different_sizes(size):
+    run(uneven, size, size)
+
+
+def coalesced(rank, size):
+    inputs = [[t.data(r, n, torch.float32, n) for r in range(size)] for n in (3, 9000, 1)]
+    mine = [group[rank].clone() for group in inputs]
+    with dist._coalescing_manager(async_ops=True) as manager:
+        for tensor in mine:
+            dist.all_reduce(tensor)
+    manager.wait()
+    for tensor, group in zip(mine, inputs, strict=True):
+        t.assert_same(tensor, t.reduced(group, ReduceOp.SUM))
+
+    outputs = [torch.empty(size * len(group[0])) for group in inputs]
+    with dist._coalescing_manager():
+        for output, group in zip(outputs, inputs, strict=True):
+            dist.all_gather_single(output, group[rank])
+    for output, group in zip(outputs, inputs, strict=True):
+        t.assert_same(output, torch.cat(group))
+
+    outputs = [torch.empty_like(group[0]) for group in inputs]
+    with dist._coalescing_manager():
+        for output, group in zip(outputs, inputs, strict=True):
+            dist.reduce_scatter_single(output, group[rank].repeat(size))
+    for output, group in zip(outputs, inputs, strict=True):
+        t.assert_same(output, t.reduced(group, ReduceOp.SUM))
+
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    lists = [[torch.empty_like(group[0]) for group in inputs] for _ in range(size)]
+    backend.allgather_coalesced(lists, [group[rank] for group in inputs]).wait()
+    for other, outputs in enumerate(lists):
+        for output, group in zip(outputs, inputs, strict=True):
+            t.assert_same(output, group[other])
+
+
+def test_coalesced(size):
+    run(coalesced, size, size)
+
+
+def same_bits(rank, size):
+    results = []
+    for count in (1000, 100_000):
+        generator = torch.Generator().manual_seed(rank)
+        tensor = torch.randn(count, generator=generator) * 10 ** torch.randint(
+            -20, 20, (count,), generator=generator
+        )
+        again = tensor.clone()
+        dist.all_reduce(tensor)
+        dist.all_reduce(again)
+        assert torch.equal(tensor, again)
+        results.append(tensor.numpy().tobytes())
+    return results
+
+
+def test_every_rank_has_the_same_bits():
+    results = run(same_bits, 4, 4)
+    assert all(result == results[0] for result in results)
+
+
+def not_numbers(rank, size):
+    values = torch.tensor([float("nan"), 1.0, float("inf"), -0.0])
+    tensor = values.roll(rank)
+    dist.all_reduce(tensor, ReduceOp.MAX)
+    expected = values if size == 1 else torch.maximum(values, values.roll(1))
+    torch.testing.assert_close(tensor[:2], expected[:2], equal_nan=True)
+
+
+def test_what_is_not_a_number_stays():
+    run(not_numbers, 2, 2)
+
+
+def views(rank, size):
+    tensor = torch.complex(torch.ones(4), torch.full((4,), float(rank)))
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    backend.allreduce([tensor.conj()]).wait()  # writes to the tensor
+    total = torch.full((4,), float(sum(range(size))))
+    t.assert_same(tensor, torch.complex(torch.full((4,), float(size)), total))
+    matrix = torch.arange(12.0).reshape(3, 4).t() + rank
+    dist.all_reduce(matrix)
+    t.assert_same(matrix, torch.arange(12.0).reshape(3, 4).t() * size + sum(range(size)))
+    expanded = torch.full((1, 3), float(rank)).expand(4, 3)
+    outputs = [torch.empty(4, 3) for _ in range(size)]
+    dist.all_gather(outputs, expanded)  # overlapping inputs are as good as others
+    for other, output in enumerate(outputs):
+        t.assert_same(output, torch.full((4, 3), float(other)))
+    own = torch.zeros(size * 5)
+    own[rank * 5 : rank * 5 + 5] = rank
+    dist.all_gather_single(own, own[rank * 5 : rank * 5 + 5])  # in place
+    t.assert_same(own, torch.arange(size).repeat_interleave(5).float())
+
+
+def test_views(size):
+    run(views, size, size)
