@@ -10,12 +10,13 @@ from tools.translate import pseudo_locale
 
 pytestmark = pytest.mark.audit
 
-# What is the same in each language: code and its output, and names of languages.
-SAME = "pre, code, svg .code, script, style, nav.languages, [lang]:not(html)"
+# What is the same in each language: code and its output, paths of files, and names of languages.
+SAME = "pre, code, svg .code, .code-block-caption, script, style, nav.languages, [lang]:not(html)"
 ATTRIBUTES = ("title", "aria-label", "alt", "placeholder")
 # Names: of features of PyTorch, in tables and lists, and of the licence.
 NAMES = {"BSD-3-Clause", "DCP", "DDP", "DTensor", "FSDP2", "ZeRO"}
-ENGLISH = re.compile(r"[A-Za-z]{2,}")
+NAMES |= {"Note"}  # Of Sphinx, and translated by its own catalogs.
+ENGLISH = re.compile(r"(?![KMGT]B\b)[A-Za-z]{2,}")  # Units are the same, too.
 # Boxes whose text is cut off, and what sticks out of the page.
 CUT_OFF = """
 () => [...document.querySelectorAll("body *")].filter(x =>
