@@ -23,7 +23,7 @@ from pathlib import Path
 
 import psutil
 
-from .execute.samples import page_of
+from .execute.samples import page_of, samples
 from .project.errors import BuildError, ending_the_program
 from .project.languages import LANGUAGES
 from .project.paths import BUILD, ROOT, relative
@@ -170,9 +170,9 @@ class Stock(Clone):
         super().__init__(folder)
         with open(self.root / "conf.py", "a") as conf:
             conf.write(STOCK_CONFIGURATION)
-        for script in self.root.glob("gallery/*/*.py"):  # To make pages of the same names.
-            if not script.is_symlink():
-                script.rename(script.with_name(script.name.replace("_", "-")))
+        for script in samples():  # To make pages of the same names.
+            ours = self.root / relative(script)
+            ours.rename(ours.with_name(ours.name.replace("_", "-")))
         setup = "extension/dummy_collectives/setup.py"
         self.replace(setup, "            extra_compile_args", "            # extra_compile_args")
         self.replace(setup, "use_ninja=True", "use_ninja=False")

@@ -19,7 +19,7 @@ from sphinxext.text.gallery_scripts import blank_hidden
 from tools.project.paths import EXTENSIONS, GALLERY, ROOT, SITE, relative
 
 LANGUAGES = {"python", "cpp"}
-TIMEOUT = 900  # seconds; it takes about 150
+TIMEOUT = 1500  # seconds; it takes about 150 on a quiet machine
 CONFIGURATION = """\
 [run]
 data_file = {data}/lines

@@ -37,8 +37,7 @@ class Project:
 
     def copy(self, root, *ignored):
         """Return a copy of the present project, without files of the given names."""
-        ignored = shutil.ignore_patterns(*ignored)
-        shutil.copytree(self.root, root, symlinks=True, ignore=ignored)
+        shutil.copytree(self.root, root, ignore=shutil.ignore_patterns(*ignored))
         copy = object.__new__(Project)
         copy.root = root
         return copy

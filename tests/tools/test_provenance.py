@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup
 
 from tools.check import page_facts
 from tools.check import provenance as check
-from tools.execute.samples import page_of, samples, source_of
+from tools.execute.samples import samples, source_of
 from tools.pages import commands, provenance
 from tools.project.languages import LANGUAGES
 from tools.project.paths import GALLERY, RENDERED, ROOT, relative
@@ -75,7 +75,7 @@ def test_a_sample_that_loads_the_extension_executes_its_code_and_no_other_does()
 def test_every_start_of_a_program_left_a_trace_in_the_output_of_the_sample():
     claims = 0
     for script in samples():
-        output = source_of(page_of(script)).read_text()
+        output = source_of(script).read_text()
         started = set(re.findall(r"^ *\$ .*?(?:\\\n.*?)*(workers/\w+\.py)$", output, re.M))
         claimed = {relative(x) for x in provenance.executes(script)}
         # What is compiled leaves its own: tests/instrumented counts its lines.

@@ -42,6 +42,9 @@ def test_what_a_worker_names_is_used_too(gallery):
 def test_helpers_are_no_samples(gallery):
     (gallery / "sample.py").write_text("")
     assert samples.samples() == [gallery / "other.py", gallery / "sample.py"]
+    (gallery / "launcher.py").unlink()
+    (gallery / "launcher.py").write_text("# A copy in the place of the link.\n")
+    assert samples.samples() == [gallery / "other.py", gallery / "sample.py"]
 
 
 def test_a_page_has_the_folder_and_the_name_of_its_sample(gallery):

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tools.execute.samples import page_of, samples, source_of
+from tools.execute.samples import samples, source_of
 from tools.pages.unexecuted import _page
 
 PRINTED = re.compile(
@@ -29,7 +29,7 @@ It was run.
 
 @pytest.mark.parametrize("script", samples(), ids=lambda script: script.stem)
 def test_an_unexecuted_page_has_the_texts_of_an_executed_one(script):
-    executed = source_of(page_of(script)).read_text().partition("\n\n\n")[2]
+    executed = source_of(script).read_text().partition("\n\n\n")[2]
     assert _texts(PRINTED.sub("", executed)) == _texts(_page(script))
 
 

@@ -54,10 +54,7 @@ class Trial:
         for path in [*project_files(), *(ROOT / name for name in COPIED)]:
             copy = self.root / path.relative_to(ROOT)
             copy.parent.mkdir(parents=True, exist_ok=True)
-            if path.is_dir():
-                shutil.copytree(path, copy, symlinks=True)
-            else:
-                shutil.copyfile(path, copy)
+            (shutil.copytree if path.is_dir() else shutil.copyfile)(path, copy)
         (self.root / self.environment.name).symlink_to(self.environment)
 
     def python(self, name, *arguments, **variables):

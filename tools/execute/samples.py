@@ -1,7 +1,7 @@
 """Find the samples in gallery/, the page of each, and the files that it needs.
 
 A folder of gallery/ is a part of the site. Its scripts are samples. Modules that they share
-with other parts are symbolic links in the folder, and can be imported.
+with other parts are in gallery/ itself; a link in the folder lets scripts import them.
 """
 
 import re
@@ -17,7 +17,9 @@ NAMED = re.compile(r"\b(\w+)\.(?:py|cpp)\b|^\s*(?:from|import) (\w+)", re.M)
 
 def samples():
     """Return the paths of all samples, in alphabetical order."""
-    return sorted(path for path in GALLERY.glob("*/*.py") if not path.is_symlink())
+    # By name: a copy of the project may have files in the place of links.
+    shared = {path.name for path in GALLERY.glob("*.py")}
+    return sorted(path for path in GALLERY.glob("*/*.py") if path.name not in shared)
 
 
 def page_of(script):
@@ -25,9 +27,9 @@ def page_of(script):
     return f"{script.parent.name}/{script.stem.replace('_', '-')}"
 
 
-def source_of(page):
-    """Return the path of the page with this name that the stage "execute" writes."""
-    return DOCS / f"{page}.rst"
+def source_of(script):
+    """Return the path of the page that the stage "execute" writes from a sample."""
+    return DOCS / f"{page_of(script)}.rst"
 
 
 def may_use(script):

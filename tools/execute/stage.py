@@ -144,11 +144,11 @@ def record_of(script):
 
 
 def _is_current(script, key):
-    return record_of(script).is_made(key, [source_of(page_of(script))])
+    return record_of(script).is_made(key, [source_of(script)])
 
 
 def _remove_pages_without_script():
-    expected = {source_of(page_of(script)) for script in samples()}
+    expected = {source_of(script) for script in samples()}
     for path in set(generated_pages()) - expected:
         path.unlink()
 
@@ -197,7 +197,7 @@ def _execute_one(script, key, server):
     files = digests_of(_executed_by(script))
     text, seconds = run_sample(script, EXECUTED / page_of(script), server=server)
     expected_outputs.compare(script, text)
-    page = source_of(page_of(script))
+    page = source_of(script)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(text)
     record.note_made(key, [page], **ended_well(files, seconds))

@@ -102,7 +102,7 @@ CATALOGS = r"locales/(?P<language>[^/]*)/LC_MESSAGES/(?P<component>.*)\.po"
 
 def copy_clone(target):
     """Copy this clone, with the environment and the results of execution; return the copy."""
-    shutil.copytree(ROOT, target, symlinks=True, ignore=NOT_COPIED)
+    shutil.copytree(ROOT, target, ignore=NOT_COPIED)
     for name in ("execute", "extension"):  # Nothing must be executed again.
         shutil.copytree(BUILD / name, target / "_build" / name)
     (target / ".venv").symlink_to(sys.prefix)

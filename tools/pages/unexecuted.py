@@ -60,10 +60,10 @@ def made_from(script):
 
 def inputs():
     """The files that the page of each sample is made from or includes, by its name."""
-    found = {}
+    found, taken_along = {}, downloads()
     for script in samples():
         page = page_of(script)
-        found[page] = [*made_from(script), *downloads()[page]["files"].values()]
+        found[page] = [*made_from(script), *taken_along[page]["files"].values()]
     return found
 
 
