@@ -87,7 +87,7 @@ def test_options_must_be_the_same():
 def test_slots_that_are_too_small():
     options = Options()
     options.slot_bytes = 10
-    with pytest.raises(ValueError, match="slot_bytes must be at least 64"):
+    with pytest.raises(ValueError, match="slot_bytes must be at least 128"):
         dist.init_process_group(
             "shm", store=dist.HashStore(), rank=0, world_size=1, pg_options=options
         )

@@ -2,12 +2,10 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
-#include "call.hpp"
 #include "work.hpp"
 
 namespace shm_collectives {
 
-using Tensors = std::vector<at::Tensor>;
 using TensorLists = std::vector<Tensors>;
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
@@ -34,7 +32,7 @@ class BackendShm : public c10d::Backend {
   ~BackendShm() override;
 
   const std::string getBackendName() const override { return "shm"; }
-  c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override;
+  c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return options_; }
   void setTimeout(milliseconds timeout) override;
   uint64_t getSequenceNumberForGroup() override { return sequence_; }
   void setSequenceNumberForGroup() override {} // it starts at 0 on every rank
@@ -83,8 +81,9 @@ class BackendShm : public c10d::Backend {
   // With `async`, returns the Work; otherwise waits and returns none.
   WorkPtr run(Call& call, Steps steps, bool async, int lane = Progress::kCollectives,
       std::shared_ptr<std::atomic<int>> source = nullptr);
-  // The Work of all calls that `calls` makes.
-  WorkPtr together(bool async, const std::function<void()>& calls);
+  // The Work of as many calls as there are inputs, one for each.
+  WorkPtr together(Kind kind, bool async, size_t outputs, size_t inputs,
+      const std::function<void(size_t)>& call);
 
   Channel& channel() { return progress_->channel(); }
   Reduction reduction(Call& call, const at::Tensor& tensor, const c10d::ReduceOp& op) const;

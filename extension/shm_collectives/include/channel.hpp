@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "group.hpp"
+#include "steps.hpp"
 
 namespace shm_collectives {
 
@@ -48,10 +49,16 @@ struct Step::Everyone : Until {
 };
 // [/step]
 
+// [channel]
 // The slots of all ranks, as one rank uses them for one operation after another.
 class Channel {
  public:
   explicit Channel(const Group& group);
+
+  // Begins an operation, which describes itself in `note`; returns the number of
+  // its first step.
+  uint64_t begin(const Note& note);
+  Step step(uint64_t number);
 
   int rank() const { return group_.rank(); }
   int size() const { return group_.size(); }
@@ -61,7 +68,6 @@ class Channel {
 
  private:
   friend class Step;
-  friend class Run;
 
   const Group& group_;
   const size_t block_bytes_;
@@ -69,25 +75,7 @@ class Channel {
   uint64_t next_ = 0; // the first step that no operation has taken
   Note note_; // of the operation that runs
 };
-
-// [run]
-// The steps of one operation, which describes itself in `note`.
-class Run {
- public:
-  Run(Channel& channel, const Note& note, size_t steps)
-      : channel_(channel), first_(channel.next_), size_(steps) {
-    channel.next_ += steps;
-    channel.note_ = note;
-  }
-  size_t size() const { return size_; }
-  Step operator[](size_t index) const { return {channel_, first_ + index}; }
-
- private:
-  const Channel& channel_;
-  uint64_t first_;
-  size_t size_;
-};
-// [/run]
+// [/channel]
 
 // [parts]
 // The bytes of part number `index`, when `bytes` are cut into parts of `size`.

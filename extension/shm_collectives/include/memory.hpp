@@ -3,10 +3,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
-
-#include <sys/types.h>
 
 #include "note.hpp"
 #include "waiting.hpp"
@@ -37,11 +36,13 @@ struct Ring {
 };
 
 // What precedes the data of a slot.
-struct alignas(kCacheLine) SlotHeader {
+struct alignas(kCacheLine) Slot {
   Note note;
+  std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
 };
 
-// The sizes that all ranks of a group must agree on.
+// The sizes that all ranks of a group must agree on, and what is where: a
+// header, the members, the slots of all ranks, the rings of all pairs.
 struct Layout {
   uint64_t ranks = 0;
   uint64_t slot_bytes = 0; // data in one slot of a rank
@@ -51,12 +52,12 @@ struct Layout {
   Layout(int ranks, uint64_t slot_bytes);
   size_t slots_at() const;
   size_t rings_at() const;
-  size_t ring_stride() const;
-  size_t total_bytes() const;
+  size_t ring_stride() const { return sizeof(Ring) + kSlots * (sizeof(Slot) + part_bytes); }
+  size_t total_bytes() const { return rings_at() + ranks * ranks * ring_stride(); }
   bool operator==(const Layout&) const = default;
 };
 
-struct Header {
+struct alignas(kCacheLine) Header {
   uint64_t nonce; // says that this is the memory that was meant
   Layout layout;
   std::atomic<int> failure; // 0: none, 1: being written, 2: can be read
@@ -68,37 +69,39 @@ struct Header {
 // system, so nothing is left when its last process ends, however that ends.
 class Memory {
  public:
-  Memory() = default;
   // Reserves new memory; throws if there is not enough.
   static Memory create(const Layout& layout, uint64_t nonce);
   // Maps the memory that another process holds as descriptor `fd`. Throws if
   // that process does not permit it or holds something else there.
   static Memory open(pid_t process, int fd, const Layout& layout, uint64_t nonce);
-  Memory(Memory&& other) noexcept;
-  Memory& operator=(Memory&& other) noexcept;
-  ~Memory();
 
-  int descriptor() const { return fd_; }
   // Others can open the memory only while it has a descriptor.
-  void close_descriptor();
+  int descriptor() const { return file_.number(); }
+  void close_descriptor() { file_ = Descriptor(); }
 
   const Layout& layout() const { return layout_; }
   Header& header() const { return *at<Header>(0); }
-  Member& member(int rank) const;
+  Member& member(int rank) const { return at<Member>(sizeof(Header))[rank]; }
+  Slot& slot(int rank, uint64_t step) const;
   Ring& ring(int from, int to) const;
-  SlotHeader& slot(int rank, uint64_t step) const;
-  SlotHeader& ring_slot(int from, int to, uint64_t step) const;
+  Slot& ring_slot(int from, int to, uint64_t step) const;
 
  private:
+  Memory(const Layout& layout, int fd) : layout_(layout), file_(fd) {}
   void map();
   template <class T>
   T* at(size_t offset) const {
-    return reinterpret_cast<T*>(base_ + offset);
+    return reinterpret_cast<T*>(base_.get() + offset);
   }
 
+  struct Unmap {
+    size_t bytes;
+    void operator()(std::byte* base) const;
+  };
+
   Layout layout_;
-  int fd_ = -1;
-  std::byte* base_ = nullptr;
+  Descriptor file_;
+  std::unique_ptr<std::byte, Unmap> base_;
 };
 
 } // namespace shm_collectives

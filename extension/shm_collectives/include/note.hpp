@@ -7,14 +7,11 @@ namespace shm_collectives {
 
 enum class Kind : uint8_t {
   barrier, broadcast, all_reduce, reduce, all_gather, gather, scatter, reduce_scatter, all_to_all,
-      send, receive, monitored_barrier, };
+  send, receive, monitored_barrier
+};
 
 // In the order of c10d::ReduceOp::RedOpType.
-enum class Op : uint8_t {
-  sum, avg, product, min, max, band, bor, bxor, premul_sum, none, };
-
-const char* name(Kind kind);
-const char* name(Op op);
+enum class Op : uint8_t { sum, avg, product, min, max, band, bor, bxor, premul_sum, none };
 
 // [note]
 // What a rank says about a step when it posts the step. The others compare it
@@ -32,6 +29,12 @@ struct Note {
 };
 // [/note]
 
+// For profilers: "shm:all_reduce".
+const char* title(Kind kind);
+inline const char* name(Kind kind) {
+  return title(kind) + 4;
+}
+const char* name(Op op);
 // The note as text, for errors: "all_reduce #3 of 4 bytes of Float with SUM".
 std::string describe(const Note& note);
 

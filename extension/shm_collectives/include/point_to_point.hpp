@@ -33,21 +33,24 @@ class Mailbox {
     std::atomic<uint64_t> ended{0};
     std::string error;
   };
-  struct Message { // one that came before its receive
+  struct Message { // one that comes in
     Note note;
-    std::vector<std::byte> data;
+    Receive* receive; // that it is for; if none waits, it is kept:
+    std::vector<std::byte> kept;
+    size_t parts_read = 0;
   };
   struct Inbox { // what comes from one rank
     uint64_t next = 0; // the next step of its ring
-    uint64_t index = 0; // the next part of its message
-    Receive* receive = nullptr; // the message is for this one, if there is one
-    std::list<Message> kept; // otherwise it is the last of these
+    std::list<Message> messages; // only the last can be incomplete
   };
 
   bool awaited(int from) const;
   bool deliver_kept(int from);
-  void read_part(int from);
+  bool read_part(int from);
   Receive* take_receive(int from, const Note& message);
+  bool is_complete(const Message& message) const {
+    return message.parts_read == parts(message.note.bytes, part_bytes_);
+  }
 
   const Group& group_;
   const size_t part_bytes_;

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-#include "collectives.hpp"
+#include "call.hpp"
 #include "point_to_point.hpp"
 
 namespace shm_collectives {
@@ -15,8 +15,7 @@ namespace shm_collectives {
 // One call, from its submission to its end.
 class Operation {
  public:
-  Operation(Note note, Steps steps, milliseconds timeout)
-      : note(note), timeout(timeout), steps_(std::move(steps)) {}
+  Operation(Call call, Steps steps) : call(std::move(call)), steps_(std::move(steps)) {}
 
   bool ended() const { return ended_.load(); }
   // What went wrong; null if nothing did.
@@ -24,10 +23,7 @@ class Operation {
   // Calls `callback` at the end, or at once if it has ended, without any lock.
   void when_ended(std::function<void()> callback);
 
-  const Note note;
-  const milliseconds timeout; // from its first step on
-  bool name_all = true; // in errors: all late ranks, or the first
-  std::function<void()> finish; // what is left to do after the last step
+  const Call call;
 
  private:
   friend class Progress;

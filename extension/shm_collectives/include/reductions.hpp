@@ -1,30 +1,31 @@
 #pragma once
 
-#include <span>
-
-#include <c10/core/ScalarType.h>
+#include <ATen/core/Tensor.h>
 
 #include "memory.hpp"
 
 namespace shm_collectives {
 
 // [reduction]
-// How elements of one type are combined. Always from rank 0 up, whoever does it
-// and in however many parts, so that the bits are the same everywhere and in
-// every run. Types of 8 and 16 bits are added up as float and rounded once.
+// How elements of one type are combined: in the order of the sources. Types of
+// 8 and 16 bits are added up as float and rounded once.
 class Reduction {
  public:
   // Throws if there is no such operation for this type.
-  Reduction(c10::ScalarType dtype, Op op, int ranks);
+  Reduction(at::ScalarType dtype, Op op, int ranks);
 
-  // Writes the combination of the sources, which are as long as the target and
-  // may be the target.
+  // Writes the combination of the sources, which are as long as the target. The
+  // target may be the first of them.
   void operator()(Bytes target, std::span<const Bytes> sources) const;
 
  private:
-  using Function = void (*)(Bytes target, std::span<const Bytes> sources, int divisor);
-  Function function_;
+  at::Tensor widen(const at::Tensor& source) const;
+
+  at::ScalarType stored_; // the type in memory
+  at::ScalarType combined_; // the type that is combined
+  at::Tensor& (*combine_)(at::Tensor&, const at::Tensor&, const at::Tensor&);
   int divisor_;
+  bool flip_; // unsigned numbers, ordered as signed ones
 };
 // [/reduction]
 

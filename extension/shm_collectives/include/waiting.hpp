@@ -4,8 +4,10 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include <sys/types.h>
+#include <unistd.h>
 
 namespace shm_collectives {
 
@@ -32,8 +34,6 @@ class Bell {
    public:
     explicit Sleep(Bell& bell);
     ~Sleep();
-    Sleep(const Sleep&) = delete;
-    Sleep& operator=(const Sleep&) = delete;
     void wait_for(microseconds time);
 
    private:
@@ -67,20 +67,35 @@ class Patience {
 };
 // [/patience]
 
+// An open file, closed with its last owner.
+class Descriptor {
+ public:
+  explicit Descriptor(int number = -1) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~Descriptor() {
+    if (number_ >= 0) close(number_);
+  }
+  int number() const { return number_; }
+
+ private:
+  int number_;
+};
+
 // [process]
 // Another process, as a descriptor (pidfd), which does not confuse it with a
 // later process of the same id. Groups with the same ranks share it.
 class Process {
  public:
   static std::shared_ptr<const Process> find(pid_t id);
-  ~Process();
-  Process(const Process&) = delete;
-  Process& operator=(const Process&) = delete;
+  explicit Process(pid_t id);
   bool ended() const;
 
  private:
-  explicit Process(int fd, bool ended) : fd_(fd), ended_(ended) {}
-  int fd_;
+  Descriptor file_;
   bool ended_;
 };
 // [/process]

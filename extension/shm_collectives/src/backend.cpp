@@ -33,20 +33,10 @@ class WithoutGil {
 // [/without-gil]
 
 c10d::OpType op_type(Kind kind) {
-  using c10d::OpType;
-  static constexpr OpType kTypes[] = {
-      OpType::BARRIER, OpType::BROADCAST, OpType::ALLREDUCE, OpType::REDUCE,
-          OpType::ALLGATHER, OpType::GATHER, OpType::SCATTER,
-          OpType::REDUCE_SCATTER, OpType::ALLTOALL, OpType::SEND, OpType::RECV, OpType::BARRIER};
+  using enum c10d::OpType;
+  static constexpr c10d::OpType kTypes[] = {BARRIER, BROADCAST, ALLREDUCE, REDUCE, ALLGATHER,
+      GATHER, SCATTER, REDUCE_SCATTER, ALLTOALL, SEND, RECV, BARRIER};
   return kTypes[static_cast<size_t>(kind)];
-}
-
-const char* title(Kind kind) {
-  static constexpr const char* kTitles[] = {
-      "shm:barrier", "shm:broadcast", "shm:all_reduce", "shm:reduce",
-          "shm:all_gather", "shm:gather", "shm:scatter", "shm:reduce_scatter",
-          "shm:all_to_all", "shm:send", "shm:recv", "shm:monitored_barrier"};
-  return kTitles[static_cast<size_t>(kind)];
 }
 
 // The longest operation that is worth waiting for in place of a thread.
@@ -62,8 +52,8 @@ c10::intrusive_ptr<c10d::Backend::Options> BackendShm::Options::clone() const {
 BackendShm::BackendShm(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
     c10::intrusive_ptr<Options> options) : c10d::Backend(rank, size), options_(std::move(options)),
     timeout_(options_->timeout) {
-  TORCH_CHECK_VALUE(options_->slot_bytes >= kCacheLine * size,
-      "Backend shm: slot_bytes must be at least ", kCacheLine * size, " for ", size, " ranks, got ",
+  TORCH_CHECK_VALUE(options_->slot_bytes >= 2 * kCacheLine * size,
+      "Backend shm: slot_bytes must be at least ", 2 * kCacheLine * size, " for ", size, " ranks, got ",
       options_->slot_bytes);
   const Layout layout(size, options_->slot_bytes);
   const auto& name = options_->group_name;
@@ -108,10 +98,6 @@ void BackendShm::close_all() {
 }
 // [/end]
 
-c10::intrusive_ptr<c10d::Backend::Options> BackendShm::getBackendOptions() {
-  return options_;
-}
-
 void BackendShm::setTimeout(milliseconds timeout) {
   options_->timeout = timeout;
   timeout_ = timeout;
@@ -120,7 +106,7 @@ void BackendShm::setTimeout(milliseconds timeout) {
 // [run]
 Call BackendShm::begin(Kind kind, milliseconds timeout) const {
   // A call without a timeout of its own has -1 or 0, depending on the caller.
-  return {kind, timeout > kNoTimeout ? timeout : timeout_.load()};
+  return {kind, timeout > kNoTimeout ? timeout : timeout_.load(), getSize()};
 }
 
 Note BackendShm::number(Call& call, Bytes data, int root) {
@@ -135,9 +121,7 @@ WorkPtr BackendShm::run(Call& call, Steps steps, bool async, int lane,
   const Note note = call.note;
   const bool large = note.bytes > kLarge;
   Tensors results = call.results;
-  auto operation = std::make_shared<Operation>(note, std::move(steps), call.timeout);
-  operation->name_all = call.name_all;
-  operation->finish = [call = std::move(call)] { call.finish(); };
+  auto operation = std::make_shared<Operation>(std::move(call), std::move(steps));
   progress_->submit(operation, lane);
   if (coalesced_) {
     coalesced_->operations.push_back(operation);
@@ -174,10 +158,12 @@ WorkPtr BackendShm::endCoalescing() {
   return work;
 }
 
-WorkPtr BackendShm::together(bool async, const std::function<void()>& calls) {
+WorkPtr BackendShm::together(Kind kind, bool async, size_t outputs, size_t inputs,
+    const std::function<void(size_t)>& call) {
+  begin(kind, kNoTimeout).require(outputs == inputs, " takes as many outputs as inputs");
   startCoalescing();
   try {
-    calls();
+    for (size_t i = 0; i < inputs; ++i) call(i);
   } catch (...) {
     coalesced_.reset();
     throw;

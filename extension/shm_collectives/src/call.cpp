@@ -39,8 +39,8 @@ bool may_overlap(const at::Tensor& tensor) {
 
 bool may_overlap(const at::Tensor& one, const at::Tensor& other) {
   const auto status = at::get_overlap_status(one, other);
-  return one.numel() > 0 && other.numel() > 0 && (status == at::MemOverlapStatus::Full ||
-      status == at::MemOverlapStatus::Partial);
+  return one.numel() > 0 && other.numel() > 0 &&
+      (status == at::MemOverlapStatus::Full || status == at::MemOverlapStatus::Partial);
 }
 // [/overlap]
 
@@ -59,11 +59,12 @@ void Call::check(const at::Tensor& tensor) {
   note.dtype = dtype;
 }
 
-void Call::check_output(const at::Tensor& tensor) const {
-  require(!may_overlap(tensor), " cannot write to a tensor whose elements overlap in memory; "
-      "clone() it before");
-  for (const auto& other : results) {
-    require(!may_overlap(tensor, other), " cannot write to two tensors that overlap in memory");
+void Call::check_sizes(const Pieces& pieces, const char* what, const Bytes* one) const {
+  const auto count = static_cast<int>(pieces.size());
+  require(count == ranks_, " takes ", ranks_, " ", what, " tensors, got ", count);
+  for (const Bytes piece : pieces) {
+    require(one == nullptr || piece.size() == one->size(), " takes tensors of one size, got ",
+        piece.size(), " and ", one ? one->size() : 0, " bytes");
   }
 }
 // [/check]
@@ -71,8 +72,7 @@ void Call::check_output(const at::Tensor& tensor) const {
 // [tensors]
 Bytes Call::keep(const at::Tensor& tensor) {
   kept_.push_back(tensor);
-  return {
-      static_cast<std::byte*>(tensor.data_ptr()), static_cast<size_t>(tensor.nbytes())};
+  return {static_cast<std::byte*>(tensor.data_ptr()), static_cast<size_t>(tensor.nbytes())};
 }
 
 Bytes Call::input(const at::Tensor& tensor) {
@@ -80,63 +80,64 @@ Bytes Call::input(const at::Tensor& tensor) {
   return keep(is_plain(tensor) ? tensor : plain_copy(tensor));
 }
 
-Bytes Call::output(const at::Tensor& tensor) {
+Bytes Call::output(const at::Tensor& tensor, bool in_place) {
   check(tensor);
-  check_output(tensor);
+  require(!may_overlap(tensor),
+      " cannot write to a tensor whose elements overlap in memory; clone() it before");
+  for (const auto& other : results) {
+    require(!may_overlap(tensor, other), " cannot write to two tensors that overlap in memory");
+  }
   results.push_back(tensor);
   if (is_plain(tensor)) return keep(tensor);
-  copies_.emplace_back(tensor, at::empty_like(tensor, {}, at::MemoryFormat::Contiguous));
-  return keep(copies_.back().second);
-}
-
-Bytes Call::in_place(const at::Tensor& tensor) {
-  check(tensor);
-  check_output(tensor);
-  results.push_back(tensor);
-  if (is_plain(tensor)) return keep(tensor);
-  copies_.emplace_back(tensor, plain_copy(tensor));
+  copies_.emplace_back(tensor, in_place ? plain_copy(tensor)
+      : at::empty_like(tensor, {}, at::MemoryFormat::Contiguous));
   return keep(copies_.back().second);
 }
 
 void Call::finish() const {
-  if (!copies_.empty()) {
-    // Whoever calls this may be a thread that knows nothing of autograd.
-    const at::AutoDispatchBelowADInplaceOrView no_autograd;
-    for (const auto& [to, from] : copies_) to.copy_(from);
-  }
+  if (copies_.empty()) return;
+  // Whoever calls this may be a thread that knows nothing of autograd.
+  const at::AutoDispatchBelowADInplaceOrView no_autograd;
+  for (const auto& [to, from] : copies_) to.copy_(from);
 }
 // [/tensors]
 
 // [pieces]
-Pieces Call::inputs(const std::vector<at::Tensor>& tensors, int ranks) {
-  const auto count = static_cast<int>(tensors.size());
-  require(count == ranks, " takes ", ranks, " input tensors, got ", count);
+Pieces Call::inputs(const Tensors& tensors, const Bytes* one) {
   Pieces pieces;
   for (const auto& tensor : tensors) pieces.push_back(input(tensor));
+  check_sizes(pieces, "input", one);
   return pieces;
 }
 
-Pieces Call::outputs(const std::vector<at::Tensor>& tensors, int ranks) {
-  const auto count = static_cast<int>(tensors.size());
-  require(count == ranks, " takes ", ranks, " output tensors, got ", count);
+Pieces Call::outputs(const Tensors& tensors, const Bytes* one) {
   Pieces pieces;
   for (const auto& tensor : tensors) pieces.push_back(output(tensor));
+  check_sizes(pieces, "output", one);
   return pieces;
 }
 
-Pieces Call::split(const at::Tensor& tensor, Bytes bytes, const std::vector<int64_t>& rows,
-    int ranks) const {
-  const int64_t all = tensor.dim() == 0 ? 1 : tensor.size(0);
-  const auto sizes = rows.empty() ? std::vector<int64_t>(ranks, all / ranks) : rows;
-  require(static_cast<int>(sizes.size()) == ranks &&
-      std::ranges::all_of(sizes, [](int64_t size) { return size >= 0; }) &&
-      std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) == all, " cannot split ", all,
-      " rows into ", ranks, " pieces of ", at::IntArrayRef(sizes), " rows");
-  const size_t row = all == 0 ? 0 : bytes.size() / all;
+Pieces Call::pieces(Bytes all, Bytes one) const {
+  require(all.size() == one.size() * ranks_, " takes one tensor that is ", ranks_,
+      " times as large as the other, got ", all.size(), " and ", one.size(), " bytes");
   Pieces pieces;
-  for (const int64_t size : sizes) {
-    pieces.push_back(bytes.first(size * row));
-    bytes = bytes.subspan(size * row);
+  for (int rank = 0; rank < ranks_; ++rank) {
+    pieces.push_back(all.subspan(rank * one.size(), one.size()));
+  }
+  return pieces;
+}
+
+Pieces Call::rows(const at::Tensor& tensor, Bytes all, std::vector<int64_t> numbers) const {
+  const int64_t total = tensor.dim() == 0 ? 1 : tensor.size(0);
+  if (numbers.empty()) numbers.assign(ranks_, total / ranks_);
+  require(static_cast<int>(numbers.size()) == ranks_ && std::ranges::min(numbers) >= 0 &&
+      std::accumulate(numbers.begin(), numbers.end(), int64_t{0}) == total, " cannot split ",
+      total, " rows into ", ranks_, " pieces of ", at::IntArrayRef(numbers), " rows");
+  const size_t row = total == 0 ? 0 : all.size() / total;
+  Pieces pieces;
+  for (const int64_t number : numbers) {
+    pieces.push_back(all.first(number * row));
+    all = all.subspan(number * row);
   }
   return pieces;
 }

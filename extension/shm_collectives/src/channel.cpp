@@ -11,6 +11,16 @@ Channel::Channel(const Group& group)
   }
 }
 
+uint64_t Channel::begin(const Note& note) {
+  note_ = note;
+  return next_;
+}
+
+Step Channel::step(uint64_t number) {
+  next_ = std::max(next_, number + 1);
+  return {*this, number};
+}
+
 // [protocol]
 // Memory order: the posting rank writes the slot and then the counter; whoever
 // has read the counter (Until) may read the slot. In the other direction, a rank
@@ -49,9 +59,7 @@ void Step::done() const {
 // [/protocol]
 
 Bytes Step::of(int rank) const {
-  auto& header = channel_.group_.memory().slot(rank, number_);
-  auto* data = reinterpret_cast<std::byte*>(&header + 1);
-  return {data, channel_.slot_bytes()};
+  return {channel_.group_.memory().slot(rank, number_).data(), channel_.slot_bytes()};
 }
 
 Bytes Step::of(int rank, int block) const {

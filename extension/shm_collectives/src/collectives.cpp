@@ -9,8 +9,9 @@ namespace {
 
 constexpr int kEveryone = -1;
 
-// Up to this size, every rank reads everything: one step. From there on, each rank reduces a
-// share: more steps, but less to read.
+// Up to this size, every rank reads everything: one step. From there on, each
+// rank reduces a share: more steps, but less to read. With two ranks, a share of
+// the reading is half of the writing, and not worth a step.
 constexpr size_t kSmall = 16 << 10;
 
 // Fills `to`, or copies all there is.
@@ -20,24 +21,24 @@ void copy(Bytes to, Bytes from) {
 }
 
 // [pipeline]
-// The steps of most collectives: each rank writes one part ahead of the part that it reads, from
-// everyone or from one rank. All wait for all in the first step, to see that they agree.
+// The steps of most collectives: each rank writes one part ahead of the part
+// that it reads, from everyone or from one rank. All wait for all in the first
+// step, to see that they agree. Who reads can find that there are more parts.
 template <class Write, class Read>
 Steps pipeline(Channel& channel, Note note, size_t parts, int from, Write write, Read read) {
-  const Run run(channel, note, parts);
-  for (size_t i = 0; i <= parts; ++i) {
-    if (i < parts) {
-      co_await run[i].free();
-      write(run[i], i);
-      run[i].post();
+  const uint64_t first = channel.begin(note);
+  for (size_t written = 0, done = 0; done < parts; ++done) {
+    for (; written < std::min(parts, done + 2); ++written) {
+      const Step step = channel.step(first + written);
+      co_await step.free();
+      write(step, written);
+      step.post();
     }
-    if (i > 0) {
-      const Step step = run[i - 1];
-      if (i == 1 || from == kEveryone) co_await step.posted();
-      if (from != kEveryone) co_await step.posted_by(from);
-      read(step, i - 1);
-      step.done();
-    }
+    const Step step = channel.step(first + done);
+    if (done == 0 || from == kEveryone) co_await step.posted();
+    if (from != kEveryone) co_await step.posted_by(from);
+    read(step, done, parts);
+    step.done();
   }
 }
 // [/pipeline]
@@ -45,7 +46,7 @@ Steps pipeline(Channel& channel, Note note, size_t parts, int from, Write write,
 } // namespace
 
 Steps barrier(Channel& channel, Note note) {
-  const auto nothing = [](const Step&, size_t) {};
+  const auto nothing = [](const Step&, size_t, auto...) {};
   return pipeline(channel, note, 1, kEveryone, nothing, nothing);
 }
 
@@ -57,7 +58,7 @@ Steps broadcast(Channel& channel, Note note, Bytes data) {
       [=](const Step& step, size_t i) {
         if (root) copy(step.mine(), part(data, i, size));
       },
-      [=](const Step& step, size_t i) {
+      [=](const Step& step, size_t i, size_t&) {
         if (!root) copy(part(data, i, size), step.of(note.root));
       });
 }
@@ -68,7 +69,7 @@ Steps all_gather(Channel& channel, Note note, Bytes input, Pieces outputs) {
   const size_t size = channel.slot_bytes();
   return pipeline(channel, note, parts(input.size(), size), kEveryone,
       [=](const Step& step, size_t i) { copy(step.mine(), part(input, i, size)); },
-      [=, ranks = channel.size()](const Step& step, size_t i) {
+      [=, ranks = channel.size()](const Step& step, size_t i, size_t&) {
         for (int rank = 0; rank < ranks; ++rank) copy(part(outputs[rank], i, size), step.of(rank));
       });
 }
@@ -80,7 +81,7 @@ Steps gather(Channel& channel, Note note, Bytes input, Pieces outputs) {
   const size_t size = channel.slot_bytes();
   return pipeline(channel, note, parts(input.size(), size), root ? kEveryone : channel.rank(),
       [=](const Step& step, size_t i) { copy(step.mine(), part(input, i, size)); },
-      [=, ranks = root ? channel.size() : 0](const Step& step, size_t i) {
+      [=, ranks = root ? channel.size() : 0](const Step& step, size_t i, size_t&) {
         for (int rank = 0; rank < ranks; ++rank) copy(part(outputs[rank], i, size), step.of(rank));
       });
 }
@@ -92,49 +93,54 @@ Steps scatter(Channel& channel, Note note, Pieces inputs, Bytes output) {
       [=, ranks = me == note.root ? channel.size() : 0](const Step& step, size_t i) {
         for (int rank = 0; rank < ranks; ++rank) copy(step.mine(rank), part(inputs[rank], i, size));
       },
-      [=](const Step& step, size_t i) { copy(part(output, i, size), step.of(note.root, me)); });
+      [=](const Step& step, size_t i, size_t&) {
+        copy(part(output, i, size), step.of(note.root, me));
+      });
 }
 // [/gather-scatter]
 
 // [all-reduce]
-static Steps all_reduce_at_once(
+static Steps all_reduce_by_all(
     Channel& channel, Note note, Reduction reduce, Bytes input, Bytes output) {
-  return pipeline(channel, note, 1, kEveryone,
-      [=](const Step& step, size_t) { copy(step.mine(), input); },
-      [=, ranks = channel.size()](const Step& step, size_t) {
+  const size_t size = channel.slot_bytes();
+  return pipeline(channel, note, parts(input.size(), size), kEveryone,
+      [=](const Step& step, size_t i) { copy(step.mine(), part(input, i, size)); },
+      [=, ranks = channel.size()](const Step& step, size_t i, size_t&) {
+        const Bytes target = part(output, i, size);
         Pieces sources;
         for (int rank = 0; rank < ranks; ++rank) sources.push_back(step.of(rank));
-        reduce(output, sources); // of rank 0, rank 1, ... on every rank
+        reduce(target, sources); // of rank 0, rank 1, ... on every rank
       });
 }
 
-// A share of the work for each rank. In step i, a rank writes part i of its input, one block for
-// each other rank; it reduces its own block of part i - 1 into the block of its slot that is left
-// over; and it reads what the others have reduced of part i - 2.
-static Steps all_reduce_shared(
+// A share of the work for each rank. In step i, a rank writes part i of its
+// input, one block for each other rank; it reduces its own block of part i - 1
+// into the block of its slot that is left over; and it reads what the others
+// have reduced of part i - 2.
+static Steps all_reduce_by_shares(
     Channel& channel, Note note, Reduction reduce, Bytes input, Bytes output) {
   const int me = channel.rank();
   const auto others = channel.others();
   const size_t block = channel.block_bytes(), size = block * channel.size();
   const size_t count = parts(input.size(), size);
-  const Run run(channel, note, count + 1);
+  const uint64_t first = channel.begin(note);
   const auto block_of = [&](Bytes bytes, size_t i, int rank) {
     return part(part(bytes, i, size), rank, block);
   };
-  Pieces sources(channel.size());
   for (size_t i = 0; i <= count + 1; ++i) {
-    if (i <= count) co_await run[i].free();
+    const Step step = channel.step(first + std::min(i, count));
+    if (i <= count) co_await step.free();
     if (i < count) {
-      for (const int rank : others) copy(run[i].mine(rank), block_of(input, i, rank));
+      for (const int rank : others) copy(step.mine(rank), block_of(input, i, rank));
     }
     if (i > 0) {
-      const Step before = run[i - 1];
+      const Step before = channel.step(first + i - 1);
       co_await before.posted();
       if (i <= count) {
         const Bytes own = block_of(input, i - 1, me);
-        const Bytes reduced = run[i].mine(me).first(own.size());
-        for (const int rank : others) sources[rank] = before.of(rank, me);
-        sources[me] = own;
+        const Bytes reduced = step.mine(me).first(own.size());
+        Pieces sources{own};
+        for (const int rank : others) sources.push_back(before.of(rank, me));
         reduce(reduced, sources);
         copy(block_of(output, i - 1, me), reduced);
       }
@@ -143,19 +149,19 @@ static Steps all_reduce_shared(
       }
       before.done();
     }
-    if (i <= count) run[i].post();
+    if (i <= count) step.post();
   }
 }
 
 Steps all_reduce(Channel& channel, Note note, Reduction reduce, Bytes input, Bytes output) {
   const bool small = input.size() <= std::min(kSmall, channel.slot_bytes());
-  return (small ? all_reduce_at_once : all_reduce_shared)(channel, note, reduce, input, output);
+  const auto way = small || channel.size() <= 2 ? all_reduce_by_all : all_reduce_by_shares;
+  return way(channel, note, reduce, input, output);
 }
 // [/all-reduce]
 
 // [reduce-scatter]
-Steps reduce_scatter(
-    Channel& channel, Note note, Reduction reduce, Pieces inputs, Bytes output) {
+Steps reduce_scatter(Channel& channel, Note note, Reduction reduce, Pieces inputs, Bytes output) {
   const int me = channel.rank();
   const auto others = channel.others();
   const size_t size = channel.block_bytes();
@@ -163,32 +169,36 @@ Steps reduce_scatter(
       [=](const Step& step, size_t i) {
         for (const int rank : others) copy(step.mine(rank), part(inputs[rank], i, size));
       },
-      [=](const Step& step, size_t i) {
-        Pieces sources(others.size() + 1);
-        for (const int rank : others) sources[rank] = step.of(rank, me);
-        sources[me] = part(inputs[me], i, size);
+      [=](const Step& step, size_t i, size_t&) {
+        Pieces sources{part(inputs[me], i, size)};
+        for (const int rank : others) sources.push_back(step.of(rank, me));
         reduce(part(output, i, size), sources);
       });
 }
 // [/reduce-scatter]
 
 // [all-to-all]
-// The largest of all pieces, if the ranks agree how large each piece is. `step` has what every
-// rank sends to each rank, and then what it expects from each.
-static uint64_t largest_piece(const Step& step, int ranks) {
-  const auto size = [&](int rank, int index) {
-    return reinterpret_cast<const uint64_t*>(step.of(rank).data())[index];
-  };
-  uint64_t largest = 0;
+// Precedes the data of each block: the size of the whole piece that its rank
+// sends to the other one, and of the one that it expects from there.
+struct alignas(kCacheLine) PieceSizes {
+  size_t sent, expected;
+  static PieceSizes& in(Bytes block) { return *reinterpret_cast<PieceSizes*>(block.data()); }
+};
+
+// Every rank compares the same sizes, and so finds the same difference. Returns
+// the largest of them.
+static size_t compare_sizes(const Step& step, int ranks) {
+  size_t largest = 0;
   for (int from = 0; from < ranks; ++from) {
     for (int to = 0; to < ranks; ++to) {
-      const uint64_t sent = size(from, to), expected = size(to, ranks + from);
+      const size_t sent = PieceSizes::in(step.of(from, to)).sent;
+      const size_t expected = PieceSizes::in(step.of(to, from)).expected;
+      largest = std::max(largest, sent);
       if (sent != expected) {
         throw std::runtime_error("the ranks do not agree: in all_to_all, rank " +
             std::to_string(from) + " sends " + std::to_string(sent) + " bytes to rank " +
             std::to_string(to) + ", which expects " + std::to_string(expected));
       }
-      largest = std::max(largest, sent);
     }
   }
   return largest;
@@ -196,36 +206,24 @@ static uint64_t largest_piece(const Step& step, int ranks) {
 
 Steps all_to_all(Channel& channel, Note note, Pieces inputs, Pieces outputs) {
   const int me = channel.rank(), ranks = channel.size();
-  const size_t size = channel.block_bytes();
-
-  const Run first(channel, note, 1); // the sizes of all pieces
-  co_await first[0].free();
-  auto* sizes = reinterpret_cast<uint64_t*>(first[0].mine().data());
-  for (const Bytes piece : inputs) *sizes++ = piece.size();
-  for (const Bytes piece : outputs) *sizes++ = piece.size();
-  first[0].post();
-  co_await first[0].posted();
-  const uint64_t largest = largest_piece(first[0], ranks);
-  first[0].done();
-
-  const Run run(channel, note, parts(largest, size)); // their data, one part ahead
-  for (size_t i = 0; i <= run.size(); ++i) {
-    if (i < run.size()) {
-      co_await run[i].free();
-      for (int rank = 0; rank < ranks; ++rank) {
-        copy(run[i].mine(rank), part(inputs[rank], i, size));
-      }
-      run[i].post();
-    }
-    if (i > 0) {
-      const Step step = run[i - 1];
-      co_await step.posted();
-      for (int rank = 0; rank < ranks; ++rank) {
-        copy(part(outputs[rank], i - 1, size), step.of(rank, me));
-      }
-      step.done();
-    }
-  }
+  const size_t size = channel.block_bytes() - sizeof(PieceSizes);
+  size_t largest = 0;
+  for (const Bytes piece : inputs) largest = std::max(largest, piece.size());
+  return pipeline(channel, note, parts(largest, size), kEveryone,
+      [=](const Step& step, size_t i) {
+        for (int rank = 0; rank < ranks; ++rank) {
+          const Bytes block = step.mine(rank);
+          PieceSizes::in(block) = {inputs[rank].size(), outputs[rank].size()};
+          if (rank != me) copy(block.subspan(sizeof(PieceSizes)), part(inputs[rank], i, size));
+        }
+      },
+      [=](const Step& step, size_t i, size_t& count) {
+        if (i == 0) count = parts(compare_sizes(step, ranks), size);
+        for (int rank = 0; rank < ranks; ++rank) {
+          copy(part(outputs[rank], i, size), rank == me ? part(inputs[me], i, size)
+              : step.of(rank, me).subspan(sizeof(PieceSizes)));
+        }
+      });
 }
 // [/all-to-all]
 

@@ -4,13 +4,12 @@
 
 namespace shm_collectives {
 
-const char* name(Kind kind) {
-  static constexpr const char* kNames[] = {
-      "barrier", "broadcast", "all_reduce", "reduce",
-          "all_gather", "gather", "scatter", "reduce_scatter",
-          "all_to_all", "send", "recv", "monitored_barrier"};
+const char* title(Kind kind) {
+  static constexpr const char* kTitles[] = {"shm:barrier", "shm:broadcast", "shm:all_reduce",
+      "shm:reduce", "shm:all_gather", "shm:gather", "shm:scatter", "shm:reduce_scatter",
+      "shm:all_to_all", "shm:send", "shm:recv", "shm:monitored_barrier"};
   const auto index = static_cast<size_t>(kind);
-  return index < std::size(kNames) ? kNames[index] : "an unknown operation";
+  return index < std::size(kTitles) ? kTitles[index] : "shm:an unknown operation";
 }
 
 const char* name(Op op) {

@@ -5,6 +5,14 @@
 
 namespace shm_collectives {
 
+namespace {
+
+void copy(Bytes to, const std::byte* from) {
+  if (!to.empty()) std::memcpy(to.data(), from, to.size());
+}
+
+} // namespace
+
 Mailbox::Mailbox(const Group& group) : group_(group),
     part_bytes_(group.memory().layout().part_bytes), sent_(group.size()), inboxes_(group.size()) {}
 
@@ -12,14 +20,13 @@ Mailbox::Mailbox(const Group& group) : group_(group),
 Steps Mailbox::send(Note note, Bytes data, int to) {
   const auto& memory = group_.memory();
   Ring& ring = memory.ring(group_.rank(), to);
-  const size_t count = parts(data.size(), part_bytes_);
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < parts(data.size(), part_bytes_); ++i) {
     const uint64_t step = sent_[to]++;
     co_await Until{&ring.read, step < kSlots ? 0 : step - kSlots + 1, to, 1};
-    SlotHeader& slot = memory.ring_slot(group_.rank(), to, step);
+    Slot& slot = memory.ring_slot(group_.rank(), to, step);
     const Bytes piece = part(data, i, part_bytes_);
     slot.note = note;
-    if (!piece.empty()) std::memcpy(&slot + 1, piece.data(), piece.size());
+    copy({slot.data(), piece.size()}, piece.data());
     ring.posted.store(step + 1);
     memory.member(to).bell.ring();
   }
@@ -39,68 +46,59 @@ Steps Mailbox::receive(Note note, Bytes target, std::shared_ptr<std::atomic<int>
 bool Mailbox::deliver() {
   bool any = false;
   for (int from = 0; from < group_.size(); ++from) {
-    const auto& posted = group_.memory().ring(from, group_.rank()).posted;
-    while (awaited(from)) {
-      if (!deliver_kept(from)) {
-        if (posted.load() == inboxes_[from].next) break;
-        read_part(from);
-      }
-      any = true;
-    }
+    while (awaited(from) && (deliver_kept(from) || read_part(from))) any = true;
   }
   return any;
 }
 
 // While nobody waits for a message of this rank, they stay where they are.
 bool Mailbox::awaited(int from) const {
-  return inboxes_[from].receive != nullptr ||
-      std::ranges::any_of(waiting_, [&](const Receive* receive) {
-           return receive->source == from || receive->source == kAnySource;
-         });
+  const auto& messages = inboxes_[from].messages;
+  const auto could_be = [from](const Receive* receive) {
+    return receive->source == from || receive->source == kAnySource;
+  };
+  return (!messages.empty() && messages.back().receive != nullptr) ||
+      std::ranges::any_of(waiting_, could_be);
 }
 
 bool Mailbox::deliver_kept(int from) {
-  Inbox& inbox = inboxes_[from];
-  for (auto message = inbox.kept.begin(); message != inbox.kept.end();
-       ++message) {
-    const bool incomplete = inbox.index > 0 && inbox.receive == nullptr &&
-        std::next(message) == inbox.kept.end();
-    Receive* receive = incomplete ? nullptr : take_receive(from, message->note);
-    if (receive != nullptr) {
-      if (receive->error.empty() && !message->data.empty()) {
-        std::memcpy(receive->target.data(), message->data.data(), message->data.size());
-      }
+  auto& messages = inboxes_[from].messages;
+  for (auto message = messages.begin(); message != messages.end(); ++message) {
+    if (!is_complete(*message)) continue;
+    if (Receive* receive = take_receive(from, message->note)) {
+      if (receive->error.empty()) copy(receive->target, message->kept.data());
       receive->ended.store(1);
-      inbox.kept.erase(message);
+      messages.erase(message);
       return true;
     }
   }
   return false;
 }
 
-void Mailbox::read_part(int from) {
-  Inbox& inbox = inboxes_[from];
+bool Mailbox::read_part(int from) {
+  auto& [next, messages] = inboxes_[from];
   Ring& ring = group_.memory().ring(from, group_.rank());
-  SlotHeader& slot = group_.memory().ring_slot(from, group_.rank(), inbox.next);
-  if (inbox.index == 0) {
-    inbox.receive = take_receive(from, slot.note);
-    if (inbox.receive == nullptr) {
-      inbox.kept.push_back({slot.note, std::vector<std::byte>(slot.note.bytes)});
-    } else if (!inbox.receive->error.empty()) {
-      // The group fails, and nothing more is read.
-      std::exchange(inbox.receive, nullptr)->ended.store(1);
-      return;
+  if (ring.posted.load() == next) return false;
+  Slot& slot = group_.memory().ring_slot(from, group_.rank(), next);
+  if (messages.empty() || is_complete(messages.back())) {
+    Receive* receive = take_receive(from, slot.note);
+    if (receive != nullptr && !receive->error.empty()) {
+      receive->ended.store(1); // the group fails, and nothing more is read
+      return true;
     }
+    messages.push_back({slot.note, receive, {}});
+    if (receive == nullptr) messages.back().kept.resize(slot.note.bytes);
   }
-  const Bytes target = inbox.receive ? inbox.receive->target : Bytes(inbox.kept.back().data);
-  const Bytes piece = part(target, inbox.index, part_bytes_);
-  if (!piece.empty()) std::memcpy(piece.data(), &slot + 1, piece.size());
-  ring.read.store(++inbox.next);
+  Message& message = messages.back();
+  const Bytes target = message.receive ? message.receive->target : Bytes(message.kept);
+  copy(part(target, message.parts_read++, part_bytes_), slot.data());
+  ring.read.store(++next);
   group_.memory().member(from).bell.ring();
-  if (++inbox.index == parts(target.size(), part_bytes_)) {
-    inbox.index = 0;
-    if (inbox.receive != nullptr) std::exchange(inbox.receive, nullptr)->ended.store(1);
+  if (message.receive != nullptr && is_complete(message)) {
+    message.receive->ended.store(1);
+    messages.pop_back();
   }
+  return true;
 }
 // [/receive]
 
@@ -115,11 +113,10 @@ Mailbox::Receive* Mailbox::take_receive(int from, const Note& message) {
   Receive* receive = *found;
   waiting_.erase(found);
   receive->source = from;
-  const Note& expected = receive->note;
-  if (expected.bytes != message.bytes || expected.dtype != message.dtype) {
+  if (receive->note.bytes != message.bytes || receive->note.dtype != message.dtype) {
     receive->error = "the ranks do not agree: " + group_.who(from) + " runs " +
-        describe(message) + " to " + group_.who(group_.rank()) +
-        ", which runs " + describe(expected);
+        describe(message) + " to " + group_.who(group_.rank()) + ", which runs " +
+        describe(receive->note);
   }
   return receive;
 }

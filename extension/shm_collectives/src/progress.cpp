@@ -1,6 +1,5 @@
 #include "progress.hpp"
 
-#include <c10/util/Exception.h>
 #include <c10/util/thread_name.h>
 
 namespace shm_collectives {
@@ -54,7 +53,7 @@ void Progress::check_process() const {
 void Progress::submit(Shared operation, int lane) {
   check_process();
   const std::lock_guard lock(mutex_);
-  TORCH_CHECK_WITH(DistBackendError, !closed_, "Backend shm cannot run ", describe(operation->note),
+  TORCH_CHECK_WITH(DistBackendError, !closed_, "Backend shm cannot run ", describe(operation->call.note),
       ": ", closed_.value_or(""));
   pending_.fetch_add(1);
   submitted_.emplace_back(std::move(operation), lane);
@@ -180,12 +179,12 @@ bool Progress::advance(const Shared& operation, bool check) {
   std::optional<std::string> problem;
   try {
     if (!operation->deadline_) { // its first step
-      operation->deadline_ = Clock::now() + operation->timeout;
+      operation->deadline_ = Clock::now() + operation->call.timeout;
       broken_ = broken_ || group_.failure();
     }
     const bool moved = !broken_ && operation->steps_.advance();
     if (!broken_ && operation->steps_.done()) {
-      if (operation->finish) operation->finish();
+      operation->call.finish();
       end(operation, nullptr);
       return true;
     }
@@ -202,22 +201,22 @@ bool Progress::advance(const Shared& operation, bool check) {
 std::optional<std::string> Progress::trouble(const Operation& operation) const {
   if (auto failure = group_.failure()) return failure;
   const Until& until = operation.steps_.until();
-  if (auto lost = group_.lost(until)) return *lost + " during " + describe(operation.note);
+  if (auto lost = group_.lost(until)) return *lost + " during " + describe(operation.call.note);
   if (Clock::now() < *operation.deadline_) return std::nullopt;
-  const auto late = group_.missing(until, operation.name_all);
-  const auto time = std::to_string(operation.timeout.count()) + " ms";
-  if (operation.note.kind == Kind::monitored_barrier) { // the words of gloo's
+  const auto late = group_.missing(until, operation.call.name_all);
+  const auto time = std::to_string(operation.call.timeout.count()) + " ms";
+  if (operation.call.note.kind == Kind::monitored_barrier) { // the words of gloo's
     return late + " failed to pass monitoredBarrier in " + time + "; Rank " +
         std::to_string(group_.rank()) + " timed out in monitoredBarrier";
   }
   return "Timed out after " + time + ": " + group_.who(group_.rank()) + " has waited in " +
-      describe(operation.note) + " for " + late;
+      describe(operation.call.note) + " for " + late;
 }
 
 void Progress::fail(const Shared& operation, const std::string& problem) {
   broken_ = true;
   group_.fail(problem);
-  end(operation, error_of(operation->note, problem));
+  end(operation, error_of(operation->call.note, problem));
 }
 
 std::exception_ptr Progress::error_of(const Note& note, const std::string& problem) const {
@@ -257,7 +256,7 @@ void Progress::close(const std::string& reason) {
   lanes_.push_back({receives_.begin(), receives_.end()});
   for (auto& lane : lanes_) {
     for (const auto& operation : std::exchange(lane, {})) {
-      end(operation, error_of(operation->note, *closed_));
+      end(operation, error_of(operation->call.note, *closed_));
     }
   }
   receives_.clear();

@@ -1,187 +1,97 @@
 #include "reductions.hpp"
 
 #include <algorithm>
-#include <type_traits>
 
-#include <c10/util/Exception.h>
-#include <c10/util/complex.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/add_cpu_dispatch.h>
+#include <ATen/ops/bitwise_and_cpu_dispatch.h>
+#include <ATen/ops/bitwise_or_cpu_dispatch.h>
+#include <ATen/ops/bitwise_xor.h>
+#include <ATen/ops/bitwise_xor_cpu_dispatch.h>
+#include <ATen/ops/div_cpu_dispatch.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/maximum_cpu_dispatch.h>
+#include <ATen/ops/minimum_cpu_dispatch.h>
+#include <ATen/ops/mul_cpu_dispatch.h>
+#include <ATen/ops/scalar_tensor.h>
 
 namespace shm_collectives {
 
 namespace {
 
-template <class T>
-constexpr bool is_complex = c10::is_complex<T>::value;
+// Elements that are combined at a time: they fit into the cache of a core, and
+// PyTorch does not start threads for so few.
+constexpr size_t kChunk = 32 << 10;
 
-// [accumulator]
-// What elements of type T are combined as. Overflow of a signed integer is
-// undefined in C++ but wraps around in PyTorch: unsigned arithmetic does that.
-template <class T>
-struct AccumulatorOf {
-  using type = float; // Half, BFloat16 and the types of 8 bits
-};
-template <class T>
-  requires(std::is_arithmetic_v<T> || is_complex<T>)
-struct AccumulatorOf<T> {
-  using type = T;
-};
-template <>
-struct AccumulatorOf<c10::complex<c10::Half>> {
-  using type = c10::complex<float>;
-};
-// [/accumulator]
-
-// [conversions]
-template <class T, class A>
-[[gnu::always_inline]] inline A widen(T value) {
-  if constexpr (std::is_same_v<T, c10::BFloat16>) {
-    return __builtin_bit_cast(float, uint32_t{value.x} << 16);
-  } else {
-    return static_cast<A>(value);
-  }
+// [types]
+// PyTorch cannot add the longer unsigned types; their sums have the same bits as
+// those of the signed ones.
+at::ScalarType stored_as(at::ScalarType dtype) {
+  if (dtype == at::kUInt16) return at::kShort;
+  if (dtype == at::kUInt32) return at::kInt;
+  if (dtype == at::kUInt64) return at::kLong;
+  return dtype;
 }
 
-// c10 rounds BFloat16 in the same way, but not in vectors.
-template <class T, class A>
-[[gnu::always_inline]] inline T narrow(A value) {
-  if constexpr (std::is_same_v<T, c10::BFloat16>) {
-    const auto bits = __builtin_bit_cast(uint32_t, value);
-    const uint32_t rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
-    const uint16_t result = value != value ? 0x7FC0 : rounded;
-    return __builtin_bit_cast(T, result);
-  } else {
-    return static_cast<T>(value);
-  }
-}
-// [/conversions]
-
-// [operators]
-template <class A>
-[[gnu::always_inline]] inline A add(A a, A b) {
-  if constexpr (std::is_same_v<A, bool>) {
-    return a || b;
-  } else if constexpr (std::is_integral_v<A>) {
-    return static_cast<A>(uint64_t(a) + uint64_t(b));
-  } else {
-    return a + b;
-  }
+at::ScalarType combined_as(at::ScalarType dtype) {
+  if (at::isComplexType(dtype) && c10::elementSize(dtype) == 4) return at::kComplexFloat;
+  return at::isReducedFloatingType(dtype) ? at::kFloat : dtype;
 }
 
-template <class A>
-[[gnu::always_inline]] inline A multiply(A a, A b) {
-  if constexpr (std::is_integral_v<A>) {
-    return static_cast<A>(uint64_t(a) * uint64_t(b));
-  } else {
-    return a * b;
-  }
+bool is_defined(at::ScalarType dtype, Op op) {
+  const bool whole = at::isIntegralType(dtype, /*includeBool=*/true);
+  if (op == Op::avg || op == Op::premul_sum) return !whole;
+  if (op == Op::min || op == Op::max) return !at::isComplexType(dtype);
+  return op < Op::band ? true : op < Op::premul_sum && whole;
+}
+// [/types]
+
+at::Tensor& add(at::Tensor& out, const at::Tensor& one, const at::Tensor& other) {
+  return at::cpu::add_out(out, one, other);
 }
 
-// As torch.minimum and torch.maximum: what is not a number wins.
-template <class A>
-[[gnu::always_inline]] inline A smaller(A a, A b) {
-  return b < a || b != b ? b : a;
-}
-
-template <class A>
-[[gnu::always_inline]] inline A larger(A a, A b) {
-  return a < b || b != b ? b : a;
-}
-// [/operators]
-
-// [combine]
-// Vector instructions, which -O1 does not use, are up to 6 times as fast here.
-template <class T, auto combine>
-[[gnu::optimize("O3")]]
-void reduce(Bytes target, std::span<const Bytes> sources, int divisor) {
-  using A = typename AccumulatorOf<T>::type;
-  constexpr size_t kBlock = 512; // elements whose sums stay in the L1 cache
-  const size_t count = target.size() / sizeof(T);
-  A sums[kBlock];
-  for (size_t start = 0; start < count; start += kBlock) {
-    const size_t length = std::min(kBlock, count - start);
-    for (size_t rank = 0; rank < sources.size(); ++rank) {
-      const T* source = reinterpret_cast<const T*>(sources[rank].data()) + start;
-      if (rank == 0) {
-        for (size_t i = 0; i < length; ++i) sums[i] = widen<T, A>(source[i]);
-      } else {
-        for (size_t i = 0; i < length; ++i) {
-          sums[i] = combine(sums[i], widen<T, A>(source[i]));
-        }
-      }
-    }
-    T* result = reinterpret_cast<T*>(target.data()) + start;
-    if constexpr (!std::is_integral_v<A>) {
-      if (divisor != 1) {
-        for (size_t i = 0; i < length; ++i) {
-          sums[i] = sums[i] / static_cast<A>(static_cast<float>(divisor));
-        }
-      }
-    }
-    for (size_t i = 0; i < length; ++i) result[i] = narrow<T, A>(sums[i]);
-  }
-}
-// [/combine]
-
-using Function = void (*)(Bytes, std::span<const Bytes>, int);
-
-// The function for an operation on elements of type T, or null.
-template <class T>
-Function choose(Op op) {
-  using A = typename AccumulatorOf<T>::type;
-  if constexpr (std::is_integral_v<T>) {
-    switch (op) {
-      case Op::band:
-        return reduce<T, [](A a, A b) -> A { return a & b; }>;
-      case Op::bor:
-        return reduce<T, [](A a, A b) -> A { return a | b; }>;
-      case Op::bxor:
-        return reduce<T, [](A a, A b) -> A { return a ^ b; }>;
-      default:
-        break;
-    }
-  }
-  if constexpr (!is_complex<T>) {
-    if (op == Op::min) return reduce<T, smaller<A>>;
-    if (op == Op::max) return reduce<T, larger<A>>;
-  }
-  switch (op) {
-    case Op::sum:
-      return reduce<T, add<A>>;
-    case Op::avg:
-    case Op::premul_sum: // the factor has been applied before
-      return std::is_integral_v<T> ? nullptr : reduce<T, add<A>>;
-    case Op::product:
-      return reduce<T, multiply<A>>;
-    default:
-      return nullptr;
-  }
-}
-
-Function choose(c10::ScalarType dtype, Op op) {
-  switch (dtype) {
-#define SHM_CASE(type, name)  \
-  case c10::ScalarType::name: \
-    return choose<type>(op);
-    AT_FORALL_SCALAR_TYPES_WITH_COMPLEX(SHM_CASE)
-    SHM_CASE(uint16_t, UInt16)
-    SHM_CASE(uint32_t, UInt32)
-    SHM_CASE(uint64_t, UInt64)
-#undef SHM_CASE
-    default:
-      return nullptr;
-  }
-}
+// In the order of Op; PREMUL_SUM is SUM, because the factor has been applied.
+constexpr decltype(&add) kCombine[] = {add, add, at::cpu::mul_out, at::cpu::minimum_out,
+    at::cpu::maximum_out, at::cpu::bitwise_and_out, at::cpu::bitwise_or_out,
+    at::cpu::bitwise_xor_out, add};
 
 } // namespace
 
-Reduction::Reduction(c10::ScalarType dtype, Op op, int ranks)
-    : function_(choose(dtype, op)), divisor_(op == Op::avg ? ranks : 1) {
-  TORCH_CHECK_VALUE(function_ != nullptr, "Backend shm cannot reduce ", c10::toString(dtype),
-      " with ", name(op));
+Reduction::Reduction(at::ScalarType dtype, Op op, int ranks)
+    : stored_(stored_as(dtype)), combined_(combined_as(stored_)),
+      divisor_(op == Op::avg ? ranks : 1),
+      flip_(stored_ != dtype && (op == Op::min || op == Op::max)) {
+  TORCH_CHECK_VALUE(op < Op::none && is_defined(dtype, op), "Backend shm cannot reduce ",
+      c10::toString(dtype), " with ", name(op));
+  combine_ = kCombine[static_cast<size_t>(op)];
 }
 
-void Reduction::operator()(Bytes target, std::span<const Bytes> sources) const {
-  function_(target, sources, divisor_);
+at::Tensor Reduction::widen(const at::Tensor& source) const {
+  if (!flip_) return source.to(combined_); // the same tensor where the type is the same
+  return at::bitwise_xor(source, INT64_MIN >> (64 - 8 * source.itemsize()));
 }
+
+// [combine]
+void Reduction::operator()(Bytes target, std::span<const Bytes> sources) const {
+  const at::AutoDispatchBelowADInplaceOrView no_autograd;
+  const size_t item = c10::elementSize(stored_);
+  for (size_t start = 0; start < target.size(); start += kChunk * item) {
+    const size_t size = std::min(kChunk * item, target.size() - start);
+    const auto view = [&](Bytes bytes) {
+      return at::from_blob(bytes.data() + start, static_cast<int64_t>(size / item), stored_);
+    };
+    at::Tensor result = view(target);
+    at::Tensor sum = widen(view(sources[0]));
+    at::Tensor out = combined_ == stored_ ? result : sum;
+    for (const Bytes source : sources.subspan(1)) {
+      combine_(out, sum, widen(view(source)));
+      sum = out;
+    }
+    if (divisor_ != 1) at::cpu::div_(sum, at::scalar_tensor(divisor_));
+    if (flip_) sum = widen(sum);
+    if (!sum.is_same(result)) result.copy_(sum);
+  }
+}
+// [/combine]
 
 } // namespace shm_collectives

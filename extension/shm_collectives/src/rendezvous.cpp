@@ -1,21 +1,20 @@
 #include "rendezvous.hpp"
 
-#include <algorithm>
 #include <climits>
 #include <fstream>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <thread>
-#include <utility>
 #include <vector>
-
-#include <unistd.h>
 
 #include <c10/util/Exception.h>
 
 namespace shm_collectives {
 
 namespace {
+
+using std::to_string;
 
 constexpr const char* kYes = "yes";
 
@@ -29,169 +28,155 @@ std::string home() {
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   char space[64] = "?";
   const auto length = readlink("/proc/self/ns/pid", space, sizeof(space));
-  return "user " + std::to_string(geteuid()) + ", host " + host + ", boot " +
-      boot + ", " + std::string(space, std::max<ssize_t>(length, 1));
+  return "user " + to_string(geteuid()) + ", host " + host + ", boot " + boot + ", " +
+      std::string(space, length > 0 ? length : 1);
 }
 // [/home]
 
 std::string random_number() {
   std::random_device random;
-  return std::to_string(uint64_t{random()} << 32 | random());
+  return to_string(uint64_t{random()} << 32 | random());
 }
 
 // [meeting]
 // The store may still hold keys of an earlier group of the same name. A key
 // counts only if it contains a number that was drawn for this meeting:
 //
-//   member/<rank>              the rank's own number
-//   answer/<number of a rank>  rank 0: its number, and where the memory is
+//   member/<rank>                the rank's own number
+//   answer/<number of a rank>    rank 0: its number, and where the memory is
 //   mapped/<number of 0>/<rank>  "yes", or why the rank cannot map the memory
-//   begin/<number of 0>        rank 0: "yes", or why there is no group
+//   begin/<number of 0>          rank 0: "yes", or why there is no group
 class Meeting {
  public:
   Meeting(c10d::Store& store, int rank, const Layout& layout, milliseconds timeout,
       const std::string& group) : store_(store), rank_(rank), layout_(layout), timeout_(timeout),
-      deadline_(Clock::now() + timeout),
-      what_("Backend shm: rank " + std::to_string(rank) + " of " +
-      std::to_string(layout.ranks) + " cannot join group \"" + group + "\": ") {}
+      what_("Backend shm: rank " + to_string(rank) + " of " + to_string(layout.ranks) +
+      " cannot join group \"" + group + "\": ") {}
 
   Memory host() {
     number_ = random_number();
-    Memory memory;
-    std::string problem; // the others are told before it is thrown
-    try {
-      memory = Memory::create(layout_, std::stoull(number_));
-      memory.member(0).process = getpid();
-    } catch (const c10::Error& error) {
-      problem = std::string("rank 0 ") + error.what_without_backtrace() + "; ";
-    }
-    store_.set(mapped(0), kYes);
-    const std::string answer = number_ + " " + std::to_string(getpid()) + " " +
-        std::to_string(memory.descriptor()) + " " + home();
-
+    std::string problem = try_memory([&] { return Memory::create(layout_, stoull(number_)); });
+    if (memory_) memory_->member(0).process = getpid();
+    set(mapped(0), kYes);
+    const std::string answer = number_ + " " + to_string(getpid()) + " " +
+        to_string(memory_ ? memory_->descriptor() : -1) + " " + home();
     std::vector<std::string> answered(layout_.ranks);
     await([&] {
-      const auto missing = those_missing();
-      for (const int rank : missing) {
-        const std::string member = "shm/member/" + std::to_string(rank);
-        if (store_.check({member})) {
-          // An old number is answered, too; nobody reads that.
-          const std::string number = store_.get_to_str(member);
-          if (std::exchange(answered[rank], number) != number) {
-            store_.set("shm/answer/" + number, answer);
-          }
-        }
+      for (const int rank : missing()) {
+        // An old number is answered, too; nobody reads that.
+        const std::string number = get(member(rank));
+        if (std::exchange(answered[rank], number) != number) set("answer/" + number, answer);
       }
-      return missing.empty();
+      return missing().empty();
     });
-
-    problem += late(those_missing());
-    for (int rank = 1; rank < static_cast<int>(layout_.ranks); ++rank) {
-      if (store_.check({mapped(rank)})) {
-        const std::string text = store_.get_to_str(mapped(rank));
-        problem += text == kYes ? "" : text + "; ";
-      }
-      forget("shm/member/" + std::to_string(rank));
+    problem = problem.empty() ? late(missing()) : "rank 0 " + problem + "; " + late(missing());
+    for (int rank = 1; rank < ranks(); ++rank) {
+      const std::string text = get(mapped(rank));
+      if (text != kYes && !text.empty()) problem += text + "; ";
+      forget(member(rank));
     }
-    store_.set("shm/begin/" + number_, problem.empty() ? kYes : problem);
+    set("begin/" + number_, problem.empty() ? kYes : problem);
     refuse_if(problem);
-    memory.close_descriptor();
-    return memory;
+    memory_->close_descriptor();
+    return std::move(*memory_);
   }
 
   Memory join() {
     const std::string mine = random_number();
-    store_.set("shm/member/" + std::to_string(rank_), mine);
-    const std::string answer_key = "shm/answer/" + mine;
-    if (!await([&] { return store_.check({answer_key}); })) refuse_if(late({0}));
-    std::istringstream answer(store_.get_to_str(answer_key));
-    forget(answer_key);
+    set(member(rank_), mine);
+    if (!await([&] { return !get("answer/" + mine).empty(); })) refuse_if(late({0}));
+    std::istringstream answer(get("answer/" + mine));
+    forget("answer/" + mine);
     pid_t process = 0;
     int descriptor = -1;
-    std::string host_home;
-    answer >> number_ >> process >> descriptor >> std::ws;
-    std::getline(answer, host_home);
+    std::string host;
+    std::getline(answer >> number_ >> process >> descriptor >> std::ws, host);
 
-    Memory memory;
     std::string problem;
-    if (descriptor < 0) {
-      // Rank 0 has no memory to share, and will say so.
-    } else if (home() != host_home) {
-      problem = "it is (" + home() + "), rank 0 is (" + host_home + ")";
-    } else {
-      try {
-        memory = Memory::open(process, descriptor, layout_, std::stoull(number_));
-        memory.member(rank_).process = getpid();
-      } catch (const c10::Error& error) {
-        problem = error.what_without_backtrace();
-      }
+    if (home() != host) {
+      problem = "it is (" + home() + "), rank 0 is (" + host + ")";
+    } else if (descriptor >= 0) { // or rank 0 will say what it lacks
+      problem = try_memory(
+          [&] { return Memory::open(process, descriptor, layout_, stoull(number_)); });
+      if (memory_) memory_->member(rank_).process = getpid();
     }
     if (!problem.empty()) {
-      problem = "rank " + std::to_string(rank_) + " cannot share memory with rank 0: " + problem +
+      problem = "rank " + to_string(rank_) + " cannot share memory with rank 0: " + problem +
           "; ranks of different hosts, containers or users can use gloo";
     }
-    store_.set(mapped(rank_), problem.empty() ? kYes : problem);
-
-    const std::string begin = "shm/begin/" + number_;
-    if (!await([&] { return store_.check({begin}); })) refuse_if(late(those_missing()));
-    const std::string verdict = store_.get_to_str(begin);
+    set(mapped(rank_), problem.empty() ? kYes : problem);
+    if (!await([&] { return !get("begin/" + number_).empty(); })) refuse_if(late(missing()));
+    const std::string verdict = get("begin/" + number_);
     refuse_if(verdict == kYes ? "" : verdict);
-    return memory;
+    return std::move(*memory_);
   }
 
  private:
-  std::string mapped(int rank) const {
-    return "shm/mapped/" + number_ + "/" + std::to_string(rank);
-  }
+  int ranks() const { return static_cast<int>(layout_.ranks); }
+  std::string member(int rank) const { return "member/" + to_string(rank); }
+  std::string mapped(int rank) const { return "mapped/" + number_ + "/" + to_string(rank); }
 
-  std::vector<int> those_missing() {
-    std::vector<int> missing;
-    for (int rank = 0; rank < static_cast<int>(layout_.ranks); ++rank) {
-      if (!store_.check({mapped(rank)})) missing.push_back(rank);
+  void set(const std::string& key, const std::string& text) { store_.set("shm/" + key, text); }
+  // Nothing if there is no such key: Store::get would keep other threads, which
+  // may be meeting other ranks, from using the store.
+  std::string get(const std::string& key) {
+    return store_.check({"shm/" + key}) ? store_.get_to_str("shm/" + key) : "";
+  }
+  void forget(const std::string& key) {
+    try {
+      store_.deleteKey("shm/" + key);
+    } catch (const std::exception&) { // some stores cannot delete
     }
-    return missing;
   }
 
-  // Asks again and again: Store::wait would keep other threads, which may be
-  // meeting other ranks, from using the store.
-  bool await(const std::function<bool()>& done) const {
-    for (microseconds pause(100);; pause = std::min(2 * pause, kLongest)) {
+  // Asks again and again; false if the time is over.
+  template <class Done>
+  bool await(const Done& done) const {
+    for (microseconds pause(100);; pause = std::min(2 * pause, microseconds(5000))) {
       if (done()) return true;
       if (Clock::now() > deadline_) return false;
       std::this_thread::sleep_for(pause);
     }
   }
 
+  // Returns what went wrong: the others are told before it is thrown.
+  template <class Make>
+  std::string try_memory(const Make& make) {
+    try {
+      memory_.emplace(make());
+      return "";
+    } catch (const c10::Error& error) {
+      return error.what_without_backtrace();
+    }
+  }
+
+  std::vector<int> missing() {
+    std::vector<int> missing;
+    for (int rank = 0; rank < ranks(); ++rank) {
+      if (get(mapped(rank)).empty()) missing.push_back(rank);
+    }
+    return missing;
+  }
+
   std::string late(const std::vector<int>& missing) const {
     std::string names;
-    for (const int rank : missing) {
-      names += (names.empty() ? "rank " : ", rank ") + std::to_string(rank);
-    }
-    return names.empty() ? "" : names + " did not come within " +
-        std::to_string(timeout_.count()) + " ms; ";
+    for (const int rank : missing) names += (names.empty() ? "rank " : ", rank ") + to_string(rank);
+    const auto time = to_string(timeout_.count()) + " ms; ";
+    return names.empty() ? "" : names + " did not come within " + time;
   }
 
   void refuse_if(const std::string& problem) const {
     if (!problem.empty()) C10_THROW_ERROR(DistStoreError, what_ + problem);
   }
 
-  // Some stores cannot delete.
-  void forget(const std::string& key) {
-    try {
-      store_.deleteKey(key);
-    } catch (const std::exception&) {
-    }
-  }
-
-  static constexpr microseconds kLongest{5000};
-
   c10d::Store& store_;
   const int rank_;
   const Layout layout_;
   const milliseconds timeout_;
-  const Clock::time_point deadline_;
+  const Clock::time_point deadline_ = Clock::now() + timeout_;
   const std::string what_;
   std::string number_; // that of rank 0
+  std::optional<Memory> memory_;
 };
 // [/meeting]
 

@@ -75,21 +75,19 @@ std::shared_ptr<const Process> Process::find(pid_t id) {
   const std::lock_guard lock(mutex);
   auto process = known[id].lock();
   if (!process || process->ended()) {
-    // An error other than "no such process" leaves the timeouts in charge.
-    const int fd = static_cast<int>(syscall(SYS_pidfd_open, id, 0));
-    process.reset(new Process(fd, fd < 0 && errno == ESRCH));
+    process = std::make_shared<Process>(id);
     known[id] = process;
   }
   return process;
 }
 
-bool Process::ended() const {
-  pollfd entry{fd_, POLLIN, 0};
-  return ended_ || (fd_ >= 0 && ::poll(&entry, 1, 0) == 1);
-}
+// An error other than "no such process" leaves the timeouts in charge.
+Process::Process(pid_t id) : file_(static_cast<int>(syscall(SYS_pidfd_open, id, 0))),
+    ended_(file_.number() < 0 && errno == ESRCH) {}
 
-Process::~Process() {
-  if (fd_ >= 0) close(fd_);
+bool Process::ended() const {
+  pollfd entry{file_.number(), POLLIN, 0};
+  return ended_ || (entry.fd >= 0 && ::poll(&entry, 1, 0) == 1);
 }
 // [/process]
 

@@ -49,11 +49,11 @@ std::vector<at::Tensor> WorkShm::result() {
 }
 
 uint64_t WorkShm::getSequencenumber() const {
-  return operations_.empty() ? 0 : operations_.front()->note.sequence;
+  return operations_.empty() ? 0 : operations_.front()->call.note.sequence;
 }
 
 std::chrono::milliseconds WorkShm::getTimeout() const {
-  return operations_.empty() ? kNoTimeout : operations_.front()->timeout;
+  return operations_.empty() ? kNoTimeout : operations_.front()->call.timeout;
 }
 // [/state]
 
@@ -63,7 +63,7 @@ bool WorkShm::wait(std::chrono::milliseconds timeout) {
   for (const auto& operation : operations_) {
     if (!operation->ended()) progress_->wait(*operation, limit);
     TORCH_CHECK_WITH(DistBackendError, operation->ended(), "Backend shm: ",
-        describe(operation->note), " of group \"", progress_->group().name(),
+        describe(operation->call.note), " of group \"", progress_->group().name(),
         "\" has not ended within the ", timeout.count(), " ms of this wait()");
   }
   if (const auto error = first_error(operations_)) std::rethrow_exception(error);
