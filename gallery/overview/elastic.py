@@ -36,7 +36,7 @@ assert lost.splitlines()[-1] == "ends"
 #
 # This is the better case. If rank 1 had hung instead of exiting, rank 0 would wait until
 # the timeout of the group. A rank that runs out of memory is a typical failure, and the
-# next page shows how the others notice it.
+# next page shows what the other ranks do then.
 #
 # Restart of all ranks
 # --------------------

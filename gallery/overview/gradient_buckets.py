@@ -19,7 +19,7 @@ The paper `PyTorch Distributed: Experiences on Accelerating Data Parallel Traini
 <https://www.vldb.org/pvldb/vol13/p3005-li.pdf>`__ by S. Li et al., VLDB 2020, describes this
 design.
 
-Two hooks make it visible. One is called when the gradient of a layer's weight is ready.
+Two hooks make this overlap visible. One is called when the gradient of a layer's weight is ready.
 The other one is a *communication hook*, which DDP calls instead of its own all-reduce.
 This communication hook records the call, and then does what DDP would have done:
 

@@ -134,7 +134,7 @@ layer once for each time step, and distributed autograd records each call.
 
 RRefs, distributed autograd and the distributed optimizer do not support CUDA tensors. Plain
 calls support them when ``device_maps`` in ``TensorPipeRpcBackendOptions`` maps the devices
-of one rank to those of the other. The build of this site has no GPU and ran neither.
+of one rank to those of the other. The build of this site has no GPU, so it ran no RPC with CUDA tensors.
 
 The run
 -------

@@ -68,7 +68,7 @@ for rank, output in enumerate(outputs):
 # The build of this site has only one computer, so the advice from here on was not run.
 #
 # The address
-#     ``$HOST`` is the name by which the other nodes reach one of the nodes. ``$PORT`` is any
+#     ``$HOST`` is the name of one of the nodes, by which the others reach it. ``$PORT`` is any
 #     free port of that node. The node must stay until the end of the job.
 # The ports
 #     The rendezvous needs one port. The launchers and the ranks open more ports, with

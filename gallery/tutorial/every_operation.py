@@ -4,7 +4,7 @@ Every method of a backend
 
 After this page you know which method of ``c10d::Backend`` a Python call reaches, how to
 declare the method, what its arguments mean, and which features of PyTorch call it. The
-groups come in the order in which most authors need them.
+methods are grouped in the order in which most authors need them.
 
 .. diagram:: backend/methods
 
@@ -101,13 +101,14 @@ def describe(*rows):
 describe("getBackendName", "setTimeout", "shutdown", "abort", "isInitialized", "getError")
 
 # %%
-# * ``getBackendName`` is the one method that every backend must override: all errors on this
-#   page contain its result.
+# * ``getBackendName`` is the one method that every backend must override: the error of every
+#   missing operation contains its result.
 # * ``destroy_process_group`` calls ``shutdown``. ``group.abort()`` calls ``abort``. After
-#   either, refuse every operation with an error.
+#   either, raise an error in every operation.
 # * ``setTimeout`` changes the timeout of later operations. See
 #   :doc:`releases` for what happens without it.
-# * ``isInitialized`` and ``getError`` have defaults: ``true``, and no error.
+# * ``isInitialized`` (since PyTorch 2.15) and ``getError`` have defaults: ``true``, and no
+#   error.
 #
 # What DDP needs
 # --------------
@@ -141,7 +142,7 @@ describe(
 # * FSDP2 reduces gradients of ``float32`` and ``bfloat16`` with ``AVG``, or with
 #   ``PREMUL_SUM`` if the program sets a factor to divide by. It divides others itself.
 # * FSDP1 calls ``allgather`` for CPU tensors only. For others it calls ``all_gather_single``.
-#   The build runs neither case on an accelerator.
+#   The build does not run the second case.
 #
 # Messages between two ranks
 # --------------------------
@@ -172,7 +173,8 @@ describe(
 # * Only the rank ``opts.rootRank`` has the list of all tensors. On all other ranks, the list
 #   of ``gather`` and of ``scatter`` is empty. ``reduce`` may leave anything in the tensors of
 #   the other ranks.
-# * ``barrier`` has no tensors. ``opts.device`` says for which device to wait.
+# * ``barrier`` has no tensors. PyTorch chooses the backend by ``opts.device`` and does not
+#   pass it on. ``opts.device_ids`` contains what the program has passed.
 # * ``monitoredBarrier`` names the ranks that did not arrive.
 # * Some calls need several methods, one after the other. The error names the first:
 #   ``gather_object`` fails in ``allgather`` and does not reach ``gather``. Among the features,
@@ -185,8 +187,9 @@ describe("alltoall", "all_to_all_single / alltoall_base", "reduce_scatter")
 
 # %%
 # * ``outputSplitSizes`` and ``inputSplitSizes`` count rows of the first dimension, one number
-#   for each rank. Both are empty if all parts have the same size. The sizes must agree: what
-#   rank ``i`` sends to rank ``j`` is as long as what ``j`` receives from ``i``.
+#   for each rank. A list is empty if the caller gave none: all its parts have the same size.
+#   The sizes must agree: what rank ``i`` sends to rank ``j`` is as long as what ``j``
+#   receives from ``i``.
 # * ``alltoall`` and ``reduce_scatter`` receive lists with one tensor for each rank. The tensors
 #   may differ in size. A list of ``alltoall`` is one vector, that of ``reduce_scatter`` is
 #   ``inputTensors[0]``.
@@ -207,8 +210,8 @@ describe(
 # %%
 # * The vectors have one element for each operation. A loop over the single operation, and a
 #   ``Work`` that is complete when all are, is enough.
-# * Functional collectives call these for a single tensor, too. DTensor is built on functional
-#   collectives.
+# * Functional all-gather and reduce-scatter call these for a single tensor, too. DTensor is
+#   built on functional collectives.
 # * ``startCoalescing`` begins a batch and ``endCoalescing`` returns the ``Work`` of all
 #   operations in between. Return true from ``supportsCoalescing`` only if you have both.
 # * ``allgather_coalesced`` is deprecated.
@@ -254,9 +257,11 @@ describe(
 )
 
 # %%
-# * ``new_group`` needs none of these: it calls the function that creates the backend.
-# * ``split_group`` asks ``supportsSplitting``, copies the result of ``getBackendOptions``, and
-#   calls ``split`` with the ranks of the new group.
+# * ``new_group`` calls the function that creates the backend. If the program has passed a
+#   ``device_id`` and ``supportsSplitting`` is true, the ranks outside the new group also call
+#   ``perform_nocolor_split``, which ``Backend`` does not have. The build does not run that case.
+# * ``split_group`` tests ``supportsSplitting``, takes the result of ``getBackendOptions`` (a copy
+#   of it since PyTorch 2.14), and calls ``split`` with the ranks of the new group.
 # * With ``device_id``, ``init_process_group`` calls ``setBoundDeviceId``, and
 #   ``eagerConnectSingleDevice`` if ``supportsSplitting`` is true.
 #
@@ -289,7 +294,7 @@ assert by_method["recvAnysource"] == {"recv(src=None)"}
 # sphinx_gallery_end_ignore
 
 # %%
-# These are optional, and no feature of the run calls them. FSDP2 asks
+# These are optional, and no feature of the run calls them. FSDP2 calls
 # ``supportsTensorAlloc`` if a program calls
 # ``set_allocate_memory_from_process_group_for_comm``.
 #
@@ -309,10 +314,12 @@ for name, fields in re.findall(structures, without_comments("Types.hpp"), re.S):
 #
 # * ``wait`` returns when the caller may use the tensors, or throws. The timeout that it
 #   receives is 0 if the program gave none.
-# * ``getFuture`` returns a future whose value is the list of the written tensors. DDP and
-#   ZeRO need it.
+# * ``getFuture`` returns a future whose value is the list of the written tensors. DDP needs
+#   it.
 # * ``isCompleted`` and ``isSuccess`` return at once.
 # * ``sourceRank`` returns the sender of what ``recvAnysource`` received.
 #
-# A synchronous call may return no ``Work`` at all: PyTorch then does not wait.
+# If ``opts.asyncOp`` is false, a method may return no ``Work`` at all: PyTorch then does not
+# wait. Otherwise it must return one, or functional collectives crash. The build does not run
+# that case.
 # :doc:`step-4-asynchronous` shows a ``Work`` in use.

@@ -137,7 +137,7 @@ assert hasattr(backend, "reduce_scatter_single") == (version >= (2, 14))
 # longer support 2.13.
 #
 # If neither is overridden, the macro ``C10D_BACKEND_FORWARDING_GUARD`` in the new
-# method prevents that the two call each other without end. The error contains the
+# method keeps the two from calling each other without end. The error contains the
 # new name. PyTorch 2.13 has only the old one, ``alltoall_base``. ``Backend.hpp``
 # undefines the macro at its end, so your source cannot use it as a guard.
 
@@ -238,7 +238,7 @@ dist.destroy_process_group()
 # Hooks for errors and for completed operations
 # ---------------------------------------------
 #
-# A *hook* is a function that a backend keeps and calls. It calls the
+# A *hook* is a function that a backend keeps and calls. The backend calls the
 # *abort hooks* before it aborts after an error or a timeout. Since PyTorch 2.14,
 # ``register_abort_hook`` of a process group passes a Python function to the backend:
 #

@@ -54,9 +54,13 @@ launch("workers/create_function.py", ranks=2)
 # rank 0 of that group.
 #
 # One call is enough for ``cpu:traced,cuda:traced``: a single backend serves both devices.
-# If another backend is among them, PyTorch calls the function for each device, so two
-# backends exist in the last group. Both have the same rank and size. Their keys in the
-# store differ, because each key contains the name of the device.
+# If another backend is among them, PyTorch calls a function for each device. Each call
+# receives the same rank and size. The keys in the store differ, because each key contains
+# the name of the device.
+#
+# But a group keeps only one backend that is not part of PyTorch: the first. In the last
+# group it serves all three devices. A hidden part of the worker tests this. PyTorch drops
+# the other backends and does not call their ``shutdown``.
 #
 # A rank that is late
 # -------------------

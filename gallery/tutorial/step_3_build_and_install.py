@@ -4,7 +4,7 @@ Step 3: Build and install the extension
 
 After this page you can build the C++ into a Python package and install it.
 
-The build of this site runs every command below. It installs the package into a scratch
+The build of this site runs every command that follows a ``$``. It installs the package into a scratch
 environment.
 
 .. diagram:: backend/build
@@ -144,7 +144,8 @@ run(
 # %%
 # Older texts use ``python setup.py develop``, which is deprecated. In setuptools 84 it
 # prints a warning and calls ``pip install -e .`` without ``--no-build-isolation``. For an
-# editable installation, add ``--editable`` to the command above.
+# editable installation, add ``--editable`` to the command above. The build runs neither of
+# the two.
 
 # %%
 # See that it works

@@ -47,8 +47,8 @@ assert tensor.tolist() == [0.0] * 3
 #
 # ``get_future`` returns a :class:`torch.futures.Future`. Its value is the list of tensors
 # that the operation wrote. They are the same tensors and not copies.
-# ``DistributedDataParallel`` attaches a function to the future of each bucket's all-reduce.
-# It fails if the future contains no tensor.
+# ``DistributedDataParallel`` waits for the future of each bucket's all-reduce and takes the
+# gradients from it. It fails if the future contains no tensor.
 
 future = work.get_future()
 print(future.wait())

@@ -24,7 +24,8 @@ The work
 A collective returns a ``Work``. A subclass in Python overrides two methods, ``wait`` and
 ``get_future``. The value of the future is the list of tensors that the operation wrote. The
 operations on this page return when they are complete, so the future has its result
-from the start.
+from the start. With an empty list, ``DistributedDataParallel`` crashes. The build does not
+run that case.
 
 .. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
    :language: python
@@ -42,6 +43,8 @@ group, and reads them. The number of the call is part of each key.
 Old keys are deleted. When a rank has read the keys of all ranks in one call, every
 rank has finished reading in the call before. The rank can then delete its own key of
 that earlier call. Each rank keeps one key between two calls.
+The last one remains after ``destroy_process_group``. A second group on the same store needs
+new keys, as :doc:`step-2-create-function` shows.
 
 .. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
    :language: python
@@ -302,6 +305,7 @@ if from_2_14:
 #
 # PyTorch does not always keep the Python object. With ``TORCH_DISTRIBUTED_DEBUG=DETAIL``,
 # keep a reference to your backend until the group is destroyed. Otherwise its methods are lost.
+# The build does not run the case without a reference.
 #
 # What it costs
 # -------------

@@ -6,7 +6,9 @@ After this page you can combine backends in one process group, for example gloo 
 tensors and your own for tensors of an accelerator.
 
 The device of its tensors decides which backend runs a collective. The first argument of
-``init_process_group`` assigns the backends to the devices:
+``init_process_group`` assigns the backends to the devices. A group can contain only one
+backend that is not part of PyTorch. If the argument names two, the first serves the
+devices of both, without a warning (see :doc:`step-2-create-function`).
 
 .. diagram:: backend/dispatch
 
@@ -60,7 +62,7 @@ for backend in ["dummy", "cpu:dummy", "cpu:gloo,cuda:dummy"]:
 #    it therefore sets no default backend, and ``name()`` of the group is ``undefined``. It logs
 #    the warning when it destroys the group. Groups with NCCL are not affected. Collectives are
 #    not affected either, because the device of the tensor decides. Later releases do not log
-#    the warning. With PyTorch 2.15 the name is ``custom``.
+#    the warning, and the name is ``custom``.
 #
 # A tensor without a backend
 # --------------------------

@@ -26,7 +26,7 @@ This is the whole program. It names no rank, no address and no port, because
 # The shortest program
 # --------------------
 #
-# A few lines are enough to use the backend:
+# A program of nine lines uses the backend:
 #
 # .. literalinclude:: /../gallery/tutorial/workers/shortest_program.py
 #    :language: python
@@ -70,7 +70,7 @@ launch("workers/zero_everything.py", ranks=4)
 # If one rank ends with an error, ``torchrun`` stops the others and ends with an error, too.
 # ``launch`` then raises a ``RankError`` with the number of the rank and the text that
 # the rank wrote to stderr. It does the same if a rank crashes, or if it still runs
-# after its time limit. The build checks every page of this tutorial in this way. If a
+# after its time limit. The build checks every page that starts ranks in this way. If a
 # rank fails, the site is not published.
 #
 # .. literalinclude:: /../gallery/tutorial/workers/one_rank_fails.py

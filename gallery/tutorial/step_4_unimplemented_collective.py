@@ -34,8 +34,8 @@ else:
 # %%
 # This message contains the result of ``getBackendName``. A backend that does not override
 # the method fails with ``INTERNAL ASSERT FAILED`` and a request to report a bug to PyTorch.
-# PyTorch 2.15 fails like this in ``init_process_group``, and earlier releases fail
-# where this message would appear. The build of this page does not run that case.
+# PyTorch 2.15 fails like this in ``init_process_group``, because its flight recorder calls
+# the method. Earlier releases fail where this message would appear. The build of this page does not run that case.
 #
 # All the others
 # --------------

@@ -10,8 +10,8 @@ PyTorch call, and how to record them for your own program.
 Record the calls
 ----------------
 
-PyTorch's profiler records each call that reaches a process group, as an event whose
-name begins with ``c10d::``. So the names of these events are enough:
+PyTorch's profiler records each collective and each message of a process group, as an event
+whose name begins with ``c10d::``. So the names of these events are enough:
 
 .. literalinclude:: /../gallery/tutorial/workers/calls_of_features.py
    :language: python
@@ -27,7 +27,8 @@ PyTorch.
    The function ``launch`` is a helper of this site. It runs the ``torchrun`` command that
    it prints, and collects what each rank writes, in Python and in C++. It puts the number
    of the rank before each line and sorts the lines by rank. It sets ``OMP_NUM_THREADS=1``
-   for the ranks, turns their Python warnings into errors, and fails if a rank writes
+   for the ranks, makes gloo and RPC use the loopback interface, turns Python warnings
+   into errors, and fails if a rank writes
    anything unexpected to stderr. With ``show=False`` it prints only the command.
 """
 
@@ -78,8 +79,8 @@ assert len(methods) >= 9
 # Operations without a column
 # ---------------------------
 #
-# A program must be able to call the operations of its column. With other options, a
-# feature can call more of them. Some operations belong to no feature of the table. The
+# A program that uses a feature needs all operations of the feature's column. With other
+# options, a feature can call more of them. Some operations belong to no feature of the table. The
 # worker runs these functions, too:
 #
 # .. literalinclude:: /../gallery/tutorial/workers/calls_of_features.py

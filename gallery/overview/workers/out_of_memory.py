@@ -17,7 +17,7 @@ numbers = itertools.count()
 # [lengths]
 lengths = [8, 8, 8, 8]
 if rank == 1:
-    lengths[1] = 2**23  # The square takes 256 TiB as float32.
+    lengths[1] = 2**23  # Its square in float32: 256 TiB.
 
 
 def has_memory_for(length):

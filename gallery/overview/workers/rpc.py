@@ -79,7 +79,7 @@ name = ["driver", "left", "right"][rank]
 rpc.init_rpc(name, rank=rank, world_size=world_size)
 
 if name != "driver":
-    rpc.shutdown()  # Serves calls until all ranks have called it.
+    rpc.shutdown()  # Serves calls until all ranks have called shutdown.
     sys.exit()
 # [/start]
 
