@@ -7,6 +7,7 @@ directive ``not-executed`` (sphinxext/code/not_executed.py).
 
 import json
 import re
+import shutil
 import subprocess
 import warnings
 from functools import cache
@@ -124,7 +125,11 @@ def lines(instrumented_copy, tmp_path_factory):
     configuration = data / "configuration"
     flags = ["-O0", "--coverage", "-fprofile-update=atomic", f'-dumpdir "{data}/$$-"']
     copy = instrumented_copy(flags, COVERAGE_PROCESS_START=str(configuration))
-    packages = "".join(PACKAGE.format(name=x.name, folder=x) for x in EXTENSIONS)
+    files = {listing["file"] for listing in listings()}
+    shown = [x for x in EXTENSIONS if any((ROOT / name).is_relative_to(x) for name in files)]
+    for extension in {*EXTENSIONS} - {*shown}:  # It would take minutes to compile.
+        shutil.rmtree(copy.root / relative(extension))
+    packages = "".join(PACKAGE.format(name=x.name, folder=x) for x in shown)
     configuration.write_text(
         CONFIGURATION.format(data=data, root=ROOT, copy=copy.root, packages=packages)
     )
@@ -132,7 +137,7 @@ def lines(instrumented_copy, tmp_path_factory):
     (copy.root / "sitecustomize.py").write_text((here / "sitecustomize.py").read_text())
     copy.python("-m", "tools.execute", timeout=TIMEOUT)
     # pip executes this file as a string, and the lines of a string belong to no file.
-    for extension in EXTENSIONS:
+    for extension in shown:
         copy.python(f"{relative(extension)}/setup.py", "--version", timeout=60)
     return _counted(data)
 

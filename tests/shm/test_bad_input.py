@@ -40,7 +40,10 @@ def pieces_of_two_types():
 
 BAD = {
     "meta": (lambda: group().allreduce([torch.ones(1, device="meta")]), "of the CPU, got one of m"),
-    "sparse": (lambda: group().allreduce([torch.ones(2).to_sparse()]), "takes dense tensors"),
+    "sparse": (
+        lambda: group().broadcast([torch.ones(2).to_sparse()], _from(0)),
+        "takes dense tensors",
+    ),
     "two": (lambda: group().allreduce([torch.ones(1), torch.ones(1)]), "takes one tensor, got 2"),
     "root": (lambda: group().broadcast([torch.ones(1)], _from(7)), "root 7 is not a rank"),
     "destination": (lambda: group().send([torch.ones(1)], 2, 0), "destination 2 is not"),

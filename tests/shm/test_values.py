@@ -131,6 +131,24 @@ def test_what_cannot_be_reduced_is_refused_by_name():
             assert "Backend shm cannot reduce" in text and f"with {op}" in text
 
 
+def sparse(rank, size):
+    for first in range(2):  # The second time, rank 0 has no elements.
+        own = torch.zeros(5)
+        if rank >= first:
+            own[rank], own[4] = rank + 1.0, 1.0
+        tensor = own.to_sparse()
+        dist.all_reduce(tensor)
+        expected = torch.tensor([r + 1.0 if r < size else 0.0 for r in range(4)] + [float(size)])
+        if first:
+            expected[0], expected[4] = 0, size - 1
+        assert tensor.is_sparse
+        t.assert_same(tensor.to_dense(), expected)
+
+
+def test_sparse_tensors_are_summed():
+    run(sparse, 3, 3)
+
+
 def moves(rank, size):
     """All collectives that only move data, for every type, size and layout."""
     for dtype in t.DTYPES:

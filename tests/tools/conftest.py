@@ -13,7 +13,8 @@ COPIED = ["tools", "extension", "sphinxext", "docs/_templates", "docs/_static"]
 COPIED += ["docs/_root", "docs/_styles", "docs/glossary.csv"]
 COPIED += ["conf.py", "languages.toml", "releases.toml", "site.toml"]
 COPIED += ["requirements", "LICENSE"]
-GENERATED = shutil.ignore_patterns("build", "*.egg-info")  # Bytecode spares compiling it.
+# One extension is enough: the other takes a minute to compile. Bytecode saves time, too.
+LEFT_OUT = shutil.ignore_patterns("build", "*.egg-info", "shm_collectives")
 
 
 class Project:
@@ -25,7 +26,7 @@ class Project:
             source, target = ROOT / name, root / name
             target.parent.mkdir(parents=True, exist_ok=True)
             if source.is_dir():
-                shutil.copytree(source, target, ignore=GENERATED)
+                shutil.copytree(source, target, ignore=LEFT_OUT)
             else:
                 shutil.copyfile(source, target)
         self.write("gallery/run_seconds.json", "{}\n")
@@ -33,7 +34,7 @@ class Project:
         for name in ("launcher.py", "result_table.py"):
             shutil.copyfile(ROOT / "gallery" / name, root / "gallery" / name)
             (root / "gallery/tutorial" / name).symlink_to(f"../{name}")
-        shutil.copytree(INSTALLED_EXTENSIONS, root / "_build" / "extension")
+        shutil.copytree(INSTALLED_EXTENSIONS, root / "_build" / "extension", ignore=LEFT_OUT)
 
     def copy(self, root, *ignored):
         """Return a copy of the present project, without files of the given names."""

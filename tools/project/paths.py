@@ -9,7 +9,7 @@ ROOT_FILES = DOCS / "_root"  # For the top of the site.
 GALLERY = ROOT / "gallery"
 LOCALES = ROOT / "locales"
 RUN_SECONDS = GALLERY / "run_seconds.json"
-EXTENSIONS = tuple(ROOT / "extension" / name for name in ("dummy_collectives", "shm_collectives"))
+EXTENSIONS = tuple(sorted(path.parent for path in ROOT.glob("extension/*/setup.py")))
 
 BUILD = ROOT / "_build"
 LOGS = BUILD / "logs"

@@ -50,7 +50,9 @@ bool may_overlap(const at::Tensor& one, const at::Tensor& other) {
 void Call::check(const at::Tensor& tensor) {
   require(tensor.defined(), " got an undefined tensor");
   require(tensor.device().is_cpu(), " takes tensors of the CPU, got one of ", tensor.device());
-  require(tensor.layout() == at::kStrided && !tensor.is_quantized(),
+  // A sum of sparse tensors is built from the dense ones.
+  const bool sum = note.kind == Kind::all_reduce && note.op == Op::sum && tensor.is_sparse();
+  require(sum || (tensor.layout() == at::kStrided && !tensor.is_quantized()),
       " takes dense tensors, got one of layout ", tensor.layout(), " and dtype ",
       tensor.scalar_type());
   const auto dtype = static_cast<int8_t>(tensor.scalar_type());
@@ -82,6 +84,11 @@ Bytes Call::input(const at::Tensor& tensor) {
 
 Bytes Call::output(const at::Tensor& tensor, bool in_place) {
   check(tensor);
+  if (tensor.is_sparse()) {
+    results.push_back(tensor);
+    copies_.emplace_back(tensor, tensor.to_dense());
+    return keep(copies_.back().second);
+  }
   require(!may_overlap(tensor),
       " cannot write to a tensor whose elements overlap in memory; clone() it before");
   for (const auto& other : results) {
@@ -98,7 +105,7 @@ void Call::finish() const {
   if (copies_.empty()) return;
   // Whoever calls this may be a thread that knows nothing of autograd.
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
-  for (const auto& [to, from] : copies_) to.copy_(from);
+  for (const auto& [to, from] : copies_) to.copy_(to.is_sparse() ? from.to_sparse() : from);
 }
 // [/tensors]
 
