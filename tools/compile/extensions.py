@@ -34,11 +34,15 @@ class Extension:
         return Record(paths.INSTALLED_EXTENSIONS / f".{self.name}.json", of_tools=False)
 
     def sources(self):
-        """Return the files of the extension, without what a build by hand left among them."""
+        """Return the files of the extension, without what is not compiled.
+
+        That is what a build by hand left among them, and what was measured of the result.
+        """
         return [
             path
             for path in files_below(self.folder)
-            if not any(
+            if path != paths.MEASUREMENTS
+            and not any(
                 fnmatch(part, pattern)
                 for part in path.relative_to(self.folder).parts
                 for pattern in LEFTOVERS
