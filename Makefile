@@ -3,6 +3,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help html test test-audits test-builds test-sanitizers test-faults test-reproducible
 .PHONY: test-releases accept-releases bench serve clean
+.PHONY: bench-backend accept-bench-backend
 .PHONY: compile execute render check accept-outputs run-times
 .PHONY: format preview i18n-add i18n-update i18n-check i18n-review i18n-status
 .PHONY: linkcheck browser cards
@@ -25,7 +26,7 @@ export PYTHONNOUSERSITE := 1
 export PYTHONUTF8 := 1
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s  %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-20s  %s\n", $$1, $$2 }' Makefile
 	@echo "All accept TORCH=RELEASE, another release of PyTorch from releases.toml."
 
 html: ## build, verify and publish the whole site into _build/html
@@ -74,6 +75,13 @@ format: ## format all Python code, and correct what ruff can correct
 
 bench: html ## compare this build with the usual one of Sphinx (half an hour)
 	@$(VENV_PYTHON) -m tools.bench
+
+bench-backend: compile ## compare the shared-memory backend with gloo (eight minutes)
+	@$(VENV_PYTHON) -m tools.bench_backend
+
+accept-bench-backend: ## keep what was measured last, in extension/shm_collectives
+	$(call SET_UP,execute)
+	@$(VENV_PYTHON) -m tools.accept_bench_backend
 
 serve: ## serve the site on 127.0.0.1 (PORT=8000)
 	$(call SET_UP,render)

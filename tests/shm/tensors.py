@@ -83,14 +83,18 @@ def contiguous(tensor):
 
 def every_other(tensor):
     wide = torch.empty(2 * tensor.numel(), dtype=tensor.dtype)
-    wide[::2] = tensor
-    return wide[::2]
+    wide[::2] = tensor.flatten()
+    return wide[::2].view(tensor.shape)
 
 
 def with_offset(tensor):
     longer = torch.empty(tensor.numel() + 3, dtype=tensor.dtype)
-    longer[3:] = tensor
-    return longer[3:]
+    longer[3:] = tensor.flatten()
+    return longer[3:].view(tensor.shape)
+
+
+def transposed(matrix):
+    return torch.empty(matrix.shape[::-1], dtype=matrix.dtype).t().copy_(matrix)
 
 
 LAYOUTS = [contiguous, every_other, with_offset]

@@ -80,5 +80,5 @@ def test_each_command_of_the_makefile_is_found_by_its_name():
     calling = [name for name, recipe in recipes if "tools" in recipe.replace("tools/env", "")]
     assert len(calling) > 15
     for name in calling:
-        found = [*TOOLS.glob(f"{name.replace('-', '_')}*")]
+        found = [path for path in TOOLS.iterdir() if path.stem == name.replace("-", "_")]
         assert len(found) == 1, name

@@ -10,9 +10,13 @@ GALLERY = ROOT / "gallery"
 LOCALES = ROOT / "locales"
 RUN_SECONDS = GALLERY / "run_seconds.json"
 EXTENSIONS = tuple(sorted(path.parent for path in ROOT.glob("extension/*/setup.py")))
+# The accepted comparison of the shared-memory backend with gloo.
+MEASUREMENTS = ROOT / "extension" / "measurements.json"
 
 BUILD = ROOT / "_build"
 LOGS = BUILD / "logs"
+# The last comparison of the shared-memory backend with gloo.
+BACKEND_MEASURED = BUILD / "bench-backend.json"
 # The compiled extensions; the samples find them through PYTHONPATH.
 INSTALLED_EXTENSIONS = BUILD / "extension"
 # The record of the last execution of each sample.

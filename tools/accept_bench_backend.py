@@ -1,0 +1,20 @@
+"""Accept what was last measured of the shared-memory backend: copy it into the project.
+
+usage: python -m tools.accept_bench_backend
+"""
+
+import shutil
+import sys
+
+from .project.paths import BACKEND_MEASURED, MEASUREMENTS, relative
+
+
+def accept():
+    if not BACKEND_MEASURED.is_file():
+        sys.exit(f"error: {relative(BACKEND_MEASURED)} is missing: run `make bench-backend` first")
+    shutil.copyfile(BACKEND_MEASURED, MEASUREMENTS)
+    print(f"wrote {relative(MEASUREMENTS)}")
+
+
+if __name__ == "__main__":
+    accept()

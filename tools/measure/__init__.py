@@ -1,0 +1,1 @@
+"""Measuring the shared-memory backend against gloo."""
