@@ -76,7 +76,7 @@ format: ## format all Python code, and correct what ruff can correct
 bench: html ## compare this build with the usual one of Sphinx (half an hour)
 	@$(VENV_PYTHON) -m tools.bench
 
-bench-backend: compile ## compare the shared-memory backend with gloo (eight minutes)
+bench-backend: compile ## compare the shared-memory backend with gloo (four minutes)
 	@$(VENV_PYTHON) -m tools.bench_backend
 
 accept-bench-backend: ## keep what was measured last, in extension/shm_collectives

@@ -4,7 +4,7 @@ usage: python -m tools.bench_backend
 
 All backends run in the same ranks, in turns whose order changes, so that whatever else the
 machine does meets all of them. Every sample is the time of the slowest rank. Prints medians with
-quartiles, and which goals are met; writes _build/bench-backend.json. Takes about eight minutes;
+quartiles, and which goals are met; writes _build/bench-backend.json. Takes about four minutes;
 nothing else should run meanwhile. `make accept-bench-backend` commits the result to the project.
 """
 
