@@ -1,9 +1,9 @@
 # The commands of this project. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help html test test-audits test-builds test-sanitizers test-faults test-reproducible
-.PHONY: test-releases accept-releases bench serve clean
-.PHONY: bench-backend accept-bench-backend
+.PHONY: help html test test-audits test-builds test-sanitizers test-soak test-faults
+.PHONY: test-reproducible test-releases accept-releases
+.PHONY: bench bench-backend accept-bench-backend serve clean
 .PHONY: compile execute render check accept-outputs run-times
 .PHONY: format preview i18n-add i18n-update i18n-check i18n-review i18n-status
 .PHONY: linkcheck browser cards
@@ -49,6 +49,10 @@ test-sanitizers: html ## run the extension with sanitizers for addresses and thr
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest -n 2 --dist loadgroup --junitxml=_build/junit-sanitizers.xml \
 	    tests/instrumented/test_sanitizers.py
+
+test-soak: html ## random work on shared memory for SOAK_MINUTES=10, or one episode, SOAK_SEED=n
+	$(call SET_UP,test)
+	@$(VENV_PYTHON) -m pytest -s --junitxml=_build/junit-soak.xml -m soak tests/shm
 
 test-faults: html ## put faults into copies of the project; each must be reported
 	$(call SET_UP,test)

@@ -1,0 +1,256 @@
+"""Episodes of random operations in random groups, in most of which a rank is lost."""
+
+import ctypes
+import gc
+import mmap
+import os
+import random
+import re
+import signal
+import tempfile
+import threading
+import time
+import traceback
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import psutil
+import tensors as t
+import torch
+import torch.distributed as dist
+from random_operations import Operations
+from ranks import Killed, run, start_group
+from shm_collectives import Options
+
+SOON = 1.0  # seconds, from the loss of a rank to the error of each other one
+TIMEOUT = 4  # seconds, of a group
+LIMIT = 60  # seconds, of an episode; most take less than 3
+OPERATIONS = 60  # of each thread whose group does not lose a rank
+
+# How a rank is lost, and what the others must say then. A receive from any rank waits for its
+# timeout where a rank has only left: another one may still send.
+LOSSES = {
+    "SIGKILL": r"rank {}\b.* has died",
+    "os._exit": r"rank {}\b.* has died",
+    "exception": r"rank {}\b.* has left|Timed out after .* rank \d",
+    "abort": r"rank {}\b.* has aborted the group",
+    "SIGKILL while meeting": r"rank {}\b.* (did not come|has died)",
+}
+
+# The first comparison imports much, and would do so in every rank.
+t.assert_same(torch.zeros(1), torch.zeros(1))
+
+
+@dataclass
+class Group:
+    """A group, and what each thread does with it in each of its ranks."""
+
+    ranks: list
+    slot_bytes: int
+    threads: list
+
+
+@dataclass
+class Plan:
+    """What happens in the episode of a seed."""
+
+    seed: int
+    size: int
+    groups: list  # the first one has all ranks
+    loss: str  # of LOSSES, or nothing
+    victim: int
+    delay: float  # seconds until the loss
+
+    @classmethod
+    def of(cls, seed):
+        draw = random.Random(seed)
+        size = draw.randint(2, 4)
+        everyone, loss = range(size), draw.choice(["", *LOSSES])
+        members = [list(everyone)]
+        if "meeting" not in loss:
+            for _ in range(draw.randint(0, 3)):
+                members.append(sorted(draw.sample(everyone, draw.randint(1, size))))
+        ways = [[["collective", "messages"]], [["collective"], ["messages"]]]
+        groups = [
+            Group(ranks, draw.choice([1024, 8192, 256 << 10]), draw.choice(ways))
+            for ranks in members
+        ]
+        longest = 0.02 if "meeting" in loss else 0.6
+        return cls(seed, size, groups, loss, draw.randrange(size), draw.uniform(0, longest))
+
+    def loses(self, group):
+        return self.loss != "" and self.victim in group.ranks
+
+
+@dataclass
+class Ending:
+    """How one thread of a rank ended."""
+
+    group: Group
+    error: str = ""  # its type; nothing if the thread has done everything
+    text: str = ""
+    trace: str = ""
+    at: float = 0  # seconds, on the clock that all processes share
+
+
+class Lost(Exception):
+    """What ends the threads of a rank that an exception ends."""
+
+
+class Rank:
+    """One rank of an episode."""
+
+    def __init__(self, plan, rank, lost_at):
+        self.plan, self.rank, self.lost_at = plan, rank, lost_at
+        self.leaving = threading.Event()
+        self.endings = []
+
+    def play(self):
+        """Return the endings of all threads, and what is left after that."""
+        plan = self.plan
+        is_victim = plan.loss != "" and self.rank == plan.victim
+        if is_victim and "meeting" in plan.loss:
+            threading.Thread(target=self.get_lost, daemon=True).start()
+        with self.noting(plan.groups[0]):
+            threads = self.start_threads()
+            if is_victim:
+                self.get_lost()
+            for thread in threads:
+                thread.join()
+        if dist.is_initialized():
+            if self.leaving.is_set():
+                self.lost_at.value = time.monotonic()
+            dist.destroy_process_group()
+        return self.endings, leftovers()
+
+    def get_lost(self):
+        time.sleep(self.plan.delay)
+        if self.plan.loss == "exception":
+            self.leaving.set()
+            return
+        self.lost_at.value = time.monotonic()
+        if self.plan.loss == "abort":
+            dist.distributed_c10d._abort_process_group()
+        elif self.plan.loss == "os._exit":
+            os._exit(3)
+        else:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def start_threads(self):
+        world, *others = self.plan.groups
+        start_group(TIMEOUT, self.options(world))
+        made = [dist.group.WORLD]
+        for group in others:
+            made.append(dist.new_group(group.ranks, pg_options=self.options(group)))
+        threads = []
+        for number, group in enumerate(self.plan.groups):
+            for kinds in group.threads if self.rank in group.ranks else []:
+                seed = f"{self.plan.seed} {number} {kinds}"
+                alone = len(group.threads) == 1
+                operations = Operations(made[number], seed, coalescing=alone)
+                calls = [getattr(operations, kind) for kind in kinds]
+                thread = threading.Thread(
+                    target=self.work, args=(group, calls, operations), daemon=True
+                )
+                thread.start()
+                threads.append(thread)
+        return threads
+
+    def options(self, group):
+        options = Options(timedelta(seconds=TIMEOUT))
+        options.slot_bytes = group.slot_bytes
+        options.yield_for = timedelta(microseconds=random.Random(self.rank).choice([0, 500]))
+        return options
+
+    def work(self, group, calls, operations):
+        """Run operations: some of them, or in a group that loses a rank, until an error."""
+        with self.noting(group):
+            done = 0
+            while done < OPERATIONS or self.plan.loses(group):
+                if self.leaving.is_set():
+                    raise Lost
+                operations.shared.choice(calls)()
+                done += 1
+            operations.finish()
+            self.endings.append(Ending(group))
+
+    @contextmanager
+    def noting(self, group):
+        """Note the exception of a block as the ending of a thread."""
+        try:
+            yield
+        except Exception as error:
+            name, text, at = type(error).__name__, str(error), time.monotonic()
+            self.endings.append(Ending(group, name, text, traceback.format_exc(), at))
+
+
+def leftovers():
+    """Return what this process still has, after a second, of the groups that it has destroyed."""
+    deadline = time.monotonic() + 1  # Other threads may be about to let go of the last of it.
+    while (found := left_now()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return found
+
+
+def left_now():
+    gc.collect()
+    names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+    files = [os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+    mapped = Path("/proc/self/maps").read_text().splitlines()
+    found = [name for name in names if name == "shm_progress"]
+    return found + [text for text in files + mapped if "memfd:shm_collectives" in text]
+
+
+def here():
+    """Return what this process, which starts the ranks, and the system have."""
+    files = {os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()}
+    shared = {name for name in os.listdir("/dev/shm") if not name.startswith("torch_")}  # of others
+    return {*psutil.Process().children(recursive=True), *files, *shared}
+
+
+def problems(plan, answers, lost_at):
+    """Yield what is wrong with the answers of the ranks."""
+    for rank, answer in enumerate(answers):
+        is_victim = plan.loss != "" and rank == plan.victim
+        if isinstance(answer, Killed):
+            if not is_victim:
+                yield f"rank {rank} crashed"
+            continue
+        endings, left = answer
+        yield from (f"rank {rank} leaves {text}" for text in left)
+        for ending in endings if not is_victim else []:
+            where = f"rank {rank}, in the group of {ending.group.ranks}"
+            if not plan.loses(ending.group):
+                if ending.error:
+                    yield f"{where}: {ending.trace}"
+                continue
+            lost = ending.group.ranks.index(plan.victim)
+            if not re.search(LOSSES[plan.loss].format(lost), ending.text):
+                yield f"{where}: this does not say that rank {lost} is lost:\n{ending.trace}"
+            late = ending.at - lost_at
+            if late > SOON + TIMEOUT * bool(re.search("Timed out|did not come", ending.text)):
+                yield f"{where}: this came {late:.2f} s after the loss: {ending.text}"
+
+
+def episode(seed):
+    """Play the episode of a seed; raise AssertionError if anything is wrong."""
+    plan, before = Plan.of(seed), here()
+    lost_at = ctypes.c_double.from_buffer(mmap.mmap(-1, mmap.PAGESIZE))  # the ranks share it
+    with tempfile.TemporaryDirectory() as folder:
+        usual, tempfile.tempdir = tempfile.gettempdir(), folder
+        try:
+            answers = run(
+                lambda rank: Rank(plan, rank, lost_at).play(), plan.size, init=False, timeout=LIMIT
+            )
+            found = list(problems(plan, answers, lost_at.value))
+            found += [f"this is left: {what}" for what in here() - before]
+            found += [f"this is left: {name}" for name in os.listdir(folder)]
+        except Exception as error:
+            found = [str(error)]
+        finally:
+            tempfile.tempdir = usual
+    found.sort(key=lambda text: "AssertionError" not in text)  # Others may follow from these.
+    assert not found, f"with SOAK_SEED={seed}, {plan}:\n" + "\n".join(found)
+    return plan

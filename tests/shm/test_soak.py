@@ -1,0 +1,31 @@
+"""Random operations in random groups, in most of which a rank is lost: see soak.py."""
+
+import os
+import random
+import time
+from collections import Counter
+
+import pytest
+import soak
+
+MINUTES = float(os.environ.get("SOAK_MINUTES", 10))
+SEED = os.environ.get("SOAK_SEED")
+
+pytestmark = pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+
+
+@pytest.mark.parametrize(("seed", "loss"), [(2, ""), (7, "SIGKILL")])
+def test_a_short_episode(seed, loss):
+    assert soak.episode(seed).loss == loss
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(60 * MINUTES + 2 * soak.LIMIT)
+def test_many_episodes():
+    if SEED:
+        soak.episode(int(SEED))
+        return
+    started, losses = time.monotonic(), Counter()
+    while time.monotonic() < started + 60 * MINUTES:
+        losses[soak.episode(random.randrange(10**9)).loss or "nobody"] += 1
+    print("\nepisodes, by what a rank was lost to:", dict(losses))
