@@ -20,7 +20,8 @@ class Operation {
   bool ended() const { return ended_.load(); }
   // What went wrong; null if nothing did.
   std::exception_ptr error() const { return ended() ? error_ : nullptr; }
-  // Calls `callback` at the end, or at once if it has ended, without any lock.
+  // Calls `callback` at the end, or at once if it has ended, without any lock: on
+  // the thread that has brought the operation to its end, whichever that is.
   void when_ended(std::function<void()> callback);
 
   const Call call;
