@@ -4,6 +4,8 @@ import os
 import shutil
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -168,6 +170,24 @@ def test_a_disk_that_is_nearly_full_is_left_alone(precompiled):
 
 
 @pytest.mark.slow
+def test_two_extensions_do_not_precompile_the_same_headers(tmp_path, monkeypatch):
+    made = []
+
+    def precompile_slowly(folder, ninja_file):
+        time.sleep(0.2)
+        made.append(folder.name)
+
+    (tmp_path / "extension/key/build/temp").mkdir(parents=True)
+    (tmp_path / "extension/key/build/temp/build.ninja").touch()
+    monkeypatch.setattr(headers, "FOLDER", tmp_path)
+    monkeypatch.setattr(headers, "_precompile", precompile_slowly)
+    monkeypatch.setattr(headers, "_is_precompiled", lambda folder: folder.name in made)
+    with ThreadPoolExecutor() as pool:
+        for call in [pool.submit(headers.precompile) for _ in range(2)]:
+            call.result()
+    assert made == ["key"]
+
+
 def test_a_header_of_ours_is_not_precompiled(precompiled):
     code = TINY.format(statement="if (ours()) return nullptr;")
     precompiled.write(SOURCE, f"#include <ours.hpp>\n{code}")

@@ -17,6 +17,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -32,6 +33,7 @@ FLAGS = "flags"  # Beside setup.py: options of the compiler that are not on its 
 TIMEOUT = 600  # seconds; it takes about 35
 SPACE = 2**31  # bytes that must be free; it takes a quarter of that
 INCLUDE = re.compile(r"^#include <.+>$", re.M)
+ONE_AT_A_TIME = threading.Lock()
 # What could change the meaning of a header that is included after it.
 OTHER_DIRECTIVE = re.compile(r"^\s*#(?!include\b|pragma once\b)", re.M)
 
@@ -77,12 +79,14 @@ def precompile():
     """Precompile the headers of the last compilations, unless that was done.
 
     The compiled copy of the extension has been removed. So the compiler finds none of the
-    extension's own headers, which may differ the next time.
+    extension's own headers, which may differ the next time. Each extension can be followed by
+    a call of its own, in a thread: the second call waits for the first.
     """
-    for ninja_file in FOLDER.glob(f"*/*/{NINJA}"):
-        folder = ninja_file.parents[2]
-        if not _is_precompiled(folder) and shutil.disk_usage(folder).free > SPACE:
-            _precompile(folder, ninja_file)
+    with ONE_AT_A_TIME:
+        for ninja_file in FOLDER.glob(f"*/*/{NINJA}"):
+            folder = ninja_file.parents[2]
+            if not _is_precompiled(folder) and shutil.disk_usage(folder).free > SPACE:
+                _precompile(folder, ninja_file)
 
 
 def _precompile(folder, ninja_file):

@@ -11,6 +11,8 @@ namespace shm_collectives {
 // 8 and 16 bits are added up as float and rounded once.
 class Reduction {
  public:
+  using AddFew = void(Bytes target, std::span<const Bytes> sources);
+
   // Throws if there is no such operation for this type.
   Reduction(at::ScalarType dtype, Op op, int ranks);
 
@@ -24,6 +26,7 @@ class Reduction {
   at::ScalarType stored_; // the type in memory
   at::ScalarType combined_; // the type that is combined
   at::Tensor& (*combine_)(at::Tensor&, const at::Tensor&, const at::Tensor&);
+  AddFew* add_few_ = nullptr; // for a few bytes, if there is one
   int divisor_;
   bool flip_; // unsigned numbers, ordered as signed ones
 };

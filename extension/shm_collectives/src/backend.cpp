@@ -4,6 +4,8 @@
 
 #include <map>
 
+#include <ATen/record_function.h>
+
 #include "rendezvous.hpp"
 
 namespace shm_collectives {
@@ -130,8 +132,15 @@ WorkPtr BackendShm::run(Call& call, Steps steps, bool async, int lane,
       return nullptr; // whoever ends the coalescing waits
     }
   }
-  auto work = c10::make_intrusive<WorkShm>(getRank(), op_type(note.kind), title(note.kind),
-      progress_, Operations{operation}, std::move(results), std::move(source));
+  const bool profiled = at::hasCallbacks(); // a profiler sees a Work with a title
+  if (!async && !profiled) {
+    progress_->wait(*operation, Clock::time_point::max());
+    if (operation->error()) std::rethrow_exception(operation->error());
+    return nullptr;
+  }
+  auto work = c10::make_intrusive<WorkShm>(getRank(), op_type(note.kind),
+      profiled ? title(note.kind) : nullptr, progress_, Operations{operation}, std::move(results),
+      std::move(source));
   if (async) {
     progress_->leave(*operation, large);
     return work;

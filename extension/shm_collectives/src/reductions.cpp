@@ -23,6 +23,9 @@ namespace {
 // PyTorch does not start threads for so few.
 constexpr size_t kChunk = 32 << 10;
 
+// Bytes that a loop of our own adds up in less time than it takes to call PyTorch.
+constexpr size_t kFew = 512;
+
 // [types]
 // PyTorch cannot add the longer unsigned types; their sums have the same bits as
 // those of the signed ones.
@@ -50,6 +53,25 @@ at::Tensor& add(at::Tensor& out, const at::Tensor& one, const at::Tensor& other)
   return at::cpu::add_out(out, one, other);
 }
 
+template <class T>
+void add_few(Bytes target, std::span<const Bytes> sources) {
+  for (size_t i = 0; i < target.size() / sizeof(T); ++i) {
+    T sum = reinterpret_cast<const T*>(sources[0].data())[i];
+    for (const Bytes source : sources.subspan(1)) {
+      sum += reinterpret_cast<const T*>(source.data())[i];
+    }
+    reinterpret_cast<T*>(target.data())[i] = sum;
+  }
+}
+
+// Overflow wraps around in PyTorch, as in unsigned numbers.
+Reduction::AddFew* add_few_of(at::ScalarType dtype) {
+  if (dtype == at::kFloat) return add_few<float>;
+  if (dtype == at::kDouble) return add_few<double>;
+  if (dtype == at::kInt) return add_few<uint32_t>;
+  return dtype == at::kLong ? add_few<uint64_t> : nullptr;
+}
+
 // In the order of Op; PREMUL_SUM is SUM, because the factor has been applied.
 constexpr decltype(&add) kCombine[] = {add, add, at::cpu::mul_out, at::cpu::minimum_out,
     at::cpu::maximum_out, at::cpu::bitwise_and_out, at::cpu::bitwise_or_out,
@@ -64,6 +86,7 @@ Reduction::Reduction(at::ScalarType dtype, Op op, int ranks)
   TORCH_CHECK_VALUE(op < Op::none && is_defined(dtype, op), "Backend shm cannot reduce ",
       c10::toString(dtype), " with ", name(op));
   combine_ = kCombine[static_cast<size_t>(op)];
+  if (op == Op::sum) add_few_ = add_few_of(stored_);
 }
 
 at::Tensor Reduction::widen(const at::Tensor& source) const {
@@ -73,6 +96,7 @@ at::Tensor Reduction::widen(const at::Tensor& source) const {
 
 // [combine]
 void Reduction::operator()(Bytes target, std::span<const Bytes> sources) const {
+  if (add_few_ != nullptr && target.size() <= kFew) return add_few_(target, sources);
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
   const size_t item = c10::elementSize(stored_);
   for (size_t start = 0; start < target.size(); start += kChunk * item) {
