@@ -44,6 +44,10 @@ BAD = {
         lambda: group().broadcast([torch.ones(2).to_sparse()], _from(0)),
         "takes dense tensors",
     ),
+    "packed": (
+        lambda: group().allreduce([torch.zeros(2, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)]),
+        "cannot reduce Float4_e2m1fn_x2 with SUM",
+    ),
     "two": (lambda: group().allreduce([torch.ones(1), torch.ones(1)]), "takes one tensor, got 2"),
     "root": (lambda: group().broadcast([torch.ones(1)], _from(7)), "root 7 is not a rank"),
     "destination": (lambda: group().send([torch.ones(1)], 2, 0), "destination 2 is not"),

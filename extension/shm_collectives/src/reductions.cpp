@@ -43,6 +43,8 @@ at::ScalarType combined_as(at::ScalarType dtype) {
 
 bool is_defined(at::ScalarType dtype, Op op) {
   const bool whole = at::isIntegralType(dtype, /*includeBool=*/true);
+  const bool packed = dtype == at::ScalarType::Float4_e2m1fn_x2; // two numbers in a byte
+  if (packed || !(whole || at::isFloatingType(dtype) || at::isComplexType(dtype))) return false;
   if (op == Op::avg || op == Op::premul_sum) return !whole;
   if (op == Op::min || op == Op::max) return !at::isComplexType(dtype);
   return op < Op::band ? true : op < Op::premul_sum && whole;
