@@ -17,21 +17,14 @@ from tools.execute.samples import may_use_extensions, samples
 from tools.project.paths import EXTENSIONS, ROOT, relative
 
 TIMEOUT = 1200  # seconds; each takes about 150 on a quiet machine
-# The tests of `shm_collectives`, except a model in Python, measurements and episodes of the soak,
-# in which the address sanitizer hung three times in the start of a thread, and except tests of
-# values whose hundreds of cases take minutes: three ranks are the fewest that use both ways to
-# reduce.
+# The tests of `shm_collectives`, except a model in Python, measurements, episodes of the soak,
+# in which the address sanitizer hung three times in the start of a thread, and tests of values,
+# whose hundreds of cases take minutes here. Random programs check values, too.
 LEFT_OUT = {"test_step_protocol.py", "test_values.py", "test_soak.py", "test_measurement.py"}
-SHM_VALUES = [
-    f"tests/shm/test_values.py::test_{name}[3 ranks]"
-    for name in (
-        *("all_reduce", "reduce", "reduce_scatter", "premul_sum", "collectives_that_move_data"),
-        *("all_to_all_with_different_sizes", "coalesced", "views"),
-    )
-]
 SHM_TESTS = [
     *(relative(x) for x in sorted(ROOT.glob("tests/shm/test_*.py")) if x.name not in LEFT_OUT),
-    *SHM_VALUES,
+    "tests/shm/test_values.py::test_coalesced[3 ranks]",
+    "tests/shm/test_values.py::test_views[3 ranks]",
 ]
 PYTEST = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout=300"]
 

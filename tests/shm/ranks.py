@@ -20,7 +20,7 @@ class Killed(Exception):
     """The rank ended by a signal."""
 
 
-def run(function, size, *arguments, timeout=60, group_timeout=20, init=True, options=None):
+def run(function, size, *arguments, timeout=100, group_timeout=20, init=True, options=None):
     """Return what `function(rank, *arguments)` returns in each rank of a group.
 
     An exception in a rank is raised here, with the traceback of that rank, unless the function
