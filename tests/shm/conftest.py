@@ -1,6 +1,0 @@
-"""The modules of this folder, for its tests and their ranks."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
