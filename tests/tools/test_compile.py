@@ -153,6 +153,15 @@ def test_damaged_headers_are_made_anew(precompiled, damage):
 
 
 @pytest.mark.slow
+def test_what_is_read_after_the_headers_does_not_count(precompiled):
+    header = precompile(precompiled)
+    precompiled.write(SOURCE, f"{TINY.format(statement='')}#ifdef __linux__\n#endif\n")
+    status, output = precompiled.run(*BUILD)
+    assert status == 0, output
+    assert header.exists()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["#include <string>", "#define PY_SSIZE_T_CLEAN"])
 def test_what_is_read_before_the_headers_counts(precompiled, line):
     header = precompile(precompiled)

@@ -114,11 +114,15 @@ def _files(folder):
 
 
 def _includes(project):
-    """Return the lines that include headers of others; none if other lines matter, too."""
-    code = [path.read_text() for path in files_below(project) if path.suffix in {".cpp", ".hpp"}]
-    if any(OTHER_DIRECTIVE.search(text) for text in code):
-        return ""
-    return "".join(f"{x}\n" for x in dict.fromkeys(INCLUDE.findall("\n".join(code))))
+    """Return the lines that include headers of others; none if a line before them matters."""
+    includes = {}  # In their order.
+    for path in files_below(project):
+        if path.suffix in {".cpp", ".hpp"}:
+            found = list(INCLUDE.finditer(path.read_text()))
+            if found and OTHER_DIRECTIVE.search(found[-1].string, 0, found[-1].start()):
+                return ""
+            includes.update((line[0], None) for line in found)
+    return "".join(f"{line}\n" for line in includes)
 
 
 def _compiler(ninja_file):
