@@ -10,9 +10,9 @@ import traceback
 from datetime import timedelta
 from pathlib import Path
 
+import shm_collectives  # noqa: F401
 import torch
 import torch.distributed as dist
-from shm_collectives import Options  # noqa: F401
 from torch.multiprocessing.spawn import start_processes
 
 

@@ -13,7 +13,8 @@ import torch
 import torch.distributed as dist
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ranks import Crew, Options
+from ranks import Crew
+from shm_collectives import Options
 from torch.distributed import ReduceOp
 
 SIZES = (1, 2, 3, 4)

@@ -162,3 +162,44 @@ def test_ranks_that_are_threads():
     for thread in threads:
         thread.join(20)
     assert results == [30.0] * 3
+
+
+def halves(rank):
+    half = dist.split_group(split_ranks=[[3, 1], [0, 2]], timeout=timedelta(seconds=5))
+    tensor = torch.tensor([float(rank)])
+    dist.all_reduce(tensor, group=half)
+    assert float(tensor) == (4 if rank in (1, 3) else 2)
+    assert half.rank() == (0 if rank in (0, 3) else 1)
+    options = half._get_backend(torch.device("cpu")).options
+    assert options.slot_bytes == 4096 and options._timeout == timedelta(seconds=5)
+    return error_of(dist.all_reduce, tensor, group=half) if rank == 1 else None
+
+
+needs_splitting = pytest.mark.skipif(
+    torch.__version__ < "2.15", reason="before 2.15, PyTorch splits groups of accelerators only"
+)
+
+
+@needs_splitting
+def test_a_group_can_be_split():
+    options = Options()
+    options.slot_bytes = 4096
+    kind, text, _ = run(halves, 4, options=options)[1]
+    assert (
+        kind == "DistBackendError" and "failed on rank 1: rank 0 (global rank 3) has left" in text
+    )
+
+
+def merged(rank, folder):
+    """Two groups of one rank each become one group of two."""
+    dist.init_process_group("shm", store=dist.HashStore(), rank=0, world_size=1)
+    both = dist.group.WORLD.merge_remote_group(dist.FileStore(f"{folder}/both", 2), 2)
+    tensor = torch.tensor([float(rank)])
+    both.allreduce([tensor]).wait()
+    assert float(tensor) == 1
+    both.shutdown()
+
+
+@needs_splitting
+def test_groups_can_be_merged(tmp_path):
+    run(merged, 2, tmp_path, init=False)

@@ -37,6 +37,7 @@ class BackendShm : public c10d::Backend {
   uint64_t getSequenceNumberForGroup() override { return sequence_; }
   void setSequenceNumberForGroup() override {} // it starts at 0 on every rank
   bool supportsCoalescing() const override { return true; }
+  bool supportsSplitting() const override { return true; }
 
   WorkPtr broadcast(Tensors&, const c10d::BroadcastOptions&) override;
   WorkPtr allreduce(Tensors&, const c10d::AllreduceOptions&) override;
@@ -66,6 +67,13 @@ class BackendShm : public c10d::Backend {
   WorkPtr recvAnysource(Tensors&, int tag) override;
   void startCoalescing() override;
   WorkPtr endCoalescing() override;
+
+  // The group of some of these ranks; on the other ranks nothing.
+  c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store>&,
+      const std::vector<int>& ranks, const c10::intrusive_ptr<c10d::Backend::Options>&) override;
+  // The group of all ranks that meet at the store.
+  c10::intrusive_ptr<c10d::Backend> merge(const c10::intrusive_ptr<c10d::Store>&,
+      const c10::intrusive_ptr<c10d::Backend::Options>&, const int& rank, const int& size) override;
 
   void shutdown() override;
   void abort() override;

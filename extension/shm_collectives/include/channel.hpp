@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 
 #include "group.hpp"
 #include "steps.hpp"
@@ -87,6 +88,12 @@ inline Bytes part(Bytes bytes, size_t index, size_t size) {
 // How many parts there are: at least one, for the note.
 inline size_t parts(size_t bytes, size_t size) {
   return std::max<size_t>(1, (bytes + size - 1) / size);
+}
+
+// Fills `to`, or copies all there is.
+inline void copy(Bytes to, Bytes from) {
+  const size_t size = std::min(to.size(), from.size());
+  if (to.data() != from.data() && size > 0) std::memmove(to.data(), from.data(), size);
 }
 // [/parts]
 

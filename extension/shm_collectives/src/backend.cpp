@@ -70,6 +70,35 @@ BackendShm::BackendShm(const c10::intrusive_ptr<c10d::Store>& store, int rank, i
 }
 // [/constructor]
 
+// [other-groups]
+static c10::intrusive_ptr<BackendShm::Options> copy_of(
+    const c10::intrusive_ptr<c10d::Backend::Options>& options) {
+  const auto ours = c10::dynamic_intrusive_pointer_cast<BackendShm::Options>(options);
+  TORCH_CHECK_VALUE(ours, "Backend shm takes options of the class shm_collectives.Options");
+  return c10::make_intrusive<BackendShm::Options>(*ours);
+}
+
+c10::intrusive_ptr<c10d::Backend> BackendShm::split(const c10::intrusive_ptr<c10d::Store>& store,
+    const std::vector<int>& ranks, const c10::intrusive_ptr<c10d::Backend::Options>& options) {
+  const auto mine = std::ranges::find(ranks, getRank());
+  if (mine == ranks.end()) return nullptr;
+  const auto own = copy_of(options);
+  const auto& names = options_->global_ranks_in_group; // none: the same numbers
+  own->global_ranks_in_group.clear();
+  for (const int rank : ranks) {
+    own->global_ranks_in_group.push_back(names.empty() ? rank : names.at(rank));
+  }
+  const auto rank = static_cast<int>(mine - ranks.begin());
+  return merge(store, own, rank, static_cast<int>(ranks.size()));
+}
+
+c10::intrusive_ptr<c10d::Backend> BackendShm::merge(const c10::intrusive_ptr<c10d::Store>& store,
+    const c10::intrusive_ptr<c10d::Backend::Options>& options, const int& rank, const int& size) {
+  const WithoutGil without_gil;
+  return c10::make_intrusive<BackendShm>(store, rank, size, copy_of(options));
+}
+// [/other-groups]
+
 // [end]
 BackendShm::~BackendShm() {
   {

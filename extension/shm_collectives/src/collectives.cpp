@@ -1,6 +1,5 @@
 #include "collectives.hpp"
 
-#include <cstring>
 #include <stdexcept>
 
 namespace shm_collectives::steps {
@@ -13,12 +12,6 @@ constexpr int kEveryone = -1;
 // rank reduces a share: more steps, but less to read. With two ranks, a share of
 // the reading is half of the writing, and not worth a step.
 constexpr size_t kSmall = 16 << 10;
-
-// Fills `to`, or copies all there is.
-void copy(Bytes to, Bytes from) {
-  const size_t size = std::min(to.size(), from.size());
-  if (to.data() != from.data() && size > 0) std::memmove(to.data(), from.data(), size);
-}
 
 // [pipeline]
 // The steps of most collectives: each rank writes one part ahead of the part

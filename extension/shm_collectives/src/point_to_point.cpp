@@ -1,17 +1,8 @@
 #include "point_to_point.hpp"
 
-#include <cstring>
 #include <stdexcept>
 
 namespace shm_collectives {
-
-namespace {
-
-void copy(Bytes to, const std::byte* from) {
-  if (!to.empty()) std::memcpy(to.data(), from, to.size());
-}
-
-} // namespace
 
 Mailbox::Mailbox(const Group& group) : group_(group),
     part_bytes_(group.memory().layout().part_bytes), sent_(group.size()), inboxes_(group.size()) {}
@@ -26,7 +17,7 @@ Steps Mailbox::send(Note note, Bytes data, int to) {
     Slot& slot = memory.ring_slot(group_.rank(), to, step);
     const Bytes piece = part(data, i, part_bytes_);
     slot.note = note;
-    copy({slot.data(), piece.size()}, piece.data());
+    copy({slot.data(), piece.size()}, piece);
     ring.posted.store(step + 1);
     memory.member(to).bell.ring();
   }
@@ -66,7 +57,7 @@ bool Mailbox::deliver_kept(int from) {
   for (auto message = messages.begin(); message != messages.end(); ++message) {
     if (!is_complete(*message)) continue;
     if (Receive* receive = take_receive(from, message->note)) {
-      if (receive->error.empty()) copy(receive->target, message->kept.data());
+      if (receive->error.empty()) copy(receive->target, message->kept);
       receive->ended.store(1);
       messages.erase(message);
       return true;
@@ -91,7 +82,7 @@ bool Mailbox::read_part(int from) {
   }
   Message& message = messages.back();
   const Bytes target = message.receive ? message.receive->target : Bytes(message.kept);
-  copy(part(target, message.parts_read++, part_bytes_), slot.data());
+  copy(part(target, message.parts_read++, part_bytes_), {slot.data(), part_bytes_});
   ring.read.store(++next);
   group_.memory().member(from).bell.ring();
   if (message.receive != nullptr && is_complete(message)) {
