@@ -83,7 +83,7 @@ bench: html ## compare this build with the usual one of Sphinx (half an hour)
 bench-backend: compile ## compare the shared-memory backend with gloo (four minutes)
 	@$(VENV_PYTHON) -m tools.bench_backend
 
-accept-bench-backend: ## keep what was measured last, in extension/shm_collectives
+accept-bench-backend: ## keep what was measured last, in extension/measurements.json
 	$(call SET_UP,execute)
 	@$(VENV_PYTHON) -m tools.accept_bench_backend
 

@@ -23,6 +23,6 @@ def machine():
         "processor": found.pop("Model name"),
         "cores": len(os.sched_getaffinity(0)),
         "caches": {name.removesuffix(" cache"): size for name, size in found.items()},
-        "kernel": f"{platform.system()} {platform.release()}",
+        "kernel": f"{platform.system()} {platform.release().partition('-')[0]}",
         "memory": f"{psutil.virtual_memory().total / 2**30:.0f} GiB",
     }
