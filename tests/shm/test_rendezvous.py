@@ -1,6 +1,7 @@
 """How the ranks of a group meet, and what they leave behind."""
 
 import os
+import signal
 import threading
 import time
 from datetime import timedelta
@@ -49,6 +50,18 @@ def without_rank_0(rank):
 def test_rank_0_does_not_come():
     for kind, text, _ in run(without_rank_0, 3, init=False)[1:]:
         assert kind == "DistStoreError" and "rank 0 did not come" in text
+
+
+def rank_0_dies(rank):
+    """Rank 2 does not come, so that rank 1 waits for rank 0 to say that all have come."""
+    if rank == 0:
+        threading.Timer(1, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    return None if rank == 2 else error_of(start_group, timeout=10)
+
+
+def test_rank_0_dies_while_the_ranks_meet():
+    kind, text, seconds = run(rank_0_dies, 3, init=False)[1]
+    assert kind == "DistStoreError" and "rank 0 has died (process " in text and seconds < 5
 
 
 def waits(rank):

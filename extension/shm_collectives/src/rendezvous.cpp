@@ -33,6 +33,10 @@ std::string home() {
 }
 // [/home]
 
+std::string joined(const std::string& one, const std::string& other) {
+  return one + (one.empty() || other.empty() ? "" : "; ") + other;
+}
+
 std::string random_number() {
   std::random_device random;
   return to_string(uint64_t{random()} << 32 | random());
@@ -69,10 +73,10 @@ class Meeting {
       }
       return missing().empty();
     });
-    problem = problem.empty() ? late(missing()) : "rank 0 " + problem + "; " + late(missing());
+    problem = joined(problem.empty() ? "" : "rank 0 " + problem, late(missing()));
     for (int rank = 1; rank < ranks(); ++rank) {
       const std::string text = get(mapped(rank));
-      if (text != kYes && !text.empty()) problem += text + "; ";
+      if (text != kYes) problem = joined(problem, text);
       forget(member(rank));
     }
     set("begin/" + number_, problem.empty() ? kYes : problem);
@@ -105,8 +109,13 @@ class Meeting {
           "; ranks of different hosts, containers or users can use gloo";
     }
     set(mapped(rank_), problem.empty() ? kYes : problem);
-    if (!await([&] { return !get("begin/" + number_).empty(); })) refuse_if(late(missing()));
+    const auto first = Process::find(process);
+    const bool in_time = await([&] {
+      return !get("begin/" + number_).empty() || (memory_ && first->ended());
+    });
+    if (!in_time) refuse_if(late(missing()));
     const std::string verdict = get("begin/" + number_);
+    if (verdict.empty()) refuse_if("rank 0 has died (process " + to_string(process) + ")");
     refuse_if(verdict == kYes ? "" : verdict);
     return std::move(*memory_);
   }
@@ -161,7 +170,7 @@ class Meeting {
   std::string late(const std::vector<int>& missing) const {
     std::string names;
     for (const int rank : missing) names += (names.empty() ? "rank " : ", rank ") + to_string(rank);
-    const auto time = to_string(timeout_.count()) + " ms; ";
+    const auto time = to_string(timeout_.count()) + " ms";
     return names.empty() ? "" : names + " did not come within " + time;
   }
 
