@@ -17,7 +17,7 @@ from torch.multiprocessing.spawn import start_processes
 
 
 class Killed(Exception):
-    """The rank ended by a signal."""
+    """The rank ended without an answer; its argument is the exit code, or minus the signal."""
 
 
 def run(function, size, *arguments, timeout=100, group_timeout=20, init=True, options=None):
@@ -81,13 +81,15 @@ def _collect(ranks, timeout):
                 if not part:
                     break
                 data += part
-            answers.append(pickle.loads(data) if data else (True, Killed()))
+            answers.append(pickle.loads(data) if data else None)
     finally:
+        codes = []
         for process, receiving in ranks:
             os.close(receiving)
             if len(answers) < len(ranks):
                 os.kill(process, signal.SIGKILL)
-            os.waitpid(process, 0)
+            codes.append(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
+    answers = [x or (True, Killed(code)) for x, code in zip(answers, codes, strict=True)]
     for rank, (good, answer) in enumerate(answers):
         if not good:
             others = [text for ok, text in answers[rank + 1 :] if not ok]

@@ -34,9 +34,15 @@ OPERATIONS = 60  # of each thread whose group does not lose a rank
 LOSSES = {
     "SIGKILL": r"rank {}\b.* has died",
     "os._exit": r"rank {}\b.* has died",
-    "exception": r"rank {}\b.* has left|Timed out after .* rank \d",
+    "exception": r"rank {}\b.* has left|all other ranks have left|Timed out after .* rank \d",
     "abort": r"rank {}\b.* has aborted the group",
     "SIGKILL while meeting": r"rank {}\b.* (did not come|has died)",
+}
+
+EXIT_CODES = {
+    "SIGKILL": -signal.SIGKILL,
+    "SIGKILL while meeting": -signal.SIGKILL,
+    "os._exit": 3,
 }
 
 # The first comparison imports much, and would do so in every rank.
@@ -206,7 +212,8 @@ def left_now():
 def here():
     """Return what this process, which starts the ranks, and the system have."""
     files = {os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()}
-    shared = {name for name in os.listdir("/dev/shm") if not name.startswith("torch_")}  # of others
+    others = ("torch_", "sem.")  # of programs that run beside this one
+    shared = {name for name in os.listdir("/dev/shm") if not name.startswith(others)}
     return {*psutil.Process().children(recursive=True), *files, *shared}
 
 
@@ -215,8 +222,8 @@ def problems(plan, answers, lost_at):
     for rank, answer in enumerate(answers):
         is_victim = plan.loss != "" and rank == plan.victim
         if isinstance(answer, Killed):
-            if not is_victim:
-                yield f"rank {rank} crashed"
+            if not is_victim or answer.args[0] != EXIT_CODES.get(plan.loss):
+                yield f"rank {rank} crashed, with exit code {answer.args[0]}"
             continue
         endings, left = answer
         yield from (f"rank {rank} leaves {text}" for text in left)

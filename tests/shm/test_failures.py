@@ -101,6 +101,24 @@ def test_a_rank_that_has_done_its_part_may_leave():
     assert run(ends_well, 3) == [10.0] * 3
 
 
+def receives_from_the_late(rank):
+    """Rank 2 goes, and its process ends, while rank 1 is still to send."""
+    tensor = torch.full((1,), float(rank))
+    if rank == 1:
+        time.sleep(1)
+        dist.send(tensor, 0)
+    elif rank == 0:
+        assert dist.recv(tensor) == 1
+        return float(tensor), error_of(dist.recv, tensor)
+    return None
+
+
+def test_a_receive_from_anybody_waits_for_those_who_have_not_left():
+    value, (kind, text, seconds) = run(receives_from_the_late, 3)[0]
+    assert value == 1
+    assert kind == "DistBackendError" and "all other ranks have left" in text and seconds < SOON
+
+
 def late(rank, call_timeout):
     if call_timeout:
         dist.set_timeout(timedelta(seconds=60))

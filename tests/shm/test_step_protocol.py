@@ -1,7 +1,7 @@
 """The step protocol holds in every order of events, and the model notices mistakes."""
 
 import pytest
-from step_protocol_model import Wrong, explore, one_after_another, one_ahead, reads_in
+from communicate.step_protocol_model import Wrong, explore, one_after_another, one_ahead, reads_in
 
 
 def programs(size, order, readers_of):

@@ -64,18 +64,22 @@ std::optional<std::string> Group::failure() const {
 }
 
 std::optional<std::string> Group::lost(const Until& until) const {
-  // A receive from any rank has no awaited rank: a dead one might be it.
+  // A receive from any rank waits for each that has not left: it may be the sender.
   const bool any = until.rank < 0;
+  int gone = 0;
   for (int index = 0; index < (any ? size() : until.ranks); ++index) {
     const int rank = any ? index : until.rank + index;
-    const auto& process = processes_[rank];
-    const bool left = memory_.member(rank).left && !any;
-    const bool ended = process && process->ended();
+    const bool ended = processes_[rank] && processes_[rank]->ended();
+    const bool left = memory_.member(rank).left;
+    gone += left;
     // Look at the counter last: a rank may post its last step and then end.
-    if ((left || ended) && (any || !until.reached_by(index))) {
+    if ((ended || left) && !(any && left) && !until.reached_by(any ? 0 : index)) {
       return who(rank) + (left ? " has left the group (it destroyed or lost it)"
           : " has died (process " + std::to_string(memory_.member(rank).process) + ")");
     }
+  }
+  if (any && size() > 1 && gone == size() - 1 && !until.reached()) {
+    return "all other ranks have left the group (they destroyed or lost it)";
   }
   return std::nullopt;
 }

@@ -8,7 +8,8 @@ while a rank still needs what is in it, a read of something else than was posted
 
 from typing import NamedTuple
 
-SLOTS = 2  # fewer than the backend has: what goes wrong goes wrong sooner
+# The backend has four slots. With two, what goes wrong goes wrong sooner.
+SLOTS = 2
 
 
 class Rank(NamedTuple):
@@ -24,9 +25,11 @@ class Wrong(Exception):
     """The protocol does not hold; the text says what happened."""
 
 
+# [programs]
 def one_after_another(steps):
     """Return the actions of a rank that reads each step before it writes the next."""
-    return [(action, step) for step in range(steps) for action in ("free", "write", "post", "read")]
+    actions = ("free", "write", "post", "read")
+    return [(action, step) for step in range(steps) for action in actions]
 
 
 def one_ahead(steps):
@@ -51,48 +54,70 @@ def reads_in(actions, readers):
         split += [(("look", other), step) for other in readers]
         split.append(("done", step))
     return split
+# [/programs]
 
 
-def explore(programs, too_early=0):
+# [explore]
+def explore(programs, slots=SLOTS, too_early=0):
     """Visit every state; return how many there are.
 
     `too_early` is the mistake: the number of steps by which a slot counts as free too early.
     """
-    start = tuple(Rank(0, 0, 0, (None,) * SLOTS) for _ in programs)
+    start = tuple(Rank(0, 0, 0, (None,) * slots) for _ in programs)
     seen, todo = {start}, [start]
     while todo:
         state = todo.pop()
         following = [
             after
-            for rank, program in enumerate(programs)
-            if state[rank].position < len(program)
-            and (after := _act(state, rank, program[state[rank].position], programs, too_early))
+            for rank in range(len(programs))
+            if (after := next_state(state, rank, programs, too_early))
         ]
         ended = all(state[rank].position == len(program) for rank, program in enumerate(programs))
         if not following and not ended:
-            raise Wrong(f"deadlock: {state}")
+            raise Wrong(f"deadlock: {waits(state, programs)}")
         for after in following:
             if after not in seen:
                 seen.add(after)
                 todo.append(after)
     return len(seen)
+# [/explore]
 
 
-def _act(state, rank, event, programs, too_early):
-    """Return the state after an action of one rank, or None while it must wait."""
-    (action, step), me = event, state[rank]
-    slot = step % SLOTS
+def waits(state, programs):
+    """Return what the ranks that have not ended wait for, as text."""
+    return ", ".join(
+        f"rank {rank} waits in {programs[rank][one.position]}"
+        for rank, one in enumerate(state)
+        if one.position < len(programs[rank])
+    )
+
+
+# [next-state]
+def next_state(state, rank, programs, too_early):
+    """Return the state after the next action of one rank.
+
+    Returns None if the rank must wait for others, or has ended.
+    """
+    me = state[rank]
+    if me.position == len(programs[rank]):
+        return None
+    action, step = programs[rank][me.position]
+    slots = len(me.slots)
+    slot = step % slots
     if action == "free":
-        if any(other.read < step - SLOTS + 1 - too_early for other in state):
+        if any(other.read < step - slots + 1 - too_early for other in state):
             return None
         me = me._replace(position=me.position + 1)
     elif action == "write":
         for reader, other in enumerate(state):
             rest = programs[reader][other.position :]
             if me.slots[slot] is not None and (("look", rank), me.slots[slot]) in rest:
-                raise Wrong(f"rank {rank} writes step {step} over {me.slots[slot]}: {state}")
-        slots = me.slots[:slot] + (step,) + me.slots[slot + 1 :]
-        me = me._replace(position=me.position + 1, slots=slots)
+                raise Wrong(
+                    f"rank {rank} writes step {step} over step {me.slots[slot]}, "
+                    f"which rank {reader} has not read"
+                )
+        written = me.slots[:slot] + (step,) + me.slots[slot + 1 :]
+        me = me._replace(position=me.position + 1, slots=written)
     elif action == "post":
         me = me._replace(position=me.position + 1, posted=step + 1)
     elif action == "done":
@@ -102,6 +127,9 @@ def _act(state, rank, event, programs, too_early):
         if what == "wait" and state[other].posted < step + 1:
             return None
         if what == "look" and state[other].slots[slot] != step:
-            raise Wrong(f"rank {rank} reads {state[other].slots[slot]} as {step}: {state}")
+            raise Wrong(
+                f"rank {rank} reads step {state[other].slots[slot]} of rank {other} as step {step}"
+            )
         me = me._replace(position=me.position + 1)
     return state[:rank] + (me,) + state[rank + 1 :]
+# [/next-state]

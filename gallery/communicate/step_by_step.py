@@ -1,0 +1,217 @@
+"""
+Step by step
+============
+
+After this page you can write a collective as a sequence of steps, and check with a model that
+no order of events breaks it.
+
+All ranks see the same memory now. The next decision is the order in which they may write and
+read it. ``shm`` has one answer for all collectives: the *step*.
+
+.. diagram:: communicate/steps
+
+One step
+--------
+
+Each rank has four *slots* in the shared memory, and two counters: ``posted``, the number of
+steps that it has written, and ``read``, the number of steps that it has finished reading.
+A rank writes only its own slots and its own counters. In each step it does six things:
+
+1. It waits until its slot is free: every rank has read what the slot held before.
+2. It writes to the slot.
+3. It posts the step: it increases ``posted``.
+4. It waits for the ranks whose data it needs.
+5. It reads their slots.
+6. It is done: it increases ``read``.
+
+The class ``Step`` has one method for each of these:
+
+.. literalinclude:: /../extension/shm_collectives/include/channel.hpp
+   :language: cpp
+   :caption: extension/shm_collectives/include/channel.hpp
+   :start-after: // [step]
+   :end-before: // [/step]
+
+Step number ``n`` uses slot ``n % 4``. A rank can therefore be at most four steps ahead of the
+slowest rank. Every rank takes every step, also in a broadcast, where only one rank has data.
+The counters of all ranks then count the same steps, and no operation must reset them.
+
+A collective
+------------
+
+Most collectives move a tensor in parts, one part in each step. A rank writes part ``i + 1``
+before it reads part ``i``, so that the others find work while it reads:
+
+.. literalinclude:: /../extension/shm_collectives/src/collectives.cpp
+   :language: cpp
+   :caption: extension/shm_collectives/src/collectives.cpp
+   :start-after: // [pipeline]
+   :end-before: // [/pipeline]
+   :dedent:
+
+``co_await`` continues when the counters have reached the values that the step needs.
+:doc:`asynchronous-work` shows what happens until then. What remains for a collective is what
+it writes and what it reads. This is the whole all-gather:
+
+.. literalinclude:: /../extension/shm_collectives/src/collectives.cpp
+   :language: cpp
+   :caption: extension/shm_collectives/src/collectives.cpp
+   :start-after: // [all-gather]
+   :end-before: // [/all-gather]
+
+In the first step, every rank waits for all others, even if it needs no data of theirs. Each
+slot contains a note of the operation. The ranks compare the notes before any of them reads
+data, so two ranks that call different operations both get an error.
+
+All-reduce
+----------
+
+For a small tensor, every rank writes its input, waits for all others, and adds up all slots.
+This takes one step. All ranks add in the order of the ranks, so they get the same bits:
+
+.. literalinclude:: /../extension/shm_collectives/src/collectives.cpp
+   :language: cpp
+   :caption: extension/shm_collectives/src/collectives.cpp
+   :start-after: // [all-reduce]
+   :end-before: // [/all-reduce-by-all]
+
+With ``n`` ranks, each rank reads the tensor ``n`` times in this way. For a large tensor on
+more than two ranks, the ranks share the work. Rank ``r`` reduces block ``r`` of each part, and all others
+read the result. Each rank then reads about two tensors, however many ranks there are. The
+price is that a part needs three steps, which overlap with those of the next part:
+
+.. literalinclude:: /../extension/shm_collectives/src/collectives.cpp
+   :language: cpp
+   :caption: extension/shm_collectives/src/collectives.cpp
+   :start-after: // [all-reduce-by-shares]
+   :end-before: // [/all-reduce-by-shares]
+
+The worker below reduces 10 numbers and 100,000 numbers. Its slots have 4,096 bytes, so the
+second tensor needs about a hundred parts:
+
+.. literalinclude:: /../gallery/communicate/workers/all_reduce_in_steps.py
+   :language: python
+   :caption: gallery/communicate/workers/all_reduce_in_steps.py
+"""
+
+from launcher import launch
+
+output = launch("workers/all_reduce_in_steps.py", ranks=4)
+
+# sphinx_gallery_start_ignore
+for text in output:
+    assert text.count("the same bits everywhere: True") == 2
+launch("workers/all_reduce_in_steps.py", ranks=2, show=False)
+# sphinx_gallery_end_ignore
+
+# %%
+# Memory order
+# ------------
+#
+# A compiler and a processor may change the order of two writes of one thread, because the
+# thread itself does not notice it. Another process does. If ``posted`` becomes visible before
+# the slot, a reader takes old data. Atomic operations forbid this where the protocol needs it:
+#
+# .. literalinclude:: /../extension/shm_collectives/src/channel.cpp
+#    :language: cpp
+#    :caption: extension/shm_collectives/src/channel.cpp
+#    :start-after: // [protocol]
+#    :end-before: // [/protocol]
+#
+# On x86-64 the processor keeps the writes of a thread in their order. A program that orders
+# nothing can pass all its tests there, as long as the compiler leaves the order alone, and
+# fail on aarch64. Therefore argue the order in a comment, where the atomic is. Do not rely on a
+# test to find it.
+#
+# A model of the protocol
+# -----------------------
+#
+# Tests try a few orders of events out of millions. A model tries all of them. This one has
+# ranks with two counters and some slots, and programs of the actions above:
+#
+# .. literalinclude:: /../gallery/communicate/step_protocol_model.py
+#    :language: python
+#    :caption: gallery/communicate/step_protocol_model.py
+#    :start-after: # [programs]
+#    :end-before: # [/programs]
+#
+# ``explore`` begins with the state in which nothing has happened. It lets each rank take its
+# next action, if it need not wait, and goes on from every state that it has not seen:
+#
+# .. literalinclude:: /../gallery/communicate/step_protocol_model.py
+#    :language: python
+#    :caption: gallery/communicate/step_protocol_model.py
+#    :start-after: # [explore]
+#    :end-before: # [/explore]
+#
+# An action raises ``Wrong`` if it breaks the protocol. A rank must not write a slot that
+# another rank still needs, and must not read another step than it expects. A deadlock is a
+# state in which nobody can act. Here rank 0 gathers from rank 1, and both post one step ahead:
+
+from step_protocol_model import Wrong, explore, one_after_another, one_ahead, reads_in
+
+gathers = reads_in(one_ahead(4), readers=[1])
+sends = reads_in(one_ahead(4), readers=[])
+print(explore([gathers, sends]), "states, nothing wrong")
+
+# sphinx_gallery_start_ignore
+assert explore([gathers, sends]) > 50
+assert explore([reads_in(one_after_another(3), [0, 1, 2])] * 3) > 50
+# sphinx_gallery_end_ignore
+
+# %%
+# A mistake: the slot that is free one step too early
+# ---------------------------------------------------
+#
+# It is easy to be wrong by one in ``Step::free``. Suppose that a slot counts as free although
+# one rank has still to read its last step:
+
+try:
+    explore([gathers, sends], too_early=1)
+except Wrong as error:
+    print(error)
+
+# sphinx_gallery_start_ignore
+    assert "rank 1 writes step" in str(error) and "rank 0 has not read" in str(error)
+else:
+    raise AssertionError("the model does not find the mistake")
+# sphinx_gallery_end_ignore
+
+# %%
+# The model finds it in milliseconds. Tests often do not: in an all-reduce, every rank reads
+# every rank, and nobody can get far enough ahead to do harm. With one step after another, the
+# model agrees:
+
+symmetric = reads_in(one_after_another(4), readers=[0, 1])
+print(explore([symmetric, symmetric], too_early=1), "states, nothing wrong")
+
+# %%
+# The mistake stays hidden until somebody adds a gather, or posts one step ahead. Then the
+# result is wrong once in a while, and on no rank is there an error. When you change a protocol,
+# change the model first.
+#
+# Exercise
+# --------
+#
+# Each rank has four slots. Predict what one slot does to ranks that post one step ahead, and
+# to ranks that do not. Then ask the model: ``explore`` has the parameter ``slots``.
+#
+# .. admonition:: Solution
+#    :collapsible: closed
+#
+#    A rank that posts one step ahead needs a second slot: it waits until the only slot is
+#    free, and it would have to read that slot before.
+#
+#    .. literalinclude:: /../gallery/communicate/workers/one_slot.py
+#       :language: python
+#       :caption: gallery/communicate/workers/one_slot.py
+#
+# The build ran the solution, too:
+
+from launcher import run_program
+
+answer = run_program("workers/one_slot.py")
+
+# sphinx_gallery_start_ignore
+assert "one_after_another: holds" in answer and "one_ahead: deadlock" in answer
+# sphinx_gallery_end_ignore
