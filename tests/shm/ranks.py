@@ -20,15 +20,17 @@ class Killed(Exception):
     """The rank ended without an answer; its argument is the exit code, or minus the signal."""
 
 
-def run(function, size, *arguments, timeout=100, group_timeout=20, init=True, options=None):
+def run(
+    function, size, *arguments, timeout=100, group_timeout=20, init=True, options=None, port=None
+):
     """Return what `function(rank, *arguments)` returns in each rank of a group.
 
     An exception in a rank is raised here, with the traceback of that rank, unless the function
     returns it. A rank that a signal ends returns `Killed`. All ranks are killed after `timeout`
-    seconds.
+    seconds. The ranks meet in a file, or with a port, in the TCPStore that listens there.
     """
     with tempfile.TemporaryDirectory() as folder:
-        store = Path(folder, "store")
+        store = port or Path(folder, "store")
         ranks = [
             _start(function, rank, size, arguments, store, group_timeout, init, options)
             for rank in range(size)
@@ -146,10 +148,12 @@ def _serve(rank, pipes, folder):
 
 def start_group(timeout=20, options=None, backend="shm"):
     """Initialize the default group from what `run` put into the environment."""
-    size = int(os.environ["WORLD_SIZE"])
+    size, store = int(os.environ["WORLD_SIZE"]), os.environ["STORE"]
     dist.init_process_group(
         backend,
-        store=dist.FileStore(os.environ["STORE"], size),
+        store=dist.TCPStore("127.0.0.1", int(store), wait_for_workers=False)
+        if store.isdecimal()
+        else dist.FileStore(store, size),
         rank=int(os.environ["RANK"]),
         world_size=size,
         timeout=timedelta(seconds=timeout),
