@@ -34,7 +34,7 @@ The class ``Step`` has one method for each of these:
 
 Step number ``n`` uses slot ``n % 4``. A rank can therefore be at most four steps ahead of the
 slowest rank. Every rank takes every step, also in a broadcast, where only one rank has data.
-The counters of all ranks then count the same steps, and no operation must reset them.
+The counters of all ranks then count the same steps, and no operation needs to reset them.
 
 A collective
 ------------
@@ -129,18 +129,18 @@ launch("workers/all_reduce_in_steps.py", ranks=2, show=False)
 # Tests try a few orders of events out of millions. A model tries all of them. This one has
 # ranks with two counters and some slots, and programs of the actions above:
 #
-# .. literalinclude:: /../gallery/communicate/step_protocol_model.py
+# .. literalinclude:: /../gallery/communicate/workers/step_protocol_model.py
 #    :language: python
-#    :caption: gallery/communicate/step_protocol_model.py
+#    :caption: gallery/communicate/workers/step_protocol_model.py
 #    :start-after: # [programs]
 #    :end-before: # [/programs]
 #
 # ``explore`` begins with the state in which nothing has happened. It lets each rank take its
 # next action, if it need not wait, and goes on from every state that it has not seen:
 #
-# .. literalinclude:: /../gallery/communicate/step_protocol_model.py
+# .. literalinclude:: /../gallery/communicate/workers/step_protocol_model.py
 #    :language: python
-#    :caption: gallery/communicate/step_protocol_model.py
+#    :caption: gallery/communicate/workers/step_protocol_model.py
 #    :start-after: # [explore]
 #    :end-before: # [/explore]
 #
@@ -148,7 +148,7 @@ launch("workers/all_reduce_in_steps.py", ranks=2, show=False)
 # another rank still needs, and must not read another step than it expects. A deadlock is a
 # state in which nobody can act. Here rank 0 gathers from rank 1, and both post one step ahead:
 
-from step_protocol_model import Wrong, explore, one_after_another, one_ahead, reads_in
+from workers.step_protocol_model import Wrong, explore, one_after_another, one_ahead, reads_in
 
 gathers = reads_in(one_ahead(4), readers=[1])
 sends = reads_in(one_ahead(4), readers=[])

@@ -138,7 +138,9 @@ class Rank:
             return
         self.lost_at.value = time.monotonic()
         if self.plan.loss == "abort":
-            dist.distributed_c10d._abort_process_group()
+            # PyTorch's function for all groups also frees what calls in other threads still use.
+            for group in list(dist.distributed_c10d._world.pg_map):
+                group.abort()
         elif self.plan.loss == "os._exit":
             os._exit(3)
         else:

@@ -1,7 +1,8 @@
 """The step protocol holds in every order of events, and the model notices mistakes."""
 
 import pytest
-from communicate.step_protocol_model import Wrong, explore, one_after_another, one_ahead, reads_in
+from communicate.workers import step_protocol_model as model
+from communicate.workers.step_protocol_model import Wrong, explore, reads_in
 
 
 def programs(size, order, readers_of):
@@ -20,7 +21,7 @@ def from_the_root(rank, size):
     return [] if rank == 0 else [0]
 
 
-ORDERS = {"one after another": one_after_another, "one ahead": one_ahead}
+ORDERS = {"one after another": model.one_after_another, "one ahead": model.one_ahead}
 READERS = [everyone, only_the_root, from_the_root]
 
 
@@ -42,9 +43,9 @@ def test_finds_a_slot_that_is_free_one_step_too_early(size, order, readers_of):
 
 @pytest.mark.parametrize("size", [2, 3])
 def test_symmetric_operations_hide_the_mistake_unless_they_post_ahead(size):
-    explore(programs(size, one_after_another(4), everyone), too_early=1)
+    explore(programs(size, model.one_after_another(4), everyone), too_early=1)
     with pytest.raises(Wrong, match="writes step"):
-        explore(programs(size, one_ahead(4), everyone), too_early=1)
+        explore(programs(size, model.one_ahead(4), everyone), too_early=1)
 
 
 def test_finds_a_deadlock():

@@ -12,7 +12,8 @@ from ..project.paths import DOCS, GALLERY
 from ..state.digests import files_below
 
 CODE = {".py", ".cpp"}
-NAMED = re.compile(r"\b(\w+)\.(?:py|cpp)\b|^\s*(?:from|import) (\w+)", re.M)
+USABLE = CODE | {".json"}
+NAMED = re.compile(r"\b(\w+)\.(?:py|cpp|json)\b|^\s*(?:from|import) ([\w.]+)", re.M)
 
 
 def samples():
@@ -37,7 +38,7 @@ def may_use(script):
 
     These may be more than the sample executes: a name in a comment counts, too.
     """
-    candidates = {x for x in files_below(script.parent) if x.suffix in CODE} - set(samples())
+    candidates = {x for x in files_below(script.parent) if x.suffix in USABLE} - set(samples())
     used, to_read = set(), [script]
     while to_read:
         names = _named_in(to_read.pop().read_text())
@@ -49,8 +50,8 @@ def may_use(script):
 
 @cache  # Many samples use the same files.
 def _named_in(code):
-    """Return the programs and modules that code names, without .py or .cpp."""
-    return {program or module for program, module in NAMED.findall(code)}
+    """Return the files and modules that code names, without their suffixes."""
+    return {file or module.rpartition(".")[2] for file, module in NAMED.findall(code)}
 
 
 def may_use_extensions(script):

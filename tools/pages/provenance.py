@@ -92,10 +92,12 @@ def _is_loaded(extension, path):
 
 
 def _named_in(path, folder):
-    """Return the files of a folder that code imports, or whose path is a string of the code."""
+    """Return the files that code imports from a folder or its own, or names in a string."""
     strings, modules = _strings_and_modules(path)
-    names = [x for x in strings if Path(x).suffix in CODE] + [f"{x}.py" for x in modules]
-    return [folder / name for name in names if (folder / name).is_file()]
+    names = [x for x in strings if Path(x).suffix in CODE]
+    names += [f"{x.replace('.', '/')}.py" for x in modules]
+    found = {place / name for name in names for place in (folder, path.parent)}
+    return [file for file in found if file.is_file()]
 
 
 def _loads(extension, path):

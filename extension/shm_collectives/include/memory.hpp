@@ -18,6 +18,7 @@ using Bytes = std::span<std::byte>;
 constexpr size_t kCacheLine = 64;
 constexpr uint64_t kSlots = 4; // steps that a rank may be ahead of the slowest
 
+// [member]
 // One rank's part of the step protocol. Only that rank writes the counters, and
 // nothing else is in their cache line.
 struct alignas(kCacheLine) Member {
@@ -27,6 +28,7 @@ struct alignas(kCacheLine) Member {
   std::atomic<int32_t> process; // its process id
   std::atomic<bool> left; // it has closed the group
 };
+// [/member]
 
 // Messages from one rank to another: the same protocol with two ranks. The
 // sender writes `posted`, the receiver writes `read`.
@@ -57,12 +59,14 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
+// [header]
 struct alignas(kCacheLine) Header {
   uint64_t nonce; // says that this is the memory that was meant
   Layout layout;
   std::atomic<int> failure; // 0: none, 1: being written, 2: can be read
   char reason[2000];
 };
+// [/header]
 // [/layout]
 
 // The memory of one group, mapped into this process. It has no name in any file

@@ -65,9 +65,11 @@ struct Until {
     return true;
   }
 
+  // [await]
   bool await_ready() const { return reached(); }
   void await_suspend(Steps::Handle handle) const;
   void await_resume() const {}
+  // [/await]
 };
 // [/until]
 
@@ -82,6 +84,7 @@ struct Steps::promise_type {
   void unhandled_exception() { error = std::current_exception(); }
 };
 
+// [resume]
 inline void Until::await_suspend(Steps::Handle handle) const {
   handle.promise().until = *this;
 }
@@ -96,6 +99,7 @@ inline bool Steps::advance() {
   return moved;
 }
 
+// [/resume]
 inline const Until& Steps::until() const {
   return handle_.promise().until;
 }

@@ -135,10 +135,12 @@ void BackendShm::setTimeout(milliseconds timeout) {
 }
 
 // [run]
+// [timeout-of-a-call]
 Call BackendShm::begin(Kind kind, milliseconds timeout) const {
   // A call without a timeout of its own has -1 or 0, depending on the caller.
   return {kind, timeout > kNoTimeout ? timeout : timeout_.load(), getSize()};
 }
+// [/timeout-of-a-call]
 
 Note BackendShm::number(Call& call, Bytes data, int root) {
   call.note.bytes = data.size();
@@ -161,6 +163,7 @@ WorkPtr BackendShm::run(Call& call, Steps steps, bool async, int lane,
       return nullptr; // whoever ends the coalescing waits
     }
   }
+  // [caller-or-thread]
   const bool profiled = at::hasCallbacks(); // a profiler sees a Work with a title
   if (!async && !profiled) {
     progress_->wait(*operation, Clock::time_point::max());
@@ -174,6 +177,7 @@ WorkPtr BackendShm::run(Call& call, Steps steps, bool async, int lane,
     progress_->leave(*operation, large);
     return work;
   }
+  // [/caller-or-thread]
   work->wait();
   return nullptr;
 }

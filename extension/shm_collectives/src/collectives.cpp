@@ -106,6 +106,9 @@ static Steps all_reduce_by_all(
       });
 }
 
+// [/all-reduce-by-all]
+
+// [all-reduce-by-shares]
 // A share of the work for each rank. In step i, a rank writes part i of its
 // input, one block for each other rank; it reduces its own block of part i - 1
 // into the block of its slot that is left over; and it reads what the others
@@ -151,7 +154,7 @@ Steps all_reduce(Channel& channel, Note note, Reduction reduce, Bytes input, Byt
   const auto way = small || channel.size() <= 2 ? all_reduce_by_all : all_reduce_by_shares;
   return way(channel, note, reduce, input, output);
 }
-// [/all-reduce]
+// [/all-reduce-by-shares]
 
 // [reduce-scatter]
 Steps reduce_scatter(Channel& channel, Note note, Reduction reduce, Pieces inputs, Bytes output) {

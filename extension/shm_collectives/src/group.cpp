@@ -45,6 +45,7 @@ void Group::ring_others() const {
 }
 
 // [failure]
+// [fail]
 void Group::fail(const std::string& reason) const {
   auto& header = memory_.header();
   int none = 0;
@@ -57,6 +58,7 @@ void Group::fail(const std::string& reason) const {
   }
 }
 
+// [/fail]
 std::optional<std::string> Group::failure() const {
   const auto& header = memory_.header();
   if (header.failure.load() != 2) return std::nullopt;
@@ -64,6 +66,7 @@ std::optional<std::string> Group::failure() const {
 }
 
 std::optional<std::string> Group::lost(const Until& until) const {
+  // [lost]
   // A receive from any rank waits for each that has not left: it may be the sender.
   const bool any = until.rank < 0;
   int gone = 0;
@@ -78,6 +81,7 @@ std::optional<std::string> Group::lost(const Until& until) const {
           : " has died (process " + std::to_string(memory_.member(rank).process) + ")");
     }
   }
+  // [/lost]
   if (any && size() > 1 && gone == size() - 1 && !until.reached()) {
     return "all other ranks have left the group (they destroyed or lost it)";
   }

@@ -39,10 +39,12 @@ size_t Layout::rings_at() const {
   return slots_at() + ranks * kSlots * (sizeof(Slot) + slot_bytes);
 }
 
+// [one-slot]
 Slot& Memory::slot(int rank, uint64_t step) const {
   const size_t number = rank * kSlots + step % kSlots;
   return *at<Slot>(layout_.slots_at() + number * (sizeof(Slot) + layout_.slot_bytes));
 }
+// [/one-slot]
 
 Ring& Memory::ring(int from, int to) const {
   const size_t number = from * layout_.ranks + to;

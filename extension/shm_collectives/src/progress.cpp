@@ -77,6 +77,7 @@ void Progress::drain() {
   call([&] { return pending_ == 0; }, Clock::time_point::max(), policy_);
 }
 
+// [caller]
 // Drives for as long as the caller waits, and leaves what remains to others.
 template <class Done>
 void Progress::call(const Done& done, Clock::time_point limit, WaitingPolicy policy) {
@@ -89,6 +90,8 @@ void Progress::call(const Done& done, Clock::time_point limit, WaitingPolicy pol
   }
 }
 
+// [/caller]
+// [hand-over]
 void Progress::hand_over() {
   if (pending_ > 0 && callers_ == 0) {
     const std::lock_guard lock(mutex_);
@@ -111,9 +114,11 @@ void Progress::serve() {
     lock.lock();
   }
 }
+// [/hand-over]
 // [/who-runs]
 
 // [drive]
+// [drive-loop]
 template <class Done>
 void Progress::drive(const Done& done, Clock::time_point limit, WaitingPolicy policy) {
   Patience patience(policy.spin, policy.yield_for);
@@ -132,6 +137,7 @@ void Progress::drive(const Done& done, Clock::time_point limit, WaitingPolicy po
   }
 }
 
+// [/drive-loop]
 // Advances what can advance; false if nothing could, or another thread does it.
 bool Progress::look(bool check) {
   if (driving_.test_and_set()) return false;
@@ -148,6 +154,7 @@ bool Progress::look(bool check) {
     moved |= advance(*receive, check);
     receive = (*receive)->ended() ? receives_.erase(receive) : ++receive;
   }
+  // [callbacks]
   const auto ended = std::exchange(ended_, {});
   driving_.clear();
 
@@ -157,6 +164,7 @@ bool Progress::look(bool check) {
   if (!ended.empty()) {
     group_.me().bell.ring(); // another thread may wait for one of them
   }
+  // [/callbacks]
   return moved;
 }
 
@@ -183,11 +191,13 @@ bool Progress::advance(const Shared& operation, bool check) {
       broken_ = broken_ || group_.failure();
     }
     const bool moved = !broken_ && operation->steps_.advance();
+    // [data-first]
     if (!broken_ && operation->steps_.done()) {
       operation->call.finish();
       end(operation, nullptr);
       return true;
     }
+    // [/data-first]
     if (moved || !(check || broken_)) return moved;
     problem = trouble(*operation);
   } catch (const std::exception& error) {
@@ -197,12 +207,14 @@ bool Progress::advance(const Shared& operation, bool check) {
   return problem.has_value();
 }
 
+// [reasons]
 // Why the operation will never end by itself, or has waited too long.
 std::optional<std::string> Progress::trouble(const Operation& operation) const {
   if (auto failure = group_.failure()) return failure;
   const Until& until = operation.steps_.until();
   if (auto lost = group_.lost(until)) return *lost + " during " + describe(operation.call.note);
   if (Clock::now() < *operation.deadline_) return std::nullopt;
+  // [/reasons]
   const auto late = group_.missing(until, operation.call.name_all);
   const auto time = std::to_string(operation.call.timeout.count()) + " ms";
   if (operation.call.note.kind == Kind::monitored_barrier) { // the words of gloo's

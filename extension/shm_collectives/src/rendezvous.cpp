@@ -43,13 +43,18 @@ std::string random_number() {
 }
 
 // [meeting]
+// [keys-of-a-meeting]
 // The store may still hold keys of an earlier group of the same name. A key
 // counts only if it contains a number that was drawn for this meeting:
 //
-//   member/<rank>                the rank's own number
-//   answer/<number of a rank>    rank 0: its number, and where the memory is
-//   mapped/<number of 0>/<rank>  "yes", or why the rank cannot map the memory
-//   begin/<number of 0>          rank 0: "yes", or why there is no group
+//   member/<rank>: the rank's own number
+//
+//   answer/<number of a rank>: the number of rank 0, and where the memory is
+//
+//   mapped/<number of 0>/<rank>: "yes", or why the rank cannot map the memory
+//
+//   begin/<number of 0>: "yes", or why there is no group
+// [/keys-of-a-meeting]
 class Meeting {
  public:
   Meeting(c10d::Store& store, int rank, const Layout& layout, milliseconds timeout,
@@ -57,6 +62,7 @@ class Meeting {
       what_("Backend shm: rank " + to_string(rank) + " of " + to_string(layout.ranks) +
       " cannot join group \"" + group + "\": ") {}
 
+  // [host]
   Memory host() {
     number_ = random_number();
     std::string problem = try_memory([&] { return Memory::create(layout_, stoull(number_)); });
@@ -84,8 +90,10 @@ class Meeting {
     memory_->close_descriptor();
     return std::move(*memory_);
   }
+  // [/host]
 
   Memory join() {
+    // [announce]
     const std::string mine = random_number();
     set(member(rank_), mine);
     if (!await([&] { return !get("answer/" + mine).empty(); })) refuse_if(late({0}));
@@ -95,7 +103,9 @@ class Meeting {
     int descriptor = -1;
     std::string host;
     std::getline(answer >> number_ >> process >> descriptor >> std::ws, host);
+    // [/announce]
 
+    // [refuse]
     std::string problem;
     if (home() != host) {
       problem = "it is (" + home() + "), rank 0 is (" + host + ")";
@@ -109,6 +119,8 @@ class Meeting {
           "; ranks of different hosts, containers or users can use gloo";
     }
     set(mapped(rank_), problem.empty() ? kYes : problem);
+    // [/refuse]
+    // [verdict]
     const auto first = Process::find(process);
     const bool in_time = await([&] {
       return !get("begin/" + number_).empty() || (memory_ && first->ended());
@@ -117,6 +129,7 @@ class Meeting {
     const std::string verdict = get("begin/" + number_);
     if (verdict.empty()) refuse_if("rank 0 has died (process " + to_string(process) + ")");
     refuse_if(verdict == kYes ? "" : verdict);
+    // [/verdict]
     return std::move(*memory_);
   }
 
@@ -125,12 +138,14 @@ class Meeting {
   std::string member(int rank) const { return "member/" + to_string(rank); }
   std::string mapped(int rank) const { return "mapped/" + number_ + "/" + to_string(rank); }
 
+  // [store]
   void set(const std::string& key, const std::string& text) { store_.set("shm/" + key, text); }
   // Nothing if there is no such key: Store::get would keep other threads, which
   // may be meeting other ranks, from using the store.
   std::string get(const std::string& key) {
     return store_.check({"shm/" + key}) ? store_.get_to_str("shm/" + key) : "";
   }
+  // [/store]
   void forget(const std::string& key) {
     try {
       store_.deleteKey("shm/" + key);
@@ -138,6 +153,7 @@ class Meeting {
     }
   }
 
+  // [await]
   // Asks again and again; false if the time is over.
   template <class Done>
   bool await(const Done& done) const {
@@ -147,6 +163,7 @@ class Meeting {
       std::this_thread::sleep_for(pause);
     }
   }
+  // [/await]
 
   // Returns what went wrong: the others are told before it is thrown.
   template <class Make>

@@ -58,6 +58,7 @@ std::chrono::milliseconds WorkShm::getTimeout() const {
 // [/state]
 
 // [wait]
+// [timeout-of-wait]
 bool WorkShm::wait(std::chrono::milliseconds timeout) {
   const auto limit = timeout > kNoTimeout ? Clock::now() + timeout : Clock::time_point::max();
   for (const auto& operation : operations_) {
@@ -69,6 +70,7 @@ bool WorkShm::wait(std::chrono::milliseconds timeout) {
   if (const auto error = first_error(operations_)) std::rethrow_exception(error);
   return true;
 }
+// [/timeout-of-wait]
 
 void WorkShm::abort() {
   progress_->abort();
@@ -76,6 +78,7 @@ void WorkShm::abort() {
 // [/wait]
 
 // [future]
+// [one-future]
 // Calls back once, when the last operation has ended.
 void WorkShm::when_ended(std::function<void(std::exception_ptr)> callback) {
   auto left = std::make_shared<std::atomic<size_t>>(operations_.size());
@@ -98,6 +101,7 @@ c10::intrusive_ptr<c10::ivalue::Future> WorkShm::getFuture() {
   return future_;
 }
 
+// [/one-future]
 c10::intrusive_ptr<c10::ivalue::Future> WorkShm::getFutureResult() {
   auto future = c10::make_intrusive<c10::ivalue::Future>(c10::IntType::get());
   when_ended([future](auto error) {

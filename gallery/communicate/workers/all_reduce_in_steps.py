@@ -11,14 +11,14 @@ dist.init_process_group("shm", pg_options=options)
 rank, world_size = dist.get_rank(), dist.get_world_size()
 
 for numbers in (10, 100_000):
-    # Tenths are not exact in binary, so the order of the additions matters.
+    # Most tenths are not exact in binary, so the order of the additions matters.
     ours = torch.full((numbers,), 0.1) * (rank + 1) + torch.arange(numbers)
     dist.all_reduce(ours)
 
     everyones = [torch.empty_like(ours) for _ in range(world_size)]
     dist.all_gather(everyones, ours)
     same = all(torch.equal(one, ours) for one in everyones)
-    print(f"{numbers} numbers: the first is {ours[0]:.1f}, the same bits everywhere: {same}")
+    print(f"{numbers:,} numbers: the first is {ours[0]:.1f}, the same bits everywhere: {same}")
     assert same and abs(ours[0].item() - 0.1 * sum(range(world_size + 1))) < 1e-6
 
 dist.destroy_process_group()

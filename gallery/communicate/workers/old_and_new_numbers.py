@@ -18,7 +18,7 @@ def meet_at_fixed_keys(keys, text):
 # [/fixed]
 # [drawn]
 def meet_by_drawn_numbers(keys, text):
-    """Do the same, and believe only keys with the number of this meeting."""
+    """Do the same, and use only keys with the number of this meeting."""
     mine = secrets.token_hex(8)
     if rank == 1:
         keys.set("member/1", mine)

@@ -1,0 +1,117 @@
+"""
+A backend that communicates
+===========================
+
+After this page you know what the backend ``shm`` does, which file of it contains which
+decision, and how fast it is.
+
+The dummy has all the parts of a backend and moves no data. The pages of this part take it
+apart again, one decision at a time, until the ranks of one host communicate through memory
+that they share. The result is ``extension/shm_collectives``, with the c10d name ``shm``. It
+implements all operations of ``c10d::Backend`` for CPU tensors, and DDP and FSDP2 train with it.
+
+.. diagram:: communicate/design
+
+One decision for each file
+--------------------------
+
+The names of the sources tell the design. Each header in ``include`` declares what the source of
+the same name in ``src`` defines:
+
+.. list-table::
+   :header-rows: 1
+
+   * - file
+     - decision
+   * - ``rendezvous``
+     - how the ranks of a group find each other
+   * - ``memory``, ``group``
+     - what they share, who may read it, and who is lost
+   * - ``steps``, ``channel``
+     - in which order they write and read
+   * - ``waiting``
+     - how a rank waits for another one
+   * - ``collectives``, ``reductions``
+     - what a collective writes and reads, and how numbers are combined
+   * - ``point_to_point``
+     - how a message finds its receive
+   * - ``call``, ``operations``, ``backend``
+     - which tensors each method of ``c10d::Backend`` takes
+   * - ``progress``, ``work``
+     - who runs an operation, and how a program learns of its end
+   * - ``registration``
+     - how Python finds the backend
+
+You build and install it like the dummy: :doc:`/tutorial/step-3-build-and-install` shows how.
+It needs Linux, PyTorch and a C++20 compiler.
+
+The first real sum
+------------------
+
+The program of the home page needs another import and another name. Each rank starts with another
+number:
+
+.. literalinclude:: /../gallery/communicate/workers/first_results.py
+   :language: python
+   :caption: gallery/communicate/workers/first_results.py
+   :start-after: # [program]
+   :end-before: # [/program]
+"""
+
+from launcher import launch
+
+launch("workers/first_results.py", ranks=2)
+
+# %%
+# Both ranks have ``1 + 2 = 3``. With the dummy, both had zero.
+#
+# What to compare it with
+# -----------------------
+#
+# Gloo is PyTorch's own backend for CPUs. It also works between hosts, and sends its data
+# through sockets. ``fake`` is a backend that communicates nothing. Its times are the floor:
+# they contain Python, the binding and the dispatcher, which every backend pays for. In
+# an operation with separate outputs, ``fake`` also copies the rank's own tensor there.
+#
+# ``make bench-backend`` measures all three in turns, in one run. The table shows the medians of
+# such a run in microseconds, for two ranks on a machine with two cores. The build does not
+# measure: it reads the result that somebody accepted with ``make accept-bench-backend``.
+
+import json
+from pathlib import Path
+
+from result_table import show_table
+
+measured = json.loads(Path("measurements.json").read_text())
+SIZES = {0: "", 4: "4 B", 65536: "64 KiB", 2**24: "16 MiB"}
+SHOWN = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "barrier"]
+
+rows = []
+for case in measured["cases"]:
+    if case["ranks"] == 2 and case["operation"] in SHOWN and case["size"] in SIZES:
+        medians = [case["microseconds"][x]["median"] for x in ("fake", "shm", "gloo")]
+        times = [f"{median:,.0f}" for median in medians]
+        rows.append([case["operation"], SIZES[case["size"]], *times, f"{case['ratio']:.0f}"])
+show_table(["operation", "size", "fake", "shm", "gloo", "gloo / shm"], rows)
+
+# sphinx_gallery_start_ignore
+assert len(rows) == 16, rows
+assert all(case["ratio"] > 1 for case in measured["cases"])
+# sphinx_gallery_end_ignore
+
+# %%
+# ``shm`` is faster than gloo in all cases of the measurement, also with four ranks on the two
+# cores. A step of training contains more than communication, and gains less:
+
+for case in measured["cases"]:
+    if case["unit"] == "parameters":
+        size, ranks = f"{case['size']:,}", case["ranks"]
+        print(f"{case['operation']:13} {size} parameters, {ranks} ranks: {case['ratio']:.1f}")
+
+# sphinx_gallery_start_ignore
+assert sum(case["unit"] == "parameters" for case in measured["cases"]) == 8
+# sphinx_gallery_end_ignore
+
+# %%
+# The numbers are gloo's time divided by that of ``shm``. The next page begins where every
+# backend begins: :doc:`the ranks must meet <meet-the-other-ranks>`.

@@ -1,0 +1,319 @@
+"""
+Meet the other ranks
+====================
+
+After this page you can let the ranks of a group find each other in a store. Your backend
+then ignores the keys of earlier groups, and its errors name the ranks that are missing.
+
+The dummy ignores the store. The backend of this part, *shm*, needs it: its ranks use memory
+that one of them creates, and the others must find that memory. Its source is in
+``extension/shm_collectives``.
+
+.. diagram:: communicate/meeting
+
+What a rank receives
+--------------------
+
+The dummy receives four arguments. *shm* is registered with ``extended_api=True``, as
+:doc:`/tutorial/step-2-expose-to-python` explains, so its create function receives a
+``DistributedBackendOptions`` and the options of the caller. ``Types.hpp`` of c10d declares
+the structure. This is the create function:
+
+.. literalinclude:: /../extension/shm_collectives/src/registration.cpp
+   :language: cpp
+   :caption: extension/shm_collectives/src/registration.cpp
+   :start-after: // [create]
+   :end-before: // [/create]
+
+The next program puts a Python function before this one. It prints what each rank receives
+for the world, and for a group of ranks 0 and 2:
+
+.. literalinclude:: /../gallery/communicate/workers/what_a_rank_receives.py
+   :language: python
+   :caption: gallery/communicate/workers/what_a_rank_receives.py
+   :start-after: # [create]
+   :end-before: # [/create]
+"""
+
+from launcher import launch
+
+output = launch("workers/what_a_rank_receives.py", ranks=3)
+
+# sphinx_gallery_start_ignore
+assert "group 0: rank 2 of 3" in output[2] and "group 1: rank 1 of 2" in output[2]
+assert output[2].splitlines()[-1].endswith("global ranks [0, 2]")
+assert output[1].count("group") == 1 and "global ranks []" in output[1]
+# sphinx_gallery_end_ignore
+
+# %%
+# Rank 2 of the world is rank 1 of the second group. The list of global ranks translates the
+# numbers: *shm* uses it in its messages. The list is empty for the world, where both numbers
+# are the same. The last line of the create function passes the store, the rank and the size to the
+# constructor, which meets the others.
+#
+# Polling instead of waiting
+# --------------------------
+#
+# ``Store.hpp`` declares what every store can do, such as ``set``, ``get``, ``add``, ``check``,
+# ``wait`` and ``deleteKey``. :doc:`/operations/process-groups` shows that ``get`` waits for a
+# missing key. A ``TCPStore`` lets no other thread use the same object during that wait:
+
+import threading
+import time
+
+import torch.distributed as dist
+
+store = dist.TCPStore("localhost", 0, world_size=1, is_master=True)
+waits = threading.Thread(target=store.get, args=["address"])
+asks = threading.Thread(target=store.check, args=[["another key"]])
+waits.start()
+time.sleep(0.3)
+asks.start()
+asks.join(timeout=0.5)
+print("check has returned:", not asks.is_alive())
+
+# sphinx_gallery_start_ignore
+assert waits.is_alive() and asks.is_alive()
+# sphinx_gallery_end_ignore
+store.clone().set("address", "")  # through a connection of its own
+waits.join()
+asks.join()
+print("check has returned:", not asks.is_alive())
+
+# %%
+# The two threads may be two ranks of a group, because ranks can be threads. The rank that
+# waits would then keep the other one from writing the key. So *shm* calls ``get`` only for
+# keys that exist:
+#
+# .. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
+#    :language: cpp
+#    :caption: extension/shm_collectives/src/rendezvous.cpp
+#    :start-after: // [store]
+#    :end-before: // [/store]
+#    :dedent: 2
+#
+# To wait for a key, *shm* polls the store. The pauses between two checks grow from 0.1 to 5
+# milliseconds. The loop also ends at the timeout:
+#
+# .. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
+#    :language: cpp
+#    :caption: extension/shm_collectives/src/rendezvous.cpp
+#    :start-after: // [await]
+#    :end-before: // [/await]
+#    :dedent: 2
+#
+# A mistake: keys without a number
+# --------------------------------
+#
+# The simplest meeting has one key for each rank. Every rank writes its own key and reads the
+# others:
+#
+# .. literalinclude:: /../gallery/communicate/workers/old_and_new_numbers.py
+#    :language: python
+#    :caption: gallery/communicate/workers/old_and_new_numbers.py
+#    :start-after: # [fixed]
+#    :end-before: # [/fixed]
+#
+# :doc:`/tutorial/step-2-create-function` shows that the second group of a program finds the
+# keys of the first. The cure on that page counts the meetings. A count goes wrong when a
+# meeting fails: the ranks that came have counted, and the missing rank has not.
+#
+# *shm* does not count. Each rank draws a random number for each meeting. Rank 1 accepts only a
+# key that contains the number of rank 1. Rank 0 accepts only a key with its own number:
+#
+# .. literalinclude:: /../gallery/communicate/workers/old_and_new_numbers.py
+#    :language: python
+#    :caption: gallery/communicate/workers/old_and_new_numbers.py
+#    :start-after: # [drawn]
+#    :end-before: # [/drawn]
+#
+# The program meets twice with each function. Rank 1 is late for the second meeting:
+#
+# .. literalinclude:: /../gallery/communicate/workers/old_and_new_numbers.py
+#    :language: python
+#    :caption: gallery/communicate/workers/old_and_new_numbers.py
+#    :start-after: # [meetings]
+#    :end-before: # [/meetings]
+
+output = launch("workers/old_and_new_numbers.py", ranks=2)
+
+# sphinx_gallery_start_ignore
+told = [line.partition("says: ")[2] for line in output[0].splitlines() if "says" in line]
+first, second = "rank 1, meeting 1", "rank 1, meeting 2"
+assert told == [first, first, first, second], told
+told = [line.partition("says: ")[2] for line in output[1].splitlines() if "says" in line]
+assert told == ["rank 0, meeting 1", "rank 0, meeting 2"] * 2, told
+# sphinx_gallery_end_ignore
+
+# %%
+# With fixed keys, rank 0 takes the old text of rank 1 in meeting 2, and does not wait. With
+# drawn numbers, it waits for the new text. Rank 0 also answers the old number of rank 1. No
+# rank reads that answer, because rank 1 has drawn another number.
+#
+# The meeting of shm
+# ------------------
+#
+# *shm* uses the same keys, and one more for the result:
+#
+# .. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
+#    :language: cpp
+#    :caption: extension/shm_collectives/src/rendezvous.cpp
+#    :start-after: // [keys-of-a-meeting]
+#    :end-before: // [/keys-of-a-meeting]
+#
+# Every rank except rank 0 writes its number and waits for the answer. The answer says where
+# the memory is: in which process, and under which file descriptor. It also says on which host
+# rank 0 runs.
+#
+# .. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
+#    :language: cpp
+#    :caption: extension/shm_collectives/src/rendezvous.cpp
+#    :start-after: // [announce]
+#    :end-before: // [/announce]
+#    :dedent: 4
+#
+# Rank 0 creates the memory and answers each number until all ranks have mapped it, or until the timeout.
+# Then it writes ``begin``: "yes", or the problem.
+#
+# .. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
+#    :language: cpp
+#    :caption: extension/shm_collectives/src/rendezvous.cpp
+#    :start-after: // [host]
+#    :end-before: // [/host]
+#    :dedent: 2
+#
+# The other ranks wait for ``begin``. So the constructor waits for everyone, for two reasons.
+# The others can open the memory only while rank 0 has its descriptor, as the next page shows.
+# And all ranks that came learn the same result.
+#
+# A rank that is missing
+# ----------------------
+#
+# In the next program, three ranks try to create a group three times, with a timeout of one
+# second. At first rank 1 is missing. Then it comes, but the others have given up. In the
+# end all of them come. A hidden part of the worker lets them begin together.
+#
+# .. literalinclude:: /../gallery/communicate/workers/a_rank_is_missing.py
+#    :language: python
+#    :caption: gallery/communicate/workers/a_rank_is_missing.py
+#    :start-after: # [attempts]
+#    :end-before: # [/attempts]
+
+output = launch("workers/a_rank_is_missing.py", ranks=3)
+
+# sphinx_gallery_start_ignore
+late = 'Backend shm: rank {} of 3 cannot join group "0": rank {} did not come within 1000 ms\n'
+for rank, missing in [(0, 1), (1, 0), (2, 1)]:
+    assert output[rank] == late.format(rank, missing) + "the sum of all ranks is 3\n"
+# sphinx_gallery_end_ignore
+
+# %%
+# Each message names the missing rank. The failed meetings leave keys in the store, such as
+# the number of rank 1. The last meeting on the same store still succeeds, because it uses
+# new numbers.
+#
+# A rank of another host
+# ----------------------
+#
+# Ranks can share memory only if they run on the same host, for the same user, and see the
+# same processes. Each rank puts this into a text:
+#
+# .. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
+#    :language: cpp
+#    :caption: extension/shm_collectives/src/rendezvous.cpp
+#    :start-after: // [home]
+#    :end-before: // [/home]
+#
+# Two hosts may have the same name, but each start of a kernel has its own ``boot_id``. Two
+# containers of one host have the same one. The namespace of process ids distinguishes these,
+# unless they share it. A rank compares its text with that of rank 0 before it opens the
+# memory:
+#
+# .. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
+#    :language: cpp
+#    :caption: extension/shm_collectives/src/rendezvous.cpp
+#    :start-after: // [refuse]
+#    :end-before: // [/refuse]
+#    :dedent: 4
+#
+# The rank does not throw yet. It writes the problem into its key ``mapped``. Rank 0 reads it
+# there, and so all ranks report the same problem.
+#
+# This site has only one host. But the meeting consists of keys, and any program can write
+# keys. Here rank 0 is a Python program that answers like a rank of another host. It has drawn
+# the number 7, and has no memory:
+#
+# .. literalinclude:: /../gallery/communicate/workers/another_host.py
+#    :language: python
+#    :caption: gallery/communicate/workers/another_host.py
+#    :start-after: # [another]
+#    :end-before: # [/another]
+
+output = launch("workers/another_host.py", ranks=2)
+
+# sphinx_gallery_start_ignore
+assert output[0] == "rank 0 reads: rank 1 cannot share memory with rank 0\n"
+assert "it is (...), rank 0 is (host elsewhere); ranks of different hosts" in output[1]
+# sphinx_gallery_end_ignore
+
+# %%
+# The interpreter's lock
+# ----------------------
+#
+# PyTorch calls the create function with Python's global interpreter lock. A wait that holds
+# this lock stops all threads of the process, among them ranks that are threads. The object
+# ``gil_scoped_release`` in the create function above releases the lock until the function
+# returns. Nothing after that line uses Python.
+#
+# In the next program, one thread of rank 0 waits for rank 1. Rank 1 does not come before
+# another thread of rank 0 writes the key ``come``:
+#
+# .. literalinclude:: /../gallery/communicate/workers/lock_is_free.py
+#    :language: python
+#    :caption: gallery/communicate/workers/lock_is_free.py
+#    :start-after: # [threads]
+#    :end-before: # [/threads]
+
+output = launch("workers/lock_is_free.py", ranks=2)
+
+# sphinx_gallery_start_ignore
+assert "one thread waits for rank 1: True" in output[0]
+assert all("the group has 2 ranks" in text for text in output)
+# sphinx_gallery_end_ignore
+
+# %%
+# Both threads of rank 0 use the same store. With the lock held, or with a ``get`` that waits,
+# the program would hang. This page does not run these two cases.
+#
+# Exercise
+# --------
+#
+# The function ``meet_by_drawn_numbers`` is for two ranks. Write
+# ``meet(keys, rank, size, text)`` for any number of ranks. On each rank it returns the texts
+# of all ranks, in their order. It must work several times on one store, although the ranks
+# come at different times.
+#
+# .. admonition:: Solution
+#    :collapsible: closed
+#
+#    Rank 0 answers all others with its number only. Each rank, including rank 0, writes its
+#    text under a key with this number. Then each waits for all texts.
+#
+#    .. literalinclude:: /../gallery/communicate/workers/meeting_of_all.py
+#       :language: python
+#       :caption: gallery/communicate/workers/meeting_of_all.py
+#       :start-after: # [solution]
+#       :end-before: # [/solution]
+#
+# Three ranks run the solution twice on one store, and each rank is late by another time:
+
+output = launch("workers/meeting_of_all.py", ranks=3)
+
+# sphinx_gallery_start_ignore
+expected = "".join(f"{[f'{rank} in {meeting}' for rank in range(3)]}\n" for meeting in [1, 2])
+assert output == [expected] * 3, output
+# sphinx_gallery_end_ignore
+
+# %%
+# The ranks have met, and know in which process the memory is. :doc:`share-memory` creates this
+# memory, and lets the others open it.

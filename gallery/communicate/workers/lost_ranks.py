@@ -1,0 +1,76 @@
+"""Program: start three ranks, lose rank 2 in several ways, and print the errors of the others."""
+
+import multiprocessing
+import os
+import re
+import signal
+import tempfile
+
+import torch
+import torch.distributed as dist
+
+import shm_collectives  # importing it registers "shm"
+
+# [ways]
+WAYS = {
+    "is killed": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "leaves the group": lambda: dist.destroy_process_group(),
+    "aborts the group": lambda: dist.group.WORLD.abort(),
+    "calls another operation": lambda: dist.broadcast(torch.ones(10), src=0),
+    "has another size": lambda: dist.all_reduce(torch.ones(20)),
+}
+
+
+def run_rank(rank, way):
+    """Reduce twice, where rank 2 does something else the second time."""
+    dist.all_reduce(torch.ones(10))
+    if rank == 2:
+        WAYS[way]()
+    else:
+        dist.all_reduce(torch.ones(10))
+
+
+# [/ways]
+# [show]
+def show(message):
+    """Print the end of a message, without the number of a process."""
+    end = message.partition(" failed on ")[2]
+    print("   ", re.sub(r"process \d+", "process ...", end))
+
+
+# [/show]
+def start(rank, way, path, pipe):
+    """Send the error of a rank to the parent."""
+    torch.set_num_threads(1)
+    dist.init_process_group("shm", store=dist.FileStore(path, 3), rank=rank, world_size=3)
+    try:
+        run_rank(rank, way)
+    except dist.DistBackendError as error:
+        pipe.send(str(error).splitlines()[0])
+    finally:
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("fork")
+    for way in WAYS:
+        print("rank 2", way)
+        with tempfile.TemporaryDirectory() as folder:
+            ranks = []
+            for rank in range(3):
+                receiving, sending = context.Pipe(duplex=False)
+                process = context.Process(
+                    target=start, args=(rank, way, f"{folder}/store", sending)
+                )
+                process.start()
+                sending.close()
+                ranks.append((process, receiving))
+            for rank, (process, receiving) in enumerate(ranks):
+                process.join()
+                if receiving.poll():
+                    try:
+                        text = receiving.recv()
+                    except EOFError:  # it had no error, or no time to tell
+                        continue
+                    show(text)
