@@ -21,13 +21,22 @@ class Killed(Exception):
 
 
 def run(
-    function, size, *arguments, timeout=100, group_timeout=20, init=True, options=None, port=None
+    function,
+    size,
+    *arguments,
+    timeout=100,
+    group_timeout=20,
+    init=True,
+    options=None,
+    port=None,
+    may_be_killed=False,
 ):
     """Return what `function(rank, *arguments)` returns in each rank of a group.
 
     An exception in a rank is raised here, with the traceback of that rank, unless the function
-    returns it. A rank that a signal ends returns `Killed`. All ranks are killed after `timeout`
-    seconds. The ranks meet in a file, or with a port, in the TCPStore that listens there.
+    returns it. A rank that a signal ends returns `Killed` if it may be killed, and is an error
+    otherwise. All ranks are killed after `timeout` seconds. The ranks meet in a file, or with a
+    port, in the TCPStore that listens there.
     """
     with tempfile.TemporaryDirectory() as folder:
         store = port or Path(folder, "store")
@@ -35,7 +44,10 @@ def run(
             _start(function, rank, size, arguments, store, group_timeout, init, options)
             for rank in range(size)
         ]
-        return _collect(ranks, timeout)
+        answers = _collect(ranks, timeout)
+    killed = [rank for rank, answer in enumerate(answers) if isinstance(answer, Killed)]
+    assert may_be_killed or not killed, f"these ranks ended without an answer: {killed}"
+    return answers
 
 
 def _start(function, rank, size, arguments, store, group_timeout, init, options):

@@ -258,6 +258,7 @@ def episode(seed):
                 init=False,
                 timeout=LIMIT,
                 port=store.port,
+                may_be_killed=True,
             )
             found = list(problems(plan, answers, lost_at.value))
             found += [f"this is left: {what}" for what in here() - before]

@@ -2,11 +2,13 @@
 
 import threading
 import time
+from datetime import timedelta
 
 import pytest
 import torch
 import torch.distributed as dist
 from ranks import run
+from shm_collectives import Options
 
 
 def threads():
@@ -33,6 +35,31 @@ def overlaps(rank):
 
 def test_a_call_returns_before_the_other_ranks_come():
     run(overlaps, 2)
+
+
+def wakes(rank, message):
+    """Return how long this rank is late, and how long everything takes."""
+    start, late, tensor = time.monotonic(), 0, torch.ones(1)
+    for number in range(40):
+        if number % 2 == rank:
+            before = time.monotonic()
+            time.sleep(0.01)
+            late += time.monotonic() - before
+        if not message:
+            dist.barrier()
+        elif number % 2 == rank:
+            dist.send(tensor, 1 - rank)
+        else:
+            dist.recv(tensor, 1 - rank)
+    return late, time.monotonic() - start
+
+
+@pytest.mark.parametrize("message", [False, True], ids=["step", "message"])
+def test_a_post_wakes_a_rank_that_sleeps(message):
+    options = Options()
+    options.yield_for = timedelta(0)
+    late, took = zip(*run(wakes, 2, message, options=options), strict=True)
+    assert max(took) - sum(late) < 0.4  # A rank that nobody wakes sleeps 0.04 s too long.
 
 
 def goes_on(rank):
@@ -109,21 +136,70 @@ def chained(rank):
 
 
 def test_callbacks_may_call_the_backend():
-    run(chained, 2)
+    run(chained, 2, timeout=15)
 
 
 def dropped(rank):
     """Tensors live as long as the work needs them."""
     for _ in range(20):
         dist.all_reduce(torch.ones(50_000), async_op=True)
-        dist.all_gather(
-            [torch.empty(50_000)[::2] for _ in range(2)], torch.ones(25_000), async_op=True
-        )
+        outputs = [torch.empty(50_000)[::2] for _ in range(2)]
+        works = [dist.all_gather(outputs, torch.ones(25_000), async_op=True)]
+        torch.zeros(25_000)  # where the input was, if that is gone
+        for work in works:
+            work.wait()
+        assert all((output == 1).all() for output in outputs)
     dist.barrier()
 
 
 def test_works_keep_their_tensors():
     run(dropped, 2)
+
+
+def what_works_say(rank):
+    tensor, others = torch.ones(3), [torch.empty(3), torch.empty(3)]
+    reduced = dist.all_reduce(tensor, async_op=True)
+    gathered = dist.all_gather(others, tensor, async_op=True)
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    together = backend.allreduce_coalesced([torch.zeros(1), torch.ones(2)])
+    for work, outputs in ((reduced, 1), (gathered, 2), (together, 2)):
+        work.wait()
+        assert work.is_success() and work.exception() is None
+        assert work.get_future_result().wait() == 0
+        assert len(work.result()) == len(work.get_future().value()) == outputs
+    assert [int(x[0]) for x in together.result()] == [0, 2]
+    with pytest.raises(Exception, match="sourceRank"):
+        reduced._source_rank()
+    if rank == 0:
+        dist.send(tensor, 1)
+        time.sleep(0.3)
+        return None
+    message = dist.irecv(torch.empty(3))
+    message.wait()
+    assert message._source_rank() == 0
+    failed = dist.all_reduce(tensor, async_op=True)  # Rank 0 leaves.
+    assert failed.get_future_result().wait() != 0
+    return failed.is_completed(), failed.is_success(), str(failed.exception())
+
+
+def test_what_a_work_says():
+    completed, successful, text = run(what_works_say, 2)[1]
+    assert completed and not successful
+
+
+def several_calls(rank):
+    tensor = torch.ones(1)
+    if rank == 0:
+        backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+        backend.allreduce_coalesced([torch.zeros(1), tensor]).get_future().wait()
+        return float(tensor)
+    dist.all_reduce(torch.zeros(1))
+    time.sleep(0.2)
+    dist.all_reduce(tensor)
+
+
+def test_the_future_of_several_calls_waits_for_the_last_one():
+    assert run(several_calls, 2)[0] == 2
 
 
 def outlives(rank):
@@ -165,6 +241,25 @@ def from_several_threads(rank, size):
 
 def test_groups_in_several_threads():
     run(from_several_threads, 2, 2)
+
+
+def waited_for_by_several_threads(rank):
+    for _ in range(10):
+        tensors = [torch.ones(50_000) for _ in range(10)]
+        works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
+        waits = [
+            threading.Thread(target=lambda order=order: [work.wait() for work in order])
+            for order in (works, works[::-1], works[::2])
+        ]
+        for thread in waits:
+            thread.start()
+        for thread in waits:
+            thread.join()
+        assert all((tensor == 2).all() for tensor in tensors)
+
+
+def test_several_threads_wait_in_one_group():
+    run(waited_for_by_several_threads, 2, timeout=20)
 
 
 def sub_groups(rank):

@@ -111,3 +111,16 @@ def test_a_group_that_was_destroyed():
     for kind, text, _ in run(closed, 2):
         assert kind == "DistBackendError"
         assert "cannot run all_reduce" in text and "was destroyed" in text
+
+
+def among_others(rank):
+    answer = error_of(group().allreduce_coalesced, [torch.ones(1), torch.ones(1, device="meta")])
+    tensor = torch.ones(1)
+    dist.all_reduce(tensor)
+    return answer, float(tensor)
+
+
+def test_a_bad_tensor_among_coalesced_ones():
+    for (kind, text, _), value in run(among_others, 2):
+        assert kind == "ValueError" and "of the CPU, got one of meta" in text
+        assert value == 2

@@ -75,7 +75,7 @@ def dies(rank, size, operation, how):
 def test_a_lost_rank(operation, how, text):
     if operation is receive_from_anybody and how == "leaves":
         pytest.skip("another rank may still send")
-    answers = run(dies, 3, 3, operation, how)
+    answers = run(dies, 3, 3, operation, how, group_timeout=5, may_be_killed=how == "killed")
     for answer in answers[:2]:
         (kind, message, seconds), (kind_again, _, seconds_again) = answer
         assert kind in ("DistBackendError", "RuntimeError"), message
@@ -138,6 +138,20 @@ def test_a_late_rank(call_timeout):
         assert kind == "DistBackendError" and seconds < 0.7 + SOON
         assert "Timed out after 700 ms" in text and "for Rank 2" in text and "all_reduce #" in text
         assert 'of group "' in text
+
+
+def one_after_another(rank):
+    works = []
+    for _ in range(2):
+        if rank == 1:
+            time.sleep(0.6)
+        works.append(dist.all_reduce(torch.ones(1), async_op=True))
+    for work in works:
+        work.wait()
+
+
+def test_a_timeout_begins_with_the_first_step():
+    run(one_after_another, 2, group_timeout=1)
 
 
 def set_timeout(rank):
@@ -281,13 +295,16 @@ def exits_with_work(rank):
     import sys
 
     program = """
-import os, sys, threading, torch, torch.distributed as dist
+import os, time, torch, torch.distributed as dist
 from ranks import start_group
 start_group()
 dist.all_reduce(torch.ones(1))
 if os.environ["RANK"] == "0":
     work = dist.all_reduce(torch.ones(1), async_op=True)
     work.get_future().then(lambda future: future.value())
+    work.get_future().add_done_callback(lambda future: print("ended"))
+else:
+    time.sleep(1)
 """
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -300,6 +317,6 @@ if os.environ["RANK"] == "0":
 
 
 def test_exit_without_destroying_the_group():
-    for status, output, error in run(exits_with_work, 2, init=False):
-        assert (status, output) == (0, ""), error
+    for rank, (status, output, error) in enumerate(run(exits_with_work, 2, init=False)):
+        assert (status, output) == (0, "" if rank else "ended\n"), error
         assert "terminate" not in error and "Fatal" not in error

@@ -1,5 +1,9 @@
 """Messages between two ranks: values, order, tags, any source, batches."""
 
+import resource
+import time
+from pathlib import Path
+
 import pytest
 import tensors as t
 import torch
@@ -57,6 +61,24 @@ def test_messages_with_the_same_tag_stay_in_order():
     assert run(in_order, 2)[1] == list(range(50))
 
 
+def kept(rank):
+    """Receive the second message first: the first one is kept meanwhile."""
+    if rank == 0:
+        works = [dist.isend(torch.tensor([n]), 1, tag=n % 2) for n in (1, 2, 3)]
+        for work in works:
+            work.wait()
+        return None
+    numbers = [torch.zeros(1, dtype=torch.int64) for _ in range(3)]
+    for number, tag in zip(numbers, (0, 1, 1), strict=True):
+        dist.recv(number, 0, tag=tag)
+        time.sleep(0.1)  # Now the third message has come.
+    return [int(number) for number in numbers]
+
+
+def test_a_message_that_was_kept_is_not_overtaken():
+    assert run(kept, 2)[1] == [2, 1, 3]
+
+
 def any_source(rank, size):
     if rank:
         dist.send(torch.tensor([rank]), 0, tag=1)
@@ -99,9 +121,43 @@ def ring(rank, size, count):
         t.assert_same(tensor, torch.full((count,), float((rank - 1) % size)))
 
 
-def test_batches():
+@pytest.mark.parametrize("size", [2, 3])
+def test_batches(size):
     for count in (1, 500_000):
-        run(ring, 3, 3, count)
+        run(ring, size, size, count)
+
+
+def first_of_a_batch(rank):
+    tensor = torch.ones(1)
+    if rank == 0:
+        received = torch.zeros(1)
+        batch = [dist.P2POp(dist.irecv, received, 1), dist.P2POp(dist.isend, tensor, 1)]
+        for work in dist.batch_isend_irecv(batch):
+            work.wait()
+        return float(received)
+    dist.recv(tensor, 0)
+    time.sleep(0.2)
+    dist.send(tensor, 0)
+
+
+def test_a_batch_waits_for_its_first_message():
+    assert run(first_of_a_batch, 2)[0] == 1
+
+
+def after_collectives(rank):
+    """The memory of messages is not that of the last rank's steps."""
+    for root in range(2):
+        tensor = torch.full((1_000_000,), float(root + 1))
+        dist.broadcast(tensor, root)
+        received = torch.empty(1000)
+        works = [dist.irecv(received, 1 - rank), dist.isend(tensor[:1000], 1 - rank)]
+        for work in works:
+            work.wait()
+        t.assert_same(received, tensor[:1000])
+
+
+def test_messages_after_collectives():
+    run(after_collectives, 2)
 
 
 def objects(rank):
@@ -127,3 +183,18 @@ def test_a_message_of_another_size_is_an_error_on_both_ranks():
     for kind, text, seconds in run(different_sizes, 2):
         assert kind == "DistBackendError" and seconds < 2
         assert "12 bytes" in text and "20 bytes" in text
+
+
+def keeps_too_much(rank):
+    """Rank 0 waits for another message, and has no memory to keep this one in."""
+    if rank == 1:
+        return error_of(dist.send, torch.ones(2**28, dtype=torch.uint8), 0, tag=1)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + 2**27,) * 2)
+    return error_of(dist.recv, torch.ones(1), 1, tag=2)
+
+
+def test_a_message_that_cannot_be_kept():
+    for kind, text, seconds in run(keeps_too_much, 2):
+        assert kind == "DistBackendError" and seconds < 10
+        assert "rank 0 cannot keep a message: std::bad_alloc" in text

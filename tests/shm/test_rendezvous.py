@@ -1,5 +1,6 @@
 """How the ranks of a group meet, and what they leave behind."""
 
+import fcntl
 import os
 import signal
 import threading
@@ -8,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import shm_collectives
 import torch
 import torch.distributed as dist
 from ranks import error_of, run, start_group
@@ -17,7 +19,7 @@ from shm_collectives import Options
 def again(rank):
     """Groups of one name, one after another, on one store."""
     for number in range(5):
-        start_group()
+        start_group(timeout=5)
         if rank == 0:
             time.sleep(0.05 * number)
         tensor = torch.ones(1)
@@ -60,7 +62,7 @@ def rank_0_dies(rank):
 
 
 def test_rank_0_dies_while_the_ranks_meet():
-    kind, text, seconds = run(rank_0_dies, 3, init=False)[1]
+    kind, text, seconds = run(rank_0_dies, 3, init=False, may_be_killed=True)[1]
     assert kind == "DistStoreError" and "rank 0 has died (process " in text and seconds < 5
 
 
@@ -68,7 +70,7 @@ def waits(rank):
     if rank == 1:
         time.sleep(0.5)
     came = time.monotonic()  # all processes have one clock
-    start_group()
+    start_group(timeout=5)
     return came, time.monotonic()
 
 
@@ -154,6 +156,48 @@ def test_nothing_is_left_and_nothing_has_a_name():
     assert run(leaves_nothing, 2, init=False) == [(set(), [])] * 2
 
 
+def while_meeting(rank, folder):
+    """Return the mode of the memory, the seals, and how much of it is reserved."""
+    done = Path(folder, "done")
+    if rank == 1:
+        while not done.exists():
+            time.sleep(0.01)
+        start_group()
+        return None
+    meeting = threading.Thread(target=start_group)
+    meeting.start()
+    deadline = time.monotonic() + 10
+    while not (files := shared_memory()):
+        assert time.monotonic() < deadline
+    deadline = time.monotonic() + 10
+    with open(files[0], "r+b") as file:
+        while not (seals := fcntl.fcntl(file, fcntl.F_GET_SEALS)):
+            assert time.monotonic() < deadline
+        status = os.stat(file.fileno())
+    done.touch()
+    meeting.join()
+    return status.st_mode & 0o777, seals, status.st_blocks * 512 >= status.st_size
+
+
+def shared_memory():
+    files = [path for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+    return [path for path in files if "memfd:shm_collectives" in os.readlink(path)]
+
+
+def test_the_memory_is_reserved_and_protected(tmp_path):
+    mode, seals, reserved = run(while_meeting, 2, tmp_path, init=False)[0]
+    assert oct(mode) == "0o600"
+    assert seals == fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+    assert reserved
+
+
+def test_registering_again_changes_nothing():
+    creator = dist.Backend._plugins["SHM"]
+    shm_collectives.register()
+    assert dist.Backend._plugins["SHM"] is creator
+    assert dist.Backend.backend_capability["shm"] == ["cpu"]
+
+
 def test_ranks_that_are_threads():
     store, results, barrier = dist.HashStore(), [None] * 3, threading.Barrier(3)
     from torch._C._distributed_c10d import _DistributedBackendOptions
@@ -161,7 +205,7 @@ def test_ranks_that_are_threads():
     def rank_of(rank):
         options = _DistributedBackendOptions()
         options.store, options.group_rank, options.group_size = store, rank, 3
-        options.timeout, options.group_id = timedelta(seconds=10), "threads"
+        options.timeout, options.group_id = timedelta(seconds=5), "threads"
         backend = dist.Backend._plugins["SHM"].creator_fn(options, None)
         tensor = torch.full((10,), float(rank))
         backend.allreduce([tensor]).wait()
@@ -198,9 +242,8 @@ def test_a_group_can_be_split():
     options = Options()
     options.slot_bytes = 4096
     kind, text, _ = run(halves, 4, options=options)[1]
-    assert (
-        kind == "DistBackendError" and "failed on rank 1: rank 0 (global rank 3) has left" in text
-    )
+    assert kind == "DistBackendError"
+    assert "failed on rank 1: rank 0 (global rank 3) has left" in text, text
 
 
 def merged(rank, folder):

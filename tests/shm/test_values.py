@@ -5,6 +5,7 @@ import tensors as t
 import torch
 import torch.distributed as dist
 from ranks import error_of, run
+from shm_collectives import Options
 from torch.distributed import ReduceOp
 
 SIZES = [1, 2, 3, 4, 8]
@@ -276,6 +277,55 @@ def test_every_rank_has_the_same_bits():
     assert all(result == results[0] for result in results)
 
 
+def rounded_once(rank, size):
+    for dtype in (torch.bfloat16, torch.float16):
+        # One more than this number is halfway to the next one, and rounds back to it.
+        number = 2.0 / torch.finfo(dtype).eps
+        for count in (1, 5000):
+            tensor = torch.full((count,), number if rank == 0 else 1.0, dtype=dtype)
+            dist.all_reduce(tensor)
+            t.assert_same(tensor, torch.full((count,), number + size - 1, dtype=dtype))
+
+
+def test_sums_of_narrow_types_are_rounded_once():
+    run(rounded_once, 4, 4)
+
+
+def large_and_small(rank, size):
+    """Unsigned numbers whose first bit is set are larger than the others."""
+    for dtype, signed in zip(t.UNSIGNED, t.SIGNED, strict=True):
+        large, small = -1, 1  # -1 has all bits of the largest unsigned number
+        for op, expected in ((ReduceOp.MAX, large), (ReduceOp.MIN, small)):
+            number = large if rank == 0 else small
+            tensor = torch.full((3,), number, dtype=signed).view(dtype)
+            dist.all_reduce(tensor, op)
+            assert tensor.view(signed).tolist() == [expected] * 3, (dtype, op)
+
+
+def test_the_largest_unsigned_numbers():
+    run(large_and_small, 2, 2)
+
+
+def in_many_steps(rank, size):
+    """Ranks that only write, or only read, get far ahead of the others."""
+    for number in range(3):
+        inputs = [torch.arange(1_000_000) + number + other for other in range(size)]
+        tensor = inputs[rank].clone()
+        dist.broadcast(tensor, 0)
+        t.assert_same(tensor, inputs[0])
+        outputs = [torch.zeros_like(tensor) for _ in inputs] if rank == 0 else None
+        dist.gather(inputs[rank], outputs, 0)
+        for output, expected in zip(outputs or [], inputs, strict=False):
+            t.assert_same(output, expected)
+
+
+@pytest.mark.parametrize("slot_bytes", [64 << 10, 1 << 20])
+def test_operations_of_many_steps(slot_bytes):
+    options = Options()
+    options.slot_bytes = slot_bytes
+    run(in_many_steps, 4, 4, options=options)
+
+
 def not_numbers(rank, size):
     values = torch.tensor([float("nan"), 1.0, float("inf"), -0.0])
     tensor = values.roll(rank)
@@ -291,6 +341,10 @@ def test_what_is_not_a_number_stays():
 def views(rank, size):
     tensor = torch.complex(torch.ones(4), torch.full((4,), float(rank)))
     backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    conjugates = [torch.zeros_like(tensor) for _ in range(size)]
+    backend.allgather([conjugates], [tensor.conj()]).wait()
+    for other, output in enumerate(conjugates):
+        t.assert_same(output, torch.complex(torch.ones(4), torch.full((4,), -float(other))))
     backend.allreduce([tensor.conj()]).wait()  # writes to the tensor
     total = torch.full((4,), float(sum(range(size))))
     t.assert_same(tensor, torch.complex(torch.full((4,), float(size)), total))

@@ -88,6 +88,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   void serve();
 
   bool look(bool check);
+  bool deliver();
   void take_submitted();
   bool advance(const Shared& operation, bool check);
   std::optional<std::string> trouble(const Operation& operation) const;

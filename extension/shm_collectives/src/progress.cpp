@@ -142,7 +142,7 @@ void Progress::drive(const Done& done, Clock::time_point limit, WaitingPolicy po
 bool Progress::look(bool check) {
   if (driving_.test_and_set()) return false;
   take_submitted();
-  bool moved = !broken_ && mailbox_.deliver();
+  bool moved = deliver();
   for (auto& lane : lanes_) {
     while (!lane.empty()) {
       moved |= advance(lane.front(), check);
@@ -166,6 +166,16 @@ bool Progress::look(bool check) {
   }
   // [/callbacks]
   return moved;
+}
+
+bool Progress::deliver() {
+  try {
+    return !broken_ && mailbox_.deliver();
+  } catch (const std::exception& error) { // no memory to keep a message in
+    broken_ = true; // every operation fails with this reason
+    group_.fail(group_.who(group_.rank()) + " cannot keep a message: " + error.what());
+    return true;
+  }
 }
 
 void Progress::take_submitted() {
