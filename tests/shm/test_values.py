@@ -364,3 +364,19 @@ def views(rank, size):
 
 def test_views(size):
     run(views, size, size)
+
+
+def coalesced_by_pytorch(rank):
+    """With a device, PyTorch puts a call of all tensors between the start and the end."""
+    tensors = [torch.full((3,), float(rank)), torch.ones(2)]
+    with dist._coalescing_manager(device=torch.device("cpu")):
+        for tensor in tensors:
+            dist.all_reduce(tensor)
+    with dist._coalescing_manager(device=torch.device("cpu"), async_ops=True) as manager:
+        dist.all_reduce(tensors[0])
+    manager.wait()
+    return [tensor.tolist() for tensor in tensors]
+
+
+def test_the_coalescing_manager_with_a_device():
+    assert run(coalesced_by_pytorch, 2) == [[[2.0] * 3, [2.0] * 2]] * 2

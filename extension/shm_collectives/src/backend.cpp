@@ -203,13 +203,15 @@ WorkPtr BackendShm::endCoalescing() {
 WorkPtr BackendShm::together(Kind kind, bool async, size_t outputs, size_t inputs,
     const std::function<void(size_t)>& call) {
   begin(kind, kNoTimeout).require(outputs == inputs, " takes as many outputs as inputs");
-  startCoalescing();
+  const bool inside = coalesced_.has_value(); // its end is still to come
+  if (!inside) startCoalescing();
   try {
     for (size_t i = 0; i < inputs; ++i) call(i);
   } catch (...) {
     coalesced_.reset();
     throw;
   }
+  if (inside) return nullptr;
   auto work = endCoalescing();
   if (async) return work;
   work->wait();

@@ -64,4 +64,21 @@ works[0].wait()
 print("    the second wait() has returned, the sum is", tensor.item())
 # [/timeouts]
 assert tensor.item() == 2
+
+
+def error_of(group, numbers):
+    try:
+        dist.all_reduce(torch.ones(numbers), group=group)
+    except dist.DistBackendError as error:
+        return str(error)
+
+
+# Errors of lost_ranks.py, in ranks that end well: only theirs are counted as executed lines.
+dist.broadcast(tensor, src=0)
+assert "the ranks do not agree" in error_of(dist.new_group(backend="shm"), numbers=1 + rank)
+group = dist.new_group(backend="shm")
+if rank == 1:
+    dist.destroy_process_group(group)
+else:
+    assert "rank 1 has left the group" in error_of(group, numbers=1)
 dist.destroy_process_group()
