@@ -1,7 +1,7 @@
 # The commands of this project. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help html test test-audits test-builds test-sanitizers test-soak test-faults
+.PHONY: help html test test-audits test-builds test-sanitizers test-soak test-conformance test-faults
 .PHONY: test-reproducible test-releases accept-releases
 .PHONY: bench bench-backend accept-bench-backend serve clean
 .PHONY: compile execute render check accept-outputs run-times
@@ -53,6 +53,11 @@ test-sanitizers: html ## run the extension with sanitizers for addresses and thr
 test-soak: html ## random work on shared memory for SOAK_MINUTES=10, or one episode, SOAK_SEED=n
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest -s --junitxml=_build/junit-soak.xml -m soak tests/shm
+
+test-conformance: html ## prove the suite of conformance/: it must find 129 defects, and gloo's own
+	$(call SET_UP,test)
+	@$(VENV_PYTHON) -m pytest --timeout=400 -o addopts=--strict-markers \
+	    --junitxml=_build/junit-conformance.xml tests/conformance
 
 test-faults: html ## put faults into copies of the project; each must be reported
 	$(call SET_UP,test)

@@ -1,0 +1,1 @@
+"""A test suite for c10d backends: any backend of torch.distributed, on any device."""

@@ -1,0 +1,1 @@
+"""The checks, one module for each kind of promise; a module's name begins the ids of its checks."""

@@ -1,0 +1,447 @@
+"""What happens when a rank is lost, late, or calls something else, and with wrong arguments."""
+
+import os
+import signal
+import time
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+from c10d_conformance.inputs import Laid, values
+from c10d_conformance.rank import Wrong, error_of, is_unsupported, true
+from c10d_conformance.registry import check
+from c10d_conformance.verdicts import ABSENT
+
+TIMEOUT = 2  # seconds, of the groups of these checks
+MARGIN = 4  # seconds that an error may come after its time, on a busy machine
+
+
+def _all_reduce(rank, group=None):
+    dist.all_reduce(rank.full(4, 1.0), group=group)
+
+
+CALLS = {
+    "all_reduce": _all_reduce,
+    "all_reduce, large": lambda rank: dist.all_reduce(rank.full(1_000_000, 1.0)),
+    "async and wait": lambda rank: dist.all_reduce(rank.full(4, 1.0), async_op=True).wait(),
+    "future": lambda rank: dist.all_reduce(rank.full(4, 1.0), async_op=True).get_future().wait(),
+    "broadcast": lambda rank: dist.broadcast(rank.full(4, 1.0), rank.size - 1),
+    "all_gather": lambda rank: dist.all_gather(
+        [rank.full(4, 0.0) for _ in range(rank.size)], rank.full(4, 1.0)
+    ),
+    "barrier": lambda rank: dist.barrier(),
+    "recv": lambda rank: dist.recv(rank.full(4, 0.0), rank.size - 1),
+}
+
+
+def _expect_error(rank, call, least=0.0, most=TIMEOUT + MARGIN):
+    """Raise Wrong unless the call raises an error with a text between two times."""
+    error, seconds = error_of(call)
+    true(error is not None, f"the call returned after {seconds:.1f} s and raised nothing")
+    if is_unsupported(error, rank.backend, rank.operation):
+        raise error
+    true(str(error).strip(), f"{type(error).__name__} has no text")
+    true(seconds >= least, f"the error came after {seconds:.1f} s, before {least:.1f} s: {error}")
+    true(seconds <= most, f"the error came after {seconds:.1f} s, later than {most:.0f} s: {error}")
+    return error
+
+
+def _lost(name, how):
+    def lost(rank):
+        rank.init(timeout=TIMEOUT)
+        _all_reduce(rank)
+        rank.meet()
+        if rank.rank == rank.size - 1:
+            if how == "killed":
+                rank.leave()
+                os.kill(os.getpid(), signal.SIGKILL)
+            rank.leave()
+            os._exit(0)
+        time.sleep(0.2)
+        rank.operation = name.partition(",")[0]
+        _expect_error(rank, lambda: CALLS[name](rank))
+
+    lost.__name__ = f"{how}_{''.join(x if x.isalnum() else '_' for x in name)}".replace("__", "_")
+    lost.__module__ = __name__
+    return lost
+
+
+for _name in CALLS:
+    check(
+        "rank_lost",
+        "When a rank is killed, the others get an error within the timeout.",
+        "torch.distributed.init_process_group (timeout)",
+        group=False,
+        ranks=(3,),
+        quick=_name == "all_reduce",
+    )(_lost(_name, "killed"))
+for _name in ("all_reduce", "recv"):
+    check(
+        "rank_lost",
+        "When the process of a rank ends, the others get an error in time.",
+        "torch.distributed.init_process_group (timeout)",
+        group=False,
+        ranks=(3,),
+    )(_lost(_name, "exits"))
+
+
+@check(
+    "rank_lost",
+    "After an error, the group can be destroyed in a bounded time.",
+    "torch.distributed.destroy_process_group",
+    group=False,
+    ranks=(3,),
+)
+def destroy_after_a_loss(rank):
+    rank.init(timeout=TIMEOUT)
+    _all_reduce(rank)
+    rank.meet()
+    if rank.rank == rank.size - 1:
+        rank.leave()
+        os.kill(os.getpid(), signal.SIGKILL)
+    _expect_error(rank, lambda: _all_reduce(rank))
+    start = time.monotonic()
+    error_of(dist.destroy_process_group)
+    seconds = time.monotonic() - start
+    true(seconds < MARGIN, f"destroy_process_group took {seconds:.1f} s")
+
+
+@check(
+    "rank_lost",
+    "A rank that ends during a large operation is an error on the others.",
+    "torch.distributed.init_process_group (timeout)",
+    group=False,
+    ranks=(3,),
+)
+def killed_during_an_operation(rank):
+    rank.init(timeout=TIMEOUT)
+    _all_reduce(rank)
+    rank.meet()
+    if rank.rank == rank.size - 1:
+        rank.leave()
+        dist.all_reduce(rank.full(3_000_000, 1.0), async_op=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def repeat():
+        for _ in range(50):
+            dist.all_reduce(rank.full(3_000_000, 1.0))
+
+    _expect_error(rank, repeat, most=TIMEOUT + MARGIN + 1)
+
+
+def _late(name):
+    def late(rank):
+        rank.init(timeout=TIMEOUT)
+        _all_reduce(rank)
+        rank.meet()
+        if rank.rank == rank.size - 1:
+            rank.meet()
+            return ABSENT
+        rank.operation = name.partition(",")[0]
+        try:
+            _expect_error(rank, lambda: CALLS[name](rank), least=TIMEOUT - 0.5)
+        finally:
+            rank.meet()
+        return None
+
+    late.__name__ = f"timeout_of_{''.join(x if x.isalnum() else '_' for x in name)}"
+    late.__module__ = __name__
+    return late
+
+
+for _name in ("all_reduce", "async and wait", "future", "barrier", "recv"):
+    check(
+        "timeout",
+        "A call that waits longer than the timeout of its group raises an error.",
+        "torch.distributed.init_process_group (timeout)",
+        group=False,
+        ranks=(2,),
+        quick=_name == "all_reduce",
+    )(_late(_name))
+
+
+@check(
+    "timeout",
+    "A rank that comes late, but within the timeout, is waited for.",
+    "torch.distributed.init_process_group (timeout)",
+    group=False,
+    quick=True,
+)
+def late_within_the_timeout(rank):
+    rank.init(timeout=30)
+    for seconds in (0.5, 1.5):
+        if rank.rank == 0:
+            time.sleep(seconds)
+        tensor = rank.full(4, 1.0)
+        dist.all_reduce(tensor)
+        true(float(tensor[0]) == rank.size, f"expected {rank.size}, got {float(tensor[0])}")
+
+
+@check(
+    "timeout",
+    "wait() with a timeout raises when its own time is over.",
+    "torch/csrc/distributed/c10d/Work.hpp (wait)",
+    group=False,
+    ranks=(2,),
+)
+def timeout_of_wait(rank):
+    rank.init(timeout=60)
+    _all_reduce(rank)
+    rank.meet()
+    if rank.rank == 0:
+        work = dist.all_reduce(rank.full(4, 1.0), async_op=True)
+        try:
+            _expect_error(rank, lambda: work.wait(timedelta(seconds=1)), least=0.5, most=1 + MARGIN)
+        finally:
+            rank.meet()
+        return None
+    rank.meet()
+    return ABSENT
+
+
+@check(
+    "timeout",
+    "new_group has a timeout of its own.",
+    "torch.distributed.new_group (timeout)",
+    group=False,
+    ranks=(2,),
+)
+def timeout_of_a_group(rank):
+    rank.init(timeout=60)
+    group = dist.new_group([0, 1], timeout=timedelta(seconds=TIMEOUT))
+    _all_reduce(rank, group)
+    rank.meet()
+    if rank.rank == 0:
+        try:
+            _expect_error(rank, lambda: _all_reduce(rank, group), least=TIMEOUT - 0.5)
+        finally:
+            rank.meet()
+        return None
+    rank.meet()
+    return ABSENT
+
+
+@check(
+    "timeout",
+    "A work that fails tells its future, which raises the error.",
+    "torch.futures.Future.wait",
+    group=False,
+    ranks=(2,),
+)
+def error_in_the_future(rank):
+    rank.init(timeout=TIMEOUT)
+    _all_reduce(rank)
+    rank.meet()
+    if rank.rank:
+        rank.meet()
+        return ABSENT
+    try:
+        future = dist.all_reduce(rank.full(4, 1.0), async_op=True).get_future()
+        then = future.then(lambda future: future.value())
+        _expect_error(rank, then.wait)
+    finally:
+        rank.meet()
+    return None
+
+
+@check(
+    "timeout",
+    "A rank that never comes makes init_process_group or the first call fail.",
+    "torch.distributed.init_process_group (timeout)",
+    group=False,
+    ranks=(2,),
+    patience=2,
+)
+def a_rank_that_never_comes(rank):
+    if rank.rank:
+        rank.meet()
+        return ABSENT
+
+    def start():
+        rank.init(timeout=TIMEOUT)
+        _all_reduce(rank)
+
+    try:
+        _expect_error(rank, start, most=3 * TIMEOUT + MARGIN)
+    finally:
+        rank.meet()
+    return None
+
+
+def _mismatch(rank, calls, name):
+    """Each rank makes its own call: an error on every rank, or results, but within the time."""
+    rank.init(timeout=TIMEOUT)
+    _all_reduce(rank)
+    rank.meet()
+    call = calls[min(rank.rank, len(calls) - 1)]
+    error, seconds = error_of(call)
+    true(seconds < TIMEOUT + MARGIN, f"{name}: the call took {seconds:.1f} s")
+    if error is not None:
+        true(str(error).strip(), f"{type(error).__name__} has no text")
+    # A rank that has its part may go on only when the others have theirs.
+    rank.meet()
+
+
+@check(
+    "mismatch",
+    "Ranks that call different operations end in time, without a crash.",
+    "torch.distributed.init_process_group (timeout)",
+    group=False,
+)
+def other_operation(rank):
+    calls = [lambda: dist.barrier(), lambda: _all_reduce(rank)]
+    _mismatch(rank, calls, "barrier and all_reduce")
+
+
+@check(
+    "mismatch",
+    "Ranks that give tensors of different sizes write nothing outside of them.",
+    "torch.distributed.all_reduce",
+    group=False,
+)
+def other_size(rank):
+    content = values(rank.rank, (3 if rank.rank else 100,), torch.float32)
+    laid = Laid(content, "offset", rank.device)
+
+    def call():
+        dist.all_reduce(laid.tensor)
+
+    _mismatch(rank, [call], "all_reduce of 100 and 3 elements")
+    laid.check(laid.tensor.clone(), "the tensor")
+
+
+@check(
+    "mismatch",
+    "Debug level DETAIL names the ranks' different operations in an error.",
+    "torch.distributed (Debugging: TORCH_DISTRIBUTED_DEBUG)",
+    group=False,
+    environment={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"},
+    quick=True,
+)
+def detail_finds_another_operation(rank):
+    rank.init(timeout=20)
+    _all_reduce(rank)
+    calls = [lambda: dist.barrier(), lambda: _all_reduce(rank)]
+    error, _ = error_of(calls[min(rank.rank, 1)])
+    rank.meet()
+    true(error is not None, "the call raised nothing")
+    true("mismatch" in str(error).lower() or "collective" in str(error).lower(), f"text: {error}")
+
+
+@check(
+    "abort",
+    "abort ends the operations of a group that wait for others.",
+    "torch/csrc/distributed/c10d/Backend.hpp (abort)",
+    group=False,
+    ranks=(2,),
+    quick=True,
+)
+def abort(rank):
+    rank.operation = "abort"
+    rank.init(timeout=60)
+    _all_reduce(rank)
+    rank.meet()
+    if rank.rank:
+        rank.meet()
+        return ABSENT
+    backend = dist.group.WORLD._get_backend(rank.device)
+    work = dist.all_reduce(rank.full(4, 1.0), async_op=True)
+    try:
+        time.sleep(0.2)
+        backend.abort()
+        start = time.monotonic()
+        error, _ = error_of(lambda: work.wait(timedelta(seconds=4)))
+        seconds = time.monotonic() - start
+        true(error is not None, "wait() raised nothing after abort()")
+        true(seconds < 3, f"wait() ended {seconds:.1f} s after abort(): {error}")
+    finally:
+        rank.meet()
+    return None
+
+
+BAD = "torch.distributed (arguments of the collectives)"
+
+
+def _bad(name, call, operation):
+    def bad(rank):
+        rank.operation = operation
+        error, _ = error_of(lambda: call(rank))
+        true(error is not None, "the call raised nothing")
+        if is_unsupported(error, rank.backend, operation):
+            raise error
+        true(str(error).strip(), f"{type(error).__name__} has no text")
+
+    bad.__name__ = name
+    bad.__module__ = __name__
+    return bad
+
+
+def _lists(rank, count, shape=4, dtype=torch.float32):
+    return [rank.full(shape, 0.0, dtype) for _ in range(count)]
+
+
+# PyTorch itself refuses much. These calls reach the backend.
+_BAD_CALLS = {
+    "too_few_outputs": (
+        "all_gather",
+        lambda rank: dist.all_gather(_lists(rank, rank.size - 1), rank.full(4, 1.0)),
+    ),
+    "too_many_outputs": (
+        "all_gather",
+        lambda rank: dist.all_gather(_lists(rank, rank.size + 1), rank.full(4, 1.0)),
+    ),
+    "too_small_an_output": (
+        "all_gather_single",
+        lambda rank: dist.all_gather_into_tensor(
+            rank.full(4 * rank.size - 1, 0.0), rank.full(4, 1.0)
+        ),
+    ),
+    "another_dtype": (
+        "all_gather_single",
+        lambda rank: dist.all_gather_into_tensor(
+            rank.full(4 * rank.size, 0, torch.int32), rank.full(4, 1.0)
+        ),
+    ),
+    "inputs_that_do_not_divide": (
+        "reduce_scatter_single",
+        lambda rank: dist.reduce_scatter_tensor(
+            rank.full(4, 0.0), rank.full(4 * rank.size + 1, 1.0)
+        ),
+    ),
+    "too_few_inputs": (
+        "reduce_scatter",
+        lambda rank: dist.reduce_scatter(rank.full(4, 0.0), _lists(rank, rank.size - 1)),
+    ),
+    "splits_that_do_not_fit": (
+        "all_to_all_single",
+        lambda rank: dist.all_to_all_single(
+            rank.full(rank.size, 0.0),
+            rank.full(rank.size, 0.0),
+            [2] * rank.size,
+            [1] * rank.size,
+        ),
+    ),
+    "a_rank_that_does_not_exist": (
+        "broadcast",
+        lambda rank: dist.group.WORLD.broadcast(rank.full(4, 1.0), rank.size + 3),
+    ),
+}
+for _name, (_operation, _call) in _BAD_CALLS.items():
+    check(
+        "bad_input",
+        "A call whose arguments do not fit raises an error with a text.",
+        BAD,
+        quick=_name == "too_few_outputs",
+    )(_bad(_name, _call, _operation))
+
+
+@check("bad_input", "After a call that was refused, the group works as before.", BAD, quick=True)
+def works_after_a_refusal(rank):
+    error_of(lambda: dist.all_gather(_lists(rank, rank.size + 1), rank.full(4, 1.0)))
+    rank.meet()
+    tensor = rank.full(4, 1.0)
+    dist.all_reduce(tensor)
+    if float(tensor[0]) != rank.size:
+        raise Wrong(f"all_reduce: expected {rank.size}, got {float(tensor[0])}")
+    return ABSENT if rank.size == 1 else None

@@ -1,0 +1,317 @@
+"""Groups of some of the ranks: members, roots, many at once, and made again."""
+
+import threading
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+
+from c10d_conformance.inputs import compare, values
+from c10d_conformance.operations import OPERATIONS, ROOTED, Setting, perform
+from c10d_conformance.rank import equal, true
+from c10d_conformance.registry import check
+from c10d_conformance.verdicts import ABSENT
+
+NEW = "torch.distributed.new_group"
+
+
+def total(rank, group, ranks, count=100, seed=0):
+    """Compare an all_reduce in a group with the sum of the inputs of its ranks."""
+    tensor = values(rank.rank, (count,), torch.float32, seed).to(rank.device)
+    dist.all_reduce(tensor, group=group)
+    expected = sum(values(r, (count,), torch.float32, seed) for r in ranks)
+    compare(tensor, expected, f"the sum of ranks {ranks}")
+
+
+@check(
+    "sub_groups",
+    "Every collective works in a group of some ranks, which keeps to itself.",
+    NEW,
+    minimum=3,
+    cases=True,
+)
+def every_operation(rank):
+    subsets = [[1, 2], list(range(rank.size - 1, 0, -1))[:2], [rank.size - 1, 0]]
+    for ranks in [list(x) for x in dict.fromkeys(tuple(sorted(y)) for y in subsets)]:
+        group = dist.new_group(ranks)
+        for operation in OPERATIONS:
+            rank.operation = operation
+            for root in range(len(ranks)) if operation in ROOTED else [0]:
+                setting = Setting(
+                    operation,
+                    ranks=tuple(ranks),
+                    group=group,
+                    root=root,
+                    me=ranks.index(rank.rank) if rank.rank in ranks else -1,
+                    device=rank.device,
+                    seed=root,
+                )
+                rank.case(str(setting), _member, setting)
+
+
+def _member(setting):
+    if setting.me < 0:
+        return ABSENT
+    perform(setting)
+    return None
+
+
+@check(
+    "sub_groups",
+    "A group has the ranks that it was made of, numbered in their order.",
+    f"{NEW}, torch.distributed.get_group_rank",
+    quick=True,
+)
+def members(rank):
+    ranks = list(range(rank.size))[-2:]
+    group = dist.new_group(ranks)
+    if rank.rank in ranks:
+        equal(dist.get_rank(group), ranks.index(rank.rank), "get_rank")
+        equal(dist.get_world_size(group), len(ranks), "get_world_size")
+        equal(dist.get_process_group_ranks(group), ranks, "get_process_group_ranks")
+        equal(group.rank(), ranks.index(rank.rank), "group.rank()")
+        equal(group.size(), len(ranks), "group.size()")
+        total(rank, group, ranks)
+        dist.destroy_process_group(group)
+    else:
+        equal(dist.get_rank(group), -1, "get_rank of a rank that is no member")
+    total(rank, None, list(range(rank.size)))
+
+
+@check("sub_groups", "A group of one rank computes alone.", NEW)
+def alone(rank):
+    groups = [dist.new_group([r]) for r in range(rank.size)]
+    mine = groups[rank.rank]
+    total(rank, mine, [rank.rank])
+    dist.barrier(group=mine)
+    outputs = [rank.full(5, -1.0)]
+    dist.all_gather(outputs, rank.full(5, 3.0), group=mine)
+    compare(outputs[0], torch.full((5,), 3.0), "all_gather")
+    tensor = rank.full(5, 4.0)
+    dist.broadcast(tensor, rank.rank, group=mine)
+    compare(tensor, torch.full((5,), 4.0), "broadcast")
+    rank.meet()
+    dist.destroy_process_group(mine)
+
+
+@check(
+    "sub_groups",
+    "Roots are given as global ranks, or as ranks of the group.",
+    "torch.distributed.broadcast (src, group_src)",
+    minimum=3,
+)
+def roots_in_a_group(rank):
+    ranks = list(range(1, rank.size))
+    group = dist.new_group(ranks)
+    if rank.rank not in ranks:
+        return ABSENT
+    for index, root in enumerate(ranks):
+        for option in ({"src": root}, {"group_src": index}):
+            tensor = rank.full(20, float(rank.rank))
+            dist.broadcast(tensor, group=group, **option)
+            compare(tensor, torch.full((20,), float(root)), f"broadcast with {option}")
+        for option in ({"dst": root}, {"group_dst": index}):
+            tensor = rank.full(20, 1.0)
+            dist.reduce(tensor, group=group, **option)
+            if rank.rank == root:
+                compare(tensor, torch.full((20,), float(len(ranks))), f"reduce with {option}")
+    dist.destroy_process_group(group)
+    return None
+
+
+@check(
+    "sub_groups",
+    "Groups can be destroyed and made again of the same ranks.",
+    "torch.distributed.destroy_process_group",
+    quick=True,
+    cases=True,
+)
+def made_again(rank):
+    for number in range(4):
+        rank.case(f"group {number} of the same ranks", _again, rank, number)
+
+
+def _again(rank, number):
+    ranks = list(range(rank.size))
+    group = dist.new_group(ranks)
+    total(rank, group, ranks, seed=number)
+    rank.meet()
+    dist.destroy_process_group(group)
+    total(rank, None, ranks, seed=number + 10)
+
+
+@check("sub_groups", "Twenty groups exist at the same time, each with its own messages.", NEW)
+def many(rank):
+    ranks = list(range(rank.size))
+    groups = [dist.new_group(ranks) for _ in range(20)]
+    tensors = [rank.full(200, float(number)) for number in range(20)]
+    works = [
+        dist.all_reduce(t, group=g, async_op=True) for t, g in zip(tensors, groups, strict=True)
+    ]
+    for work in reversed(works):
+        work.wait()
+    for number, tensor in enumerate(tensors):
+        compare(tensor, torch.full((200,), float(number * rank.size)), f"group {number}")
+    rank.meet()
+    for group in groups:
+        dist.destroy_process_group(group)
+
+
+@check(
+    "sub_groups",
+    "The default group and others go on after one group has been destroyed.",
+    "torch.distributed.destroy_process_group",
+)
+def one_destroyed(rank):
+    ranks = list(range(rank.size))
+    first, second = dist.new_group(ranks), dist.new_group(ranks)
+    total(rank, first, ranks, seed=1)
+    rank.meet()
+    dist.destroy_process_group(first)
+    total(rank, second, ranks, seed=2)
+    total(rank, None, ranks, seed=3)
+    rank.meet()
+    dist.destroy_process_group(second)
+
+
+@check(
+    "concurrent",
+    "Collectives of overlapping groups run at the same time.",
+    NEW,
+    minimum=3,
+    cases=True,
+)
+def overlapping(rank):
+    for mode in ("in one order", "in another order"):
+        rank.case(f"overlapping groups, {mode}", _overlapping, rank, mode)
+
+
+def _overlapping(rank, mode):
+    """The ranks call in different orders, which is right: these groups are independent."""
+    subsets = [[0, 1], [1, 2], [0, 2], list(range(rank.size))]
+    groups = [dist.new_group(subset) for subset in subsets]
+    mine = [n for n, subset in enumerate(subsets) if rank.rank in subset]
+    if mode != "in one order" and rank.rank % 2:
+        mine.reverse()
+    works = []
+    for number in mine:
+        tensor = rank.full(3000, float(10 * rank.rank + number))
+        works.append((number, tensor, dist.all_reduce(tensor, group=groups[number], async_op=True)))
+    for number, tensor, work in works:
+        work.wait()
+        expected = float(sum(10 * r + number for r in subsets[number]))
+        compare(tensor, torch.full((3000,), expected), f"the sum of ranks {subsets[number]}")
+    rank.meet()
+    for number in sorted(mine):
+        dist.destroy_process_group(groups[number])
+
+
+@check(
+    "concurrent",
+    "Two halves of the ranks work at the same time without each other.",
+    NEW,
+    minimum=4,
+)
+def halves(rank):
+    subsets = [list(range(0, rank.size, 2)), list(range(1, rank.size, 2))]
+    groups = [dist.new_group(subset) for subset in subsets]
+    mine = rank.rank % 2
+    for number in range(10 + 5 * mine):
+        total(rank, groups[mine], subsets[mine], count=50 * number + 1, seed=number)
+    dist.destroy_process_group(groups[mine])
+
+
+@check(
+    "concurrent",
+    "Each thread uses a group of its own, all at the same time.",
+    "torch.distributed",
+    quick=True,
+)
+def threads(rank):
+    ranks = list(range(rank.size))
+    groups = [dist.new_group(ranks) for _ in range(3)]
+    errors = []
+
+    def work(index):
+        try:
+            for number in range(15):
+                total(rank, groups[index], ranks, count=200 * index + 1, seed=number)
+                dist.barrier(group=groups[index])
+        except Exception as error:
+            errors.append(error)
+
+    workers = [threading.Thread(target=work, args=(index,)) for index in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    if errors:
+        raise errors[0]
+    rank.meet()
+    for group in groups:
+        dist.destroy_process_group(group)
+
+
+@check(
+    "sub_groups",
+    "new_subgroups divides the ranks into groups of one size.",
+    "torch.distributed.new_subgroups",
+    minimum=4,
+)
+def new_subgroups(rank):
+    mine, groups = dist.new_subgroups(group_size=2)
+    equal(len(groups), rank.size // 2, "the number of groups")
+    if rank.rank >= rank.size // 2 * 2:
+        return ABSENT
+    first = rank.rank // 2 * 2
+    total(rank, mine, [first, first + 1])
+    dist.destroy_process_group(mine)
+    return None
+
+
+@check(
+    "sub_groups",
+    "A device mesh makes groups of its rows and columns.",
+    "torch.distributed.device_mesh.init_device_mesh",
+    minimum=4,
+)
+def device_mesh(rank):
+    if rank.size % 2:
+        return ABSENT
+    shape = (2, rank.size // 2)
+    mesh = init_device_mesh(rank.device.type, shape, mesh_dim_names=("row", "column"))
+    places = torch.arange(rank.size).reshape(shape)
+    row, column = divmod(rank.rank, shape[1])
+    total(rank, mesh.get_group("column"), places[row].tolist())
+    total(rank, mesh.get_group("row"), places[:, column].tolist())
+    return None
+
+
+@check(
+    "sub_groups",
+    "split_group divides a group, where a backend can.",
+    "torch.distributed.split_group",
+    minimum=4,
+)
+def split(rank):
+    rank.operation = "split"
+    ranks = list(range(rank.size))
+    halves = [ranks[: rank.size // 2], ranks[rank.size // 2 :]]
+    mine = dist.split_group(split_ranks=halves, timeout=timedelta(seconds=30))
+    total(rank, mine, next(half for half in halves if rank.rank in half))
+    total(rank, None, ranks)
+
+
+@check(
+    "sub_groups",
+    "A group that is made with another timeout has the same results.",
+    f"{NEW} (timeout)",
+)
+def with_a_timeout(rank):
+    ranks = list(range(rank.size))
+    group = dist.new_group(ranks, timeout=timedelta(seconds=30), group_desc="conformance")
+    total(rank, group, ranks)
+    true(group.group_desc == "conformance", f"group_desc is {group.group_desc!r}")
+    rank.meet()
+    dist.destroy_process_group(group)

@@ -1,0 +1,341 @@
+"""Start and end of groups and processes: registration, initialization, exit, fork."""
+
+import os
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from importlib.metadata import entry_points
+
+import torch
+import torch.distributed as dist
+
+from c10d_conformance.inputs import compare
+from c10d_conformance.rank import Wrong, equal, true
+from c10d_conformance.registry import check
+
+INIT = "torch.distributed.init_process_group"
+REGISTER = "torch.distributed.Backend.register_backend"
+
+
+def total(rank, count=100):
+    """Compare an all_reduce in the default group with what it must be."""
+    tensor = rank.full(count, float(rank.rank + 1))
+    dist.all_reduce(tensor)
+    compare(tensor, torch.full((count,), float(rank.size * (rank.size + 1) // 2)))
+
+
+def _program(rank, text):
+    """Run a program in a new Python that has the backend, and return how it ended."""
+    load = f"import {rank.module}\n" if rank.module else ""
+    return subprocess.run(
+        [sys.executable, "-c", "import torch, torch.distributed as dist\n" + load + text],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+
+@check(
+    "lifecycle",
+    "The name is registered, and the backend says for which devices it is.",
+    REGISTER,
+    minimum=1,
+    quick=True,
+)
+def registered(rank):
+    name = rank.backend.lower()
+    true(name in dist.Backend.backend_list, f"{name!r} is not in Backend.backend_list")
+    devices = dist.Backend.backend_capability.get(name)
+    true(isinstance(devices, list), f"Backend.backend_capability[{name!r}] is {devices!r}")
+    kind = rank.device.type
+    true(kind in devices, f"{kind!r} is not in Backend.backend_capability, which is {devices}")
+    true(dist.is_backend_available(name), "is_backend_available() is False")
+
+
+@check(
+    "lifecycle",
+    "A group knows its backend, rank, size and device.",
+    "torch.distributed.get_backend, get_rank, get_world_size",
+    minimum=1,
+    quick=True,
+)
+def names(rank):
+    equal(dist.get_backend(), rank.backend.lower(), "get_backend()")
+    equal((dist.get_rank(), dist.get_world_size()), (rank.rank, rank.size), "rank and size")
+    backend = dist.group.WORLD._get_backend(rank.device)
+    equal((backend.rank(), backend.size()), (rank.rank, rank.size), "rank() and size()")
+    equal(backend.name().lower(), rank.backend.lower(), "name() of the backend")
+
+
+@check(
+    "lifecycle",
+    "A process can destroy the default group and initialize it again.",
+    "torch.distributed.destroy_process_group",
+    group=False,
+    quick=True,
+    cases=True,
+)
+def again(rank):
+    for number in range(4):
+        rank.case(f"init, all_reduce, destroy, time {number + 1}", _again, rank, number)
+
+
+def _again(rank, number):
+    rank.init()
+    if number == 2 and rank.rank == 0:
+        time.sleep(0.1)
+    total(rank)
+    dist.destroy_process_group()
+    true(not dist.is_initialized(), "is_initialized() is True after destroy_process_group()")
+
+
+@check(
+    "lifecycle",
+    "Groups that follow each other can meet at one store.",
+    "torch.distributed.PrefixStore (init_process_group makes one)",
+    group=False,
+)
+def one_store(rank):
+    store = dist.FileStore(f"{rank.folder}/one-store", rank.size)
+    for number in range(3):
+        prefix = dist.PrefixStore(f"round {number}", store)
+        dist.init_process_group(
+            rank.backend,
+            store=prefix,
+            rank=rank.rank,
+            world_size=rank.size,
+            timeout=timedelta(seconds=60),
+        )
+        total(rank)
+        rank.meet()
+        dist.destroy_process_group()
+
+
+@check("lifecycle", "A group of one rank needs nobody else.", INIT, ranks=(1,), group=False)
+def one_rank(rank):
+    dist.init_process_group(rank.backend, store=dist.HashStore(), rank=0, world_size=1)
+    total(rank)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+@check(
+    "lifecycle",
+    "Every init_method works: env://, tcp:// and file://.",
+    f"{INIT} (init_method)",
+    group=False,
+    ranks=(2,),
+    cases=True,
+)
+def init_methods(rank):
+    for number, method in enumerate(("env", "tcp", "file")):
+        rank.case(f"init_method {method}://", _init_method, rank, method, number)
+
+
+def _init_method(rank, method, number):
+    # The launching process cannot hold a port for the ranks, so rank 0 takes a free one.
+    path = f"{rank.folder}/port-{number}"
+    if rank.rank == 0 and method != "file":
+        import socket
+
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        with open(path + "~", "w") as file:
+            file.write(str(port))
+        os.rename(path + "~", path)
+    url = "env://"
+    if method != "file":
+        while not os.path.exists(path):
+            time.sleep(0.005)
+        with open(path) as file:
+            port = file.read()
+        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+        url = f"tcp://127.0.0.1:{port}" if method == "tcp" else url
+    else:
+        url = f"file://{rank.folder}/meeting"
+    dist.init_process_group(
+        rank.backend,
+        init_method=url,
+        rank=rank.rank,
+        world_size=rank.size,
+        timeout=timedelta(seconds=60),
+    )
+    total(rank)
+    rank.meet()
+    dist.destroy_process_group()
+
+
+@check(
+    "lifecycle",
+    "The backend can be chosen for its device, as in “cpu:NAME”.",
+    f"{INIT} (backend: “a string like cpu:gloo,cuda:nccl”)",
+    group=False,
+)
+def chosen_for_a_device(rank):
+    rank.init(backend=f"{rank.device.type}:{rank.backend}")
+    total(rank)
+    dist.barrier()
+    group = dist.new_group(list(range(rank.size)))
+    dist.broadcast(rank.full(3, 1.0), 0, group=group)
+    rank.meet()
+    dist.destroy_process_group()
+
+
+@check(
+    "lifecycle",
+    "A sub-group of this backend works beside a default group of gloo.",
+    "torch.distributed.new_group (backend)",
+    group=False,
+)
+def beside_gloo(rank):
+    rank.init(backend="gloo")
+    group = dist.new_group(list(range(rank.size)), backend=rank.backend)
+    tensor = rank.full(9, 1.0)
+    dist.all_reduce(tensor, group=group)
+    compare(tensor, torch.full((9,), float(rank.size)))
+    rank.meet()
+    dist.destroy_process_group()
+
+
+@check(
+    "lifecycle",
+    "Importing and registering a backend prints nothing and starts nothing.",
+    REGISTER,
+    ranks=(1,),
+    group=False,
+    patience=6,
+)
+def silent_import(rank):
+    done = _program(rank, f"dist.Backend({rank.backend!r})\n")
+    equal(done.returncode, 0, f"the exit status after the import ({done.stderr[-300:]})")
+    equal(done.stdout, "", "what the import prints")
+    equal(done.stderr, "", "what the import prints to stderr")
+
+
+@check(
+    "lifecycle",
+    "PyTorch finds an installed backend by its entry point, without an import.",
+    "torch.distributed.Backend._ensure_backend_registered",
+    ranks=(1,),
+    group=False,
+    patience=6,
+)
+def entry_point(rank):
+    rank.operation = "entry point"
+    if rank.backend.lower() in ("gloo", "nccl", "mpi", "ucc", "xccl"):
+        return
+    found = [
+        x
+        for x in entry_points(group="torch.distributed.backends")
+        if x.name.lower() == rank.backend.lower()
+    ]
+    if not found:
+        raise NotImplementedError(
+            f"{rank.backend} does not have an entry point in the group torch.distributed.backends"
+        )
+    if not hasattr(dist.Backend, "_ensure_backend_registered"):
+        raise NotImplementedError("this release of PyTorch does not support entry points")
+    text = f"dist.init_process_group({rank.backend!r}, store=dist.HashStore(), rank=0, "
+    text += "world_size=1)\ndist.destroy_process_group()\n"
+    module, rank.module = rank.module, None
+    done = _program(rank, text)
+    rank.module = module
+    true(done.returncode == 0, f"the program fails: {done.stderr.strip()[-400:]}")
+
+
+@check(
+    "lifecycle",
+    "A process that has not destroyed its group ends, without a crash or a hang.",
+    "torch.distributed (Shutdown)",
+    ranks=(2,),
+    group=False,
+    patience=6,
+    cases=True,
+)
+def exit_without_destroy(rank):
+    rank.case("exit with a work in flight", _exit, rank)
+
+
+def _exit(rank):
+    folder = rank.folder
+    text = (
+        f"store = dist.FileStore({folder!r} + '/exit', {rank.size})\n"
+        f"dist.init_process_group({rank.backend!r}, store=store, rank={rank.rank}, "
+        f"world_size={rank.size})\n"
+        f"t = torch.ones(1000, device={str(rank.device)!r})\n"
+        f"dist.all_reduce(t)\nwork = dist.all_reduce(t, async_op=True)\nprint('end', flush=True)\n"
+    )
+    try:
+        done = _program(rank, text)
+    except subprocess.TimeoutExpired:
+        raise Wrong("the process does not end") from None
+    if done.returncode and "end" not in done.stdout:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr else "no text")
+    equal(done.returncode, 0, f"the exit status (stderr: {done.stderr.strip()[-600:]})")
+    for word in ("terminate called", "Segmentation", "Fatal", "Traceback", "SIG"):
+        true(word not in done.stderr, f"stderr has {word!r}: {done.stderr.strip()[-600:]}")
+
+
+@check(
+    "lifecycle",
+    "A fork that does not use the group, as of a DataLoader, leaves it as it is.",
+    "torch.utils.data.DataLoader (num_workers)",
+    group=False,
+)
+def fork(rank):
+    rank.init()
+    total(rank)
+    work = dist.all_reduce(rank.full(5, 1.0), async_op=True)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            status = 0 if float(torch.ones(3).sum()) == 3 else 2
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    equal(os.waitstatus_to_exitcode(status), 0, "the exit status of the child")
+    work.wait()
+    total(rank)
+    dist.destroy_process_group()
+
+
+@check(
+    "lifecycle",
+    "The timeout and the options of a group can be left out and can be given.",
+    f"{INIT} (timeout, pg_options)",
+    group=False,
+)
+def default_timeout(rank):
+    store = dist.FileStore(f"{rank.folder}/default", rank.size)
+    dist.init_process_group(rank.backend, store=store, rank=rank.rank, world_size=rank.size)
+    total(rank)
+    rank.meet()
+    dist.destroy_process_group()
+
+
+@check(
+    "lifecycle",
+    "destroy_process_group waits for no rank that has done its part.",
+    "torch.distributed.destroy_process_group",
+    group=False,
+    minimum=2,
+)
+def leaves_early(rank):
+    """Rank 0 has its result and goes; a late rank must still get its own."""
+    rank.init()
+    total(rank)
+    tensor = rank.full(20, float(rank.rank))
+    if rank.rank:
+        time.sleep(0.2)
+    dist.broadcast(tensor, 0)
+    dist.barrier()
+    if rank.rank == 0:
+        dist.destroy_process_group()
+        return
+    time.sleep(0.2)
+    compare(tensor, torch.zeros(20))
+    dist.destroy_process_group()

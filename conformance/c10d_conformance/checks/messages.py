@@ -1,0 +1,395 @@
+"""Messages between two ranks arrive whole, in order, and where their tag is asked for."""
+
+import time
+
+import torch
+import torch.distributed as dist
+
+from c10d_conformance import inputs
+from c10d_conformance.inputs import BORDERS, DTYPES, LAYOUTS, SHAPES, Laid, compare, values
+from c10d_conformance.rank import equal, true
+from c10d_conformance.registry import check
+from c10d_conformance.verdicts import ABSENT
+
+SEND = "torch.distributed.send, torch.distributed.recv"
+ISEND = "torch.distributed.isend, torch.distributed.irecv"
+
+
+def _pairs(rank):
+    """Return pairs of ranks so that every rank sends and receives."""
+    return [(r, (r + 1) % rank.size) for r in range(rank.size)]
+
+
+def transfer(rank, content, layout, mode, tag=0, source=0, target=1):
+    """Send a tensor from one rank to another and compare all memory on both."""
+    if rank.rank == source:
+        laid = Laid(content, layout, rank.device)
+        if mode == "sync":
+            dist.send(laid.tensor, target, tag=tag)
+        else:
+            dist.isend(laid.tensor, target, tag=tag).wait()
+        laid.check(content, "the tensor that was sent")
+        return None
+    if rank.rank == target:
+        blank = inputs.values(9, content.shape, content.dtype, 99)
+        laid = Laid(blank, layout, rank.device)
+        if mode == "sync":
+            equal(dist.recv(laid.tensor, source, tag=tag), source, "what recv returns")
+        else:
+            dist.irecv(laid.tensor, source, tag=tag).wait()
+        laid.check(content, "the tensor that was received")
+        return None
+    return ABSENT
+
+
+@check(
+    "send_recv", "recv writes what send was given, for every dtype.", SEND, quick=True, cases=True
+)
+def send_recv_types(rank):
+    dtypes = [torch.float32, torch.int64] if rank.quick else DTYPES
+    for number, dtype in enumerate(dtypes):
+        for shape in ((63,), (17, 241)):
+            for mode in ("sync", "async"):
+                content = values(number, shape, dtype, 5)
+                text = f"send {inputs.name(dtype)} shape {'x'.join(map(str, shape))} {mode}"
+                rank.case(text, transfer, rank, content, "contiguous", mode)
+
+
+@check(
+    "send_recv",
+    "send and recv take tensors of every layout, and write nothing else.",
+    SEND,
+    cases=True,
+)
+def send_recv_layouts(rank):
+    for layout in LAYOUTS:
+        for number, shape in enumerate([*SHAPES, BORDERS[1]]):
+            for mode in ("sync", "async"):
+                content = values(number, shape, torch.float32, 6)
+                text = f"send float32 shape {'x'.join(map(str, shape)) or '()'} {layout} {mode}"
+                rank.case(text, transfer, rank, content, layout, mode)
+
+
+@check("send_recv", "Messages of every size go between every two ranks.", SEND, cases=True)
+def send_recv_sizes(rank):
+    for source, target in _pairs(rank):
+        for shape in [*BORDERS, (1,)]:
+            content = values(source, shape, torch.float32, 7)
+            text = f"send float32 shape {shape[0]} from {source} to {target}"
+            rank.case(text, transfer, rank, content, "contiguous", "sync", 0, source, target)
+
+
+@check(
+    "send_recv",
+    "isend and irecv let two ranks send to each other at the same time.",
+    ISEND,
+    cases=True,
+)
+def both_directions(rank):
+    for count in (1, 1000, 300_001):
+        rank.case(f"isend both ways shape {count}", _both, rank, count)
+
+
+def _both(rank, count):
+    if rank.rank > 1:
+        return ABSENT
+    other = 1 - rank.rank
+    sent = rank.full(count, float(rank.rank))
+    got = rank.full(count, -1.0)
+    works = [dist.isend(sent, other), dist.irecv(got, other)]
+    for work in works:
+        work.wait()
+    compare(got, torch.full((count,), float(other)))
+    return None
+
+
+@check(
+    "tags",
+    "Messages with the same tag arrive in the order in which they were sent.",
+    "torch.distributed.isend (as in MPI, messages do not overtake)",
+    quick=True,
+    cases=True,
+)
+def messages_stay_in_order(rank):
+    for count in (1, 20_000):
+        for reverse in (False, True):
+            text = f"30 messages shape {count}, waited {'last' if reverse else 'first'} first"
+            rank.case(text, _in_order, rank, count, reverse)
+
+
+def _in_order(rank, count, reverse):
+    if rank.rank > 1:
+        return ABSENT
+    tensors = [rank.full(count, float(n if rank.rank == 0 else -1)) for n in range(30)]
+    call = dist.isend if rank.rank == 0 else dist.irecv
+    works = [call(tensor, 1 - rank.rank) for tensor in tensors]
+    for work in reversed(works) if reverse else works:
+        work.wait()
+    for number, tensor in enumerate(tensors):
+        compare(tensor, torch.full((count,), float(number)), f"message {number}")
+    return None
+
+
+@check(
+    "tags",
+    "recv takes the message whose tag it names, whatever was sent before.",
+    "torch.distributed.recv (tag: “Tag to match recv with remote send”)",
+    quick=True,
+    cases=True,
+)
+def tags_choose_the_message(rank):
+    for count in (1, 1000, 40_000):
+        rank.case(f"5 tags in another order, shape {count}", _tags, rank, count)
+    rank.case("large tags", _tags, rank, 3, 1 << 20)
+
+
+def _tags(rank, count, first=0):
+    if rank.rank > 1:
+        return ABSENT
+    if rank.rank == 0:
+        tensors = [rank.full(count, float(tag)) for tag in range(5)]
+        works = [dist.isend(x, 1, tag=first + tag) for tag, x in enumerate(tensors)]
+        for work in works:
+            work.wait()
+    else:
+        for tag in (3, 0, 4, 1, 2):
+            tensor = rank.full(count, -1.0)
+            equal(dist.recv(tensor, 0, tag=first + tag), 0, "what recv returns")
+            compare(tensor, torch.full((count,), float(tag)), f"the message with tag {tag}")
+    return None
+
+
+@check(
+    "tags",
+    "irecv is not complete before a message with its tag has come.",
+    "torch/csrc/distributed/c10d/Work.hpp (isCompleted)",
+)
+def a_receive_waits_for_its_tag(rank):
+    if rank.rank == 0:
+        dist.send(rank.full(4, 1.0), 1, tag=1)
+        rank.meet()
+        dist.send(rank.full(4, 2.0), 1, tag=2)
+    elif rank.rank == 1:
+        second, first = rank.full(4, -1.0), rank.full(4, -1.0)
+        work = dist.irecv(second, 0, tag=2)
+        dist.recv(first, 0, tag=1)
+        early = work.is_completed()
+        rank.meet()
+        work.wait()
+        compare(first, torch.full((4,), 1.0), "the message with tag 1")
+        compare(second, torch.full((4,), 2.0), "the message with tag 2")
+        true(not early, "is_completed() was True before the message was sent")
+    else:
+        rank.meet()
+
+
+@check(
+    "any_source",
+    "recv without a source takes a message of any rank and returns its rank.",
+    "torch.distributed.recv (src: “Will receive from any process if unspecified”)",
+    quick=True,
+    cases=True,
+)
+def any_source(rank):
+    rank.operation = "recv_anysource"
+    for target in range(rank.size):
+        for count in (1, 30_000):
+            rank.case(f"any source to {target}, shape {count}", _any_source, rank, target, count)
+
+
+def _any_source(rank, target, count, group=None, ranks=None):
+    ranks = ranks or range(rank.size)
+    # A tag for each case: a rank that is ahead may send the message of the next one already.
+    tag = 2 * target + (count == 1)
+    if rank.rank != target:
+        dist.send(rank.full(count, float(rank.rank)), target, group=group, tag=tag)
+        return
+    sources = []
+    for _ in range(len(ranks) - 1):
+        tensor = rank.full(count, -1.0)
+        source = dist.recv(tensor, group=group, tag=tag)
+        compare(tensor, torch.full((count,), float(source)), f"the message of rank {source}")
+        sources.append(source)
+    equal(sorted(sources), [r for r in ranks if r != target], "the ranks that recv returned")
+
+
+@check(
+    "any_source",
+    "irecv without a source leaves messages with another tag alone.",
+    "torch.distributed.irecv (tag)",
+)
+def any_source_with_tags(rank):
+    rank.operation = "recv_anysource"
+    if rank.rank == 0:
+        works = [dist.isend(rank.full(3, float(tag)), 1, tag=tag) for tag in (1, 2)]
+        for work in works:
+            work.wait()
+    elif rank.rank == 1:
+        for tag in (2, 1):
+            tensor = rank.full(3, -1.0)
+            equal(dist.recv(tensor, tag=tag), 0, "the rank that recv returns")
+            compare(tensor, torch.full((3,), float(tag)), f"the message with tag {tag}")
+    else:
+        return ABSENT
+    return None
+
+
+@check(
+    "any_source",
+    "recv without a source returns a global rank in a sub-group, too.",
+    "torch.distributed.recv (returns the sender rank)",
+    minimum=3,
+)
+def any_source_in_a_sub_group(rank):
+    rank.operation = "recv_anysource"
+    ranks = list(range(1, rank.size))
+    group = dist.new_group(ranks)
+    if rank.rank == 0:
+        return ABSENT
+    _any_source(rank, rank.size - 1, 5, group, ranks)
+    dist.destroy_process_group(group)
+    return None
+
+
+@check(
+    "send_recv",
+    "In a sub-group, send and recv name ranks by their global number.",
+    "torch.distributed.send (dst: “Destination rank on global process group”)",
+    minimum=3,
+    cases=True,
+)
+def messages_in_a_sub_group(rank):
+    rank.case("send in the group of all ranks but 0", _in_a_sub_group, rank)
+
+
+def _in_a_sub_group(rank):
+    ranks = list(range(1, rank.size))
+    group = dist.new_group(ranks)
+    if rank.rank == 0:
+        return ABSENT
+    first, last = ranks[0], ranks[-1]
+    content = values(3, (100,), torch.float32)
+    if rank.rank == last:
+        dist.send(content.to(rank.device), first, group=group)
+        dist.send(content.to(rank.device), group_dst=0, group=group)
+    elif rank.rank == first:
+        for option in ({"src": last}, {"group_src": len(ranks) - 1}):
+            tensor = rank.full(100, -9.0)
+            equal(dist.recv(tensor, group=group, **option), last, "what recv returns")
+            compare(tensor, content)
+    dist.destroy_process_group(group)
+    return None
+
+
+@check(
+    "send_recv",
+    "Messages and collectives of one group do not get into each other's way.",
+    ISEND,
+    cases=True,
+)
+def messages_beside_collectives(rank):
+    rank.case("irecv, all_reduce, isend", _beside, rank)
+
+
+def _beside(rank):
+    source, target = (rank.rank - 1) % rank.size, (rank.rank + 1) % rank.size
+    got, total = rank.full(5000, -1.0), rank.full(5000, 1.0)
+    receiving = dist.irecv(got, source, tag=3)
+    reducing = dist.all_reduce(total, async_op=True)
+    sending = dist.isend(rank.full(5000, float(rank.rank)), target, tag=3)
+    barrier = dist.barrier(async_op=True)
+    for work in (sending, receiving, barrier, reducing):
+        work.wait()
+    compare(got, torch.full((5000,), float(source)), "the message")
+    compare(total, torch.full((5000,), float(rank.size)), "the sum")
+
+
+@check("send_recv", "A message is delivered although the receiver comes late.", SEND)
+def a_late_receiver(rank):
+    if rank.rank == 0:
+        works = [dist.isend(rank.full(n, 7.0), 1, tag=n) for n in (1, 100_000)]
+        for work in works:
+            work.wait()
+    elif rank.rank == 1:
+        time.sleep(0.3)
+        for count in (1, 100_000):
+            tensor = rank.full(count, -1.0)
+            dist.recv(tensor, 0, tag=count)
+            compare(tensor, torch.full((count,), 7.0))
+    else:
+        return ABSENT
+    return None
+
+
+@check(
+    "batch",
+    "batch_isend_irecv runs all sends and receives of its list, in a ring.",
+    "torch.distributed.batch_isend_irecv",
+    quick=True,
+    cases=True,
+)
+def batch_in_a_ring(rank):
+    rank.operation = "batch_isend_irecv"
+    for count in (1, 1000, 200_001):
+        for first in ("send", "recv"):
+            rank.case(f"ring shape {count}, {first} first", _ring, rank, count, first)
+
+
+def _ring(rank, count, first):
+    source, target = (rank.rank - 1) % rank.size, (rank.rank + 1) % rank.size
+    for step in range(3):
+        got = rank.full(count, -1.0)
+        batch = [
+            dist.P2POp(dist.isend, rank.full(count, float(10 * step + rank.rank)), target),
+            dist.P2POp(dist.irecv, got, source),
+        ]
+        for work in dist.batch_isend_irecv(batch if first == "send" else batch[::-1]):
+            work.wait()
+        compare(got, torch.full((count,), float(10 * step + source)), f"step {step}")
+
+
+@check(
+    "batch",
+    "batch_isend_irecv keeps several messages between two ranks in order.",
+    "torch.distributed.batch_isend_irecv",
+    cases=True,
+)
+def batch_of_several(rank):
+    rank.operation = "batch_isend_irecv"
+    rank.case("4 messages to every rank", _several, rank)
+
+
+def _several(rank):
+    """Each message has its own size, so that an exchange of two is noticed at once."""
+    batch, expected = [], []
+    for number in range(4):
+        count = 100 * (number + 1)
+        for other in rank.others:
+            content = values(rank.rank, (count,), torch.float32, 10 * number + other)
+            batch.append(dist.P2POp(dist.isend, content.to(rank.device), other))
+            got = rank.full(count, -9.0)
+            batch.append(dist.P2POp(dist.irecv, got, other))
+            come = values(other, (count,), torch.float32, 10 * number + rank.rank)
+            expected.append((f"message {number} of rank {other}", got, come))
+    for work in dist.batch_isend_irecv(batch):
+        work.wait()
+    for what, got, content in expected:
+        compare(got, content, what)
+
+
+@check(
+    "send_recv",
+    "send_object_list and recv_object_list carry Python objects.",
+    "torch.distributed.send_object_list",
+)
+def objects_between_two_ranks(rank):
+    content = ["text", {"a": [1, 2.5]}, None, b"\0" * 5000]
+    if rank.rank == 0:
+        dist.send_object_list(content, 1, device=rank.device)
+    elif rank.rank == 1:
+        got = [None] * 4
+        equal(dist.recv_object_list(got, 0, device=rank.device), 0, "what recv_object_list returns")
+        equal(got, content, "the objects")
+    else:
+        return ABSENT
+    return None

@@ -1,0 +1,452 @@
+"""Every collective writes the values that plain PyTorch computes, and nothing else."""
+
+import hashlib
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch.distributed import ReduceOp
+
+from c10d_conformance import inputs
+from c10d_conformance.inputs import BORDERS, COMPLEX, DTYPES, LAYOUTS, OPS, SHAPES, Laid, compare
+from c10d_conformance.operations import OPERATIONS, REDUCING, ROOTED, Setting, finish, perform
+from c10d_conformance.rank import Wrong
+from c10d_conformance.registry import check
+
+PROMISES = {
+    "broadcast": "broadcast gives every rank the tensor of the source rank.",
+    "all_reduce": "all_reduce gives every rank the reduction of all tensors, in place.",
+    "reduce": "reduce gives the destination rank the reduction of all tensors.",
+    "all_gather": "all_gather gives every rank the tensors of all ranks, in the order of ranks.",
+    "all_gather_single": "all_gather_single joins the tensors of all ranks in one tensor.",
+    "gather": "gather gives the destination rank the tensors of all ranks.",
+    "scatter": "scatter gives each rank its tensor from the list of the source rank.",
+    "reduce_scatter": "reduce_scatter gives each rank the reduction of the tensors meant for it.",
+    "reduce_scatter_single": "reduce_scatter_single gives each rank the reduction of its part.",
+    "all_to_all": "all_to_all gives each rank the tensor that every other rank has for it.",
+    "all_to_all_single": "all_to_all_single gives each rank its part of the tensor of every rank.",
+}
+# These take a tensor with a first dimension, which they divide.
+_DIVIDED = {"all_gather_single", "reduce_scatter_single", "all_to_all_single"}
+
+
+def run(rank, **options):
+    """Run one case."""
+    setting = Setting(ranks=tuple(range(rank.size)), me=rank.rank, device=rank.device, **options)
+    rank.case(str(setting), perform, setting)
+
+
+def types(operation):
+    def every_type(rank):
+        dtypes = [torch.float32, torch.bfloat16, torch.int64] if rank.quick else DTYPES
+        for dtype in dtypes:
+            ops = [ReduceOp.SUM]
+            if operation in REDUCING:
+                ops = [op for op in OPS if not inputs.is_meaningless(dtype, op)]
+            for op in ops:
+                for shape in [(63,)] if rank.quick or op != ReduceOp.SUM else [(63,), (17, 241)]:
+                    run(rank, operation=operation, dtype=dtype, op=op, shape=shape)
+
+    return every_type
+
+
+def layouts(operation):
+    def every_layout(rank):
+        seed = 0
+        for layout in LAYOUTS:
+            for shape in SHAPES:
+                if operation in _DIVIDED and not shape:
+                    continue
+                for mode in ("sync", "async"):
+                    seed += 1
+                    run(
+                        rank,
+                        operation=operation,
+                        layout=layout,
+                        shape=shape,
+                        mode=mode,
+                        seed=seed,
+                        root=seed % rank.size,
+                    )
+            run(rank, operation=operation, layout=layout, shape=(17, 241), dtype=torch.int64)
+
+    return every_layout
+
+
+def sizes(operation):
+    def every_size(rank):
+        for shape in BORDERS:
+            modes = ("sync", "async", "future") if shape == BORDERS[0] else ("sync",)
+            for mode in (*modes, "future") if shape == BORDERS[-1] else modes:
+                run(rank, operation=operation, shape=shape, mode=mode, seed=3)
+        run(rank, operation=operation, shape=BORDERS[-1], dtype=torch.uint8, seed=4)
+        for mode in ("future", "poll"):
+            for shape in SHAPES[:3]:
+                run(rank, operation=operation, shape=shape, mode=mode, seed=5)
+
+    return every_size
+
+
+def roots(operation):
+    def every_root(rank):
+        for root in range(rank.size):
+            for mode in ("sync", "async"):
+                for shape in ((63,), (17, 241), BORDERS[0]):
+                    run(rank, operation=operation, root=root, shape=shape, mode=mode, seed=root)
+
+    return every_root
+
+
+for _operation in OPERATIONS:
+    _kinds = {"types": types, "layouts": layouts, "sizes": sizes}
+    if _operation in ROOTED:
+        _kinds["roots"] = roots
+    for _kind, _make in _kinds.items():
+        _function = _make(_operation)
+        _function.__name__ = f"{_operation}_{_kind}"
+        _function.__module__ = __name__
+        check(
+            _operation,
+            PROMISES[_operation],
+            f"torch.distributed.{_operation}",
+            minimum=1,
+            quick=_kind == "types",
+            cases=True,
+        )(_function)
+
+
+@check(
+    "all_to_all_single",
+    "all_to_all_single sends as many rows to each rank as the split sizes say, also none.",
+    "torch.distributed.all_to_all_single",
+    cases=True,
+)
+def uneven_all_to_all_single(rank):
+    for unit in (1, 7, 3001):
+        for mode in ("sync", "async"):
+            for width in (1, 2):
+                rank.case(
+                    f"all_to_all_single uneven {unit} {width} {mode}",
+                    _uneven,
+                    rank,
+                    unit,
+                    width,
+                    mode,
+                )
+
+
+def _rows(one, other, unit):
+    """Return how many rows `one` sends to `other`: each pair its own number, and some none."""
+    return 0 if (one + 2 * other) % 3 == 2 else (one + 2 * other + 1) * unit
+
+
+def _part(one, other, unit, width):
+    return inputs.values(one, (_rows(one, other, unit), width), torch.float32, other)
+
+
+def _uneven(rank, unit, width, mode):
+    me, everyone = rank.rank, range(rank.size)
+    sent = torch.cat([_part(me, other, unit, width) for other in everyone])
+    expected = torch.cat([_part(other, me, unit, width) for other in everyone])
+    source = Laid(sent, "offset", rank.device)
+    output = Laid(torch.full_like(expected, 99), "offset", rank.device)
+    receiving = [_rows(other, me, unit) for other in everyone]
+    sending = [_rows(me, other, unit) for other in everyone]
+    finish(
+        lambda async_op: dist.all_to_all_single(
+            output.tensor, source.tensor, receiving, sending, async_op=async_op
+        ),
+        mode,
+    )
+    output.check(expected)
+    source.check(sent, "the input")
+
+
+@check(
+    "all_to_all",
+    "all_to_all sends tensors of different sizes to different ranks.",
+    "torch.distributed.all_to_all",
+    cases=True,
+)
+def uneven_all_to_all(rank):
+    for unit in (1, 3001):
+        for mode in ("sync", "async"):
+            rank.case(f"all_to_all uneven {unit} {mode}", _uneven_lists, rank, unit, mode)
+
+
+def _uneven_lists(rank, unit, mode):
+    me, everyone = rank.rank, range(rank.size)
+    sources = [Laid(_part(me, r, unit, 2), "offset", rank.device) for r in everyone]
+    parts = [_part(r, me, unit, 2) for r in everyone]
+    outputs = [Laid(torch.full_like(part, 99), "offset", rank.device) for part in parts]
+    finish(
+        lambda async_op: dist.all_to_all(
+            [x.tensor for x in outputs], [x.tensor for x in sources], async_op=async_op
+        ),
+        mode,
+    )
+    for r in everyone:
+        outputs[r].check(parts[r], f"the output of rank {r}")
+        sources[r].check(_part(me, r, unit, 2), f"the input for rank {r}")
+
+
+@check(
+    "all_gather",
+    "all_gather takes tensors of different sizes from different ranks, where a backend can.",
+    "torch.distributed.all_gather",
+    cases=True,
+)
+def uneven_all_gather(rank):
+    for unit in (1, 3001):
+        rank.case(f"all_gather uneven {unit}", _uneven_gather, rank, unit)
+
+
+def _uneven_gather(rank, unit):
+    parts = [inputs.values(r, ((r + 1) * unit,), torch.float32) for r in range(rank.size)]
+    outputs = [Laid(torch.full_like(part, 99), "offset", rank.device) for part in parts]
+    dist.all_gather([x.tensor for x in outputs], parts[rank.rank].to(rank.device))
+    for r, output in enumerate(outputs):
+        output.check(parts[r], f"the output of rank {r}")
+
+
+@check(
+    "all_reduce",
+    "all_reduce leaves the same bits on every rank, whatever the order of its additions.",
+    "torch.distributed.all_reduce (“the tensor is going to be bitwise identical in all processes”)",
+    quick=True,
+    cases=True,
+)
+def same_bits(rank):
+    for dtype in inputs.FLOATS:
+        for count in (1, 1000, 100_003):
+            text = f"all_reduce {inputs.name(dtype)} SUM shape {count} of rounded numbers"
+            rank.case(text, _same_bits, rank, dtype, count)
+
+
+def _same_bits(rank, dtype, count):
+    def data(other):
+        generator = torch.Generator().manual_seed(other + 17)
+        numbers = torch.randn(count, generator=generator, dtype=torch.float64)
+        return (numbers * 10.0 ** (torch.arange(count) % 5 - 2)).to(dtype)
+
+    tensor = data(rank.rank).to(rank.device)
+    dist.all_reduce(tensor)
+    exact = sum(data(other).double() for other in range(rank.size))
+    magnitude = sum(data(other).double().abs() for other in range(rank.size))
+    allowed = rank.size * torch.finfo(dtype).eps * magnitude + torch.finfo(dtype).tiny
+    difference = (tensor.cpu().double() - exact).abs() - allowed
+    if not (difference <= 0).all():
+        place = int((~(difference <= 0)).nonzero()[0])
+        raise Wrong(
+            f"element {place}: expected {float(exact[place])} within "
+            f"{float(allowed[place]):.3g}, got {float(tensor[place])}"
+        )
+    digest = hashlib.sha256(bytes(inputs.bits(tensor).tolist())).hexdigest()
+    digests = rank.share("bits", digest)
+    if digest != digests[0]:
+        raise Wrong(f"the bits differ between rank 0 and rank {rank.rank}")
+
+
+@check(
+    "all_reduce",
+    "all_reduce with SUM keeps NaN and infinities, as an addition does.",
+    "torch.distributed.ReduceOp",
+)
+def not_a_number(rank):
+    nan, inf = float("nan"), float("inf")
+    content = [nan, inf, 1.0, -inf] if rank.rank == 0 else [1.0, 1.0, 2.0, 3.0]
+    tensor = rank.tensor(content)
+    dist.all_reduce(tensor)
+    compare(tensor, torch.tensor([nan, inf, 1.0 + 2.0 * (rank.size - 1), -inf]))
+
+
+@check(
+    "all_reduce",
+    "PREMUL_SUM multiplies each input by the factor before it adds them.",
+    "torch.distributed.ReduceOp (PREMUL_SUM)",
+    cases=True,
+)
+def premultiplied(rank):
+    for dtype in inputs.FLOATS:
+        rank.case(f"all_reduce {inputs.name(dtype)} PREMUL_SUM", _premultiplied, rank, dtype)
+
+
+def _premultiplied(rank, dtype):
+    contents = [inputs.values(r, (63,), dtype) for r in range(rank.size)]
+    tensor = contents[rank.rank].to(rank.device, copy=True)
+    op = dist._make_nccl_premul_sum(2.0)
+    dist.all_reduce(tensor, op)
+    compare(tensor, inputs.reduced([content * 2 for content in contents], ReduceOp.SUM))
+
+
+@check(
+    "broadcast",
+    "A tensor that is negated lazily, as x.conj().imag is, is sent as the values it shows.",
+    "torch.Tensor.resolve_neg",
+    cases=True,
+)
+def lazy_negation(rank):
+    rank.case("broadcast float32 with the negative bit", _lazy, rank)
+
+
+def _lazy(rank):
+    content = [inputs.values(r, (63,), COMPLEX[0]) for r in range(2)]
+    tensor = content[min(rank.rank, 1)].to(rank.device).conj().imag
+    dist.broadcast(tensor, 0)
+    compare(tensor.resolve_neg().clone(), -content[0].imag)
+
+
+@check(
+    "all_gather_single",
+    "all_gather_single and reduce_scatter_single can work in the memory of their own part.",
+    "torch.distributed.all_gather_into_tensor (used so by FSDP)",
+    cases=True,
+)
+def in_place(rank):
+    for count in (5, 30_001):
+        rank.case(f"all_gather_single in place {count}", _in_place, rank, count)
+
+
+def _in_place(rank, count):
+    parts = [inputs.values(r, (count,), torch.float32) for r in range(rank.size)]
+    whole = torch.full((rank.size * count,), -9.0, device=rank.device)
+    mine = whole[rank.rank * count : (rank.rank + 1) * count]
+    mine.copy_(parts[rank.rank])
+    dist.all_gather_into_tensor(whole, mine)
+    compare(whole, torch.cat(parts))
+
+
+@check(
+    "all_gather_single",
+    "all_gather_single stacks the tensors in a new first dimension if the output has one.",
+    "torch.distributed.all_gather_into_tensor",
+)
+def stacked(rank):
+    parts = [inputs.values(r, (3, 5), torch.float32) for r in range(rank.size)]
+    output = torch.empty(rank.size, 3, 5, device=rank.device)
+    dist.all_gather_into_tensor(output, parts[rank.rank].to(rank.device))
+    compare(output, torch.stack(parts))
+
+
+@check(
+    "all_gather",
+    "all_gather takes inputs whose elements overlap, as torch.expand makes them.",
+    "torch.Tensor.expand",
+)
+def expanded_input(rank):
+    outputs = [torch.full((4, 3), -1.0, device=rank.device) for _ in range(rank.size)]
+    dist.all_gather(outputs, rank.full(3, float(rank.rank)).expand(4, 3))
+    for r, output in enumerate(outputs):
+        compare(output, torch.full((4, 3), float(r)), f"the output of rank {r}")
+
+
+@check(
+    "barrier",
+    "barrier returns on no rank before all ranks have called it.",
+    "torch.distributed.barrier",
+    quick=True,
+    cases=True,
+)
+def barrier_waits(rank):
+    for mode in ("sync", "async"):
+        for late in range(rank.size):
+            rank.case(f"barrier {mode}, rank {late} late", _barrier, rank, late, mode)
+
+
+def _barrier(rank, late, mode):
+    """The last rank leaves a mark before its call; the others must see it after theirs."""
+    import time
+
+    mark = Path(rank.folder, f"mark-{mode}-{late}")
+    if rank.rank == late:
+        time.sleep(0.1)
+        mark.write_text("")
+    finish(lambda async_op: dist.barrier(async_op=async_op), mode)
+    if not mark.exists():
+        raise Wrong(f"rank {rank.rank} left the barrier before rank {late} had come")
+
+
+@check(
+    "coalescing",
+    "A coalescing manager runs all collectives of its block, on all their tensors.",
+    "torch/distributed/distributed_c10d.py::_coalescing_manager",
+    quick=True,
+    cases=True,
+)
+def coalesced(rank):
+    rank.operation = "coalesced"
+    for mode in (False, True):
+        for kind in (_coalesced_all_reduce, _coalesced_all_gather, _coalesced_reduce_scatter):
+            text = kind.__name__.strip("_").replace("coalesced_", "coalesced ")
+            rank.case(f"{text} {'async' if mode else 'sync'}", kind, rank, mode)
+
+
+_COUNTS = (3, 9001, 1)
+
+
+def _inputs(rank):
+    return [
+        [inputs.values(r, (count,), torch.float32, count) for r in range(rank.size)]
+        for count in _COUNTS
+    ]
+
+
+def _manage(rank, mode, calls):
+    with dist._coalescing_manager(async_ops=mode) as manager:
+        for call in calls:
+            call()
+    if mode:
+        manager.wait()
+
+
+def _coalesced_all_reduce(rank, mode):
+    contents = _inputs(rank)
+    tensors = [content[rank.rank].to(rank.device, copy=True) for content in contents]
+    _manage(rank, mode, [lambda x=x: dist.all_reduce(x) for x in tensors])
+    for number, (tensor, content) in enumerate(zip(tensors, contents, strict=True)):
+        compare(tensor, inputs.reduced(content, ReduceOp.SUM), f"tensor {number}")
+
+
+def _coalesced_all_gather(rank, mode):
+    contents = _inputs(rank)
+    outputs = [rank.full(rank.size * count, -9.0) for count in _COUNTS]
+    sent = [content[rank.rank].to(rank.device) for content in contents]
+    pairs = list(zip(outputs, sent, strict=True))
+    _manage(rank, mode, [lambda o=o, x=x: dist.all_gather_into_tensor(o, x) for o, x in pairs])
+    for number, (output, content) in enumerate(zip(outputs, contents, strict=True)):
+        compare(output, torch.cat(content), f"output {number}")
+
+
+def _coalesced_reduce_scatter(rank, mode):
+    contents = _inputs(rank)
+    outputs = [rank.full(count, -9.0) for count in _COUNTS]
+    sent = [content[rank.rank].repeat(rank.size).to(rank.device) for content in contents]
+    pairs = list(zip(outputs, sent, strict=True))
+    _manage(rank, mode, [lambda o=o, x=x: dist.reduce_scatter_tensor(o, x) for o, x in pairs])
+    for number, (output, content) in enumerate(zip(outputs, contents, strict=True)):
+        compare(output, inputs.reduced(content, ReduceOp.SUM), f"output {number}")
+
+
+@check(
+    "all_reduce",
+    "all_reduce adds sparse tensors, also if a rank has no elements.",
+    "torch.distributed.all_reduce (sparse tensors: allreduce_sparse)",
+    cases=True,
+)
+def sparse(rank):
+    for empty in (False, True):
+        rank.case(f"all_reduce sparse{', rank 0 empty' * empty}", _sparse, rank, empty)
+
+
+def _sparse(rank, empty):
+    def content(r):
+        dense = torch.zeros(9)
+        if r or not empty:
+            dense[r], dense[8] = r + 1.0, 1.0
+        return dense
+
+    # As DDP does for sparse gradients, which takes the result from the future.
+    tensor = content(rank.rank).to_sparse().to(rank.device)
+    future = dist.all_reduce(tensor, async_op=True).get_future()
+    future.wait()
+    compare(future.value()[0].to_dense(), sum(content(r) for r in range(rank.size)))

@@ -1,0 +1,360 @@
+"""Works and futures: completion, results, callbacks, threads, and what calls leave behind."""
+
+import os
+import threading
+import time
+
+import torch
+import torch.distributed as dist
+
+from c10d_conformance.inputs import compare, values
+from c10d_conformance.operations import OPERATIONS, Setting
+from c10d_conformance.rank import equal, true
+from c10d_conformance.registry import check
+
+WORK = "torch/csrc/distributed/c10d/Work.hpp"
+
+
+def _setting(rank, operation, **options):
+    return Setting(
+        operation, ranks=tuple(range(rank.size)), me=rank.rank, device=rank.device, **options
+    )
+
+
+@check(
+    "async",
+    "A work is not complete while a rank that it needs has not called.",
+    f"{WORK} (isCompleted)",
+    quick=True,
+    cases=True,
+)
+def no_completion_before_arrival(rank):
+    for operation in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier"):
+        rank.operation = operation
+        rank.case(f"{operation}, the last rank late", _early, rank, operation)
+
+
+def _early(rank, operation):
+    late = rank.rank == rank.size - 1
+    call = None if operation == "barrier" else OPERATIONS[operation](_setting(rank, operation))
+    if late:
+        # Those who came have time to look. A backend whose calls wait is right, too.
+        time.sleep(0.2)
+    began = time.monotonic()  # all processes of a host have one clock
+    work = dist.barrier(async_op=True) if call is None else call.run(True)
+    early = not late and work.is_completed()
+    looked = time.monotonic()
+    work.wait()
+    if call:
+        call.check()
+    last = float(rank.share(f"early-{operation}", str(began))[-1])
+    true(not early or looked > last, "is_completed() was True although a rank had not called")
+
+
+@check(
+    "async",
+    "After wait() has returned, is_completed() is True and wait() returns again.",
+    f"{WORK} (wait, isCompleted)",
+    minimum=1,
+    quick=True,
+    cases=True,
+)
+def completed_after_wait(rank):
+    for operation in OPERATIONS:
+        rank.operation = operation
+        rank.case(f"{operation}, is_completed after wait", _completed, rank, operation)
+
+
+def _completed(rank, operation):
+    call = OPERATIONS[operation](_setting(rank, operation, shape=(500,)))
+    work = call.run(True)
+    first, second = work.wait(), work.wait()
+    call.check()
+    true(first is not False and second is not False, f"wait() returned {first}, then {second}")
+    true(work.is_completed(), "is_completed() is False after wait() has returned")
+
+
+@check(
+    "async",
+    "Many works are in flight at once and can be waited for in any order.",
+    "torch.distributed (asynchronous operations)",
+    cases=True,
+)
+def many_in_flight(rank):
+    for order in ("first", "last"):
+        rank.case(f"40 all_reduce, {order} waited first", _many, rank, order)
+    rank.case("all operations in flight", _all_in_flight, rank)
+
+
+def _many(rank, order):
+    contents = [
+        [values(r, (1 + 997 * (n % 9),), torch.float32, n) for r in range(rank.size)]
+        for n in range(40)
+    ]
+    tensors = [content[rank.rank].to(rank.device, copy=True) for content in contents]
+    works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
+    for work in works if order == "first" else reversed(works):
+        work.wait()
+    for number, (tensor, content) in enumerate(zip(tensors, contents, strict=True)):
+        compare(tensor, sum(content), f"tensor {number}")
+
+
+def _all_in_flight(rank):
+    calls = [
+        OPERATIONS[operation](_setting(rank, operation, shape=(2000,), seed=seed))
+        for seed in range(2)
+        for operation in ("broadcast", "all_reduce", "all_gather", "reduce")
+    ]
+    works = [call.run(True) for call in calls]
+    for work in works:
+        work.wait()
+    for call in calls:
+        call.check()
+
+
+@check(
+    "async",
+    "get_future() of all_reduce has the list of its tensors as its value.",
+    f"{WORK} (getFuture; DDP takes its gradients from it)",
+    minimum=1,
+    quick=True,
+    cases=True,
+)
+def value_of_the_future(rank):
+    for count in (0, 1, 50_000):
+        rank.case(f"all_reduce shape {count}, value of the future", _value, rank, count)
+
+
+def _value(rank, count):
+    content = [values(r, (count,), torch.float32) for r in range(rank.size)]
+    tensor = content[rank.rank].to(rank.device, copy=True)
+    work = dist.all_reduce(tensor, async_op=True)
+    future = work.get_future()
+    future.wait()
+    true(future.done(), "done() is False after wait() has returned")
+    value = future.value()
+    if not isinstance(value, (list, tuple)) or len(value) != 1:
+        equal(value, [tensor], "the value of the future")
+    compare(value[0], sum(content), "the value of the future")
+    compare(tensor, sum(content), "the tensor")
+
+
+@check(
+    "async",
+    "A callback of a future runs once, after the data is there.",
+    "torch.futures.Future.then",
+    minimum=1,
+    cases=True,
+)
+def callbacks(rank):
+    for count in (1, 300_000):
+        for late in (False, True):
+            text = f"then() on all_reduce shape {count}{', a rank late' * late}"
+            rank.case(text, _callback, rank, count, late)
+
+
+def _callback(rank, count, late):
+    if late and rank.rank == 0:
+        time.sleep(0.1)
+    seen = []
+
+    def callback(future):
+        seen.append((float(future.value()[0][0]), float(future.value()[0][-1])))
+        return 7
+
+    tensor = rank.full(count, 1.0)
+    result = dist.all_reduce(tensor, async_op=True).get_future().then(callback).wait()
+    equal(result, 7, "the result of the callback")
+    equal(seen, [(float(rank.size),) * 2], "what the callback saw, call for call")
+
+
+@check(
+    "async",
+    "A work goes on to its end although nobody keeps it or waits for it.",
+    "torch.distributed (asynchronous operations)",
+    cases=True,
+)
+def dropped_works(rank):
+    rank.case("20 all_reduce that nobody waits for", _dropped, rank)
+
+
+def _dropped(rank):
+    kept = rank.full(10_000, 1.0)
+    for _ in range(20):
+        dist.all_reduce(rank.full(10_000, 5.0), async_op=True)
+        torch.full((10_000,), 3.0)  # takes memory that was given back too early
+    dist.all_reduce(kept, async_op=True).wait()
+    compare(kept, torch.full((10_000,), float(rank.size)))
+    dist.barrier()
+
+
+@check(
+    "async",
+    "Waiting for another rank releases the GIL, so that other threads run.",
+    "torch/csrc/distributed/c10d/init.cpp (call_guard<gil_scoped_release>)",
+    cases=True,
+)
+def waiting_releases_the_gil(rank):
+    for name, call in _WAITS.items():
+        rank.case(f"{name}, the last rank late", _gil, rank, call)
+
+
+_WAITS = {
+    "all_reduce": lambda tensor: dist.all_reduce(tensor),
+    "work.wait": lambda tensor: dist.all_reduce(tensor, async_op=True).wait(),
+    "future.wait": lambda tensor: dist.all_reduce(tensor, async_op=True).get_future().wait(),
+    "barrier": lambda tensor: dist.barrier(),
+}
+
+
+def _gil(rank, call):
+    if rank.rank == rank.size - 1:
+        time.sleep(0.7)
+        call(rank.full(3, 1.0))
+        return
+    ticks, stop = [], threading.Event()
+
+    def tick():
+        while not stop.wait(0.01):
+            ticks.append(time.monotonic())
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    start = time.monotonic()
+    call(rank.full(3, 1.0))
+    end = time.monotonic()
+    stop.set()
+    thread.join()
+    gaps = [b - a for a, b in zip([start, *ticks], [*ticks, end], strict=False)]
+    if end - start > 0.5:
+        longest = max(gaps)
+        true(longest < 0.45, f"no other thread ran for {longest:.2f} s while the rank waited")
+
+
+@check(
+    "async",
+    "Works can be waited for by another thread than the one that called.",
+    "torch.distributed (asynchronous operations)",
+)
+def wait_in_another_thread(rank):
+    content = [values(r, (30_000,), torch.float32) for r in range(rank.size)]
+    tensor = content[rank.rank].to(rank.device, copy=True)
+    work = dist.all_reduce(tensor, async_op=True)
+    errors = []
+
+    def wait():
+        try:
+            work.wait()
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    compare(tensor, sum(content))
+
+
+@check(
+    "async",
+    "A group can be used from another thread than the one that made it.",
+    "torch.distributed",
+    cases=True,
+)
+def call_in_another_thread(rank):
+    rank.case("all operations in a thread", _in_a_thread, rank)
+
+
+def _in_a_thread(rank):
+    errors = []
+
+    def run():
+        try:
+            for operation in ("broadcast", "all_reduce", "all_gather"):
+                call = OPERATIONS[operation](_setting(rank, operation))
+                call.run(False)
+                call.check()
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+
+
+@check(
+    "resources",
+    "Calls do not use more and more memory.",
+    "torch.distributed",
+    quick=True,
+    ranks=(2,),
+    cases=True,
+)
+def memory_stays(rank):
+    for name, call in _CALLS.items():
+        rank.case(f"memory of 400 calls of {name}", _memory, rank, call)
+
+
+def _all_gather(rank):
+    mine = rank.full(16_384, 1.0)
+    dist.all_gather([rank.full(16_384, 1.0) for _ in range(rank.size)], mine)
+
+
+_CALLS = {
+    "all_reduce": lambda rank: dist.all_reduce(rank.full(16_384, 1.0)),
+    "all_reduce async": lambda rank: dist.all_reduce(rank.full(16_384, 1.0), async_op=True).wait(),
+    "all_gather": _all_gather,
+}
+_ALLOWED = 8 << 20  # bytes; 400 calls of 64 KiB are 25 MiB
+
+
+def _memory(rank, call):
+    for _ in range(50):
+        call(rank)
+    before = _resident()
+    for _ in range(400):
+        call(rank)
+    grown = _resident() - before
+    true(grown < _ALLOWED, f"the process has grown by {grown >> 20} MiB in 400 calls of 64 KiB")
+
+
+def _resident():
+    """Return the bytes of this process that are in memory; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+@check(
+    "resources",
+    "Groups that are destroyed give back their threads and descriptors.",
+    "torch.distributed.destroy_process_group",
+)
+def destroyed_groups_leave_nothing(rank):
+    def make():
+        group = dist.new_group(list(range(rank.size)))
+        dist.all_reduce(rank.full(10, 1.0), group=group)
+        rank.meet()
+        dist.destroy_process_group(group)
+        rank.meet()
+
+    for _ in range(3):
+        make()
+    before = _count("task"), _count("fd")
+    for _ in range(8):
+        make()
+    after = _count("task"), _count("fd")
+    for what, old, new in zip(("threads", "descriptors"), before, after, strict=True):
+        true(new < old + 8, f"8 groups made and destroyed: from {old} {what} to {new}")
+
+
+def _count(what):
+    try:
+        return len(os.listdir(f"/proc/self/{what}"))
+    except OSError:
+        return 0

@@ -1,0 +1,226 @@
+"""The command line: read the arguments, run pytest on the checks, write the report."""
+
+import argparse
+import contextlib
+import dataclasses
+import fnmatch
+import multiprocessing
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ERROR = 2  # the exit status for a wrong call; 1 says that a check failed, 0 that none did
+
+
+@dataclasses.dataclass
+class Settings:
+    """What a run is made with."""
+
+    backend: str
+    module: str | None = None
+    device: str = "cpu"
+    ranks: tuple[int, ...] = (2,)
+    quick: bool = False
+    limit: float = 10.0
+    skips: list = dataclasses.field(default_factory=list)
+    checks: list = dataclasses.field(default_factory=list)
+
+    def skip(self, check):
+        """Return why a check is skipped, or None."""
+        for pattern, reason in self.skips:
+            if fnmatch.fnmatch(check.id, pattern):
+                return reason
+        return None
+
+
+class Mistake(Exception):
+    """The command line cannot be carried out; the text says why."""
+
+
+def parser():
+    """Return the parser of the command line."""
+    new = argparse.ArgumentParser(
+        prog="c10d-conformance",
+        description="Test whether a torch.distributed backend keeps PyTorch's promises. The exit "
+        "status is 0 if no check fails, 1 if one fails, 2 if the call is wrong.",
+    )
+    new.add_argument("--backend", metavar="NAME", help="the name for init_process_group")
+    new.add_argument(
+        "--import", dest="module", metavar="MODULE", help="a module that registers the backend"
+    )
+    new.add_argument("--device", default="cpu", help="type of the device of all tensors (cpu)")
+    new.add_argument("--ranks", default="2,4", metavar="N[,N]", help="world sizes (2,4)")
+    new.add_argument("-k", dest="expression", default="", metavar="EXPR", help="as for pytest")
+    new.add_argument("--quick", action="store_true", help="each capability once, with 2 ranks")
+    new.add_argument("--skips", metavar="FILE", help="lines of `pattern: reason` of checks to skip")
+    new.add_argument(
+        "--limit",
+        type=float,
+        default=10.0,
+        metavar="SECONDS",
+        help="a case hangs if no rank makes progress for so long (10)",
+    )
+    new.add_argument("--report", metavar="FILE", help="write the report as JSON")
+    new.add_argument("--junit", metavar="FILE", help="write the report as JUnit XML")
+    new.add_argument("--list", action="store_true", help="list the checks and their promises")
+    new.add_argument("--verbose", action="store_true", help="show failures at once, and refusals")
+    return new
+
+
+def main(arguments=None):
+    """Run the suite and return the exit status."""
+    options = parser().parse_args(arguments)
+    try:
+        return _run(options)
+    except Mistake as mistake:
+        print(f"c10d-conformance: {mistake}", file=sys.stderr)
+        return ERROR
+
+
+def _run(options):
+    _check_arguments(options)
+    try:
+        from c10d_conformance import registry
+        from c10d_conformance.plugin import Plugin
+    except ImportError as error:
+        raise Mistake(f"the suite needs PyTorch 2.13 or later and pytest 8: {error}") from None
+    checks = registry.load()
+    if options.list:
+        return _list(checks, options.quick)
+    settings = Settings(
+        backend=options.backend,
+        module=options.module,
+        device=options.device,
+        ranks=(2,) if options.quick else _ranks(options.ranks),
+        quick=options.quick,
+        limit=options.limit,
+        skips=_skips(options.skips),
+        checks=checks,
+    )
+    _probe(settings)
+    plugin = Plugin(settings, options.report, options.verbose)
+    # Only this plugin: what else is installed must not change the result.
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    package = Path(__file__).parent
+    call = ["-p", "no:terminal", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
+    call += ["--capture=no", "-c", os.devnull, "--rootdir", str(package)]
+    call += ["-k", options.expression] if options.expression else []
+    call += [f"--junitxml={Path(options.junit).absolute()}"] if options.junit else []
+    status = pytest.main(call, plugins=[plugin])
+    if status == pytest.ExitCode.USAGE_ERROR:
+        raise Mistake(f"-k {options.expression!r} is no expression that pytest accepts")
+    if status == pytest.ExitCode.INTERRUPTED:
+        raise Mistake(f"interrupted after {len(plugin.results)} checks")
+    if not plugin.results:
+        raise Mistake(f"no check matches -k {options.expression!r}")
+    return plugin.status
+
+
+def _check_arguments(options):
+    if options.list:
+        return
+    if not options.backend:
+        raise Mistake("--backend is missing, for example: c10d-conformance --backend gloo")
+    _ranks(options.ranks)
+    if options.limit <= 0:
+        raise Mistake("--limit must be more than 0 seconds")
+    for name in ("report", "junit"):
+        path = getattr(options, name)
+        if path:
+            _check_writable(Path(path), name)
+
+
+def _check_writable(path, option):
+    existed = path.exists()
+    try:
+        with path.open("a"):
+            pass
+    except OSError as error:
+        raise Mistake(f"--{option} {path} cannot be written: {error.strerror}") from None
+    if not existed:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def _ranks(text):
+    try:
+        sizes = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        sizes = ()
+    if not sizes or min(sizes) < 1 or max(sizes) > 64:
+        raise Mistake(f"--ranks {text}: give numbers from 1 to 64 with commas, for example 2,4")
+    return tuple(dict.fromkeys(sizes))
+
+
+def _skips(path):
+    """Read `pattern: reason` from each line that is neither empty nor a comment."""
+    if not path:
+        return []
+    try:
+        lines = Path(path).read_text().splitlines()
+    except OSError as error:
+        raise Mistake(f"--skips {path} cannot be read: {error.strerror}") from None
+    skips = []
+    for number, line in enumerate(lines, 1):
+        if line.strip() and not line.startswith("#"):
+            pattern, colon, reason = line.partition(":")
+            if not colon or not reason.strip():
+                raise Mistake(f"--skips {path}, line {number}: a reason is missing after a colon")
+            skips.append((pattern.strip(), reason.strip()))
+    return skips
+
+
+def _list(checks, quick):
+    for check in checks:
+        if check.quick or not quick:
+            print(f"{check.id}  [{check.capability}]\n    {check.promise}\n    {check.source}")
+    return 0
+
+
+def _probe(settings):
+    """Import the backend in a process of its own, so that this one stays able to fork."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_try_import, args=(settings, theirs), daemon=True)
+    process.start()
+    theirs.close()
+    problem = f"importing {settings.module} ended the process"
+    if ours.poll(120):
+        with contextlib.suppress(EOFError):
+            problem = ours.recv()
+    else:
+        problem = f"importing {settings.module} takes more than 120 s"
+    process.kill()
+    process.join()
+    if problem:
+        raise Mistake(problem)
+
+
+def _try_import(settings, pipe):
+    import torch
+    import torch.distributed as dist
+
+    from c10d_conformance.pool import import_backend
+
+    problem = None
+    try:
+        import_backend(settings)
+    except BaseException as error:
+        what = f"--import {settings.module}" if settings.module else f"--backend {settings.backend}"
+        problem = f"{what} fails: {type(error).__name__}: {error}"
+    known = [name.lower() for name in dist.Backend.backend_list]
+    if not problem and settings.backend.lower() not in known:
+        problem = (
+            f"no backend is called {settings.backend!r}; known are "
+            f"{', '.join(name for name in known if name != 'undefined')}. "
+            "Give the module that registers it with --import."
+        )
+    if not problem:
+        try:
+            if torch.device(settings.device).type != "cpu":
+                torch.empty(1, device=settings.device)
+        except Exception as error:
+            problem = f"--device {settings.device}: {error}"
+    pipe.send(problem)

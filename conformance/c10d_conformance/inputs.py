@@ -1,0 +1,227 @@
+"""Inputs that every rank can compute for every rank, layouts of tensors, and comparisons."""
+
+import functools
+import math
+
+import torch
+from torch.distributed import ReduceOp
+
+from c10d_conformance.rank import Wrong
+
+FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
+NARROW = [torch.float8_e4m3fn, torch.float8_e5m2]
+SIGNED = [torch.int8, torch.int16, torch.int32, torch.int64]
+UNSIGNED = [torch.uint8, torch.uint16, torch.uint32, torch.uint64]
+COMPLEX = [torch.complex64, torch.complex128]
+DTYPES = [*FLOATS, *NARROW, *SIGNED, *UNSIGNED, torch.bool, *COMPLEX]
+
+BITWISE = {
+    ReduceOp.BAND: torch.bitwise_and,
+    ReduceOp.BOR: torch.bitwise_or,
+    ReduceOp.BXOR: torch.bitwise_xor,
+}
+OPS = [ReduceOp.SUM, ReduceOp.AVG, ReduceOp.PRODUCT, ReduceOp.MIN, ReduceOp.MAX, *BITWISE]
+
+# Shapes: one element, odd, 4097 elements as a matrix, none, and a tensor without dimensions.
+SHAPES = [(1,), (63,), (17, 241), (0,), ()]
+# Around 64 KiB of float32, where many transports change their way, and several MiB.
+BORDERS = [(16383,), (16384,), (16385,), ((1 << 20) + 1,)]
+LAYOUTS = ["contiguous", "offset", "strided", "transposed", "column"]
+
+_GUARD = 0x5A
+
+
+def name(dtype):
+    """Return float32 for torch.float32."""
+    return str(dtype).rpartition(".")[2]
+
+
+def values(rank, shape, dtype, seed=0, op=ReduceOp.SUM):
+    """Return a tensor of a rank that is the same wherever it is computed; see `_values`."""
+    return _values(rank, tuple(shape), dtype, seed, op).clone()
+
+
+@functools.lru_cache(maxsize=64)
+def _values(rank, shape, dtype, seed, op):
+    """Return the input of a rank, in the memory of the CPU.
+
+    The numbers are small, so that every order of additions gives the same bits; for products they
+    are 1, -1 and 2. No two neighbours are alike for long, and no two ranks.
+    """
+    generator = torch.Generator().manual_seed(7919 * seed + rank + 1)
+    count = math.prod(shape)
+    if op == ReduceOp.PRODUCT and dtype not in (torch.bool, *UNSIGNED):
+        numbers = torch.tensor([1, -1, 2])[torch.randint(0, 3, (count,), generator=generator)]
+    elif op == ReduceOp.PRODUCT:
+        numbers = torch.randint(1, 3, (count,), generator=generator)
+    elif op in BITWISE:
+        numbers = torch.randint(0, 100, (count,), generator=generator)
+    else:
+        numbers = torch.randint(-3, 4, (count,), generator=generator)
+    if count and op in (ReduceOp.SUM, ReduceOp.MAX) and dtype == torch.int64:
+        numbers[-1] += 2**55 + rank  # float64 cannot hold it
+    if count and op == ReduceOp.SUM and dtype in (torch.float64, torch.complex128):
+        numbers[-1] += 2**40 + 1  # float32 cannot hold it
+    if count and op == ReduceOp.SUM and dtype in (torch.int32, torch.uint32):
+        numbers[-1] += 2**24 + 1
+    if dtype == torch.bool:
+        return (numbers % 2 > 0).reshape(shape)
+    if dtype in UNSIGNED:
+        numbers = numbers.abs()
+        if count and op in (ReduceOp.MIN, ReduceOp.MAX) and dtype.itemsize < 8:
+            numbers[0] = 2 ** (8 * dtype.itemsize - 1) - 1 + (rank & 1)  # above the signed range
+    if dtype.is_complex:
+        other = torch.randint(-3, 4, (count,), generator=generator)
+        return torch.complex(numbers.double(), other.double()).to(dtype).reshape(shape)
+    return numbers.to(dtype).reshape(shape)
+
+
+def is_meaningless(dtype, op):
+    """Tell whether mathematics has no such reduction for the type."""
+    exact = not dtype.is_floating_point and not dtype.is_complex
+    if op in BITWISE:
+        return not exact
+    if op == ReduceOp.AVG:
+        return exact
+    # The product of complex numbers: torch.distributed itself refuses it.
+    return dtype.is_complex and op in (ReduceOp.MIN, ReduceOp.MAX, ReduceOp.PRODUCT)
+
+
+def reduced(inputs, op):
+    """Return the reduction of the inputs with operations of PyTorch, in a wide type."""
+    dtype = inputs[0].dtype
+    if dtype == torch.bool:
+        # As numbers are true when they are not zero: a sum is any, a product is all.
+        join = {
+            ReduceOp.SUM: torch.logical_or,
+            ReduceOp.MAX: torch.logical_or,
+            ReduceOp.PRODUCT: torch.logical_and,
+            ReduceOp.MIN: torch.logical_and,
+        } | BITWISE
+        return functools.reduce(join[op], inputs)
+    if dtype.is_complex:
+        wide = torch.complex128
+    else:
+        wide = torch.float64 if dtype.is_floating_point else torch.int64
+    join = {
+        ReduceOp.SUM: torch.add,
+        ReduceOp.AVG: torch.add,
+        ReduceOp.PRODUCT: torch.mul,
+        ReduceOp.MIN: torch.minimum,
+        ReduceOp.MAX: torch.maximum,
+    } | BITWISE
+    result = functools.reduce(join[op], [value.to(wide) for value in inputs])
+    if op == ReduceOp.AVG:
+        result = result / len(inputs)
+    return result.to(dtype)
+
+
+class Laid:
+    """A tensor in some layout, with guards around it and between its elements."""
+
+    def __init__(self, content, layout, device):
+        self.layout = layout
+        count = content.numel()
+        shape = tuple(content.shape)
+        if layout == "contiguous":
+            total, offset, stride = count, 0, _row_major(shape)
+        elif layout == "offset":
+            total, offset, stride = count + 8, 3, _row_major(shape)
+        elif layout == "strided":
+            total, offset, stride = 2 * count + 5, 2, [2 * x for x in _row_major(shape)]
+        elif layout == "transposed":
+            stride = _row_major(shape[::-1])[::-1]
+            total, offset = count + 4, 1
+        elif layout == "column":  # some columns of a wider matrix
+            width = shape[-1] if shape else 1
+            rows = count // width if width else 0
+            total, offset = rows * (width + 3) + 1, 1
+            stride = _row_major((*shape[:-1], width + 3)) if shape else []
+        else:
+            raise ValueError(layout)
+        raw = torch.full((total * content.dtype.itemsize,), _GUARD, dtype=torch.uint8)
+        self._base = raw.to(device).view(content.dtype)
+        self.tensor = self._base.as_strided(shape, stride, offset)
+        _copy(self.tensor, content.to(device))
+        places = torch.arange(total).as_strided(shape, stride, offset).flatten()
+        self._outside = torch.ones(total, dtype=torch.bool)
+        self._outside[places] = False
+
+    def check(self, expected, what="the output", tolerance=None):
+        """Raise Wrong unless the tensor has the expected values and its guards are whole."""
+        compare(self.tensor, expected, what, tolerance)
+        width = self._base.dtype.itemsize
+        raw = self._base.cpu().view(torch.uint8).reshape(len(self._outside), width)
+        broken = (raw != _GUARD).any(1) & self._outside
+        if broken.any():
+            place = int(broken.nonzero()[0])
+            raise Wrong(
+                f"{what}: memory outside of the tensor was written, at element {place} of "
+                f"its storage (layout {self.layout})"
+            )
+
+
+def _row_major(shape):
+    stride, step = [], 1
+    for length in reversed(shape):
+        stride.insert(0, step)
+        step *= max(length, 1)
+    return stride
+
+
+def _copy(target, source):
+    """Copy any dtype, also those that have no kernel for it."""
+    if source.dtype in NARROW:
+        target.view(torch.uint8).copy_(source.view(torch.uint8))
+    else:
+        target.copy_(source)
+
+
+def compare(got, expected, what="the output", tolerance=None):
+    """Raise Wrong with the first element that differs.
+
+    Without `tolerance` all bits must be equal, except that -0.0 equals 0.0.
+    """
+    if tuple(got.shape) != tuple(expected.shape) or got.dtype != expected.dtype:
+        raise Wrong(
+            f"{what}: expected shape {tuple(expected.shape)} {name(expected.dtype)}, "
+            f"got {tuple(got.shape)} {name(got.dtype)}"
+        )
+    got = got.detach().cpu().contiguous().flatten()
+    expected = expected.detach().cpu().contiguous().flatten()
+    if not got.numel():
+        return
+    if got.dtype == torch.bool:
+        wide_got, wide = got.view(torch.uint8), expected.view(torch.uint8)
+    elif got.dtype in NARROW + FLOATS:
+        wide_got, wide = got.double(), expected.double()
+    elif got.dtype in UNSIGNED:
+        wide_got, wide = got.to(torch.int64), expected.to(torch.int64)
+    else:
+        wide_got, wide = got, expected
+    if tolerance is None:
+        same = wide_got == wide
+        if not wide.dtype.is_complex and wide.dtype.is_floating_point:
+            same |= wide_got.isnan() & wide.isnan()
+    else:
+        same = (wide_got - wide).abs() <= tolerance
+    if same.all():
+        return
+    places = (~same).nonzero().flatten()
+    first = int(places[0])
+    raise Wrong(
+        f"{what}: element {first} of {got.numel()}: expected {_show(expected[first])}, "
+        f"got {_show(got[first])} ({len(places)} elements differ)"
+    )
+
+
+def _show(element):
+    if element.dtype == torch.bool:
+        byte = int(element.view(torch.uint8))
+        return str(bool(byte)) if byte < 2 else f"a bool with the byte {byte}"
+    return str(element.item())
+
+
+def bits(tensor):
+    """Return the bytes of a tensor, to compare them between ranks."""
+    return tensor.detach().cpu().contiguous().flatten().view(torch.uint8)

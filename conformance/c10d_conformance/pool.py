@@ -1,0 +1,319 @@
+"""Processes of ranks: started by fork, kept between checks, replaced when something breaks."""
+
+import contextlib
+import ctypes
+import importlib
+import json
+import multiprocessing
+import multiprocessing.connection
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from c10d_conformance import stacks
+from c10d_conformance.board import Board
+from c10d_conformance.rank import Rank
+from c10d_conformance.verdicts import CRASH, HANG, RAISED, RIGHT, UNREACHED, Status, judge
+
+_FORK = multiprocessing.get_context("fork")
+INIT = "init_process_group"
+STARTS = 4  # how often a check begins again, behind the case that hung or crashed
+LEAST = 8.0  # seconds that a check with a group of its own may make no progress
+HANGS = 2  # after so many hangs of one check, its other cases are not reached
+
+
+@dataclass
+class Ended:
+    """How one run of a check in a team ended: None if all ranks came back."""
+
+    verdict: str | None
+    logs: list[dict]
+    statuses: list[Status]
+    stacks: str
+    name: str
+
+
+class Team:
+    """Ranks that run one check after another."""
+
+    def __init__(self, settings, size, group, environment):
+        self.size = size
+        self.group = group
+        self.broken = False
+        self._settings = settings
+        self._folder = Path(tempfile.mkdtemp(prefix="c10d-"))
+        self._board = Board(size)
+        self._pipes, self._processes = [], []
+        for rank in range(size):
+            ours, theirs = _FORK.Pipe()
+            process = _FORK.Process(
+                target=_serve,
+                args=(rank, size, settings, self._board, theirs, self._folder, environment),
+                daemon=True,
+            )
+            with warnings.catch_warnings():
+                # Python warns if a library of the parent has threads; no rank uses those.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                process.start()
+            theirs.close()
+            self._pipes.append(ours)
+            self._processes.append(process)
+
+    def run(self, check, skip=0):
+        """Run one check in all ranks and return how it ended."""
+        for rank in range(self.size):
+            (self._folder / f"log-{rank}").write_text("")
+        self._board.clear()
+        for pipe in self._pipes:
+            with contextlib.suppress(OSError):
+                pipe.send((check.id, skip))
+        limit = self._settings.limit
+        if not check.group:  # these wait for timeouts of their own
+            limit = max(limit, LEAST)
+        verdict = self._watch(limit * check.patience)
+        statuses, traces = [], ""
+        if verdict:
+            self.broken = True
+            traces = self._stop(verdict)
+        logs = [self._log(rank) for rank in range(self.size)]
+        name = ""
+        if verdict:
+            statuses, name = self._blame(verdict, logs, skip)
+        return Ended(verdict, logs, statuses, traces, name)
+
+    def close(self):
+        """End all ranks and remove what they wrote."""
+        for process in self._processes:
+            process.kill()
+        for process in self._processes:
+            process.join()
+        for pipe in self._pipes:
+            pipe.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _watch(self, limit):
+        """Return None when all ranks have answered, else CRASH or HANG."""
+        waiting = dict(zip(self._pipes, self._processes, strict=True))
+        last, since = None, time.monotonic()
+        while waiting:
+            ends = [process.sentinel for process in waiting.values()]
+            ready = multiprocessing.connection.wait([*waiting, *ends], timeout=0.1)
+            for pipe in [pipe for pipe in waiting if pipe in ready]:
+                try:
+                    self.broken |= not pipe.recv()
+                    del waiting[pipe]
+                except (EOFError, OSError):
+                    waiting[pipe].join(5)
+            for pipe, process in list(waiting.items()):
+                if not process.is_alive():
+                    if not self._board.has_left(self._processes.index(process)):
+                        return CRASH
+                    self.broken = True
+                    del waiting[pipe]
+            now = self._board.snapshot(), len(waiting)
+            if now != last:
+                last, since = now, time.monotonic()
+            elif time.monotonic() - since > limit:
+                return HANG
+        return None
+
+    def _stop(self, verdict):
+        """Make the ranks that are left print their stacks, and return those that matter."""
+        texts = []
+        living = [process for process in self._processes if process.is_alive()]
+        if verdict == HANG:
+            for process in living:
+                os.kill(process.pid, stacks.SIGNAL)
+        deadline = time.monotonic() + 5
+        for process in living if verdict == HANG else []:
+            process.join(max(0, deadline - time.monotonic()))
+        for rank, process in enumerate(self._processes):
+            output = self.output(rank)
+            text = stacks.shorten(output)
+            if text:
+                texts.append(f"stacks of rank {rank}:\n{text}")
+            elif verdict == CRASH and not process.is_alive() and output.strip():
+                tail = "\n".join(output.strip().splitlines()[-15:])
+                texts.append(f"output of rank {rank}:\n{tail}")
+        return "\n".join(texts)
+
+    def output(self, rank):
+        """Return what a rank printed."""
+        return (self._folder / f"output-{rank}").read_text(errors="replace")
+
+    def _log(self, rank):
+        """Return the reports of a rank, by the number of the case."""
+        lines = (self._folder / f"log-{rank}").read_text().splitlines()
+        reports = (json.loads(line) for line in lines if line.endswith("]"))
+        return {report[0]: report for report in reports}
+
+    def _blame(self, verdict, logs, skip):
+        """Return the status of each rank in the first case that some rank did not end."""
+        first = min(max(log, default=skip) for log in logs) + 1
+        statuses, name = [], ""
+        for rank, log in enumerate(logs):
+            process = self._processes[rank]
+            if first in log:
+                _, name, _, kind, text, trace = log[first]
+                statuses.append(Status(kind, text, trace))
+                continue
+            begun, ended, _ = self._board.numbers(rank)
+            name = name or (self._board.name(rank) if begun > ended else "")
+            if verdict == CRASH and not process.is_alive():
+                statuses.append(Status(CRASH, _exit(process.exitcode)))
+            elif verdict == HANG:
+                where = "does not return" if begun > ended else "is not in any case"
+                statuses.append(Status(HANG, where))
+            else:
+                statuses.append(Status(UNREACHED, "was still running"))
+        return statuses, name
+
+
+def _exit(code):
+    if code is not None and code < 0:
+        return f"ended by {signal.Signals(-code).name}"
+    return f"ended with exit status {code}"
+
+
+class Pool:
+    """The teams of a session: one standing team for each world size."""
+
+    def __init__(self, settings):
+        self._settings = settings
+        self._standing = {}
+
+    def run(self, check, size):
+        """Run a check with `size` ranks and return the outcomes of its cases."""
+        outcomes, skip, hangs = {}, 0, 0
+        for _ in range(STARTS):
+            team = self._team(check, size)
+            ended = team.run(check, skip)
+            count = max(max(log, default=skip) for log in ended.logs)
+            complete = min(max(log, default=skip) for log in ended.logs)
+            for index in range(skip + 1, (complete if ended.verdict else count) + 1):
+                outcomes[index] = self._outcome(index, ended)
+            if not check.group or team.broken or self._failed(outcomes, skip):
+                self._discard(team)
+            if not ended.verdict:
+                break
+            failing = complete + 1
+            operation = next((x[failing][2] for x in ended.logs if failing in x), "")
+            outcome = judge(
+                ended.name or check.id, ended.statuses, self._settings.backend, operation
+            )
+            outcome.stacks = ended.stacks
+            outcomes[failing] = outcome
+            hangs += ended.verdict == HANG
+            skip = failing
+            if hangs == HANGS or not ended.name:
+                break
+        return [outcomes[index] for index in sorted(outcomes)]
+
+    def close(self):
+        """End all ranks."""
+        for team in list(self._standing.values()):
+            team.close()
+        self._standing.clear()
+
+    def _team(self, check, size):
+        if not check.group:
+            return Team(self._settings, size, False, check.environment)
+        if size not in self._standing:
+            self._standing[size] = Team(self._settings, size, True, {})
+        return self._standing[size]
+
+    def _discard(self, team):
+        team.close()
+        if team.group:
+            self._standing.pop(team.size, None)
+
+    def _failed(self, outcomes, skip):
+        new = [outcome for index, outcome in outcomes.items() if index > skip]
+        return any(outcome.verdict not in (RIGHT, "refused") for outcome in new)
+
+    def _outcome(self, index, ended):
+        reports = [log.get(index) for log in ended.logs]
+        known = next(report for report in reports if report)
+        statuses = [
+            Status(*report[3:]) if report else Status(UNREACHED, "did not come to this case")
+            for report in reports
+        ]
+        return judge(known[1], statuses, self._settings.backend, known[2])
+
+
+def import_backend(settings):
+    """Import the module that registers the backend, or let PyTorch find its entry point."""
+    if settings.module:
+        importlib.import_module(settings.module)
+    ensure = getattr(dist.Backend, "_ensure_backend_registered", None)
+    if ensure:
+        ensure(settings.backend)
+
+
+def _serve(rank, size, settings, board, pipe, folder, environment):
+    """Run the checks that the suite sends, in a new process."""
+    _die_with_parent()
+    output = os.open(folder / f"output-{rank}", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the suite ends its ranks itself
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(size))
+    os.environ.update(environment)
+    stacks.announce()
+    warnings.simplefilter("default")  # the filters of the caller are not those of a rank
+    torch.set_num_threads(1)
+    dist.set_debug_level_from_env()
+    log = os.open(folder / f"log-{rank}", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    context = Rank(rank, size, settings, board, log, str(folder))
+    problem = None
+    try:
+        if context.device.type != "cpu":
+            torch.accelerator.set_device_index(rank % torch.accelerator.device_count())
+        import_backend(settings)
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}", traceback.format_exc()
+    checks = {check.id: check for check in settings.checks}
+    while True:
+        name, skip = pipe.recv()
+        check = checks[name]
+        context.start(check, skip)
+        if problem is None and check.group and not dist.is_initialized():
+            board.begin(rank, INIT)
+            try:
+                context.init()
+            except Exception as error:
+                problem = f"{type(error).__name__}: {error}", traceback.format_exc()
+            board.restart(rank)
+        if problem:
+            report = [skip + 1, INIT, INIT, RAISED, *problem]
+            os.write(log, json.dumps(report).encode() + b"\n")
+        else:
+            try:
+                if check.cases:
+                    check.function(context)
+                else:
+                    name = check.function.__name__.replace("_", " ")
+                    context.case(name, check.function, context)
+            except Exception as error:
+                text = f"outside of any case: {type(error).__name__}: {error}"
+                report = [context.next_case, check.id, "", "wrong", text, traceback.format_exc()]
+                os.write(log, json.dumps(report).encode() + b"\n")
+        pipe.send(problem is None)
+
+
+def _die_with_parent():
+    """Let Linux end this process with the suite, however that ends."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)

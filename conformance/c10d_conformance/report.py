@@ -1,0 +1,191 @@
+"""The report: what a program reads (JSON), and what a person reads."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from c10d_conformance.registry import CAPABILITIES
+from c10d_conformance.verdicts import (
+    ABSENT,
+    FAILURES,
+    RAISED,
+    REFUSED,
+    RIGHT,
+    VERDICTS,
+    stable,
+    worst,
+)
+
+FORMAT = 1
+_SHOWN = 3  # failing cases of a check that a person is shown; the JSON has the first 20
+_MANY = 6  # with more failing checks, a person is shown one case of each
+
+
+@dataclass
+class Result:
+    """The outcomes of one check with one world size."""
+
+    check: object
+    size: int
+    outcomes: list
+    seconds: float
+    skipped: str = ""
+
+
+def content(settings, results, seconds):
+    """Return the report as JSON-like values; only the fields `seconds` differ from run to run."""
+    entries = [entry(result) for result in results]
+    capabilities = []
+    for name, title in CAPABILITIES.items():
+        mine = [x for x in entries if x["capability"] == name and not x["skipped"]]
+        if mine:
+            counts = sum((Counter(x["counts"]) for x in mine), Counter())
+            row = {"id": name, "title": title, "verdict": worst(counts)}
+            capabilities.append(row | {"counts": {v: counts[v] for v in VERDICTS}})
+    total = sum((Counter(row["counts"]) for row in capabilities), Counter())
+    failed = any(total[verdict] for verdict in FAILURES)
+    return {
+        "format": FORMAT,
+        "backend": settings.backend,
+        "device": settings.device,
+        "torch": torch.__version__,
+        "ranks": list(settings.ranks),
+        "quick": settings.quick,
+        "status": 1 if failed or not total[RIGHT] else 0,
+        "counts": {verdict: total[verdict] for verdict in VERDICTS},
+        "capabilities": capabilities,
+        "checks": entries,
+        "seconds": round(seconds, 1),
+    }
+
+
+def entry(result):
+    """Return what the report has of one check."""
+    counts = Counter(outcome.verdict for outcome in result.outcomes)
+    refusals = Counter(_short(x.text) for x in result.outcomes if x.verdict == REFUSED)
+    failing = [outcome for outcome in result.outcomes if outcome.verdict in FAILURES]
+    return {
+        "id": result.check.id,
+        "ranks": result.size,
+        "capability": result.check.capability,
+        "promise": result.check.promise,
+        "source": result.check.source,
+        "skipped": result.skipped,
+        "verdict": worst(counts),
+        "counts": {verdict: counts[verdict] for verdict in VERDICTS},
+        "refusals": [{"text": text, "cases": cases} for text, cases in sorted(refusals.items())],
+        "failing": [outcome.name for outcome in failing],
+        "failures": [_failure(outcome) for outcome in failing[:20]],
+        "seconds": round(result.seconds, 1),
+    }
+
+
+def _failure(outcome):
+    ranks = []
+    for status in outcome.statuses:
+        kind = "raises" if status.kind == RAISED else status.kind
+        ranks.append(kind + (f": {_short(status.text)}" if status.text else ""))
+    trace = next((status.trace for status in outcome.statuses if status.trace), "")
+    return {
+        "case": outcome.name,
+        "verdict": outcome.verdict,
+        "text": stable(outcome.text),
+        "ranks": ranks,
+        "trace": stable(_own_frames(trace)),
+        "stacks": stable(outcome.stacks),
+    }
+
+
+def _own_frames(trace):
+    """Return a traceback without the frames of the suite itself and of PyTorch's wrappers."""
+    lines, keep = [], True
+    for line in trace.splitlines():
+        if line.startswith('  File "'):
+            keep = not line.endswith(("in case", "in wrapper", "in _serve"))
+        elif not line.startswith("   "):
+            keep = True
+        if keep:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def _short(text):
+    lines = [line for line in stable(text).splitlines() if line.strip()]
+    return lines[0][:300] if lines else "(an exception without text)"
+
+
+def write(report, path):
+    """Write the report as JSON."""
+    Path(path).write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
+
+
+def failures_text(entries):
+    """Return what a person needs to find the fault, for each failing check."""
+    lines, shown = [], _SHOWN if len(entries) <= _MANY else 1
+    for item in entries:
+        lines.append(f"{item['id']} ({item['ranks']} ranks)")
+        lines.append(f"  promise: {item['promise']}")
+        lines.append(f"  made by: {item['source']}")
+        for failure in item["failures"][:shown]:
+            lines += _failure_lines(failure)
+        more = item["failing"][shown:]
+        if more:
+            lines.append(f"  … and {len(more)} more cases: " + "; ".join(more[:4]))
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _failure_lines(failure):
+    lines = [f"  {failure['verdict'].upper()}: {failure['case']}"]
+    if failure["text"]:
+        lines += ["    " + line for line in failure["text"].splitlines()[:6]]
+    if len(set(failure["ranks"])) > 1 or not failure["text"]:
+        for rank, text in enumerate(failure["ranks"]):
+            if text != ABSENT:
+                lines.append(f"    rank {rank}: {text}")
+    for part in (failure["trace"], failure["stacks"]):
+        lines += ["    | " + line for line in part.splitlines()]
+    return lines
+
+
+def summary(report, verbose=False):
+    """Return the end of the output: failures, a table of capabilities, one line of numbers."""
+    lines = [""]
+    failing = [item for item in report["checks"] if item["verdict"] in FAILURES]
+    if failing:
+        lines += ["Failures", "--------", failures_text(failing)]
+    width = max((len(row["title"]) for row in report["capabilities"]), default=0)
+    head = "".join(f"{verdict:>9}" for verdict in VERDICTS)
+    lines.append(f"{'':{width}}{head}")
+    for row in report["capabilities"]:
+        numbers = "".join(f"{row['counts'][verdict] or '':>9}" for verdict in VERDICTS)
+        mark = "  <- FAILS" if row["verdict"] in FAILURES else ""
+        mark = "  (all refused)" if row["verdict"] == REFUSED else mark
+        lines.append(f"{row['title']:{width}}{numbers}{mark}")
+    refusals = Counter()
+    for item in report["checks"]:
+        for refusal in item["refusals"]:
+            refusals[refusal["text"]] += refusal["cases"]
+    if refusals:
+        lines += ["", "Refusals, the most frequent first:"]
+        shown = refusals.most_common(None if verbose else 6)
+        lines += [f"{count:5}  {text[:140]}" for text, count in shown]
+        if len(shown) < len(refusals):
+            lines.append(f"       … and {len(refusals) - len(shown)} other texts (--verbose)")
+    skipped = [item for item in report["checks"] if item["skipped"]]
+    for item in skipped:
+        lines.append(f"{item['skipped']}: {item['id']} ({item['ranks']} ranks)")
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in report["counts"].items())
+    ranks = ",".join(map(str, report["ranks"]))
+    lines += [
+        "",
+        f"{report['backend']} on {report['device']}, PyTorch {report['torch']}, {ranks} ranks: "
+        f"{counts}; {len(failing)} of {len(report['checks'])} checks fail "
+        f"({report['seconds']:.0f} s)",
+    ]
+    if not report["counts"][RIGHT]:
+        lines.append("Not one case was right.")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,68 @@
+"""Stacks of ranks that hang or crash: Python's from faulthandler, those of C++ from c10."""
+
+import faulthandler
+import re
+import resource
+import signal
+import sys
+
+import torch
+
+# Frames that every stack has, which say nothing about the backend.
+_NOISE = re.compile(
+    r"FatalSignalHandler|<unknown function>.*(libc\.so|libstdc\+\+|python)|libpython|_start\b"
+    r"|__libc_start|omitting python frames|\bgsignal\b|<unknown function>.*torch_python"
+)
+# A thread with such frames only has nothing to do.
+_IDLE = re.compile(
+    r"epoll_wait|ThreadPool|main_loop|blas_thread|gomp_|runLoop|Loop::run"
+    r"|pthread_cond_|condition_variable|decref_pyobject"
+)
+
+
+def announce():
+    """Make fatal signals of this process print all stacks to its standard error.
+
+    c10 prints the frames of C++ of every thread; faulthandler, which is asked first, those of
+    Python. Neither needs a debugger or the permission to trace a process.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    torch._C._set_print_stack_traces_on_fatal_signal(True)
+    faulthandler.enable(file=sys.stderr, all_threads=True)
+
+
+SIGNAL = signal.SIGABRT  # what the suite sends to a rank that hangs
+
+
+def shorten(text, limit=60):
+    """Return the frames that matter: Python's first, then those of C++ that do something."""
+    python, blocks, block, ours = [], [], None, False
+    for line in text.splitlines():
+        if line.startswith(("Thread 0x", "Current thread 0x", "Fatal Python error")):
+            python.append(re.sub(r"0x[0-9a-f]+ ?", "", line))
+            ours = False
+        elif line.startswith('  File "'):
+            # From here on the frames are those of the suite and of pytest.
+            ours = ours or line.endswith((" in case", " in _serve"))
+            if not ours and not line.endswith(" in wrapper"):
+                python.append(line)
+        elif re.match(r"SIG[A-Z]+\(\d+\), PID", line):
+            block = [re.sub(r", PID: \d+, Thread \d+:.*", ", a thread:", line)]
+            blocks.append(block)
+        elif block is not None and "frame #" in line and not _NOISE.search(line):
+            block.append("  " + _frame(line))
+    busy = [b for b in blocks if not all(_IDLE.search(frame) for frame in b[1:])]
+    rest = [b for b in blocks if len(b) > 1 and b not in busy]
+    lines = python + [line for b in busy + rest for line in b]
+    if len(lines) > limit:
+        lines = lines[:limit] + [f"… {len(lines) - limit} more lines in the rank's output"]
+    return "\n".join(lines)
+
+
+def _frame(line):
+    """Return a frame without addresses: `function (library)`."""
+    match = re.search(r"frame #\d+: (.*?)(?: \+ 0x[0-9a-f]+)? \(0x[0-9a-f]+ in (.*)\)", line)
+    if not match:
+        return line.strip()
+    function, library = match.groups()
+    return f"{function[:160]} ({library.rpartition('/')[2]})"

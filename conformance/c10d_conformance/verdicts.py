@@ -1,0 +1,101 @@
+"""From what each rank reports of a case to one of five verdicts."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+RIGHT, REFUSED, WRONG, CRASH, HANG = "right", "refused", "wrong", "crash", "hang"
+VERDICTS = (RIGHT, REFUSED, WRONG, CRASH, HANG)
+FAILURES = (WRONG, CRASH, HANG)
+
+# What the suite may write about a rank beside a verdict.
+ABSENT = "absent"  # the rank has no part in the case
+RAISED = "raised"  # an exception, which may be a refusal
+UNREACHED = "not reached"
+
+# An exception is a refusal only if it says what is refused.
+_SUBJECTS = (
+    r"scalar ?type|dtype|data type|not support|unsupported|not implemented|does not|cannot|"
+    r"no backend|must be|has to be|have to be|only|expected|requires|invalid|ReduceOp"
+)
+_NOT_MEANT = r"INTERNAL ASSERT|report a bug to PyTorch"
+
+
+@dataclass
+class Status:
+    """What one rank reports of one case."""
+
+    kind: str
+    text: str = ""
+    trace: str = ""
+
+
+@dataclass
+class Outcome:
+    """The verdict of one case, with the reports of the ranks if they are of interest."""
+
+    name: str
+    verdict: str
+    text: str = ""
+    statuses: list[Status] = field(default_factory=list)
+    stacks: str = ""
+
+
+def words(name):
+    """Return the forms in which an error may name an operation: all_reduce, allreduce, …"""
+    base = name.lower().strip("_")
+    forms = {base, base.replace("_", "")}
+    if "single" in base:
+        for other in ("_into_tensor", "_tensor", "_base"):
+            forms |= {base.replace("_single", other)}
+            forms |= {base.replace("_single", other).replace("all_", "all")}
+    return forms
+
+
+def is_clear(text, backend, operation):
+    """Tell whether an exception's text says what the backend does not do."""
+    if not text.strip() or re.search(_NOT_MEANT, text):
+        return False
+    names = {backend.lower()} | words(operation)
+    lower = text.lower()
+    return any(name in lower for name in names) or bool(re.search(_SUBJECTS, text, re.I))
+
+
+def judge(name, statuses, backend, operation):
+    """Return the outcome of a case from the statuses of all ranks."""
+    kinds = Counter(status.kind for status in statuses)
+    taking_part = len(statuses) - kinds[ABSENT]
+    for verdict in (CRASH, HANG, WRONG):
+        if kinds[verdict]:
+            first = next(status for status in statuses if status.kind == verdict)
+            return Outcome(name, verdict, first.text, statuses)
+    if kinds[UNREACHED]:
+        return Outcome(name, UNREACHED, "", statuses)
+    if kinds[RAISED] == 0:
+        return Outcome(name, RIGHT)
+    first = next(status for status in statuses if status.kind == RAISED)
+    if kinds[RAISED] < taking_part:
+        text = "some ranks raise an exception and others return: " + first.text
+        return Outcome(name, WRONG, text, statuses)
+    unclear = [x for x in statuses if x.kind == RAISED and not is_clear(x.text, backend, operation)]
+    if unclear:
+        text = "the exception names neither the backend nor the operation: " + unclear[0].text
+        return Outcome(name, WRONG, text, statuses)
+    return Outcome(name, REFUSED, first.text, statuses)
+
+
+def worst(verdicts):
+    """Return the verdict of a whole check: a failure if there is one, else right, else refused."""
+    counts = Counter(verdicts)
+    for verdict in (CRASH, HANG, WRONG, RIGHT, REFUSED):
+        if counts[verdict]:
+            return verdict
+    return UNREACHED
+
+
+def stable(text):
+    """Return a text without what differs from run to run: addresses, ports, process ids."""
+    text = re.sub(r"0x[0-9a-f]+", "0x…", text)
+    text = re.sub(r"(\[?[\d.:a-f]*\]?):\d{4,5}\b", r"\1:…", text)
+    text = re.sub(r"/tmp/\S+", "/tmp/…", text)
+    return re.sub(r"\b(pid|process|PID):? \d+", r"\1 …", text)
