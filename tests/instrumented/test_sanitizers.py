@@ -37,7 +37,9 @@ class Sanitizer:
 
     def environment(self, reports):
         """Return the variables that make the sanitizer write reports to a folder."""
-        options = {name: f"{x}:log_path={reports}/of" for name, x in self.options.items()}
+        # A sample ends a process by SIGBUS, on purpose.
+        common = f"handle_sigbus=0:log_path={reports}/of"
+        options = {name: f"{x}:{common}" for name, x in self.options.items()}
         # Exceptions are thrown by the second.
         libraries = [library(self.runtime), library("libstdc++.so")]
         return options | {"LD_PRELOAD": " ".join(libraries)}
