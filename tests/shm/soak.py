@@ -243,13 +243,37 @@ def problems(plan, answers, lost_at):
                 yield f"{where}: this came {late:.2f} s after the loss: {ending.text}"
 
 
+@contextmanager
+def store_server():
+    """Let a process have a TCPStore while the block runs, and yield the port.
+
+    In a file, a rank that is killed can leave half of a key, and nobody can read on from there.
+    The process that forks the ranks cannot have the store: its thread may just hold a lock of the
+    C library, which the new rank would never get.
+    """
+    receiving, sending = os.pipe()
+    if not (process := os.fork()):
+        try:
+            store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+            os.write(sending, str(store.port).encode())
+            signal.pause()
+        finally:
+            os._exit(1)
+    os.close(sending)
+    try:
+        yield int(os.read(receiving, 10))
+    finally:
+        os.close(receiving)
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+
+
 def episode(seed):
     """Play the episode of a seed; raise AssertionError if anything is wrong."""
-    # In a file, a rank that is killed can leave half of a key, and nobody can read on from there.
-    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    plan, before = Plan.of(seed), here()
+    plan = Plan.of(seed)
     lost_at = ctypes.c_double.from_buffer(mmap.mmap(-1, mmap.PAGESIZE))  # the ranks share it
-    with tempfile.TemporaryDirectory() as folder:
+    with store_server() as port, tempfile.TemporaryDirectory() as folder:
+        before = here()
         usual, tempfile.tempdir = tempfile.gettempdir(), folder
         try:
             answers = run(
@@ -257,7 +281,7 @@ def episode(seed):
                 plan.size,
                 init=False,
                 timeout=LIMIT,
-                port=store.port,
+                port=port,
                 may_be_killed=True,
             )
             found = list(problems(plan, answers, lost_at.value))

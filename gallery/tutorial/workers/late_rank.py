@@ -22,6 +22,8 @@ def start(backend, name):
         print(f"{name}: rank 0", "waited" if waited else "did not wait")
     dist.init_process_group(backend, store=keys, rank=rank, world_size=size)
     keys.set(f"rank {rank} has a group", "")
+    # Gloo fails on a rank that still connects when another one has left.
+    keys.wait([f"rank {other} has a group" for other in range(size)])
     dist.destroy_process_group()
 
 
