@@ -6,7 +6,7 @@
 .PHONY: bench bench-backend accept-bench-backend serve clean
 .PHONY: compile execute render check accept-outputs run-times
 .PHONY: format preview i18n-add i18n-update i18n-check i18n-review i18n-status
-.PHONY: linkcheck browser cards
+.PHONY: linkcheck browser cards new-backend
 
 PYTHON ?= python3
 # Another release of PyTorch than the default, from releases.toml. TORCH counts only on the
@@ -54,9 +54,9 @@ test-soak: html ## random work on shared memory for SOAK_MINUTES=10, or one epis
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest -s --junitxml=_build/junit-soak.xml -m soak tests/shm
 
-test-conformance: html ## prove the suite of conformance/: it must find 129 defects, and gloo's own
+test-conformance: html ## prove the suite of conformance/ with 129 defects, and run it on three backends
 	$(call SET_UP,test)
-	@$(VENV_PYTHON) -m pytest --timeout=400 -o addopts=--strict-markers \
+	@$(VENV_PYTHON) -m pytest --timeout=1000 -o addopts=--strict-markers \
 	    --junitxml=_build/junit-conformance.xml tests/conformance
 
 test-faults: html ## put faults into copies of the project; each must be reported
@@ -159,6 +159,11 @@ linkcheck: ## check the external links (needs the network, not part of the tests
 cards: browser ## draw the pictures of link previews again (docs/_root/card-*.png)
 	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.cards
+
+# Some systems set NAME in every shell. Only the one of the command line counts.
+new-backend: ## begin a backend of your own, outside this clone (NAME=acme, FOLDER=../acme)
+	$(call SET_UP,render)
+	@$(VENV_PYTHON) -m tools.new_backend "$(if $(findstring command,$(origin NAME)),$(NAME))" "$(FOLDER)"
 
 browser:
 	@sh tools/browser.sh

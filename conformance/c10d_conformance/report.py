@@ -164,7 +164,7 @@ def summary(report, verbose=False):
         numbers = "".join(f"{row['counts'][verdict] or '':>9}" for verdict in VERDICTS)
         mark = "  <- FAILS" if row["verdict"] in FAILURES else ""
         mark = "  (all refused)" if row["verdict"] == REFUSED else mark
-        lines.append(f"{row['title']:{width}}{numbers}{mark}")
+        lines.append(f"{row['title']:{width}}{numbers}{mark}".rstrip())
     refusals = Counter()
     for item in report["checks"]:
         for refusal in item["refusals"]:

@@ -1,17 +1,21 @@
 """Find the samples in gallery/, the page of each, and the files that it needs.
 
 A folder of gallery/ is a part of the site. Its scripts are samples. Modules that they share
-with other parts are in gallery/ itself; a link in the folder lets scripts import them.
+with other parts are in gallery/ itself; a link in the folder lets scripts import them. A sample
+that names c10d_conformance needs the whole project of that package, too.
 """
 
 import re
 from functools import cache
 
 from ..compile.extensions import EXTENSIONS
-from ..project.paths import DOCS, GALLERY
+from ..project.paths import DOCS, GALLERY, SUITE
 from ..state.digests import files_below
 
 CODE = {".py", ".cpp"}
+SUITE_PACKAGE = "c10d_conformance"
+# Not what an installation by hand leaves beside them.
+SUITE_FILES = {SUITE_PACKAGE, "README.md", "pyproject.toml"}
 USABLE = CODE | {".json"}
 NAMED = re.compile(r"\b(\w+)\.(?:py|cpp|json)\b|^\s*(?:from|import) ([\w.]+)", re.M)
 
@@ -36,7 +40,8 @@ def source_of(script):
 def may_use(script):
     """Return the files of its folder that a sample names, and the files that these name.
 
-    These may be more than the sample executes: a name in a comment counts, too.
+    These may be more than the sample executes: a name in a comment counts, too. The suite of
+    conformance/ is among them if a file names it.
     """
     candidates = {x for x in files_below(script.parent) if x.suffix in USABLE} - set(samples())
     used, to_read = set(), [script]
@@ -45,6 +50,8 @@ def may_use(script):
         named = {path for path in candidates - used if path.stem in names}
         used |= named
         to_read += named
+    if any(SUITE_PACKAGE in path.read_text() for path in (script, *used)):
+        used |= {x for x in files_below(SUITE) if x.relative_to(SUITE).parts[0] in SUITE_FILES}
     return sorted(used)
 
 

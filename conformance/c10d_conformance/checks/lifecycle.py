@@ -84,10 +84,12 @@ def again(rank):
 
 def _again(rank, number):
     rank.init()
-    if number == 2 and rank.rank == 0:
-        time.sleep(0.1)
-    total(rank)
-    dist.destroy_process_group()
+    try:
+        if number == 2 and rank.rank == 0:
+            time.sleep(0.1)
+        total(rank)
+    finally:  # Also where all_reduce is refused: the next case makes another group.
+        dist.destroy_process_group()
     true(not dist.is_initialized(), "is_initialized() is True after destroy_process_group()")
 
 
@@ -163,9 +165,11 @@ def _init_method(rank, method, number):
         world_size=rank.size,
         timeout=timedelta(seconds=60),
     )
-    total(rank)
-    rank.meet()
-    dist.destroy_process_group()
+    try:
+        total(rank)
+    finally:
+        rank.meet()
+        dist.destroy_process_group()
 
 
 @check(
