@@ -10,6 +10,7 @@ from tools.project.paths import ROOT
 
 BIN = Path(sys.executable).parent
 WORKFLOWS = ROOT / ".github" / "workflows"
+OF_STARTER = ROOT / "starter" / ".github" / "workflows"
 READ_THE_DOCS = ROOT / ".readthedocs.yaml"
 SCHEMA = [BIN / "check-jsonschema", "--builtin-schema"]
 AUDIT = [BIN / "zizmor", "--offline", "--no-progress", "--pedantic"]
@@ -20,7 +21,9 @@ def check(*command):
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("file", sorted(WORKFLOWS.iterdir()), ids=lambda x: x.name)
+@pytest.mark.parametrize(
+    "file", sorted([*WORKFLOWS.iterdir(), *OF_STARTER.iterdir()]), ids=lambda x: x.name
+)
 def test_workflows_are_valid_and_safe(file):
     for command in ([*SCHEMA, "vendor.github-workflows"], AUDIT):
         status, output = check(*command, file)

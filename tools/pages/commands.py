@@ -24,6 +24,7 @@ from ..state.runs import ended_well
 TIMEOUT = 300  # seconds; it takes about 10
 # Besides tools/ and sphinxext/, on which every record depends.
 NEEDED = ("Makefile", "conf.py", "languages.toml", "releases.toml", "site.toml", "requirements")
+NEEDED += ("starter", "extension/dummy_collectives", "conformance")
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv*", "_build", "__pycache__", "*.mo", "tests")
 # The caller may itself be make; the environment is installed already.
 ENVIRONMENT = {"MAKEFLAGS": "", "MAKELEVEL": "", "MFLAGS": "", "PYTHON": "true"}
@@ -93,6 +94,12 @@ COMMANDS = [
         "make i18n-add LANGUAGE=ja",
         "locales/ja/LC_MESSAGES/index.po",
         'msgstr ""\n\n',
+        is_quick=True,
+    ),
+    Command(
+        "make new-backend NAME=acme",
+        "../acme-collectives/src/acme.cpp",
+        "BackendAcme::BackendAcme(",
         is_quick=True,
     ),
 ]

@@ -3,7 +3,7 @@
 import re
 
 from ..execute.samples import extensions_in, may_use, page_of, samples
-from ..project.paths import ROOT
+from ..project.paths import ROOT, SUITE
 from ..project.releases import current, pins
 
 
@@ -17,6 +17,8 @@ def _download(script):
     packages = ["torch", "numpy"]
     if script.parent / "launcher.py" in files:
         packages.append("psutil")
+    if SUITE / "pyproject.toml" in files:
+        packages.append("pytest")
     for extension in extensions_in(files):
         files += extension.sources()
     if any(file.suffix == ".cpp" for file in files):

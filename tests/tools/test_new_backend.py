@@ -1,0 +1,210 @@
+"""A new project has the reader's name everywhere, no operations, and tests that pass."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from tools.new_backend import MADE, TAKEN, next_commands, project_files
+from tools.processes.run import run
+from tools.project.paths import EXTENSIONS, ROOT
+from tools.project.published import PUBLISHED
+
+LONG = "a_long_name_that_breaks_lines_where_acme_does_not"
+SOURCES = ["src/my_net.cpp", "include/my_net.hpp", "my_net_collectives/__init__.py"]
+SOURCES += ["setup.py", "pyproject.toml"]
+
+
+def new_backend(*arguments, command=(sys.executable, "-m", "tools.new_backend")):
+    command = [*command, *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+
+
+def written(folder):
+    return {
+        path.relative_to(folder).as_posix(): path.read_text()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def files():
+    return project_files("my_net")
+
+
+def test_every_name_is_the_readers(files):
+    assert not [path for path, text in files.items() if "dummy" in (path + text).lower()]
+    assert set(SOURCES) <= set(files)
+    assert "class BackendMyNet : public" in files["include/my_net.hpp"]
+    assert "class WorkMyNet : public" in files["include/my_net.hpp"]
+    assert '\nname = "my-net-collectives"\n' in files["pyproject.toml"]
+    assert '\nmy_net = "my_net_collectives:register"\n' in files["pyproject.toml"]
+
+
+def test_the_sources_have_no_operations_and_say_where_to_write_them(files):
+    for name in SOURCES:
+        assert not re.search(r"zero|(allreduce|allgather)\(|^ *(//|#) \[", files[name], re.I | re.M)
+    assert files["src/my_net.cpp"].count("Define the first operation here") == 1
+    assert files["include/my_net.hpp"].count("Declare each operation here") == 1
+
+
+def test_it_is_written_whole_and_alike_each_time(tmp_path, files):
+    for folder in (tmp_path / "new" / "folder", tmp_path / "empty"):
+        (tmp_path / "empty").mkdir(exist_ok=True)
+        done = new_backend("my_net", folder)
+        assert done.returncode == 0, done.stderr
+        assert written(folder) == files
+        assert shlex.split(done.stdout.splitlines()[2]) == ["cd", str(folder)]
+    assert len(list(tmp_path.iterdir())) == 2, "nothing else is left"
+    suite = {path for path in written(ROOT / "conformance") if path.endswith((".py", ".md"))}
+    assert {f"conformance/{path}" for path in suite} <= set(files)
+
+
+def test_what_was_made_in_the_folders_is_left_out():
+    made = ["build/a.o", "x.egg-info/PKG-INFO", "x/_for_torch.so", ".ruff_cache/0/1"]
+    made += ["__pycache__/a.pyc"]
+    taken = ["src/build.cpp", "tests/a.py", ".gitignore"]
+    assert [path for path in made + taken if not MADE.search(path)] == taken
+
+
+@pytest.mark.parametrize("name", ["a", LONG])
+def test_ruff_accepts_it(tmp_path, name):
+    assert new_backend(name, tmp_path / "new").returncode == 0
+    for check in (["check"], ["format", "--check"]):
+        command = [sys.executable, "-m", "ruff", *check, "--no-cache"]
+        done = subprocess.run(command, cwd=tmp_path / "new", capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout
+
+
+def test_each_page_that_it_names_exists(files):
+    texts = "".join(text for path, text in files.items() if "conformance/" not in path)
+    pages = set(re.findall(rf"{re.escape(PUBLISHED.url)}en/([\w/-]+)\.html", texts))
+    assert len(pages) > 3 and "https://SITE" not in texts
+    for page in pages:
+        sample = ROOT / "gallery" / f"{page.replace('-', '_')}.py"
+        assert (ROOT / "docs" / f"{page}.md").is_file() or sample.is_file(), page
+
+
+def test_the_workflow_runs_the_commands_of_the_readme_and_our_actions(files):
+    workflow = files[".github/workflows/test.yml"]
+    steps = re.findall(r"- run: (.*)", workflow)
+    assert steps[-2:] == next_commands(files)[:2]
+    ours = (ROOT / ".github/workflows/test-and-publish.yml").read_text()
+    assert set(re.findall(r"- uses: .*", workflow)) <= set(re.findall(r"- uses: .*", ours))
+
+
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        ("", "name the backend: make new-backend NAME=acme"),
+        ("Acme", "NAME=Acme: a name has lower-case letters"),
+        ("2acme", "[a-z][a-z0-9_]*"),
+        ("acme-net", "[a-z][a-z0-9_]*"),
+        ("acme_", "[a-z][a-z0-9_]*"),
+        ("../acme", "[a-z][a-z0-9_]*"),
+        ("acme\n", "[a-z][a-z0-9_]*"),
+        ("class", "keyword of Python"),
+        ("nccl", "there is a backend of this name"),
+        ("x" * 300, "File name too long"),
+    ],
+)
+def test_a_name_that_is_refused(tmp_path, name, text):
+    refused(text, name, tmp_path / "new")
+    assert list(tmp_path.iterdir()) == []
+
+
+def refused(text, *arguments, **options):
+    done = new_backend(*arguments, **options)
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith("error: ") and text in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_names_of_all_backends_are_refused():
+    known = set(dist.Backend.backend_list) | set(dist.Backend._plugins)
+    known |= {path.name.removesuffix("_collectives") for path in EXTENSIONS}
+    assert {name.lower() for name in known} <= TAKEN
+
+
+def test_a_folder_that_is_refused(tmp_path):
+    (tmp_path / "link").symlink_to(ROOT / "extension")
+    refused("is inside this repository", "acme", ROOT / "acme")
+    refused("is inside this repository", "acme", tmp_path / "link" / "acme")
+    refused("is no empty folder", "acme", tmp_path)
+    (tmp_path / "file").write_text("")
+    refused("is no empty folder", "acme", tmp_path / "file")
+    refused("cannot write", "acme", tmp_path / "file" / "acme")
+    refused("contains a space", "acme", tmp_path / "a b")
+    refused("cannot write /proc/acme", "acme", "/proc/acme")
+    refused("cannot write ~nobody-of-this-name/acme", "acme", "~nobody-of-this-name/acme")
+    assert len(list(tmp_path.iterdir())) == 2 and not (ROOT / "extension" / "acme").exists()
+
+
+@pytest.mark.skipif(
+    not shutil.which("unshare")
+    or subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode != 0,
+    reason="this system does not let us mount a small disk",
+)
+@pytest.mark.parametrize(
+    "options, text",
+    [("size=64k", "No space left on device"), ("ro", "Read-only file system")],
+    ids=["full", "read-only"],
+)
+def test_a_disk_that_is_full_or_read_only(tmp_path, options, text):
+    script = 'mount -t tmpfs -o "$0" none "$1"; "$3" -m tools.new_backend acme "$2"; status=$?'
+    script += '; ls -A "$1"; exit $status'
+    command = ["unshare", "-rm", "sh", "-c", script, options, tmp_path, tmp_path / "acme"]
+    refused(text, command=[*command, sys.executable])
+
+
+def test_only_a_name_of_the_command_line_counts():
+    command = ["make", "--dry-run", "--no-print-directory", "new-backend"]
+    environment = {**os.environ, "NAME": "of_this_machine", "MAKEFLAGS": ""}
+    for given, expected in (([], '"" ""'), (["NAME=acme", "FOLDER=../x"], '"acme" "../x"')):
+        done = subprocess.run([*command, *given], cwd=ROOT, env=environment, capture_output=True)
+        assert done.stdout.decode().endswith(f"tools.new_backend {expected}\n")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_printed_commands_work_and_a_wrong_claim_fails(tmp_path):
+    """In an environment with our PyTorch; without a package index."""
+    done = new_backend("my_net", tmp_path / "project")
+    commands = [line.strip() for line in done.stdout.splitlines() if line.startswith("    ")]
+    assert len(commands) == 4, done.stdout
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    [packages] = tmp_path.glob("venv/lib/python*/site-packages")
+    (packages / "borrowed.pth").write_text(str(Path(torch.__file__).parents[1]))
+
+    go, install, test, conformance = commands
+    output = shell(tmp_path, f"{go}\n{install}", timeout=300)
+    assert "-Wall -Wextra" in output and "warning:" not in output
+    assert re.search(r"\b4 passed\b", shell(tmp_path, f"{go}\n{test}"))
+    output = shell(tmp_path, f"{go}\n{conformance}")
+    assert "Backend my_net does not support allreduce" in output and "0 wrong" in output
+
+    with open(tmp_path / "project" / "claims.txt", "a") as claims:
+        claims.write("values.not_a_number\nvalues.no_such_check\n")
+    output = shell(tmp_path, f"{go}\n{test}", status=1)
+    assert "2 failed, 4 passed" in output
+    assert "with 2 ranks: ['Backend my_net does not support allreduce']" in output
+    assert "the suite has no check values.no_such_check" in output
+
+
+def shell(folder, script, *, status=0, timeout=120):
+    """Run commands as printed, in the environment; return their output."""
+    search = [folder / "venv" / "bin", Path(sys.executable).parent, os.environ["PATH"]]
+    environment = {"PATH": os.pathsep.join(map(str, search)), "PYTHONPATH": ""}
+    environment |= {"PIP_NO_INDEX": "1", "PIP_VERBOSE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    command = ["sh", "-ec", script]
+    done = run(command, timeout=timeout, log=folder / "log", env=environment)
+    assert done.status == status, done.text
+    return done.text
