@@ -17,19 +17,29 @@ shows the translations that it finds in ``locale_dirs``. Templates also have
     a place that says in words what it leads to;
 ``text | lines(20)``
     the text as a list of lines of at most 20 em. Words are kept whole; Chinese and
-    Japanese break between characters.
+    Japanese break between characters;
+``data("name")``
+    the content of a JSON file of this name, for plots;
+``number | log10``
+    the logarithm of a number, for axes.
 
-A template that does not exist, or does not make XML, is an error at the directive.
+A template that does not exist, or does not make XML, is an error at the directive. So is a
+JSON file that cannot be read, or whose name is not configured.
 
 Configuration:
 
 ``diagrams_folder``
     The folder of the templates, a string, relative to the sources; default ``"_diagrams"``.
+``diagrams_data``
+    The JSON files for ``data``, a dictionary from name to path, relative to the sources. Pages
+    with a diagram are built again when one of the files changes. Default: none.
 
 The project must only provide the templates.
 """
 
-from functools import cache
+import json
+import math
+from functools import cache, partial
 from importlib.util import resolve_name
 from pathlib import Path
 from xml.etree import ElementTree
@@ -62,7 +72,8 @@ class Diagram(SphinxDirective):
 
     def run(self):
         name, thumbnail = self.arguments[0], "thumbnail" in self.options
-        for path in sorted(_folder(self.env).rglob("*.svg")):  # They share macros.
+        templates = sorted(_folder(self.env).rglob("*.svg"))  # They share macros.
+        for path in [*templates, *_data_files(self.env).values()]:
             self.env.note_dependency(path)
         number = self.env.new_serialno("diagram")
         node = diagram("", template=name, thumbnail=thumbnail, id=f"diagram-{number}")
@@ -86,10 +97,27 @@ def _folder(env):
     return Path(env.srcdir, env.config.diagrams_folder)
 
 
+def _data_files(env):
+    """Return the paths of the JSON files by their names."""
+    return {name: Path(env.srcdir, path) for name, path in env.config.diagrams_data.items()}
+
+
+def _data(env, name):
+    """Return the content of a JSON file. Raises ExtensionError with its path."""
+    files = _data_files(env)
+    if name not in files:
+        raise ExtensionError(f"diagrams_data has no name {name!r}, only {sorted(files)}")
+    try:
+        return json.loads(files[name].read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ExtensionError(f"{files[name]}: {error}") from None
+
+
 def _draw(env, node, gettext):
     """Return the drawing as HTML. Raises ExtensionError with file and line."""
     name = f"{node['template']}.svg"
     values = {"_": gettext, "id": node["id"], "thumbnail": node["thumbnail"]}
+    values["data"] = partial(_data, env)
     try:
         drawing = _templates(_folder(env)).get_template(name).render(values)
         ElementTree.fromstring(drawing)
@@ -112,7 +140,7 @@ def _templates(folder):
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters["lines"] = _lines
+    templates.filters |= {"lines": _lines, "log10": math.log10}
     return templates
 
 
@@ -133,6 +161,7 @@ def _draw_translated(env, node):
 def setup(app):
     app.setup_extension(resolve_name("..translation.plain_messages", __package__))
     app.add_config_value("diagrams_folder", "_diagrams", "env", types=[str])
+    app.add_config_value("diagrams_data", {}, "env", types=[dict])
     app.add_node(diagram, html=(visit_html, None))
     app.add_directive("diagram", Diagram)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

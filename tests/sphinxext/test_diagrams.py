@@ -100,3 +100,32 @@ def test_a_thumbnail_has_no_texts_to_translate(diagram):
 )
 def test_lines(text, width, lines):
     assert _lines(text, width) == lines
+
+
+@pytest.fixture
+def plot(diagram):
+    """The page with a drawing of numbers from a JSON file."""
+    diagram.write("conf.py", CONFIGURATION + 'diagrams_data = {"times": "times.json"}\n')
+    circles = '{% for x in data("times") %}<circle cx="{{ x | log10 }}"/>{% endfor %}'
+    diagram.write("_diagrams/boxes.svg", f"<svg>{circles}</svg>")
+    diagram.write("times.json", "[10, 1000]")
+    return diagram
+
+
+def test_numbers_come_from_json_files(plot):
+    page = plot.page()
+    assert '<circle cx="1.0"/><circle cx="3.0"/>' in page
+    plot.write("times.json", "[100]")
+    assert '<circle cx="2.0"/>' in plot.page(fresh=False)
+
+
+@pytest.mark.parametrize(
+    "content, name, expected",
+    [("[1,", "times", "times.json: Expecting value"), ("[1]", "sizes", "no name 'sizes'")],
+    ids=["malformed", "unknown"],
+)
+def test_data_that_cannot_be_read_is_an_error(plot, content, name, expected):
+    plot.write("times.json", content)
+    plot.write("_diagrams/boxes.svg", f'<svg>{{{{ data("{name}") }}}}</svg>')
+    status, output = plot.build()
+    assert status != 0 and "index.rst:4" in output and expected in output
