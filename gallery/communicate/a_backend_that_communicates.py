@@ -5,9 +5,9 @@ A backend that communicates
 After this page you know what the backend ``shm`` does, which file of it contains which
 decision, and how fast it is.
 
-The dummy has all the parts of a backend and moves no data. The pages of this part take it
-apart again, one decision at a time, until the ranks of one host communicate through memory
-that they share. The result is ``extension/shm_collectives``, with the c10d name ``shm``. It
+The dummy has all the parts of a backend and moves no data. The pages of this part rebuild
+it, one decision at a time, until the ranks of one host communicate through memory that they
+share. The result is ``extension/shm_collectives``, with the c10d name ``shm``. It
 implements all operations of ``c10d::Backend`` for CPU tensors, and DDP and FSDP2 train with it.
 
 .. diagram:: communicate/design

@@ -215,7 +215,7 @@ for rank, missing in [(0, 1), (1, 0), (2, 1)]:
 # A rank of another host
 # ----------------------
 #
-# Ranks can share memory only if they run on the same host, for the same user, and see the
+# Ranks can share memory only if they run on the same host, as the same user, and see the
 # same processes. Each rank puts this into a text:
 #
 # .. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
@@ -305,7 +305,7 @@ assert all("the group has 2 ranks" in text for text in output)
 #       :start-after: # [solution]
 #       :end-before: # [/solution]
 #
-# Three ranks run the solution twice on one store, and each rank is late by another time:
+# Three ranks run the solution twice on one store, and each rank is late by a different time:
 
 output = launch("workers/meeting_of_all.py", ranks=3)
 

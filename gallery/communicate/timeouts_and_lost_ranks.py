@@ -170,8 +170,8 @@ assert ways.count("rank 2 runs all_reduce #2 of 80 bytes") == 3 == ways.count("\
 # sphinx_gallery_end_ignore
 
 # %%
-# All ranks report the same reason in each case. Where rank 2 called something else, it got the
-# error, too. A program calls ``abort`` to break a group on purpose.
+# All ranks that raise an error give the same reason. Where rank 2 called something else, it got
+# the error, too. A program calls ``abort`` to break a group on purpose.
 #
 # The type of the error
 # ---------------------
@@ -224,8 +224,8 @@ dist.destroy_process_group()
 #    :start-after: # [mistake]
 #    :end-before: # [/mistake]
 #
-# The cure tests the counter, the process and the time. After the process it tests the counter
-# again, like ``lost`` above:
+# The cure tests the counter, the process and the time. After the test of the process, it tests
+# the counter again, like ``lost`` above:
 #
 # .. literalinclude:: /../gallery/communicate/workers/endless_wait.py
 #    :language: python
@@ -246,7 +246,8 @@ assert "is stopped: the other process has not posted within 1 s" in cure
 # sphinx_gallery_end_ignore
 
 # %%
-# The cure needs both tests. A stopped process is not dead, so only the deadline ends that wait.
+# A wait must test the process and the time. A stopped process is not dead, so only the deadline
+# ends that wait.
 # The end of a process ends the wait long before the deadline, which is 30 minutes by default
 # in PyTorch.
 #

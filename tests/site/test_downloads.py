@@ -26,6 +26,7 @@ from tools.translate.rules.markup import structure
 
 SAMPLES = samples()
 QUICK = GALLERY / "tutorial/step_4_one_rank.py"
+SUITE_PAGE = GALLERY / "communicate/test_your_backend.py"
 WITH_WORKERS = GALLERY / "operations/collectives.py"
 MULTI = re.M | re.S
 LAYOUT = {token.NL, token.NEWLINE, token.INDENT, token.DEDENT, token.COMMENT}
@@ -114,8 +115,11 @@ def test_a_zip_file_holds_what_the_sample_uses(language):
                 code, original = (code_without_comments(text, "cpp") for text in texts)
             assert code == original
         text = "".join(files[name].decode() for name in files if name.endswith(".py"))
-        compiled = "extension/dummy_collectives/setup.py" in files
-        assert compiled == ("dummy_collectives" in text)
+        for extension in EXTENSIONS:
+            compiled = f"{relative(extension)}/setup.py" in files
+            assert compiled == (extension.name in text)
+            installed = f"pip install --no-build-isolation ./{relative(extension)}\n"
+            assert compiled == (installed in files["README.txt"].decode())
         assert {"README.txt", "requirements.txt", "LICENSE"} <= set(files)
         assert b"torch==" in files["requirements.txt"]
         assert (b"psutil==" in files["requirements.txt"]) == ("import psutil" in text)
@@ -245,6 +249,19 @@ def test_a_zip_file_runs(tmp_path, language):
 
 def test_a_zip_file_with_workers_runs(tmp_path):
     unzip_and_run(tmp_path, TRANSLATIONS[0], WITH_WORKERS)
+
+
+def test_the_suite_runs_from_its_zip_file(tmp_path):
+    """With PyTorch and pytest alone: it tests gloo, and finds an error that gloo has."""
+    with zipfile.ZipFile(download(SOURCE_LANGUAGE, SUITE_PAGE, "zip")) as archive:
+        archive.extractall(tmp_path)
+        assert b"pytest==" in archive.read(f"{SUITE_PAGE.stem}/requirements.txt")
+    suite = ["-m", "c10d_conformance", "--backend", "gloo", "--ranks", "2"]
+    checks = ["registered or completed_after_wait", "registered"]
+    for status, names in zip([1, 0], checks, strict=True):
+        done = run(tmp_path / SUITE_PAGE.stem / "conformance", *suite, "-k", names)
+        assert done.returncode == status, done.stdout + done.stderr
+        assert "gloo on cpu" in done.stdout
 
 
 def unzip_and_run(tmp_path, language, script):

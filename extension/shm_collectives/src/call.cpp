@@ -94,11 +94,13 @@ Bytes Call::output(const at::Tensor& tensor, bool in_place) {
   for (const auto& other : results) {
     require(!may_overlap(tensor, other), " cannot write to two tensors that overlap in memory");
   }
+  // [layouts]
   results.push_back(tensor);
   if (is_plain(tensor)) return keep(tensor);
   copies_.emplace_back(tensor, in_place ? plain_copy(tensor)
       : at::empty_like(tensor, {}, at::MemoryFormat::Contiguous));
   return keep(copies_.back().second);
+  // [/layouts]
 }
 
 void Call::finish() const {

@@ -79,6 +79,7 @@ Steps gather(Channel& channel, Note note, Bytes input, Pieces outputs) {
       });
 }
 
+// [scatter]
 Steps scatter(Channel& channel, Note note, Pieces inputs, Bytes output) {
   const int me = channel.rank();
   const size_t size = channel.block_bytes();
@@ -90,6 +91,7 @@ Steps scatter(Channel& channel, Note note, Pieces inputs, Bytes output) {
         copy(part(output, i, size), step.of(note.root, me));
       });
 }
+// [/scatter]
 // [/gather-scatter]
 
 // [all-reduce]

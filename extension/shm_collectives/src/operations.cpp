@@ -69,6 +69,7 @@ WorkPtr BackendShm::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
 // [/reductions]
 
 // [gathers]
+// [all-gathers]
 WorkPtr BackendShm::allgather(TensorLists& output_lists, Tensors& inputs,
     const c10d::AllgatherOptions& opts) {
   Call call = begin(Kind::all_gather, opts.timeout);
@@ -84,6 +85,7 @@ WorkPtr BackendShm::_allgather_base(at::Tensor& output, at::Tensor& input,
   const Pieces out = call.pieces(call.output(output), in);
   return run(call, steps::all_gather(channel(), number(call, in), in, out), opts.asyncOp);
 }
+// [/all-gathers]
 
 WorkPtr BackendShm::gather(TensorLists& output_lists, Tensors& inputs,
     const c10d::GatherOptions& opts) {

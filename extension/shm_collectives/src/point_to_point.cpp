@@ -96,6 +96,7 @@ bool Mailbox::read_part(int from) {
 // [match]
 // The first receive that waits for this message; it waits no longer.
 Mailbox::Receive* Mailbox::take_receive(int from, const Note& message) {
+  // [first-receive]
   const auto found = std::ranges::find_if(waiting_, [&](const Receive* receive) {
     return (receive->source == from || receive->source == kAnySource) &&
         receive->note.tag == message.tag;
@@ -103,6 +104,7 @@ Mailbox::Receive* Mailbox::take_receive(int from, const Note& message) {
   if (found == waiting_.end()) return nullptr;
   Receive* receive = *found;
   waiting_.erase(found);
+  // [/first-receive]
   receive->source = from;
   if (receive->note.bytes != message.bytes || receive->note.dtype != message.dtype) {
     receive->error = "the ranks do not agree: " + group_.who(from) + " runs " +

@@ -41,6 +41,7 @@ at::ScalarType combined_as(at::ScalarType dtype) {
   return at::isReducedFloatingType(dtype) ? at::kFloat : dtype;
 }
 
+// [defined]
 bool is_defined(at::ScalarType dtype, Op op) {
   const bool whole = at::isIntegralType(dtype, /*includeBool=*/true);
   const bool packed = dtype == at::ScalarType::Float4_e2m1fn_x2; // two numbers in a byte
@@ -49,6 +50,7 @@ bool is_defined(at::ScalarType dtype, Op op) {
   if (op == Op::min || op == Op::max) return !at::isComplexType(dtype);
   return op < Op::band ? true : op < Op::premul_sum && whole;
 }
+// [/defined]
 // [/types]
 
 at::Tensor& add(at::Tensor& out, const at::Tensor& one, const at::Tensor& other) {

@@ -15,6 +15,7 @@ std::exception_ptr first_error(const Operations& operations) {
 
 } // namespace
 
+// [profiler]
 WorkShm::WorkShm(int rank, c10d::OpType op_type, const char* profiling_title,
     std::shared_ptr<Progress> progress, Operations operations, std::vector<at::Tensor> outputs,
     std::shared_ptr<std::atomic<int>> source) : c10d::Work(rank, op_type, profiling_title, outputs),
@@ -24,6 +25,7 @@ WorkShm::WorkShm(int rank, c10d::OpType op_type, const char* profiling_title,
     when_ended([end = recordFunctionEndCallback_](auto) { end(); });
   }
 }
+// [/profiler]
 
 // [state]
 bool WorkShm::isCompleted() {

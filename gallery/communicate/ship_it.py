@@ -1,0 +1,290 @@
+"""
+Test it and ship it
+===================
+
+After this page you can let sanitizers search a backend for faults, and build a package of it
+for each release of PyTorch. You also know what changes for an accelerator.
+
+:doc:`test-your-backend` tests what a backend promises. A *sanitizer* looks for faults that
+such a test may miss. The compiler adds checks to your code, and a library, the *runtime*, reports
+a fault where it happens.
+
+.. diagram:: communicate/shipping
+
+Three sanitizers
+----------------
+
+.. list-table::
+   :header-rows: 1
+
+   * - flag of the compiler
+     - what it finds
+   * - ``-fsanitize=address``
+     - accesses outside of allocated memory, or after it was freed
+   * - ``-fsanitize=undefined``
+     - what C++ does not define, such as an overflow of ``int``
+   * - ``-fsanitize=thread``
+     - accesses of two threads that nothing orders: *data races*
+
+The first two can be combined. The first and the last exclude each other. The tests of this site
+therefore compile ``shm`` twice more. They set ``CXX`` to a script that appends the flags, and run
+the samples and tests of ``shm`` with both results. They are in
+``tests/instrumented/test_sanitizers.py``. Here we compile short files in the same way:
+
+.. literalinclude:: /../gallery/communicate/workers/sanitized.py
+   :language: python
+   :caption: gallery/communicate/workers/sanitized.py
+   :start-after: # [compile]
+   :end-before: # [/compile]
+
+With ``-g``, a report names the line of a fault. ``setup.py`` of ``shm`` has ``-g0``, but the
+last such flag counts.
+
+Load the runtime first
+----------------------
+
+Python loads an extension, and was itself not compiled for a sanitizer. The next library is in
+the same situation. Each of its functions does what a backend may do with the slots of
+:doc:`share-memory`, and none tests its argument:
+
+.. literalinclude:: /../gallery/communicate/workers/slots.cpp
+   :language: cpp
+   :caption: gallery/communicate/workers/slots.cpp
+   :start-after: // [slots]
+   :end-before: // [/slots]
+
+A slot has 1024 numbers, and the shared memory contains two slots. The program compiles the
+library, and calls it in new Python processes:
+
+.. literalinclude:: /../gallery/communicate/workers/unsanitized_process.py
+   :language: python
+   :caption: gallery/communicate/workers/unsanitized_process.py
+   :start-after: # [calls]
+   :end-before: # [/calls]
+
+``run`` prints a title and what the process printed. Of a report it prints the kind of the fault,
+and the code of the line instead of its number:
+"""
+
+from launcher import run_program
+
+output = run_program("workers/unsanitized_process.py")
+
+# sphinx_gallery_start_ignore
+# output may differ in: _for_torch_\S+|cp3\d+-cp3\d+\S*-linux_\w+
+calls = output.split("number_in_")
+assert "ASan runtime does not come first" in calls[1]
+assert calls[2] == "heap(0)\n    0\n"
+assert "heap-buffer-overflow: return slot[index];" in calls[3]
+assert calls[4].startswith("shared_memory(1024)\n    0\n")
+assert "signed integer overflow: 1048576 * 4096" in calls[4] and output.endswith("    0\n")
+# sphinx_gallery_end_ignore
+
+# %%
+# The first call ended the process. AddressSanitizer replaces ``malloc``, so its runtime must be
+# loaded before all other libraries. ``LD_PRELOAD`` does that. An extension that throws exceptions
+# needs ``libstdc++.so`` there, too, as in the tests of ``shm``: at its start, the runtime looks for
+# the function that throws. Python never frees all of its memory, so ``detect_leaks=0`` turns
+# the search for leaks off.
+#
+# The third call shows a report. The fourth read a number of the second slot, without a
+# report. AddressSanitizer knows the bounds of allocations, and a mapping is memory as a whole. Such
+# a fault shows only in the values of tensors, which the conformance suite compares. The last
+# call reported that the product does not fit, and continued with a wrong offset. The tests of
+# ``shm`` add ``-fno-sanitize-recover=undefined``, which ends the process there.
+#
+# A mistake: a counter that orders nothing
+# ----------------------------------------
+#
+# A rank writes to a slot and then posts a counter, as :doc:`step-by-step` explains. This program
+# does the same with two threads. ``kOrder`` is the memory order of the counter:
+#
+# .. literalinclude:: /../gallery/communicate/workers/publish.cpp
+#    :language: cpp
+#    :caption: gallery/communicate/workers/publish.cpp
+#    :start-after: // [publish]
+#    :end-before: // [/publish]
+#
+# ``relaxed`` makes the counter atomic, and orders nothing else. The reader may see the counter
+# and still the old number. ``release`` and ``acquire`` are the cure. One compilation contains
+# both:
+#
+# .. literalinclude:: /../gallery/communicate/workers/data_race.py
+#    :language: python
+#    :caption: gallery/communicate/workers/data_race.py
+#    :start-after: # [race]
+#    :end-before: # [/race]
+
+output = run_program("workers/data_race.py")
+
+# sphinx_gallery_start_ignore
+mistake, cure = output.split("publish<release>")
+assert "ThreadSanitizer: data race" in mistake and "write of size 8" in mistake
+assert mistake.endswith("    42\n") and cure.endswith("take<acquire>\n    42\n")
+assert "race" not in cure
+# sphinx_gallery_end_ignore
+
+# %%
+# Both variants print 42, so a test of the value passes. ThreadSanitizer does not wait for
+# the wrong value. It finds two accesses to ``slot``, one of them a write, and nothing that orders
+# them. This program needs no ``LD_PRELOAD``, because the whole program was compiled for the
+# sanitizer. PyTorch was not: its locks are invisible, so the tests of ``shm`` set
+# ``ignore_noninstrumented_modules=1`` in ``TSAN_OPTIONS``.
+#
+# One build for each release
+# --------------------------
+#
+# ``pip wheel --no-build-isolation --no-deps`` builds a *wheel*, the file that pip installs.
+# The build of this site calls the same function of setuptools, and unpacks the wheel.
+# :doc:`/tutorial/step-3-build-and-install` explains the sources. This is what was installed:
+
+from importlib.metadata import distribution, entry_points
+
+package = distribution("shm-collectives")
+[compiled] = [file for file in package.files if file.suffix == ".so"]
+[tag] = [x for x in package.read_text("WHEEL").splitlines() if x.startswith("Tag: ")]
+
+print("compiled module:", compiled.name)
+print("tag of the wheel:", tag.removeprefix("Tag: "))
+print("requires:", *package.requires)
+[entry] = entry_points(group="torch.distributed.backends", name="shm")
+print("entry point:", entry.name, "=", entry.value)
+
+# sphinx_gallery_start_ignore
+import torch
+
+release = torch.__version__.partition("+")[0].replace(".", "_")
+assert compiled.name.startswith(f"_for_torch_{release}."), compiled
+assert package.requires == ["torch>=2.13"] and "linux" in tag
+# sphinx_gallery_end_ignore
+
+# %%
+# Only the name of the module contains the release of PyTorch. The name of the wheel consists of the
+# package, its version and the tag, so two wheels for two releases have the same name. Give each a
+# version of its own, such as ``1.0.0+torch2.15.0``, and let it require exactly this release. If
+# a program still has another PyTorch, the import raises the ``ImportError`` of that page.
+#
+# The tag names Python and the platform. A platform of the family ``manylinux`` allows only
+# `a list of system libraries <https://peps.python.org/pep-0513/>`__ outside of the wheel.
+# PyTorch's are not among them:
+
+code = compiled.read_binary()
+print("names libc10.so:", b"libc10.so\0" in code)
+print("contains it:", any(file.name == "libc10.so" for file in package.files))
+print("PyTorch has the C++11 ABI:", torch.compiled_with_cxx11_abi())
+
+# sphinx_gallery_start_ignore
+assert b"libc10.so\0" in code and torch.compiled_with_cxx11_abi()
+# sphinx_gallery_end_ignore
+
+# %%
+# The last line is about the strings and lists of GCC's library. An extension must be compiled
+# with the same ABI, which is the default of GCC. PyTorch's *stable ABI*, in the headers
+# ``torch/csrc/stable``, lets one build serve several releases. It has no function of c10d.
+#
+# :doc:`/tutorial/step-3-found-by-name` shows what PyTorch does with the entry point from 2.14 on.
+# The options of a backend are in the same package, because a program creates them:
+
+import torch.distributed as dist
+
+import shm_collectives
+
+store = dist.HashStore()
+for options in [shm_collectives.Options(), dist.ProcessGroupGloo._Options()]:
+    try:
+        dist.init_process_group("shm", store=store, rank=0, world_size=1, pg_options=options)
+        print("accepted")
+        dist.destroy_process_group()
+    except TypeError as error:
+        print(type(error).__name__)
+        # sphinx_gallery_start_ignore
+        assert "incompatible function arguments" in str(error), error
+        assert type(options) is dist.ProcessGroupGloo._Options
+    else:
+        assert type(options) is shm_collectives.Options
+        # sphinx_gallery_end_ignore
+
+# %%
+# The create function of :doc:`meet-the-other-ranks` takes ``BackendShm::Options``, so pybind11
+# raises an error for another class. Options that can be set, such as ``slot_bytes``, are at work in
+# :doc:`share-memory`.
+#
+# What changes for an accelerator
+# -------------------------------
+#
+# An accelerator executes what a program has enqueued in a *stream*, in order, while the program
+# continues. A collective then enqueues its work and returns. An *event* is a mark in one stream,
+# and another stream can wait for it. ``enqueue`` is your own function here:
+#
+# .. not-executed::
+#
+#    The computer that builds this site has no accelerator. A compiler has checked this code
+#    once, with the headers of PyTorch 2.15.
+#
+#    .. code-block:: cpp
+#
+#       c10::intrusive_ptr<Work> BackendMine::allreduce(
+#           std::vector<at::Tensor>& tensors, const AllreduceOptions& options) {
+#         const c10::Device device = tensors[0].device();
+#         const c10::impl::VirtualGuardImpl streams(device.type());
+#         c10::Event ready(device.type());
+#         ready.record(streams.getStream(device)); // the program's stream
+#         ready.block(stream_);                    // ours waits for it
+#
+#         const c10::StreamGuard current(stream_);
+#         tensors[0].record_stream(stream_);
+#         enqueue(tensors[0], options.reduceOp, stream_);
+#         auto future = c10::make_intrusive<c10::ivalue::Future>(
+#             c10::ListType::ofTensors(), std::vector{device});
+#         future->markCompleted(c10::IValue(tensors));
+#         return c10::make_intrusive<WorkMine>(std::move(future));
+#       }
+#
+#       bool WorkMine::wait(std::chrono::milliseconds) {
+#         future_->waitAndThrow();
+#         return true;
+#       }
+#
+# These are the differences to ``shm``, according to the headers of PyTorch 2.15. No page runs
+# them:
+#
+# * ``markCompleted`` records an event on the current stream of each device of the result. The
+#   guard has made ``stream_`` the current one. The future is complete before the data is there.
+# * ``waitAndThrow`` makes the current stream of the caller wait for these events. The thread
+#   continues. In NCCL's backend, a ``wait`` with a timeout blocks the thread, too.
+# * The devices in the constructor of the future are essential. Without them it records no
+#   event, and nothing reports that.
+# * A callback runs with streams of a pool as the current ones. They wait for the events first.
+# * ``record_stream`` keeps the memory of the tensor from being reused while ``stream_`` uses it.
+# * A complete future does not tell whether the accelerator has finished. ``isCompleted`` of
+#   NCCL's backend asks the GPU. A thread, its ``Watchdog``, looks for timeouts and errors.
+#
+# Exercise
+# --------
+#
+# The ranks of ``shm`` are processes. Let a process instead of a thread publish the number, with the
+# mistake, in memory that both share. Predict what ThreadSanitizer reports.
+#
+# .. admonition:: Solution
+#    :collapsible: closed
+#
+#    It reports nothing. The runtime in each process sees only the accesses of this process.
+#
+#    .. literalinclude:: /../gallery/communicate/workers/publish_to_process.cpp
+#       :language: cpp
+#       :caption: gallery/communicate/workers/publish_to_process.cpp
+#       :start-after: // [solution]
+#       :end-before: // [/solution]
+#
+# The solution is compiled for ThreadSanitizer and run:
+
+output = run_program("workers/race_of_processes.py")
+
+# sphinx_gallery_start_ignore
+assert output == "relaxed, in two processes\n    42\n"
+# sphinx_gallery_end_ignore
+
+# %%
+# With ThreadSanitizer, the tests of ``shm`` therefore check the threads of each rank, and not the
+# memory order between ranks. Test the memory order of a protocol with threads, as this page
+# does, and the order of its steps with a model, as :doc:`step-by-step` does.

@@ -1,0 +1,227 @@
+"""
+Test your backend
+=================
+
+After this page you can test any backend of ``torch.distributed`` with one command. You can read
+what the test reports, and turn a report into a program that shows the defect.
+
+PyTorch promises much about each operation, and its own tests know only its own backends.
+``c10d-conformance`` is a suite of 158 checks for all backends, in C++ or in Python. It needs
+PyTorch and pytest. The zip file at the end of this page contains it, in the folder
+``conformance``.
+
+.. diagram:: communicate/conformance
+
+Run it
+------
+
+The argument ``--backend`` takes the name that a program gives to ``init_process_group``. The
+module after ``--import`` registers it. Without ``--ranks``, all checks run with two and with four
+ranks. ``-k`` selects checks by their names, as in pytest. The function below starts the suite and
+leaves out the times and the release of PyTorch, which differ from run to run:
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+folders = [str(Path(x).resolve()) for x in ("../../conformance", "workers")]
+environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*folders, *sys.path])}
+
+
+def conformance(*options):
+    command = ["-m", "c10d_conformance", *map(str, options)]
+    done = subprocess.run(
+        [sys.executable, *command], env=environment, capture_output=True, text=True
+    )
+    varying = r" \([\d.]+ s\)|, PyTorch [\w.+]+"
+    return done.returncode, re.sub(varying, "", done.stdout + done.stderr)
+
+
+selected = "all_gather_types or send_recv_types or registered"
+dummy = ["--backend", "dummy", "--import", "dummy_collectives"]
+status, output = conformance(*dummy, "--quick", "-k", selected)
+print(output)
+print("exit status", status)
+
+# sphinx_gallery_start_ignore
+assert status == 1
+for part in ["right", "3 wrong", "8 refused", "<- FAILS", "(all refused)", "got 0.0"]:
+    assert part in output, part
+# sphinx_gallery_end_ignore
+
+# %%
+# Read the report
+# ---------------
+#
+# Each check runs one or more cases, and each case has one of five verdicts:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - verdict
+#      - meaning
+#    * - ``right``
+#      - The backend keeps the promise.
+#    * - ``refused``
+#      - All ranks raise an error that says what the backend does not support.
+#    * - ``wrong``
+#      - A value, an effect or an error differs from the promise. It is also wrong if some ranks
+#        refuse and the others return.
+#    * - ``crash``
+#      - The process of a rank ends.
+#    * - ``hang``
+#      - No rank makes progress for ten seconds, or for as long as ``--limit`` says.
+#
+# A backend may refuse: the dummy has no ``send``, and says so. It may not return zeros from an
+# ``all_gather``. The last three verdicts fail, and the exit status is 1.
+#
+# A failure begins with the check and the promise. ``made by`` names the function or the header of
+# PyTorch that makes it. Then the report describes the case: the operation, the dtype, the
+# shape, the layout of the memory and the kind of call. It shows the first element that
+# differs, and how many do. After a hang, it contains the Python and the C++ stack of every
+# rank.
+#
+# The ranks run on from check to check. Only a crash or a hang costs them: new ranks then continue
+# with the next case. ``--report`` writes everything as JSON, and ``--junit`` as JUnit XML.
+#
+# Three backends
+# --------------
+#
+# ``--quick`` tries each capability with a few cases and two ranks. This is what gloo and the two
+# backends of this site can do. A number says how many of the cases have the verdict. In a row with
+# ``wrong``, the other cases may be right or refused. In a row with ``right``, they are refused:
+
+import json
+import tempfile
+
+shm = ["--backend", "shm", "--import", "shm_collectives"]
+reports = {}
+with tempfile.TemporaryDirectory() as folder:
+    for options in (["--backend", "gloo"], dummy, shm):
+        path = Path(folder, "report.json")
+        # The longer limit is for a machine that does much else.
+        conformance(*options, "--quick", "--limit", 60, "--report", path)
+        reports[options[1]] = json.loads(path.read_text())
+
+
+def cell(row):
+    """Return the verdict of a row, and how many of its cases have it, unless all do."""
+    cases, total = row["counts"][row["verdict"]], sum(row["counts"].values())
+    return row["verdict"] if cases == total else f"{row['verdict']} {cases} of {total}"
+
+
+from result_table import show_table
+
+rows = []
+for same in zip(*(report["capabilities"] for report in reports.values()), strict=True):
+    rows.append([same[0]["title"], *map(cell, same), "not run"])
+show_table(["capability", *reports, "NCCL"], rows)
+
+# sphinx_gallery_start_ignore
+# time limit: 600
+table = {title: cells for title, *cells in rows}
+assert len(table) == 38
+assert {cells[2] for cells in table.values()} == {"right"}
+assert table["all_reduce"][:2] == ["right", "wrong"] and table["send and recv"][1] == "refused"
+failing = [title for title, cells in table.items() if "wrong" in cells[0]]
+assert failing == ["Works and futures", "abort"], failing
+# sphinx_gallery_end_ignore
+
+# %%
+# Gloo fails in two rows. In ``abort``, an operation that waits for another rank does not end when
+# the group is aborted. The exercise is about ``Works and futures``. The whole suite finds more in
+# gloo. For example, a tensor that is not contiguous gets wrong values without an error
+# (`pytorch#192920 <https://github.com/pytorch/pytorch/issues/192920>`_). ``make
+# test-conformance`` runs it on the three backends and compares with recorded results.
+#
+# The build has no GPUs, so it did not run NCCL.
+#
+# .. not-executed::
+#
+#    On a machine with two or more GPUs, this command gives the results for the column of NCCL.
+#
+#    .. code-block:: sh
+#
+#       python -m c10d_conformance --backend nccl --device cuda --quick --report nccl.json
+#
+# A mistake: a test with zeros
+# ----------------------------
+#
+# A test of your own is quickly written. The first of these two is too weak:
+#
+# .. literalinclude:: /../gallery/communicate/workers/tests_with_zeros.py
+#    :language: python
+#    :caption: gallery/communicate/workers/tests_with_zeros.py
+#    :start-after: # [mistake]
+#    :end-before: # [/mistake]
+#
+# The sum of zeros is zero, and so is the output of a backend that never reads its input. In the
+# second one, each rank and each element has another number:
+#
+# .. literalinclude:: /../gallery/communicate/workers/tests_with_zeros.py
+#    :language: python
+#    :caption: gallery/communicate/workers/tests_with_zeros.py
+#    :start-after: # [cure]
+#    :end-before: # [/cure]
+#
+# The dummy passes the first test and fails the second:
+
+from launcher import launch
+
+output = launch("workers/tests_with_zeros.py", ranks=2)
+
+# sphinx_gallery_start_ignore
+for text in output:
+    assert "test_with_zeros: passed" in text
+    assert "test_with_numbers: failed, got [0, 0, 0, 0]" in text
+# sphinx_gallery_end_ignore
+
+# %%
+# A test can also be too weak in what it varies. The suite draws its inputs so that a wrong root, a
+# missing element at the end, a sum in place of an average, or a message out of order changes the
+# result. A backend with 129 deliberate defects tests the suite itself. Each defect names the
+# checks that must find it.
+#
+# Exercise
+# --------
+#
+# This is the check that gloo fails in the row ``Works and futures``:
+
+status, output = conformance("--backend", "gloo", "--ranks", 2, "-k", "completed_after_wait")
+print(output.split("--------\n")[1].split("\n\n")[0])
+
+# sphinx_gallery_start_ignore
+assert status == 1
+assert "promise: After wait() has returned, is_completed() is True" in output
+# sphinx_gallery_end_ignore
+
+# %%
+# Write the shortest program that shows the defect without the suite. Include an operation for
+# which gloo keeps the promise.
+#
+# .. admonition:: Solution
+#    :collapsible: closed
+#
+#    ``reduce_scatter`` is in the report, and ``all_reduce`` is not:
+#
+#    .. literalinclude:: /../gallery/communicate/workers/still_running.py
+#       :language: python
+#       :caption: gallery/communicate/workers/still_running.py
+#       :start-after: # [solution]
+#       :end-before: # [/solution]
+#
+# Two ranks run the solution:
+
+output = launch("workers/still_running.py", ranks=2)
+
+# sphinx_gallery_start_ignore
+for text in output:
+    assert "all_reduce: is_completed() is True" in text, text
+    assert "reduce_scatter: is_completed() is False" in text, text
+# sphinx_gallery_end_ignore
+
+# %%
+# Such a program is also the best bug report.

@@ -1,0 +1,323 @@
+"""
+Train with it
+=============
+
+After this page you can show that a backend trains correctly: with the same losses as gloo, bit
+for bit. You can also list what a step of training calls, find where its time goes, and notice a
+backend that ignores ``ReduceOp``.
+
+A backend is correct when each of its operations is correct. The tests of the operations show
+that, but they test what their author thought of. A training also shows what PyTorch really calls:
+
+.. diagram:: communicate/training
+
+The same losses as gloo
+-----------------------
+
+The next worker trains a small model in four ways. The functions ``ddp``, ``fsdp2``,
+``tensor_parallel`` and ``pipeline`` prepare it as on the pages :doc:`/overview/data-parallel`,
+:doc:`/overview/sharded-training` and :doc:`/overview/tensor-and-pipeline-parallel`. Each gets a
+group, and begins with the same seed. Two groups of one program can have different backends:
+
+.. literalinclude:: /../gallery/communicate/workers/train_with_shm.py
+   :language: python
+   :caption: gallery/communicate/workers/train_with_shm.py
+   :start-after: # [compare]
+   :end-before: # [/compare]
+
+``==`` compares all ten losses without a tolerance. The table shows rank 1, because only the last
+rank of a pipeline has a loss:
+"""
+
+import json
+
+from launcher import PROFILER, launch
+from result_table import show_table
+
+outputs = launch("workers/train_with_shm.py", ranks=2, expected_stderr=PROFILER, show=False)
+results = [json.loads(text) for text in outputs]
+
+rows = []
+for feature, (begin, end, equal) in results[1]["losses"].items():
+    rows.append([f"``{feature}``", f"{begin:.4f}", f"{end:.4f}", str(equal)])
+show_table(["feature", "first loss", "last loss", "equal to gloo's"], rows)
+
+# sphinx_gallery_start_ignore
+for result in results:
+    assert all(equal for begin, end, equal in result["losses"].values())
+    assert result["losses"]["ddp"] == result["losses"]["fsdp2"]
+assert all(end < begin / 2 for begin, end, equal in results[1]["losses"].values())
+# sphinx_gallery_end_ignore
+
+# %%
+# All losses are equal bit for bit, and so are the parameters, as the worker asserts. There are two
+# reasons. The sum of two floating-point numbers does not depend on their order. The division by
+# two is exact, so a rank can divide before or after the sum. With three ranks, neither holds. The
+# exercise shows the difference.
+#
+# Such a comparison must prove that it compares two backends. ``DeviceMesh`` ignores the group
+# when it compares meshes:
+
+print("meshes of two groups are equal:", [result["meshes"] for result in results])
+
+# sphinx_gallery_start_ignore
+assert all(result["meshes"] for result in results)
+# sphinx_gallery_end_ignore
+
+# %%
+# ``DTensor`` caches by mesh. It can therefore use the group of another, equal mesh, and ``shm``
+# would be compared with itself. The worker gives the meshes different names in
+# ``mesh_dim_names``. It also asserts with the profiler that each training uses its own backend.
+#
+# Continue from a checkpoint
+# --------------------------
+#
+# A checkpoint is correct if the model continues as if nothing had happened. ``state_of`` returns
+# the state of the model and of the optimizer:
+#
+# .. literalinclude:: /../gallery/communicate/workers/train_with_shm.py
+#    :language: python
+#    :caption: gallery/communicate/workers/train_with_shm.py
+#    :start-after: # [checkpoint]
+#    :end-before: # [/checkpoint]
+
+print("continues equally:", [result["continued"] for result in results])
+print("save uses", *results[0]["save"])
+
+# sphinx_gallery_start_ignore
+assert all(result["continued"] for result in results)
+assert results[0]["save"] == ["shm:all_gather", "shm:broadcast", "shm:gather", "shm:scatter"]
+# sphinx_gallery_end_ignore
+
+# %%
+# Both ranks continue equally. ``save`` uses four collectives, because the ranks agree on who
+# writes what. No step below needs ``gather`` or ``scatter``, so only a checkpoint would notice
+# that they are missing.
+#
+# What a step asks of the backend
+# -------------------------------
+#
+# A backend in Python can record the calls. A subclass of ``ProcessGroup`` overrides methods, notes
+# each call, and forwards it to a group of ``shm``. ``RecordedWork`` does the same for ``wait``
+# and ``get_future`` of a work:
+#
+# .. literalinclude:: /../gallery/communicate/workers/forwarding.py
+#    :language: python
+#    :caption: gallery/communicate/workers/forwarding.py
+#    :start-after: # [record]
+#    :end-before: # [/record]
+#
+# The worker trains with this group, and records the third step. ``fsdp2_by_4`` is FSDP2 after
+# ``set_gradient_divide_factor(4)``:
+
+rows = []
+for feature, calls in results[0]["calls"].items():
+    for (method, reduce, *work), count in sorted(calls):
+        rows.append([f"``{feature}``", f"{count} ``{method}``", reduce, " ".join(work)])
+show_table(["feature", "calls", "ReduceOp", "method of the work"], rows)
+
+# sphinx_gallery_start_ignore
+gather = "4 ``all_gather_single``", "", ""
+assert [tuple(row[1:]) for row in rows] == [
+    ("1 ``allreduce``", "SUM", "get_future"),
+    gather,
+    ("2 ``reduce_scatter_single``", "AVG", ""),
+    gather,
+    ("2 ``reduce_scatter_single``", "PREMUL_SUM", ""),
+    ("1 ``allreduce``", "SUM", "wait"),
+    ("4 ``recv``", "", "wait"),
+    ("4 ``send``", "", "wait"),
+], rows
+# sphinx_gallery_end_ignore
+
+# %%
+# DDP requests a sum, because it divides the gradients itself. It takes the future of the work.
+# FSDP2 calls synchronously, so it gets no work, and the backend must divide. For ``float32`` and
+# ``bfloat16``, FSDP2 requests ``AVG``. With a divide factor other than the number of ranks, it
+# requests ``PREMUL_SUM``: each rank multiplies its numbers before the sum. For other dtypes, it
+# requests ``SUM`` and divides itself. This page runs ``float32`` only. The factor comes with the
+# ``ReduceOp``:
+#
+# .. literalinclude:: /../extension/shm_collectives/src/operations.cpp
+#    :language: cpp
+#    :caption: extension/shm_collectives/src/operations.cpp
+#    :start-after: // [premul-sum]
+#    :end-before: // [/premul-sum]
+#
+# ``Types.hpp`` of PyTorch also calls the class ``PreMulSumSupplement``. It is not only for NCCL.
+#
+# Where the time goes
+# -------------------
+#
+# A work can be an event in PyTorch's profiler. The constructor of ``c10d::Work`` begins it if it
+# gets a title, and only the backend knows when it ends:
+#
+# .. literalinclude:: /../extension/shm_collectives/src/work.cpp
+#    :language: cpp
+#    :caption: extension/shm_collectives/src/work.cpp
+#    :start-after: // [profiler]
+#    :end-before: // [/profiler]
+#
+# A synchronous call of ``shm`` creates a work only for this purpose. Each operation in the
+# recorded steps has two events:
+
+rows = []
+for feature, events in results[0]["events"].items():
+    names = [f"{count} ``{event}``" for event, count in events.items()]
+    rows += [[f"``{feature}``", *pair] for pair in zip(names[::2], names[1::2], strict=True)]
+show_table(["feature", "the call", "the operation"], rows)
+
+# sphinx_gallery_start_ignore
+assert len(rows) == 8
+for feature, call, operation in rows:
+    assert "c10d::" in call and "shm:" in operation and call[0] == operation[0], rows
+# sphinx_gallery_end_ignore
+
+# %%
+# The first event is the call of a PyTorch operator. The second lasts until the operation ends, and
+# contains the time in which the rank waits for others. Here rank 1 is 0.3 s late:
+#
+# .. literalinclude:: /../gallery/communicate/workers/train_with_shm.py
+#    :language: python
+#    :caption: gallery/communicate/workers/train_with_shm.py
+#    :start-after: # [late]
+#    :end-before: # [/late]
+
+for rank, result in enumerate(results):
+    print(f"rank {rank}: ends more than 0.2 s after the call: {result['later']}")
+
+# sphinx_gallery_start_ignore
+assert [result["later"] for result in results] == [True, False]
+# sphinx_gallery_end_ignore
+
+# %%
+# So a long event of one rank can mean that another rank was late. Compare the same event on all
+# ranks before you blame the backend.
+#
+# How much faster
+# ---------------
+#
+# The accepted measurement contains steps of larger models. Times are in milliseconds. The floor
+# is a step without communication: DDP's model alone, and FSDP2 with the backend ``fake``. The
+# next cell also computes which share of a step lies above the floor:
+
+from pathlib import Path
+
+rows = []
+for case in json.loads(Path("measurements.json").read_text())["cases"]:
+    if case["unit"] == "parameters":
+        floor, *times = (case["microseconds"][x]["median"] for x in ("fake", "shm", "gloo"))
+        shares = [f"{time / 1000:.1f} ({1 - floor / time:.0%})" for time in times]
+        what = case["operation"].removeprefix("step of ")
+        size, ranks = f"{case['size'] // 10**6} million", str(case["ranks"])
+        rows.append([what, size, ranks, f"{floor / 1000:.1f}", *shares, f"{case['ratio']:.1f}"])
+show_table(["step", "parameters", "ranks", "floor", "shm", "gloo", "gloo / shm"], rows)
+
+
+# sphinx_gallery_start_ignore
+def share(cell):
+    return int(cell.partition("(")[2].partition("%")[0])
+
+
+assert len(rows) == 8 and all(float(row[-1]) > 1 for row in rows)
+assert all(share(gloo) > 50 > share(shm) for *_, shm, gloo, ratio in rows)
+assert all(share(row[4]) <= 20 for row in rows if row[0] == "FSDP2")
+# sphinx_gallery_end_ignore
+
+# %%
+# With gloo, more than half of each step is above the floor; with ``shm``, less than half. For
+# DDP this part also contains DDP's own work. Four ranks share the two cores of the machine.
+#
+# A mistake: a backend that ignores ReduceOp
+# ------------------------------------------
+#
+# The backend below always adds. It passes every test with ``SUM``:
+#
+# .. literalinclude:: /../gallery/communicate/workers/forwarding.py
+#    :language: python
+#    :caption: gallery/communicate/workers/forwarding.py
+#    :start-after: # [mistake]
+#    :end-before: # [/mistake]
+#
+# The worker trains with it and with ``shm``. These are the losses of rank 0:
+
+rows = []
+for training, both in results[0]["ignored"].items():
+    for backend, losses in zip(["shm", "IgnoresOp"], both, strict=True):
+        shown = [f"{losses[step - 1]:.4f}" for step in (1, 2, 5, 10)]
+        rows.append([training, backend, *shown])
+show_table(["training", "backend", "step 1", "step 2", "step 5", "step 10"], rows)
+
+# sphinx_gallery_start_ignore
+for result in results:
+    (ddp, other_ddp), (sgd, other_sgd), (adam, other_adam) = result["ignored"].values()
+    assert ddp == other_ddp == sgd and sgd[0] == other_sgd[0] and adam != other_adam
+    assert all(wrong < right - 0.05 for right, wrong in zip(sgd[1:], other_sgd[1:], strict=True))
+    assert all(abs(a - b) < 1e-5 for a, b in zip(adam, other_adam, strict=True))
+# sphinx_gallery_end_ignore
+
+# %%
+# Nothing fails. DDP is right, because it requests only sums. With FSDP2 and SGD, the gradients are
+# twice as large, as if the learning rate were twice as high. Here the loss even falls faster, so
+# a test that looks for a falling loss passes. Adam hides the mistake, because it divides by the
+# size of the gradients. The losses then differ only in later digits.
+#
+# The cure is to implement all operations of ``ReduceOp``, or to refuse the others. ``shm`` does
+# both: :doc:`the-other-operations` shows its table. At least, add this test:
+#
+# .. literalinclude:: /../gallery/communicate/workers/forwarding.py
+#    :language: python
+#    :caption: gallery/communicate/workers/forwarding.py
+#    :start-after: # [cure]
+#    :end-before: # [/cure]
+#
+# The first step of FSDP2 then fails. FSDP2 can also train with a backend that only adds:
+#
+# .. literalinclude:: /../gallery/communicate/workers/train_with_shm.py
+#    :language: python
+#    :caption: gallery/communicate/workers/train_with_shm.py
+#    :start-after: # [refuse]
+#    :end-before: # [/refuse]
+
+print("the first step fails:", results[0]["refused"])
+print("with sums only, equal to shm:", results[0]["forced"])
+
+# sphinx_gallery_start_ignore
+for result in results:
+    assert result["refused"] == "this backend has no AVG" and result["forced"] is True
+# sphinx_gallery_end_ignore
+
+# %%
+# Exercise
+# --------
+#
+# Let three ranks reduce 100,000 random fractions, with ``shm`` and with gloo. Predict whether the
+# sums are equal bit for bit. Find numbers for which they are equal in any order. Also show that
+# all ranks get the same bits, because DDP relies on it.
+#
+# .. admonition:: Solution
+#    :collapsible: closed
+#
+#    Each addition is rounded, so ``(a + b) + c`` can differ from ``a + (b + c)``. The backends
+#    add in different orders. Sums of small integers need no rounding.
+#
+#    .. literalinclude:: /../gallery/communicate/workers/order_of_sums.py
+#       :language: python
+#       :caption: gallery/communicate/workers/order_of_sums.py
+#       :start-after: # [solution]
+#       :end-before: # [/solution]
+#
+#    In ``shm``, all ranks add small tensors in the order of the ranks. Of a large tensor, each rank
+#    adds a share, and the others copy the result. So their bits are equal.
+#
+# Three ranks run the solution:
+
+output = launch("workers/order_of_sums.py", ranks=3)
+
+# sphinx_gallery_start_ignore
+lines = "fractions: equal False, close True", "integers: equal True, close True"
+assert output == ["\n".join([*lines, "all ranks have the same bits: True", ""])] * 3
+# sphinx_gallery_end_ignore
+
+# %%
+# With more than two ranks, compare losses with a tolerance, and the bits of the ranks without one.

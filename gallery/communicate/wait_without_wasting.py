@@ -1,0 +1,222 @@
+"""
+Wait without wasting
+====================
+
+After this page you can choose how a rank waits, for a short time and for a long one, with
+enough cores and without. You can let it sleep and never lose a wakeup.
+
+Every collective contains a wait: a rank needs the data of the others. Nobody knows how long it
+takes. The other rank may post in less than a microsecond, or load data for a minute first.
+
+.. diagram:: communicate/waiting
+
+Three ways to wait
+------------------
+
+A waiting thread can do three things. It can *spin*: look again at once. It can *yield*: let
+another thread have the core, and look again afterwards. It can *sleep*: the kernel gives it no
+core until somebody wakes it. Two processes of the next program take turns with a number, and
+the one whose turn it is not waits in one of these ways:
+
+.. literalinclude:: /../gallery/communicate/workers/ways_to_wait.py
+   :language: python
+   :caption: gallery/communicate/workers/ways_to_wait.py
+   :start-after: # [ways]
+   :end-before: # [/ways]
+
+``futex_wait`` and ``futex_wake`` make the Linux system call *futex*. The first sleeps only if the
+number still has the given value. For the kernel, this test and the beginning of the sleep are
+one action, so no wakeup can come between them.
+
+The program adds the processor time of both processes, because a wait can waste just this. It
+compares the medians of ten batches, up to five times if other programs disturb it.
+``os.sched_setaffinity`` first keeps both processes on one core, and then gives each its own:
+"""
+
+from launcher import launch, run_program
+
+output = run_program("workers/ways_to_wait.py")
+
+# sphinx_gallery_start_ignore
+assert output.count(": True\n") == 3
+# sphinx_gallery_end_ignore
+
+# %%
+# On one core, the process that spins keeps the other one from making progress. The kernel
+# interrupts it only when its time slice is over. To yield or to sleep gives the core away
+# at once.
+#
+# With a core for each process, spinning is cheaper than sleeping. The answer comes so soon that
+# a sleep costs more than it saves. So no way is always the best, and a rank must change the way
+# while it waits.
+#
+# From one way to the next
+# ------------------------
+#
+# The class ``Patience`` decides what a waiting thread of ``shm`` does next:
+#
+# .. literalinclude:: /../extension/shm_collectives/src/waiting.cpp
+#    :language: cpp
+#    :caption: extension/shm_collectives/src/waiting.cpp
+#    :start-after: // [patience]
+#    :end-before: // [/patience]
+#
+# The thread spins 100 times. ``relax`` is one instruction that delays the loop a little: ``pause``
+# on x86-64, and ``isb`` on aarch64. Then the thread yields for ``yield_for``. This is an option of
+# the backend, by default 500 microseconds. When ``pause`` returns false, the loop in
+# :doc:`asynchronous-work` lets the thread sleep for at most 50 milliseconds.
+#
+# The sleep is cut into slices because the rank must check whether the others are alive.
+# :doc:`timeouts-and-lost-ranks` shows these checks.
+#
+# In the next worker, rank 1 comes a second late to a barrier. ``wait_for`` measures the call of
+# rank 0. The kernel tells it the processor time of the thread, and how often the thread has
+# gone to sleep:
+#
+# .. literalinclude:: /../gallery/communicate/workers/late_rank.py
+#    :language: python
+#    :caption: gallery/communicate/workers/late_rank.py
+#    :start-after: # [late]
+#    :end-before: # [/late]
+
+output = launch("workers/late_rank.py", ranks=2)
+
+# sphinx_gallery_start_ignore
+assert output[0].count(": True\n") == 3 and not output[1]
+# sphinx_gallery_end_ignore
+
+# %%
+# A second has 20 slices of 50 milliseconds. The limits in the worker are wide, because a busy
+# machine may wake the thread late.
+#
+# More ranks than cores
+# ---------------------
+#
+# If a group has more ranks than the machine has cores, the backend sets ``spin`` to false, and
+# the ranks yield from the beginning. Spinning would only delay the rank that they wait for. The
+# backend counts the ranks of its group, and not the other programs on the machine. They are one
+# more reason to stop spinning soon.
+#
+# The table shows the measurement of :doc:`a-backend-that-communicates`, with two and with four
+# ranks on two cores, in microseconds:
+
+import json
+from pathlib import Path
+
+from result_table import show_table
+
+rows = []
+for case in json.loads(Path("measurements.json").read_text())["cases"]:
+    if case["operation"] in ["all_reduce", "barrier"] and case["size"] in [0, 4]:
+        medians = [case["microseconds"][x]["median"] for x in ("fake", "shm", "gloo")]
+        times = [f"{median:,.0f}" for median in medians]
+        rows.append([case["operation"], str(case["ranks"]), *times])
+show_table(["operation", "ranks", "fake", "shm", "gloo"], sorted(rows))
+
+# sphinx_gallery_start_ignore
+for two, four in [sorted(rows)[:2], sorted(rows)[2:]]:
+    assert two[:2] == [four[0], "2"] and four[1] == "4"
+    fake, shm, gloo = (int(text.replace(",", "")) for text in four[2:])
+    assert int(two[3]) < 2.5 * int(two[2]) and 5 * int(two[3]) < shm < gloo / 10
+# sphinx_gallery_end_ignore
+
+# %%
+# The all-reduce has 4 bytes. With two ranks, ``shm`` takes about twice as long as ``fake``, which
+# does not communicate. Four ranks must take turns on the two cores, and an operation takes
+# several times as long. Gloo takes more than ten times as long as that.
+#
+# Sleep and wake
+# --------------
+#
+# A rank that posts must wake those that sleep. A system call in each step would be wasted whenever
+# the others are awake. So each rank has a ``Bell`` in the shared memory. It contains the number
+# of threads that sleep, and how often it was rung for them:
+#
+# .. literalinclude:: /../extension/shm_collectives/src/waiting.cpp
+#    :language: cpp
+#    :caption: extension/shm_collectives/src/waiting.cpp
+#    :start-after: // [bell]
+#    :end-before: // [/bell]
+#
+# The poster writes its counter and then calls ``ring``, which only reads a number if nobody
+# sleeps. The waiting rank creates a ``Sleep``, which announces that it is about to sleep. Then it
+# looks at the counters once more, and calls ``wait_for`` only if nothing has come.
+#
+# Each side first writes, and then reads what the other side writes. One of the two must see the
+# other: the waiting rank sees the new counter, or the poster sees a sleeper and rings. If the
+# bell rings before ``rings_`` is read, the last look finds the post. If it rings later,
+# ``rings_`` has changed, and the system call returns at once or the sleep ends.
+#
+# This argument needs the order "write, then read" on both sides. Release and acquire do not
+# provide it: with them, the read may take effect before the write. Processors do that, also those
+# of x86-64. ``load``, ``store`` and ``fetch_add`` without an argument are sequentially consistent.
+# There is one order of all such accesses, the same for all threads, and it contains those of each
+# thread in the order of the program.
+#
+# The flag ``FUTEX_PRIVATE_FLAG`` is missing on purpose. It is for threads of one process, and the
+# rank that rings is another process.
+#
+# A mistake: to look first and announce the sleep afterwards
+# ----------------------------------------------------------
+#
+# It seems natural to look at the counter, and to announce a sleep only if there is nothing. The
+# next program contains this order and the one of ``shm``. They are generators, so the program can
+# let a post come before each of their steps:
+#
+# .. literalinclude:: /../gallery/communicate/workers/lost_wakeup.py
+#    :language: python
+#    :caption: gallery/communicate/workers/lost_wakeup.py
+#    :start-after: # [waits]
+#    :end-before: # [/waits]
+#
+# ``post`` writes ``posted``, and then does the same as ``Bell::ring``. Each case has a memory of
+# its own, so nobody decreases ``sleepers``. The sleep is real, and would not end without the
+# limit of one second:
+
+output = run_program("workers/lost_wakeup.py")
+
+# sphinx_gallery_start_ignore
+mistake, cure = output.split("announce_then_look\n")
+assert mistake.count("returned") == 1 and mistake.count("still asleep") == 2
+assert cure.count("returned") == 4 == cure.count("\n")
+# sphinx_gallery_end_ignore
+
+# %%
+# A post before ``announce`` finds no sleeper, and wakes nobody. A post before ``sleep`` rings, but
+# the waiting side reads ``rings`` after that, and sleeps until the next ring. The cure announces,
+# reads ``rings``, and looks last. It returns in all four cases.
+#
+# With slices of 50 milliseconds, a lost wakeup does not stop a program for ever. The operation
+# only takes 50 milliseconds longer, once in a while. This is hard to find with a test.
+#
+# Exercise
+# --------
+#
+# Take the two writes and the two reads as four events. Count the orders in which the wakeup is
+# lost: with sequential consistency, and if the poster, the waiting rank or both may read before
+# they write.
+#
+# .. admonition:: Solution
+#    :collapsible: closed
+#
+#    A wakeup is lost if both read too early. ``permutations`` makes all orders of the events. The
+#    arguments of ``count`` are the pairs that keep their order.
+#
+#    .. literalinclude:: /../gallery/communicate/workers/both_orders.py
+#       :language: python
+#       :caption: gallery/communicate/workers/both_orders.py
+#       :start-after: # [solution]
+#       :end-before: # [/solution]
+#
+# The program of the solution prints:
+
+output = run_program("workers/both_orders.py")
+
+# sphinx_gallery_start_ignore
+lost = [int(line.split(": ")[1].split(" of ")[0]) for line in output.splitlines()]
+assert lost == [6, 1, 1, 0], output
+# sphinx_gallery_end_ignore
+
+# %%
+# One side in order is not enough: both are needed, and then no wakeup is lost. The program that
+# called a collective does nothing while it waits. :doc:`asynchronous-work` lets it compute.

@@ -1,0 +1,107 @@
+"""Worker: let rank 0 hang, and look at it in three ways."""
+
+import faulthandler
+import json
+import re
+import tempfile
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch._C import _distributed_c10d as c10d
+
+import shm_collectives  # importing it registers "shm"
+
+store, rank, size = next(dist.rendezvous("env://"))
+dist.init_process_group("shm", store=store, rank=rank, world_size=size)
+
+
+def rank_1_comes():
+    store.set("rank 1 comes", "")
+
+
+# [state]
+tensor = torch.ones(1000)
+if rank == 0:
+    work = dist.all_reduce(tensor, async_op=True)
+    try:
+        work.wait(timedelta(seconds=0.5))
+    except dist.DistBackendError as error:
+        message = str(error).splitlines()[0]
+        print(re.sub(".*(all_reduce #1).* has not", r"\1 has not", message))
+    rank_1_comes()
+    work.wait()
+    print("the second wait() has returned")
+# [/state]
+else:
+    store.wait(["rank 1 comes"])
+    dist.all_reduce(tensor)
+
+
+# [stack]
+def train():
+    dist.all_reduce(tensor)
+
+
+if rank == 0:
+    with tempfile.NamedTemporaryFile("w+") as file:
+        store.set("file", file.name)
+        faulthandler.dump_traceback_later(0.5, repeat=True, file=file)
+        train()
+        faulthandler.cancel_dump_traceback_later()
+        stack = Path(file.name).read_text()
+    # [/stack]
+    frames = re.findall(r'/([^/"]+)", line \d+ in (.+)', stack)
+    functions = [function for name, function in frames]
+    first = functions.index("all_reduce")
+    for name, function in frames[first : functions.index("<module>", first) + 1]:
+        print(f"    {name}: {function}")
+else:
+    file = Path(store.get("file").decode())
+    while not re.search(r"in all_reduce\n.*in <module>", file.read_text(), re.DOTALL):
+        time.sleep(0.05)
+    train()
+
+
+recorded, hooked = "shm", hasattr(c10d, "_reset_fr_trace")
+
+
+def dump(collectives, active, backend):
+    """Return a trace: PyTorch 2.13 records gloo only, and 2.14 all backends in one recorder."""
+    arguments = [collectives, active, backend]
+    return c10d._dump_fr_trace_json(*(arguments if hooked else arguments[:2]))
+
+
+if not hasattr(c10d, "FlightRecorderHook"):
+    recorded = "gloo"
+group = dist.new_group(backend=recorded, timeout=timedelta(seconds=1))
+if recorded == "shm" and not hooked:
+    hook = c10d.FlightRecorderHook.attach(group)
+
+
+# [recorder]
+def last_call():
+    """Return the newest entry of this rank's recorder."""
+    entry = json.loads(dump(True, False, "shm"))["entries"][-1]
+    operation = entry["profiling_name"].partition(":")[2]
+    return f"collective {entry['collective_seq_id']} is {operation}"
+
+
+dist.all_reduce(tensor, group=group)
+dist.barrier(group)
+if rank == 0:
+    try:
+        dist.broadcast(tensor, src=1, group=group)
+    except RuntimeError:
+        print("the broadcast has failed")
+print(last_call())
+# [/recorder]
+entries = json.loads(dump(True, False, "shm"))["entries"]
+if hooked:  # the calls returned no work, so the recorder cannot see their ends
+    assert not any(entry["retired"] for entry in entries[-2:])
+    assert entries[-1]["state"] == "scheduled"
+store.set(f"{rank} has printed", "")
+store.wait([f"{other} has printed" for other in range(size)])
+dist.destroy_process_group()

@@ -1,0 +1,131 @@
+"""Worker: train with shm and gloo, go on from a checkpoint, record a step, and ignore ReduceOp."""
+
+import json
+import shutil
+import tempfile
+import time
+from collections import Counter
+
+import forwarding
+from forwarding import IgnoresOp, RecordingGroup, RefusesOp, new_group
+from training import ddp, fsdp2, fsdp2_by_4, pipeline, tensor_parallel
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as checkpoint
+from torch.distributed import DeviceMesh
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.distributed.tensor import DTensor
+from torch.profiler import ProfilerActivity, profile
+
+import shm_collectives  # importing it registers "shm"
+
+store, rank, size = next(dist.rendezvous("env://"))
+dist.init_process_group("shm", store=store, rank=rank, world_size=size)
+result = {"calls": {}, "events": {}}
+
+# [compare]
+shm, gloo = dist.group.WORLD, dist.new_group(backend="gloo")
+losses = {}
+for feature in [ddp, fsdp2, tensor_parallel, pipeline]:
+    trainings = [feature(group) for group in [shm, gloo]]
+    ours, theirs = [[x.step() for _ in range(10)] for x in trainings]
+    losses[feature.__name__] = [ours[0], ours[-1], ours == theirs]
+    # [/compare]
+    parameters = [x.model.parameters() for x in trainings]
+    for mine, other in zip(*parameters, strict=True):
+        if isinstance(mine, DTensor):
+            mine, other = mine.to_local(), other.to_local()
+        assert torch.equal(mine, other)
+    for backend, x in zip(["shm", "gloo"], trainings, strict=True):
+        with profile(activities=[ProfilerActivity.CPU]) as recording:
+            x.step()
+        prefixes = {event.name.partition(":")[0] for event in recording.events()}
+        assert prefixes & {"shm", "gloo"} == {backend}, (feature, backend, prefixes)
+result["losses"] = losses
+
+ours, theirs = [DeviceMesh.from_group(group, "cpu") for group in [shm, gloo]]
+result["meshes"] = ours == theirs
+
+folder = [tempfile.mkdtemp() if rank == 0 else None]
+dist.broadcast_object_list(folder)
+
+
+def state_of(x):
+    parts = get_state_dict(x.model, x.optimizer)
+    return dict(zip(["model_state_dict", "optim_state_dict"], parts, strict=True))
+
+
+# [checkpoint]
+first = fsdp2(shm)
+for _ in range(5):
+    first.step()
+with profile(activities=[ProfilerActivity.CPU]) as recording:
+    checkpoint.save(state_of(first), checkpoint_id=folder[0])
+expected = [first.step() for _ in range(5)]
+
+second = fsdp2(shm, seed=2)  # begins with other parameters
+state = state_of(second)
+checkpoint.load(state, checkpoint_id=folder[0])
+set_state_dict(second.model, second.optimizer, **state)
+continued = [second.step() for _ in range(5)]
+# [/checkpoint]
+assert continued == expected != [fsdp2(shm, seed=2).step() for _ in range(5)]
+names = {event.name for event in recording.events()}
+result["save"] = sorted(name for name in names if name.startswith("shm:"))
+result["continued"] = continued == expected
+
+group = new_group(RecordingGroup)
+for feature in [ddp, fsdp2, fsdp2_by_4, tensor_parallel, pipeline]:
+    x = feature(group)
+    x.step(), x.step()  # DDP arranges its buckets anew in the second step
+    forwarding.calls.clear()
+    with profile(activities=[ProfilerActivity.CPU]) as recording:
+        x.step()
+    calls = Counter(map(tuple, forwarding.calls))
+    events = Counter(event.name for event in recording.events())
+    result["calls"][feature.__name__] = list(calls.items())
+    events = {x: n for x, n in events.items() if x.startswith(("c10d::", "shm:"))}
+    result["events"][feature.__name__] = events
+
+# [late]
+with profile(activities=[ProfilerActivity.CPU]) as recording:
+    if rank == 0:
+        work = dist.all_reduce(torch.ones(10), async_op=True)
+        store.set("rank 0 has called", "")
+        work.wait()
+    else:
+        store.wait(["rank 0 has called"])
+        time.sleep(0.3)
+        dist.all_reduce(torch.ones(10))
+ends = {event.name: event.time_range.end for event in recording.events()}
+later = ends["shm:all_reduce"] - ends["c10d::allreduce_"]  # in microseconds
+# [/late]
+result["later"] = later > 200_000
+
+group = new_group(IgnoresOp)
+ignored = {}
+for feature, optimizer in [(ddp, "SGD"), (fsdp2, "SGD"), (fsdp2, "Adam")]:
+    trainings = [feature(x, optimizer=optimizer) for x in [shm, group]]
+    both = [[x.step() for _ in range(10)] for x in trainings]
+    ignored[f"{feature.__name__}, {optimizer}"] = both
+result["ignored"] = ignored
+
+group = new_group(RefusesOp)
+try:
+    fsdp2(group).step()
+except ValueError as error:
+    result["refused"] = str(error)
+
+# [refuse]
+x = fsdp2(group)
+for layer in [x.model[0], x.model[2]]:  # they have the parameters
+    layer.set_force_sum_reduction_for_comms(True)
+forced = [x.step() for _ in range(10)]
+# [/refuse]
+result["forced"] = forced == ignored["fsdp2, SGD"][0]
+dist.barrier()
+if rank == 0:
+    shutil.rmtree(folder[0])
+dist.destroy_process_group()
+print(json.dumps(result))
