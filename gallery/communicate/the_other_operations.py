@@ -144,10 +144,10 @@ from torch.distributed import ReduceOp
 
 dist.init_process_group("shm", store=dist.HashStore(), rank=0, world_size=1)
 DTYPES = {
-    "floating point": [torch.float8_e4m3fn, torch.bfloat16, torch.float16, torch.float64],
-    "integer": [torch.int8, torch.int64, torch.uint8, torch.uint64],
-    "``bool``": [torch.bool],
-    "complex": [torch.complex64, torch.complex128],
+    "float8 to float64": [torch.float8_e4m3fn, torch.bfloat16, torch.float16, torch.float64],
+    "int8 to uint64": [torch.int8, torch.int64, torch.uint8, torch.uint64],
+    "bool": [torch.bool],
+    "complex64, complex128": [torch.complex64, torch.complex128],
 }
 OPERATIONS = [
     [ReduceOp.SUM, ReduceOp.PRODUCT],

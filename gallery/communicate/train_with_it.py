@@ -39,7 +39,7 @@ results = [json.loads(text) for text in outputs]
 
 rows = []
 for feature, (begin, end, equal) in results[1]["losses"].items():
-    rows.append([f"``{feature}``", f"{begin:.4f}", f"{end:.4f}", str(equal)])
+    rows.append([feature, f"{begin:.4f}", f"{end:.4f}", str(equal)])
 show_table(["feature", "first loss", "last loss", "equal to gloo's"], rows)
 
 # sphinx_gallery_start_ignore
@@ -113,7 +113,7 @@ assert results[0]["save"] == ["shm:all_gather", "shm:broadcast", "shm:gather", "
 rows = []
 for feature, calls in results[0]["calls"].items():
     for (method, reduce, *work), count in sorted(calls):
-        rows.append([f"``{feature}``", f"{count} ``{method}``", reduce, " ".join(work)])
+        rows.append([feature, f"{count} ``{method}``", reduce, " ".join(work)])
 show_table(["feature", "calls", "ReduceOp", "method of the work"], rows)
 
 # sphinx_gallery_start_ignore
@@ -164,7 +164,7 @@ assert [tuple(row[1:]) for row in rows] == [
 rows = []
 for feature, events in results[0]["events"].items():
     names = [f"{count} ``{event}``" for event, count in events.items()]
-    rows += [[f"``{feature}``", *pair] for pair in zip(names[::2], names[1::2], strict=True)]
+    rows += [[feature, *pair] for pair in zip(names[::2], names[1::2], strict=True)]
 show_table(["feature", "the call", "the operation"], rows)
 
 # sphinx_gallery_start_ignore

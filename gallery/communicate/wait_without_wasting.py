@@ -63,7 +63,7 @@ assert output.count(": True\n") == 3
 #
 # The thread spins 100 times. ``relax`` is one instruction that delays the loop a little: ``pause``
 # on x86-64, and ``isb`` on aarch64. Then the thread yields for ``yield_for``. This is an option of
-# the backend, by default 500 microseconds. When ``pause`` returns false, the loop in
+# the backend, by default 500 microseconds. When ``Patience::pause`` returns false, the loop in
 # :doc:`asynchronous-work` lets the thread sleep for at most 50 milliseconds.
 #
 # The sleep is cut into slices because the rank must check whether the others are alive.
@@ -149,7 +149,8 @@ for two, four in [sorted(rows)[:2], sorted(rows)[2:]]:
 #
 # This argument needs the order "write, then read" on both sides. Release and acquire do not
 # provide it: with them, the read may take effect before the write. Processors do that, also those
-# of x86-64. ``load``, ``store`` and ``fetch_add`` without an argument are sequentially consistent.
+# of x86-64. ``load``, ``store`` and ``fetch_add`` without a memory order are sequentially
+# consistent.
 # There is one order of all such accesses, the same for all threads, and it contains those of each
 # thread in the order of the program.
 #
