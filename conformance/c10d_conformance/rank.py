@@ -153,5 +153,5 @@ def error_of(call, *arguments, **options):
 def is_unsupported(error, backend, operation):
     """Tell whether an exception says that the backend does not have the operation at all."""
     text = str(error).lower()
-    phrases = ("not support", "unsupported", "not implemented", "does not have")
+    phrases = ("not support", "unsupported", "not implemented", "only implemented", "does not have")
     return verdicts.is_clear(text, backend, operation) and any(x in text for x in phrases)

@@ -110,7 +110,7 @@ with tempfile.TemporaryDirectory() as folder:
 def cell(row):
     """Return the verdict of a row, and how many of its cases have it, unless all do."""
     cases, total = row["counts"][row["verdict"]], sum(row["counts"].values())
-    return row["verdict"] if cases == total else f"{row['verdict']} {cases} of {total}"
+    return f"``{row['verdict']}``" + (f" ``{cases} of {total}``" if cases < total else "")
 
 
 from result_table import show_table
@@ -124,8 +124,9 @@ show_table(["capability", *reports, "NCCL"], rows)
 # time limit: 600
 table = {title: cells for title, *cells in rows}
 assert len(table) == 38
-assert {cells[2] for cells in table.values()} == {"right"}
-assert table["all_reduce"][:2] == ["right", "wrong"] and table["send and recv"][1] == "refused"
+assert {cells[2].split()[0] for cells in table.values()} == {"``right``"}
+assert table["all_reduce"][:2] == ["``right``", "``wrong``"]
+assert table["send and recv"][1] == "``refused``"
 failing = [title for title, cells in table.items() if "wrong" in cells[0]]
 assert failing == ["Works and futures", "abort"], failing
 # sphinx_gallery_end_ignore
