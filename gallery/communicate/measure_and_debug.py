@@ -260,7 +260,7 @@ assert output[1] == "collective 2 is barrier\n"
 #
 # A simple model says that an operation takes a constant time, plus the size divided by a
 # constant rate. Draw this line through the medians of the smallest and the largest all-reduce.
-# Print for ``shm`` and gloo at which size the measured time exceeds the line most.
+# Print for ``shm`` and gloo at which size the measured time exceeds the line by the largest factor.
 #
 # .. admonition:: Solution
 #    :collapsible: closed
