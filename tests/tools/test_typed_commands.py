@@ -20,9 +20,10 @@ from tools.state.records import Record
 
 
 def typed(language):
-    """The listings of a language that are typed into pages."""
+    """The listings of a language that are typed into pages, and are to be run."""
     for listing in json.loads((SITE / FILE).read_text())["listings"]:
-        if listing["kind"] == "typed" and listing["language"] == language:
+        is_run = listing["kind"] == "typed" and not listing["not_executed"]
+        if is_run and listing["language"] == language:
             first, last = listing["lines"]
             lines = (ROOT / listing["file"]).read_text().split("\n")[first - 1 : last]
             yield listing, "\n".join(line.strip() for line in lines)
@@ -43,7 +44,7 @@ def test_each_listing_has_the_runs_of_its_own_command():
 
 def test_the_build_ran_what_takes_seconds():
     runs = json.loads((SITE / FILE).read_text())["runs"]
-    assert [runs[x.typed]["status"] for x in COMMANDS if x.is_quick] == [0, 0]
+    assert {runs[x.typed]["status"] for x in COMMANDS if x.is_quick} == {0}
 
 
 def test_a_run_is_one_of_what_the_command_needed(monkeypatch, tmp_path):
