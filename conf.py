@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from sphinx.errors import ConfigError
 
+from tools import new_backend
 from tools.execute.samples import page_of, samples
 from tools.pages import commands, provenance
 from tools.pages.downloads import downloads
@@ -38,6 +39,7 @@ extensions = [
     "sphinxext.addresses.stable_anchors",
     "sphinxext.code.code_provenance",
     "sphinxext.code.linked_captions",
+    "sphinxext.code.project_downloads",
     "sphinxext.code.program_output",
     "sphinxext.code.sample_downloads",
     "sphinxext.pages.diagrams",
@@ -74,6 +76,9 @@ diagrams_data = {"measurements": "../extension/measurements.json"}
 linked_captions_address = PUBLISHED.file_address("{path}")
 linked_captions_root = str(Path(__file__).parent)
 
+project_downloads = new_backend.project_downloads()
+project_downloads_addresses = {x.gettext: f"{PUBLISHED.url}{x.url}/" for x in LANGUAGES}
+
 shared_facts_private_metadata = [
     "code_provenance",
     "plain_messages",
@@ -82,7 +87,7 @@ shared_facts_private_metadata = [
 ]
 
 sample_downloads = downloads()
-sample_downloads_addresses = {x.gettext: f"{PUBLISHED.url}{x.url}/" for x in LANGUAGES}
+sample_downloads_addresses = project_downloads_addresses
 sample_downloads_outputs = ["sphx-glr-script-out", "result-table"]
 
 # -- Translation -----------------------------------------------------------------

@@ -3,8 +3,9 @@
 usage: python -m tools.new_backend NAME [FOLDER]
 
 Its sources are those of extension/dummy_collectives with another name and without the operations,
-whose zeros would be wrong results. The folder starter/ has the other files, and conformance/ is
-copied. Without FOLDER, the project is NAME-collectives, beside this repository.
+whose zeros would be wrong results. The folder starter/ has the other files, a template makes
+README.md, and conformance/ is copied. Without FOLDER, the project is NAME-collectives, beside this
+repository. Readers can also download a project with the name acme, in their language.
 """
 
 import keyword
@@ -14,13 +15,19 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from jinja2 import Environment, FileSystemLoader
+
+from sphinxext.code.project_downloads import renamed
+
 from .project.errors import BuildError, ending_the_program
-from .project.paths import ROOT, SUITE
+from .project.paths import DOCS, ROOT, SUITE
 from .project.published import PUBLISHED
 from .state.digests import files_below
 
 DUMMY = ROOT / "extension" / "dummy_collectives"
 STARTER = ROOT / "starter"
+TEMPLATES = {"README.md": "project-readme.html"}
+SITE = "https://SITE/"
 # What a build by hand and tools leave in these folders.
 MADE = re.compile(r"(^|/)(build|\S+\.egg-info|\.\w+_cache)/|\.(so|pyc)$")
 
@@ -33,12 +40,13 @@ EDITS = {
     r"(?m)^ *(//|#) \[/?[\w-]+\]\n": "",  # where a listing of a page begins or ends
     r"// A backend that implements .*\n// it sets every .*": "// Each rank has one in each group.",
     "A torch.distributed backend that sets .*zero": "The torch.distributed backend dummy",
+    "The dummy c10d backend": "The c10d backend dummy",
 }
 OPERATION = re.compile(r"\b(setToZero|allreduce|allgather)\(")
 HERE = {
     ".hpp": """\
-  // Declare each operation here that src/dummy.cpp defines. Of any other, c10d
-  // says "Backend dummy does not support allreduce". The signatures:
+  // Declare each operation here that src/dummy.cpp defines. c10d refuses any
+  // other, with an error that names it. The signatures:
   // https://SITE/tutorial/every-operation.html""",
     ".cpp": """\
 // Define the first operation here, BackendDummy::allreduce. It calls checkOpen,
@@ -51,33 +59,50 @@ HERE = {
 
 
 def names(name):
-    """Return what each name of the dummy becomes, and the address of the site."""
+    """Return what each name of the dummy becomes."""
     words = name.split("_")
     return {
         "dummy-collectives": "-".join([*words, "collectives"]),
         "dummy": name,
         "Dummy": "".join(word.capitalize() for word in words),
-        "https://SITE": f"{PUBLISHED.url}en",
     }
 
 
 def project_files(name):
     """Return a dictionary from the path of each file of the new project to its text."""
-    wanted = names(name)
-    pattern = re.compile("|".join(map(re.escape, wanted)))
+    made = sources() | {path: english(template) for path, template in TEMPLATES.items()}
+    return renamed(made, names(name) | {SITE: f"{PUBLISHED.url}en/"}) | copies()
 
-    def renamed(text):
-        return pattern.sub(lambda found: wanted[found[0]], text)
 
+def project_downloads():
+    """Return the project that readers download, as sphinxext/code/project_downloads needs it."""
+    project = {"files": sources(), "templates": TEMPLATES, "names": names("acme"), "address": SITE}
+    return {names("acme")["dummy-collectives"]: project | {"texts": copies()}}
+
+
+def sources():
+    """Return the files that are edited for each project, still with the names of the dummy."""
     made = {path: without_operations(path, text) for path, text in texts_below(DUMMY)}
-    made |= dict(texts_below(STARTER))
-    made = {renamed(path): renamed(text) for path, text in made.items()}
+    return made | dict(texts_below(STARTER))
+
+
+def english(template):
+    """Return the text that a template of Sphinx makes in English."""
+    environment = Environment(
+        loader=FileSystemLoader(DOCS / "_templates"), extensions=["jinja2.ext.i18n"]
+    )
+    environment.install_null_translations()
+    return environment.get_template(template).render().strip() + "\n"
+
+
+def copies():
+    """Return the files that are the same in each project."""
     licence = (ROOT / "LICENSE").read_text()
     origin = (
         f"This project was begun with files of {PUBLISHED.repository},\nwhich has this licence:"
     )
-    made["LICENSE"] = f"{origin}\n\n{licence}"
-    return made | {f"conformance/{path}": text for path, text in texts_below(SUITE)}
+    made = {f"conformance/{path}": text for path, text in texts_below(SUITE)}
+    return made | {"LICENSE": f"{origin}\n\n{licence}"}
 
 
 def texts_below(folder):

@@ -35,17 +35,11 @@ and ``code``.
 """
 
 import hashlib
-import io
 import posixpath
 import re
-import zipfile
-from functools import cache
-from gettext import GNUTranslations
 from pathlib import Path, PurePosixPath
 
 from docutils import nodes
-from pygments.lexers import get_lexer_for_filename
-from pygments.util import ClassNotFound
 from sphinx.locale import get_translation
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.i18n import Locale
@@ -55,13 +49,19 @@ from sphinx.util.osutil import relative_uri
 from ..text.gallery_scripts import prose, split, visible, with_prose
 from ..text.line_breaking import break_lines
 from ..text.rest_source import translate_rest
-from ..translation.translatable_comments import paragraphs, translate
 from .notebook import notebook
+from .translated_files import (
+    catalogs_of,
+    comments_of,
+    gettext_of_comment,
+    language_of,
+    translate_comments,
+    zipped,
+)
 
 logger = logging.getLogger(__name__)
 
 WIDTH = 88  # columns
-ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # The same bytes, whenever the file is made.
 
 
 # -- When a page is read -----------------------------------------------------------
@@ -150,7 +150,7 @@ class Sample:
         return {
             f"{self.name}.py": contents[self.script],
             f"{self.name}.ipynb": contents[name_of_notebook],
-            f"{self.name}.zip": _zipped(self.name, contents),
+            f"{self.name}.zip": zipped(self.name, contents),
         }
 
     def _seen_from_script(self, name):
@@ -182,23 +182,20 @@ class Sample:
 
     def _gettext(self, message):
         """Return the translation of a text of the page."""
-        catalog = _catalogs(self.app).get(self.docname)
+        catalog = catalogs_of(self.app).get(self.docname)
         return catalog.gettext(message) if catalog else message
 
     def _gettext_of_comment(self, message):
-        catalogs = _catalogs(self.app).values()
-        for gettext in [self._gettext, *(catalog.gettext for catalog in catalogs)]:
-            if (translation := gettext(message)) != message:
-                return translation
-        return message
+        translation = self._gettext(message)
+        return translation if translation != message else gettext_of_comment(self.app, message)
 
     def _translated_code(self, code, language="python"):
-        found = ((x, self._gettext_of_comment(x)) for x in _comments(code, language))
+        found = ((x, self._gettext_of_comment(x)) for x in comments_of(code, language))
         translated = tuple((x, y) for x, y in found if x != y)
         if language == "python":
             code = self._pointing_to_zip(code)
         try:
-            return _translate(code, language, translated)
+            return translate_comments(code, language, translated)
         except ValueError as error:
             logger.warning("translated sample: %s", error, location=self.docname)
             return code
@@ -213,7 +210,7 @@ class Sample:
         return re.sub(pattern, rf"\1  # {comment}", code, flags=re.M)
 
     def _translated_comments(self, name):
-        return self._translated_code(self.files[name], _language(Path(name).suffix))
+        return self._translated_code(self.files[name], language_of(Path(name).suffix))
 
     def _translated_prose(self, kind, block):
         text = prose(kind, block)
@@ -247,32 +244,8 @@ class Sample:
         )
 
 
-def _zipped(folder, contents):
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, content in sorted(contents.items()):
-            entry = zipfile.ZipInfo(f"{folder}/{name}", ZIP_EPOCH)
-            entry.external_attr = 0o644 << 16
-            archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
-    return buffer.getvalue()
-
-
 def _read(path):
     return Path(path).read_text(encoding="utf-8")
-
-
-def _catalogs(app):
-    """Return all catalogs of the language, by page."""
-    if not hasattr(app, "catalogs_of_samples"):
-        app.catalogs_of_samples = catalogs = {}
-        for locale_dir in app.config.locale_dirs:
-            folder = Path(app.srcdir, locale_dir, app.config.language, "LC_MESSAGES")
-            for path in sorted(folder.rglob("*.mo")):
-                if path.with_suffix(".po").is_file():  # Not the rest of a catalog that was removed.
-                    with path.open("rb") as file:
-                        name = path.relative_to(folder).with_suffix("").as_posix()
-                        catalogs[name] = GNUTranslations(file)
-    return app.catalogs_of_samples
 
 
 def write_again(app, env):
@@ -288,31 +261,13 @@ def write_again(app, env):
     for name, path in files.items():
         code, suffix = _read(path), Path(name).suffix
         key = hashlib.sha256(f"{suffix}\0{code}".encode()).hexdigest()
-        found = known[key] if key in known else _comments(code, _language(suffix))
+        found = known[key] if key in known else comments_of(code, language_of(suffix))
         env.comments_of_samples[key] = found
     comments = sorted({x for found in env.comments_of_samples.values() for x in found})
-    translations = [[x, *(y.gettext(x) for y in _catalogs(app).values())] for x in comments]
+    translations = [[x, *(y.gettext(x) for y in catalogs_of(app).values())] for x in comments]
     before = getattr(env, "translations_in_samples", None)
     env.translations_in_samples = hashlib.sha256(repr(translations).encode()).hexdigest()
     return [] if before == env.translations_in_samples else [*app.config.sample_downloads]
-
-
-@cache
-def _language(suffix):
-    try:
-        return get_lexer_for_filename(f"file{suffix}").aliases[0]
-    except (ClassNotFound, IndexError):
-        return "none"
-
-
-@cache  # Many samples share a file.
-def _comments(code, language):
-    return [message for *_, message in paragraphs(code, language)]
-
-
-@cache
-def _translate(code, language, translated):
-    return translate(code, language, dict(translated)) if translated else code
 
 
 def setup(app):

@@ -1,4 +1,4 @@
-"""Each check that claims.txt names is right."""
+"""Each check that claims.txt names must be right."""
 
 import json
 import subprocess

@@ -8,15 +8,18 @@ import sys
 import token
 import tokenize
 import zipfile
+from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
 
+from sphinxext.code.translated_files import comments_of, language_of
 from sphinxext.text.gallery_scripts import prose, split
 from sphinxext.text.rest_source import translate_rest
 from sphinxext.translation.translatable_comments import code_without_comments
+from tools import new_backend
 from tools.execute.samples import may_use, page_of, samples
 from tools.project.languages import SOURCE_LANGUAGE, TRANSLATIONS
 from tools.project.paths import EXTENSIONS, GALLERY, ROOT, SITE, relative
@@ -28,6 +31,8 @@ SAMPLES = samples()
 QUICK = GALLERY / "tutorial/step_4_one_rank.py"
 SUITE_PAGE = GALLERY / "communicate/test_your_backend.py"
 WITH_WORKERS = GALLERY / "operations/collectives.py"
+PROJECT = "acme-collectives"
+NO_PROSE = r"^```.*?^```$|`[^`]+`|\(http\S+\)"  # of Markdown
 MULTI = re.M | re.S
 LAYOUT = {token.NL, token.NEWLINE, token.INDENT, token.DEDENT, token.COMMENT}
 
@@ -290,6 +295,59 @@ def test_a_script_that_lacks_its_helper_says_where_it_is(tmp_path, language):
     errors = run(tmp_path, "a.py").stderr
     assert re.search(r"^ +from launcher import launch  # .*zip", errors, re.M), errors
     assert "ModuleNotFoundError: No module named 'launcher'" in errors
+
+
+# -- The project that readers begin with -----------------------------------------
+
+
+def project(language):
+    with zipfile.ZipFile(SITE / language.url / "_downloads" / f"{PROJECT}.zip") as archive:
+        names = archive.namelist()
+        return {x.removeprefix(f"{PROJECT}/"): archive.read(x).decode() for x in names}
+
+
+def test_the_project_is_the_one_of_make_new_backend(language):
+    wanted = new_backend.project_files("acme")
+    found = project(language)
+    assert found.keys() == wanted.keys()
+    if language == SOURCE_LANGUAGE:
+        assert found == wanted
+    for name in found.keys() - {"README.md"}:
+        texts = found[name], wanted[name]
+        kind = language_of(PurePosixPath(name).suffix)
+        if kind != "none" and not name.startswith("conformance/"):
+            texts = (code_without_comments(text, kind) for text in texts)
+        text, original = texts
+        assert text == original, name
+
+
+@pytest.mark.parametrize("translation", TRANSLATIONS, ids=lambda x: x.url)
+def test_the_project_has_no_text_in_english(translation):
+    if not translation.complete:
+        return
+    texts = []
+    for name, text in project(translation).items():
+        if name == "README.md":
+            texts += re.sub(NO_PROSE, "", text, flags=MULTI).split("\n")
+        elif not name.startswith("conformance/"):
+            texts += comments_of(text, language_of(PurePosixPath(name).suffix))
+    assert [x for x in texts if x.isascii() and re.search(r"[A-Za-z]+ [a-z]+ [a-z]+", x)] == []
+    assert sum(not x.isascii() for x in texts) > 40
+
+
+def test_the_project_names_pages_in_its_language(language):
+    readme = project(language)["README.md"]
+    pages = re.findall(rf"\({re.escape(PUBLISHED.url)}([^)]+)\)", readme)
+    assert len(pages) == 4
+    for name in pages:
+        assert name.startswith(f"{language.url}/") and (SITE / name).is_file()
+
+
+def test_a_page_links_to_the_project(visit, address, language):
+    tab = visit(f"{address}/{language.url}/tutorial/next-steps.html")
+    with tab.expect_download() as download:
+        tab.locator('a[href$=".zip"]').click()
+    assert download.value.suggested_filename == f"{PROJECT}.zip"
 
 
 def test_zip_files_have_no_traces_of_their_making(language):

@@ -1,0 +1,67 @@
+"""Translate the comments of files that readers download, and put the files into a zip file.
+
+This module has no ``setup``: ``sample_downloads`` and ``project_downloads`` share it.
+"""
+
+import io
+import zipfile
+from functools import cache
+from gettext import GNUTranslations
+from pathlib import Path
+
+from pygments.lexers import get_lexer_for_filename
+from pygments.util import ClassNotFound
+
+from ..translation.translatable_comments import paragraphs, translate
+
+ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # The same bytes, whenever the file is made.
+
+
+def zipped(folder, contents):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in sorted(contents.items()):
+            entry = zipfile.ZipInfo(f"{folder}/{name}", ZIP_EPOCH)
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()
+
+
+def catalogs_of(app):
+    """Return all catalogs of the language, by page."""
+    if not hasattr(app, "catalogs_of_downloads"):
+        app.catalogs_of_downloads = catalogs = {}
+        for locale_dir in app.config.locale_dirs:
+            folder = Path(app.srcdir, locale_dir, app.config.language, "LC_MESSAGES")
+            for path in sorted(folder.rglob("*.mo")):
+                if path.with_suffix(".po").is_file():  # Not the rest of a catalog that was removed.
+                    with path.open("rb") as file:
+                        name = path.relative_to(folder).with_suffix("").as_posix()
+                        catalogs[name] = GNUTranslations(file)
+    return app.catalogs_of_downloads
+
+
+def gettext_of_comment(app, message):
+    """Return the first translation that any catalog has, or the message."""
+    for catalog in catalogs_of(app).values():
+        if (translation := catalog.gettext(message)) != message:
+            return translation
+    return message
+
+
+@cache
+def language_of(suffix):
+    try:
+        return get_lexer_for_filename(f"file{suffix}").aliases[0]
+    except (ClassNotFound, IndexError):
+        return "none"
+
+
+@cache  # Many samples share a file.
+def comments_of(code, language):
+    return [message for *_, message in paragraphs(code, language)]
+
+
+@cache
+def translate_comments(code, language, translated):
+    return translate(code, language, dict(translated)) if translated else code
