@@ -11,10 +11,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from sphinx.errors import ConfigError
 
-from tools import new_backend
 from tools.execute.samples import page_of, samples
 from tools.pages import commands, provenance
 from tools.pages.downloads import downloads
+from tools.pages.new_project import project_for_download
 from tools.project.configuration import read
 from tools.project.errors import BuildError
 from tools.project.languages import LANGUAGES, SOURCE_LANGUAGE
@@ -76,7 +76,7 @@ diagrams_data = {"measurements": "../extension/measurements.json"}
 linked_captions_address = PUBLISHED.file_address("{path}")
 linked_captions_root = str(Path(__file__).parent)
 
-project_downloads = new_backend.project_downloads()
+project_downloads = project_for_download()
 project_downloads_addresses = {x.gettext: f"{PUBLISHED.url}{x.url}/" for x in LANGUAGES}
 
 shared_facts_private_metadata = [

@@ -19,8 +19,8 @@ from sphinxext.code.translated_files import comments_of, language_of
 from sphinxext.text.gallery_scripts import prose, split
 from sphinxext.text.rest_source import translate_rest
 from sphinxext.translation.translatable_comments import code_without_comments
-from tools import new_backend
 from tools.execute.samples import may_use, page_of, samples
+from tools.pages.new_project import project_files
 from tools.project.languages import SOURCE_LANGUAGE, TRANSLATIONS
 from tools.project.paths import EXTENSIONS, GALLERY, ROOT, SITE, relative
 from tools.project.published import PUBLISHED
@@ -307,7 +307,7 @@ def project(language):
 
 
 def test_the_project_is_the_one_of_make_new_backend(language):
-    wanted = new_backend.project_files("acme")
+    wanted = project_files("acme")
     found = project(language)
     assert found.keys() == wanted.keys()
     if language == SOURCE_LANGUAGE:

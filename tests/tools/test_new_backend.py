@@ -12,7 +12,8 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from tools.new_backend import MADE, TAKEN, next_commands, project_files
+from tools.new_backend import TAKEN, next_commands
+from tools.pages.new_project import MADE, project_files
 from tools.processes.run import run
 from tools.project.paths import EXTENSIONS, ROOT
 from tools.project.published import PUBLISHED
