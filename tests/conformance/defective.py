@@ -995,7 +995,7 @@ def the_timeout_is_always_one_second(cls):
     _making["timeout"] = lambda timeout: timedelta(seconds=1)
 
 
-@defect("failure.timeout_of_a_group")
+@defect("failure.timeout_of_a_group", "lifecycle.options")
 def sub_groups_have_the_timeout_of_the_default_group(cls):
     first = []
 

@@ -22,7 +22,7 @@ from sphinxext.translation.translatable_comments import code_without_comments
 from tools.execute.samples import may_use, page_of, samples
 from tools.pages.new_project import project_files
 from tools.project.languages import SOURCE_LANGUAGE, TRANSLATIONS
-from tools.project.paths import EXTENSIONS, GALLERY, ROOT, SITE, relative
+from tools.project.paths import DOCS, EXTENSIONS, GALLERY, ROOT, SITE, SUITE, relative
 from tools.project.published import PUBLISHED
 from tools.translate import catalogs
 from tools.translate.rules.markup import structure
@@ -267,6 +267,15 @@ def test_the_suite_runs_from_its_zip_file(tmp_path):
         done = run(tmp_path / SUITE_PAGE.stem / "conformance", *suite, "-k", names)
         assert done.returncode == status, done.stdout + done.stderr
         assert "gloo on cpu" in done.stdout
+
+
+def test_texts_say_how_many_checks_the_suite_has():
+    listed = run(SUITE, "-m", "c10d_conformance", "--list").stdout
+    count = len(re.findall(r"^\w+\.\w+  \[", listed, re.M))
+    assert f"a suite of {count} checks" in SUITE_PAGE.read_text()
+    assert f"to {count} promises" in (DOCS / "gallery.md").read_text()
+    drawing = DOCS / "_diagrams" / "communicate" / "conformance.svg"
+    assert f"{count} checks" in drawing.read_text()
 
 
 def unzip_and_run(tmp_path, language, script):

@@ -71,6 +71,26 @@ def names(rank):
 
 @check(
     "lifecycle",
+    "A group can be made with the options of another group, and with another timeout in them.",
+    "torch.distributed.new_group (pg_options); Backend.hpp (getBackendOptions)",
+)
+def options(rank):
+    given = dist.group.WORLD._get_backend(rank.device).options
+    before, timeout = given._timeout, timedelta(seconds=41)
+    given._timeout = timeout  # And below: backends differ in which of two timeouts they take.
+    try:
+        group = dist.new_group(timeout=timeout, pg_options=given)
+    finally:
+        given._timeout = before
+    made = group._get_backend(rank.device).options
+    equal(made._timeout, timeout, "the timeout of the new group's options")
+    tensor = rank.full(9, 1.0)
+    dist.all_reduce(tensor, group=group)
+    compare(tensor, torch.full((9,), float(rank.size)))
+
+
+@check(
+    "lifecycle",
     "A process can destroy the default group and initialize it again.",
     "torch.distributed.destroy_process_group",
     group=False,
