@@ -30,7 +30,7 @@ these three methods:
    :end-before: // [/await]
    :dedent: 2
 
-If the other ranks have come so far, ``await_ready`` returns true, and the coroutine does not
+If the counters have reached the value, ``await_ready`` returns true, and the coroutine does not
 stop. Otherwise ``await_suspend`` stores the condition, and control returns to the caller of
 ``resume``. Nothing blocks here. The method ``advance`` runs an operation as far as possible:
 
@@ -72,7 +72,7 @@ Python function. After the backend has submitted the operation, it decides who r
    :dedent: 2
 
 A synchronous call drives until its operation ends. It creates no ``Work`` unless a profiler
-runs, and returns a null pointer. In Python this is ``None``, and ``all_reduce`` waits for a work
+runs or calls are coalesced, and returns a null pointer. In Python this is ``None``, and ``all_reduce`` waits for a work
 only if there is one. All waiting callers, also ``wait`` of a work, use one function:
 
 .. literalinclude:: /../extension/shm_collectives/src/progress.cpp
@@ -90,7 +90,7 @@ operations remain, the thread takes over:
    :start-after: // [hand-over]
    :end-before: // [/hand-over]
 
-An asynchronous call of more than 64 KiB hands over at once. ``leave`` drives a smaller one for
+An asynchronous call with more than 64 KiB in its note hands over at once. ``leave`` drives a smaller one for
 up to 40 microseconds, because it may end sooner than a hand-over.
 
 The first hand-over creates the thread. The worker below counts the threads with its name:

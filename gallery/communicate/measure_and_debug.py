@@ -55,11 +55,12 @@ for ranks in (2, 4):
 # Small tensors show the latency. From 4 bytes to 8 KiB, the time of ``shm`` does not even
 # double. Large tensors show the bandwidth: from 16 to 64 MiB, the time of ``shm`` becomes more
 # than three times as long. ``fake`` communicates nothing, and is the floor: its times contain
-# what no backend can save.
+# what no backend can save. From PyTorch 2.15 on, the times of the others also contain the flight
+# recorder, which is described below.
 #
 # The second drawing divides the size by the median. This is the bandwidth that a program sees:
-# the bytes that the ranks move in the shared memory are not counted. ``fake`` has the bandwidth
-# that its time would allow.
+# the bytes that the ranks move in the shared memory are not counted. ``fake`` moves
+# nothing: its curve is the size divided by the time of a call.
 #
 # .. diagram:: communicate/bandwidth
 #
@@ -181,14 +182,19 @@ assert output[1].endswith("Rank 1 successfully reached monitoredBarrier\n")
 
 # %%
 # Without ``DETAIL``, the ranks add numbers that do not belong together, and nobody notices. With
-# it, all ranks get an error that contains both shapes. The backend was not called, so the group
-# is not broken: the next call returns the sum. The error of the barrier names rank 2 on rank 0.
-# The others only learn that they are not at fault.
+# ``DETAIL``, all ranks get an error that contains both shapes. The backend was not called, so the
+# group is not broken: the next call returns the sum. The wrapper needs
+# ``getSequenceNumberForGroup`` of the backend:
+# :doc:`/tutorial/step-4-unimplemented-collective` overrides it.
+#
+# The worker prints the first reason in the error of the barrier. On rank 0, it names rank 2. On
+# rank 1, it only says that rank 1 is not at fault. ``shm`` adds the reason of rank 0 to that error,
+# and gloo does not.
 #
 # Look at a hanging rank
 # ----------------------
 #
-# In the last program, rank 1 is late, and rank 0 looks at itself in three ways. First, a short
+# In the last program, rank 1 is late, and rank 0 finds out in three ways where it hangs. First, a short
 # ``wait`` tells which operation has not ended. It does not break the group:
 #
 # .. literalinclude:: /../gallery/communicate/workers/hanging_rank.py
@@ -213,7 +219,9 @@ assert output[1].endswith("Rank 1 successfully reached monitoredBarrier\n")
 # function of each frame, the innermost first.
 #
 # Third, PyTorch's flight recorder notes each call of a collective in memory. From PyTorch 2.15
-# on, every new group of a backend such as ``shm`` has one. ``dump`` is the function
+# on, it notes the calls of a backend such as ``shm``, too, unless the environment variable
+# ``TORCH_FR_BUFFER_SIZE`` is 0. All groups of a backend share one recorder, so compare entries of
+# the same ``process_group``. ``dump`` is the function
 # ``_dump_fr_trace_json`` of ``torch._C._distributed_c10d``, and its last argument is the name of
 # the backend. The underscore means that it may change. Rank 1 does not call the broadcast:
 #
@@ -240,9 +248,9 @@ assert output[1] == "collective 2 is barrier\n"
 
 # %%
 # Rank 1 has made one call less, and its last one is the barrier. Compare the last entries of the
-# ranks, and not their states. In 2.15, the entries of synchronous calls of ``shm`` remain
-# "scheduled" after their end, as the worker asserts: such a call returns no ``Work`` that the
-# recorder could watch. PyTorch's header ``hooks/FlightRecorderHook.hpp`` says what a backend can
+# ranks, and not their states. In 2.15, the entries of ``shm`` remain "scheduled" after their
+# end, because ``shm`` has no completion hooks. The entry of an asynchronous call is at least marked
+# as ``retired``. A synchronous call returns no ``Work`` that the recorder could watch. PyTorch's header ``hooks/FlightRecorderHook.hpp`` says what a backend can
 # add. ``shm`` adds nothing.
 #
 # .. not-executed::
@@ -285,6 +293,6 @@ assert max(factors[:2]) < 2 < min(factors[2:]), factors
 # sphinx_gallery_end_ignore
 
 # %%
-# The line describes ``shm`` within a factor of two. It does not describe gloo, whose time for
-# medium sizes is several times as long. Such a difference is a reason to measure more sizes.
+# The line describes ``shm`` within a factor of two. It does not describe gloo: between the two
+# points, its times are several times as long as those of the line. Such a difference is a reason to measure more sizes.
 # Measure before and after each change of your backend, in turns.

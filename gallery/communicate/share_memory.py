@@ -116,7 +116,7 @@ for text in output:
 # .. not-executed::
 #    :partly:
 #
-#    No call that protects the memory fails in these runs.
+#    In the runs of this page, none of the calls that protect the memory fails.
 #
 #    .. literalinclude:: /../extension/shm_collectives/src/memory.cpp
 #       :language: cpp

@@ -28,8 +28,8 @@ Three sanitizers
 
 The first two can be combined. The first and the last exclude each other. The tests of this site
 therefore compile ``shm`` twice more. They set ``CXX`` to a script that appends the flags, and run
-the samples and tests of ``shm`` with both results. They are in
-``tests/instrumented/test_sanitizers.py``. Here we compile short files in the same way:
+most samples and tests of ``shm`` with both results. ``tests/instrumented/test_sanitizers.py``
+lists the others, with the reasons. Here we compile short files in the same way:
 
 .. literalinclude:: /../gallery/communicate/workers/sanitized.py
    :language: python
@@ -162,9 +162,11 @@ assert package.requires == ["torch>=2.13"] and "linux" in tag
 # Only the name of the module contains the release of PyTorch. The name of the wheel consists of the
 # package, its version and the tag, so two wheels for two releases have the same name. Give each a
 # version of its own, such as ``1.0.0+torch2.15.0``, and let it require exactly this release. If
-# a program still has another PyTorch, the import raises the ``ImportError`` of that page.
+# a program still has another PyTorch, the import raises the ``ImportError`` that
+# :doc:`/tutorial/step-3-build-and-install` shows.
 #
-# The tag names Python and the platform. A platform of the family ``manylinux`` allows only
+# The tag names Python and the platform. PyPI accepts neither such a version nor the platform
+# ``linux``, so these wheels need an index of your own. A platform of the family ``manylinux`` allows only
 # `a list of system libraries <https://peps.python.org/pep-0513/>`__ outside of the wheel.
 # PyTorch's are not among them:
 
@@ -178,8 +180,8 @@ assert b"libc10.so\0" in code and torch.compiled_with_cxx11_abi()
 # sphinx_gallery_end_ignore
 
 # %%
-# The last line is about the strings and lists of GCC's library. An extension must be compiled
-# with the same ABI, which is the default of GCC. PyTorch's *stable ABI*, in the headers
+# The last line tells which of two ABIs PyTorch uses for the strings and lists of GCC's library. An
+# extension must be compiled with the same one, which is the default of GCC. PyTorch's *stable ABI*, in the headers
 # ``torch/csrc/stable``, lets one build serve several releases. It has no function of c10d.
 #
 # :doc:`/tutorial/step-3-found-by-name` shows what PyTorch does with the entry point from 2.14 on.
@@ -252,12 +254,13 @@ for options in [shm_collectives.Options(), dist.ProcessGroupGloo._Options()]:
 #   guard has made ``stream_`` the current one. The future is complete before the data is there.
 # * ``waitAndThrow`` makes the current stream of the caller wait for these events. The thread
 #   continues. In NCCL's backend, a ``wait`` with a timeout blocks the thread, too.
+# * ``getFuture`` of the work returns this future. DDP calls it.
 # * The devices in the constructor of the future are essential. Without them it records no
 #   event, and nothing reports that.
 # * A callback runs with streams of a pool as the current ones. They wait for the events first.
 # * ``record_stream`` keeps the memory of the tensor from being reused while ``stream_`` uses it.
 # * A complete future does not tell whether the accelerator has finished. ``isCompleted`` of
-#   NCCL's backend asks the GPU. A thread, its ``Watchdog``, looks for timeouts and errors.
+#   NCCL's backend queries the GPU. A thread, its ``Watchdog``, looks for timeouts and errors.
 #
 # Exercise
 # --------

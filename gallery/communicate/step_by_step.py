@@ -75,7 +75,7 @@ This takes one step. All ranks add in the order of the ranks, so they get the sa
    :start-after: // [all-reduce]
    :end-before: // [/all-reduce-by-all]
 
-With ``n`` ranks, each rank reads the tensor ``n`` times in this way. For a large tensor on
+With ``n`` ranks, each rank reads ``n`` tensors in this way. For a large tensor on
 more than two ranks, the ranks share the work. Rank ``r`` reduces block ``r`` of each part, and all others
 read the result. Each rank then reads about two tensors, however many ranks there are. The
 price is that a part needs three steps, which overlap with those of the next part:
@@ -164,7 +164,7 @@ assert explore([reads_in(one_after_another(3), [0, 1, 2])] * 3) > 50
 # ---------------------------------------------------
 #
 # It is easy to be wrong by one in ``Step::free``. Suppose that a slot counts as free although
-# one rank has still to read its last step:
+# one rank has not read its last step yet:
 
 try:
     explore([gathers, sends], too_early=1)
@@ -179,8 +179,8 @@ else:
 
 # %%
 # The model finds it in milliseconds. Tests often do not: in an all-reduce, every rank reads
-# every rank, and nobody can get far enough ahead to do harm. With one step after another, the
-# model agrees:
+# every rank, and nobody can get far enough ahead to do harm. If each rank reads
+# a step before it writes the next one, the model finds nothing wrong either:
 
 symmetric = reads_in(one_after_another(4), readers=[0, 1])
 print(explore([symmetric, symmetric], too_early=1), "states, nothing wrong")

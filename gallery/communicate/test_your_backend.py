@@ -16,8 +16,8 @@ Run it
 ------
 
 The argument ``--backend`` takes the name that a program gives to ``init_process_group``. The
-module after ``--import`` registers it. Without ``--ranks``, all checks run with two and with four
-ranks. ``-k`` selects checks by their names, as in pytest. The function below starts the suite and
+module after ``--import`` registers it. Without ``--ranks``, the checks run with two and with four
+ranks, except those that need another number. ``-k`` selects checks by their names, as in pytest. The function below starts the suite and
 leaves out the times and the release of PyTorch, which differ from run to run:
 """
 
@@ -84,13 +84,14 @@ for part in ["right", "3 wrong", "8 refused", "<- FAILS", "(all refused)", "got 
 # differs, and how many do. After a hang, it contains the Python and the C++ stack of every
 # rank.
 #
-# The ranks run on from check to check. Only a crash or a hang costs them: new ranks then continue
-# with the next case. ``--report`` writes everything as JSON, and ``--junit`` as JUnit XML.
+# The ranks run on from check to check. After a check that fails, new ranks begin the next one.
+# After a crash or a hang, they continue with the next case of the same check. After the second
+# hang of a check, its other cases are left out. ``--report`` writes everything as JSON, and ``--junit`` as JUnit XML.
 #
 # Three backends
 # --------------
 #
-# ``--quick`` tries each capability with a few cases and two ranks. This is what gloo and the two
+# ``--quick`` tries each capability with a few cases, as a rule with two ranks. This is what gloo and the two
 # backends of this site can do. A number says how many of the cases have the verdict. In a row with
 # ``wrong``, the other cases may be right or refused. In a row with ``right``, they are refused:
 
@@ -135,7 +136,9 @@ assert failing == ["Works and futures", "abort"], failing
 # Gloo fails in two rows. In ``abort``, an operation that waits for another rank does not end when
 # the group is aborted. The exercise is about ``Works and futures``. The whole suite finds more in
 # gloo. For example, a tensor that is not contiguous gets wrong values without an error
-# (`pytorch#192920 <https://github.com/pytorch/pytorch/issues/192920>`_). ``make
+# (`pytorch#192920 <https://github.com/pytorch/pytorch/issues/192920>`_). It also finds one wrong
+# case in ``shm`` and gloo: ``broadcast`` does not change a tensor with PyTorch's negative bit. No
+# backend can cure this, because PyTorch's dispatcher passes a copy of the tensor. ``make
 # test-conformance`` runs it on the three backends and compares with recorded results.
 #
 # The build has no GPUs, so it did not run NCCL.

@@ -14,8 +14,8 @@ of them. The class ``Call`` turns the tensors of a call into bytes.
 What a rank writes and reads
 ----------------------------
 
-In :doc:`step-by-step`, a collective is a call of ``pipeline`` with two functions: what a rank
-writes into its slot, and what it reads from the slots. The other collectives differ in these
+In :doc:`step-by-step`, the all-reduce of a small tensor is a call of ``pipeline`` with two functions:
+what a rank writes into its slot, and what it reads from the slots. The other collectives differ in these
 two functions:
 
 .. list-table::
@@ -55,8 +55,10 @@ and the blocks:
    :start-after: // [scatter]
    :end-before: // [/scatter]
 
-``reduce`` is an all-reduce in which only the root has an output. The rest is the same for all
-collectives: the waits, the comparison of the notes, the errors, and the asynchronous work.
+``reduce`` is an all-reduce in which only the root has an output. An argument of
+``pipeline`` says for whom a rank waits after the first step: for everyone, or for one rank, such as
+the root. The rest is the same for all collectives: the comparison of the notes, the errors, and
+the asynchronous work.
 
 One operation, several methods
 ------------------------------
@@ -75,7 +77,7 @@ for each rank, or one large tensor. The methods differ, but the steps are the sa
 several tensors. ``shm`` begins one operation for each of them, and returns one ``Work`` for all.
 
 After ``abort``, each operation fails with an error that contains its name. The next cell uses
-this to find the steps that a Python function reaches, in a group of one rank:
+this to find the operation that a Python function reaches, in a group of one rank:
 """
 
 import re
@@ -112,7 +114,7 @@ for function, arguments in CALLS.items():
     except dist.DistBackendError as error:
         name = re.search(r"Backend shm cannot run (\w+)", str(error))[1]
         reached.setdefault(name, []).append(f"``{function.__name__}``")
-show_table(["steps", "Python functions"], [[x, ", ".join(y)] for x, y in reached.items()])
+show_table(["operation", "Python functions"], [[x, ", ".join(y)] for x, y in reached.items()])
 dist.destroy_process_group()
 
 # sphinx_gallery_start_ignore
@@ -138,7 +140,7 @@ assert len(reached["all_gather"]) == 3
 #    :start-after: // [defined]
 #    :end-before: // [/defined]
 #
-# The next cell tries every dtype of a row with every operation of a column:
+# The next cell tries dtypes of each row with every operation of a column:
 
 from torch.distributed import ReduceOp
 
@@ -192,7 +194,7 @@ assert [row[1:] for row in rows] == [
 # ``tests/shm/test_values.py`` compares the values of reductions on up to eight ranks.
 #
 # ``AVG`` divides the sum by the number of ranks, and ``PREMUL_SUM`` first multiplies each input by
-# a factor. FSDP2 passes them for gradients of ``float32`` and ``bfloat16``. A backend that ran
+# a factor, and rounds the product to the dtype. FSDP2 passes them for gradients of ``float32`` and ``bfloat16``. A backend that ran
 # them as ``SUM`` would return wrong gradients silently.
 #
 # ``all_reduce`` of Python passes a complex tensor as a view of real numbers. ``reduce`` passes the
@@ -250,8 +252,9 @@ assert "gathered: [[1.0, 1.0], [1.0, 1.0]]\nall_reduce cannot write" in cure
 # case, the ranks add elements that do not belong together. In the third case, the mistake also
 # changes an element outside the column. No case raises an error.
 #
-# The cure is a contiguous copy of each tensor that is not contiguous. ``Call::output`` keeps the
-# tensor and the copy:
+# The cure is a contiguous copy of each tensor that is not contiguous. ``is_plain`` is also false
+# for a tensor with PyTorch's conjugate or negative bit, because its memory contains other values.
+# ``Call::output`` keeps the tensor and the copy:
 #
 # .. literalinclude:: /../extension/shm_collectives/src/call.cpp
 #    :language: cpp
@@ -346,8 +349,8 @@ for rank, text in enumerate(output):
 
 # %%
 # ``src=1`` and ``group_src=1`` are different ranks. A program that fills in the options itself and
-# writes the rank of the world gets an error only if the group has no such rank. A root of 1 would
-# be rank 2 of the world, silently.
+# writes the rank of the world gets an error only if the group has no such rank. In the group of
+# the worker, a root of 1 would be rank 2 of the world, without an error.
 #
 # Exercise
 # --------

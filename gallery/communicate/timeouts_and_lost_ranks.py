@@ -16,8 +16,9 @@ Three timeouts
 
 A timeout comes from one of three places. The first two limit an operation. The timeout of the
 group is an argument of ``init_process_group`` and ``new_group``. From PyTorch 2.14 on, a program
-can change it later with ``torch.distributed.set_timeout``. The options of each collective in C++
-have a member ``timeout``, too. If a call sets it, it wins:
+can change it later with ``torch.distributed.set_timeout``. PyTorch then calls ``setTimeout`` of the
+backend. The method of the base class ignores the value and prints a warning. The options of each
+collective in C++ have a member ``timeout``, too. If a call sets this member, it wins:
 
 .. literalinclude:: /../extension/shm_collectives/src/backend.cpp
    :language: cpp
@@ -26,7 +27,8 @@ have a member ``timeout``, too. If a call sets it, it wins:
    :end-before: // [/timeout-of-a-call]
 
 Few functions of ``torch.distributed`` have an argument for it. ``monitored_barrier`` is one of
-them. The time of an operation begins with its first step. An asynchronous operation may be
+them. Without the argument, it passes PyTorch's default of 30 minutes, and not the timeout of the
+group. The time of an operation begins with its first step. An asynchronous operation may be
 called earlier, and first waits for the operations before it.
 
 The third timeout is the argument of ``wait``. It limits only this wait, and the operation
@@ -131,7 +133,7 @@ assert "has returned" in output[1].splitlines()[-2]
 #    :start-after: // [fail]
 #    :end-before: // [/fail]
 #
-# The exchange of 0 and 1 lets exactly one rank write. The 2 tells the others that the reason is
+# The atomic exchange of 0 for 1 lets exactly one rank write. The 2 tells the others that the reason is
 # complete.
 #
 # The program below starts three ranks itself, because ``torchrun`` would end all ranks with the
@@ -249,7 +251,7 @@ assert "is stopped: the other process has not posted within 1 s" in cure
 # A wait must test the process and the time. A stopped process is not dead, so only the deadline
 # ends that wait.
 # The end of a process ends the wait long before the deadline, which is 30 minutes by default
-# in PyTorch.
+# in PyTorch, or 10 with NCCL.
 #
 # Exercise
 # --------

@@ -7,7 +7,7 @@ for bit. You can also list what a step of training calls, find where its time go
 backend that ignores ``ReduceOp``.
 
 A backend is correct when each of its operations is correct. The tests of the operations show
-that, but they test what their author thought of. A training also shows what PyTorch really calls:
+that, but they test what their author thought of. A training run also shows what PyTorch really calls:
 
 .. diagram:: communicate/training
 
@@ -67,7 +67,7 @@ assert all(result["meshes"] for result in results)
 # %%
 # ``DTensor`` caches by mesh. It can therefore use the group of another, equal mesh, and ``shm``
 # would be compared with itself. The worker gives the meshes different names in
-# ``mesh_dim_names``. It also asserts with the profiler that each training uses its own backend.
+# ``mesh_dim_names``. It also asserts with the profiler that each training run uses its own backend.
 #
 # Continue from a checkpoint
 # --------------------------
@@ -91,8 +91,9 @@ assert results[0]["save"] == ["shm:all_gather", "shm:broadcast", "shm:gather", "
 
 # %%
 # Both ranks continue equally. ``save`` uses four collectives, because the ranks agree on who
-# writes what. No step below needs ``gather`` or ``scatter``, so only a checkpoint would notice
-# that they are missing.
+# writes what. No step below needs ``gather``, so only a checkpoint would notice that it is
+# missing. Tensor parallelism also calls ``scatter``: it distributes the parameters before the
+# first step.
 #
 # What a step asks of the backend
 # -------------------------------
@@ -132,8 +133,8 @@ assert [tuple(row[1:]) for row in rows] == [
 
 # %%
 # DDP requests a sum, because it divides the gradients itself. It takes the future of the work.
-# FSDP2 calls synchronously, so it gets no work, and the backend must divide. For ``float32`` and
-# ``bfloat16``, FSDP2 requests ``AVG``. With a divide factor other than the number of ranks, it
+# FSDP2 calls synchronously, so it gets no work. It requests an average, which the backend must
+# divide. For ``float32`` and ``bfloat16``, this is ``AVG``. With a divide factor other than the number of ranks, it
 # requests ``PREMUL_SUM``: each rank multiplies its numbers before the sum. For other dtypes, it
 # requests ``SUM`` and divides itself. This page runs ``float32`` only. The factor comes with the
 # ``ReduceOp``:
@@ -144,7 +145,8 @@ assert [tuple(row[1:]) for row in rows] == [
 #    :start-after: // [premul-sum]
 #    :end-before: // [/premul-sum]
 #
-# ``Types.hpp`` of PyTorch also calls the class ``PreMulSumSupplement``. It is not only for NCCL.
+# The class is not only for NCCL: ``Types.hpp`` of PyTorch 2.15 calls it ``PreMulSumSupplement``,
+# and keeps the name with ``NCCL`` for older code.
 #
 # Where the time goes
 # -------------------
@@ -263,7 +265,8 @@ for result in results:
 # size of the gradients. The losses then differ only in later digits.
 #
 # The cure is to implement all operations of ``ReduceOp``, or to refuse the others. ``shm`` does
-# both: :doc:`the-other-operations` shows its table. At least, add this test:
+# both: :doc:`the-other-operations` shows its table. At least, add a test to each method that
+# reduces. This is the one for FSDP2:
 #
 # .. literalinclude:: /../gallery/communicate/workers/forwarding.py
 #    :language: python

@@ -63,7 +63,8 @@ assert output.count(": True\n") == 3
 #
 # The thread spins 100 times. ``relax`` is one instruction that delays the loop a little: ``pause``
 # on x86-64, and ``isb`` on aarch64. Then the thread yields for ``yield_for``. This is an option of
-# the backend, by default 500 microseconds. When ``Patience::pause`` returns false, the loop in
+# the backend, by default 500 microseconds. A thread in the background yields for 50 only, because
+# the program may need the core. When ``Patience::pause`` returns false, the loop in
 # :doc:`asynchronous-work` lets the thread sleep for at most 50 milliseconds.
 #
 # The sleep is cut into slices because the rank must check whether the others are alive.
@@ -188,7 +189,7 @@ assert cure.count("returned") == 4 == cure.count("\n")
 # reads ``rings``, and looks last. It returns in all four cases.
 #
 # With slices of 50 milliseconds, a lost wakeup does not stop a program for ever. The operation
-# only takes 50 milliseconds longer, once in a while. This is hard to find with a test.
+# only takes up to 50 milliseconds longer, once in a while. This is hard to find with a test.
 #
 # Exercise
 # --------

@@ -62,8 +62,8 @@ Memory Memory::create(const Layout& layout, uint64_t nonce) {
   Memory memory(layout, memfd_create("shm_collectives", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   const int fd = memory.descriptor();
   if (fd < 0) fail("cannot create shared memory (memfd_create)");
-  // Reserving every page now turns "out of memory" into an error here; later it
-  // would be a SIGBUS. The seal keeps others from taking the pages away.
+  // Reserving every page now turns "out of memory" into an error here; otherwise
+  // it would be a SIGBUS later. The seal keeps others from taking the pages away.
   const auto size = static_cast<off_t>(layout.total_bytes());
   const auto installed = size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
   const bool absurd = layout.total_bytes() > installed / 2;
