@@ -28,6 +28,16 @@ SHAPES = [(1,), (63,), (17, 241), (0,), ()]
 BORDERS = [(16383,), (16384,), (16385,), ((1 << 20) + 1,)]
 LAYOUTS = ["contiguous", "offset", "strided", "transposed", "column"]
 
+# Numbers that narrower types cannot hold, but whose sums, also of 64 ranks, are exact.
+LARGE = {
+    **dict.fromkeys([torch.float32, torch.complex64], 2**17 + 1),
+    **dict.fromkeys([torch.float64, torch.complex128], 2**40 + 1),
+    **dict.fromkeys([torch.int16, torch.uint16], 2**11 + 1),
+    **dict.fromkeys([torch.int32, torch.uint32], 2**24 + 1),
+    **dict.fromkeys([torch.int64, torch.uint64], 2**55 + 1),
+    torch.bfloat16: 2**17,
+}
+
 _GUARD = 0x5A
 
 
@@ -46,7 +56,8 @@ def _values(rank, shape, dtype, seed, op):
     """Return the input of a rank, in the memory of the CPU.
 
     The numbers are small, so that every order of additions gives the same bits; for products they
-    are 1, -1 and 2. No two neighbours are alike for long, and no two ranks.
+    are 1, -1 and 2. No two neighbours are alike for long, and no two ranks. The element in the
+    middle is large; for operations on bits, all elements are.
     """
     generator = torch.Generator().manual_seed(7919 * seed + rank + 1)
     count = math.prod(shape)
@@ -55,15 +66,13 @@ def _values(rank, shape, dtype, seed, op):
     elif op == ReduceOp.PRODUCT:
         numbers = torch.randint(1, 3, (count,), generator=generator)
     elif op in BITWISE:
-        numbers = torch.randint(0, 100, (count,), generator=generator)
+        numbers = torch.randint(-(2**62), 2**62, (count,), generator=generator)
     else:
         numbers = torch.randint(-3, 4, (count,), generator=generator)
-    if count and op in (ReduceOp.SUM, ReduceOp.MAX) and dtype == torch.int64:
-        numbers[-1] += 2**55 + rank  # float64 cannot hold it
-    if count and op == ReduceOp.SUM and dtype in (torch.float64, torch.complex128):
-        numbers[-1] += 2**40 + 1  # float32 cannot hold it
-    if count and op == ReduceOp.SUM and dtype in (torch.int32, torch.uint32):
-        numbers[-1] += 2**24 + 1
+    if count and op in (ReduceOp.SUM, ReduceOp.MIN, ReduceOp.MAX):
+        numbers[count // 2] += LARGE.get(dtype, 0)
+    if count and op == ReduceOp.PRODUCT:
+        numbers[count // 2] = LARGE.get(dtype, 1) if rank == 0 else 1
     if dtype == torch.bool:
         return (numbers % 2 > 0).reshape(shape)
     if dtype in UNSIGNED:
@@ -141,7 +150,8 @@ class Laid:
             raise ValueError(layout)
         raw = torch.full((total * content.dtype.itemsize,), _GUARD, dtype=torch.uint8)
         self._base = raw.to(device).view(content.dtype)
-        self.tensor = self._base.as_strided(shape, stride, offset)
+        self._place = shape, stride, offset
+        self.tensor = self._base.as_strided(*self._place)
         _copy(self.tensor, content.to(device))
         places = torch.arange(total).as_strided(shape, stride, offset).flatten()
         self._outside = torch.ones(total, dtype=torch.bool)
@@ -150,6 +160,10 @@ class Laid:
     def check(self, expected, what="the output", tolerance=None):
         """Raise Wrong unless the tensor has the expected values and its guards are whole."""
         compare(self.tensor, expected, what, tolerance)
+        given = self._base.as_strided(*self._place)
+        if self.tensor.data_ptr() != given.data_ptr():
+            # Other views of the memory must have the values, too.
+            compare(given, expected, f"{what}, which now has other memory, in the old", tolerance)
         width = self._base.dtype.itemsize
         raw = self._base.cpu().view(torch.uint8).reshape(len(self._outside), width)
         broken = (raw != _GUARD).any(1) & self._outside

@@ -76,9 +76,10 @@ class Setting:
         return Laid(content, self.layout, self.device)
 
     def blank(self, shape=None):
-        """Return an output that has other values than any result."""
+        """Return an output that has other values than any result: NaN, if the dtype has it."""
         shape = self.shape if shape is None else shape
-        byte = 0 if self.dtype == torch.bool else 0x2B
+        byte = 0xFF if self.dtype.is_floating_point or self.dtype.is_complex else 0x2B
+        byte = 0 if self.dtype == torch.bool else byte
         raw = torch.full((math.prod(shape) * self.dtype.itemsize,), byte, dtype=torch.uint8)
         return self.lay(raw.view(self.dtype).reshape(shape))
 
@@ -91,7 +92,7 @@ class Setting:
 
 
 def _broadcast(s):
-    tensor = s.lay(s.of(s.me))
+    tensor = s.lay(s.of(s.me)) if s.me == s.root else s.blank()
     return Call(
         lambda async_op: dist.broadcast(tensor.tensor, s.ranks[s.root], s.group, async_op),
         [("the tensor", tensor, s.of(s.root), None)],
@@ -266,4 +267,3 @@ def finish(run, mode):
         while not work.is_completed():
             true(time.monotonic() < deadline, "work.is_completed() is still False after 1 s")
             time.sleep(0.0005)
-        work.wait()

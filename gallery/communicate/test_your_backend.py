@@ -186,7 +186,7 @@ for text in output:
 # %%
 # A test can also be too weak in what it varies. The suite draws its inputs so that a wrong root, a
 # missing element at the end, a sum in place of an average, or a message out of order changes the
-# result. A backend with 129 deliberate defects tests the suite itself. Each defect names the
+# result. A backend with 181 deliberate defects tests the suite itself. Each defect names the
 # checks that must find it.
 #
 # Exercise

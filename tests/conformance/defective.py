@@ -167,8 +167,8 @@ def works(names, **methods):
         changed = type("Changed", (Wrapped,), methods)
         for name in names:
 
-            def method(self, *arguments, _name=name):
-                return changed(gloo_of(self, _name)(*arguments), *arguments)
+            def method(self, *arguments, _name=name, **options):
+                return changed(gloo_of(self, _name)(*arguments, **options), *arguments)
 
             setattr(cls, name, method)
 
@@ -235,6 +235,8 @@ def _cut(limit):
 
 
 named("all_reduce_ends_after_64_KiB", after("allreduce", _cut(16384)), "values.all_reduce_sizes")
+named("all_reduce_ends_after_16_MiB", after("allreduce", _cut(1 << 22)), "values.all_reduce_sizes")
+named("broadcast_ends_after_16_MiB", after("broadcast", _cut(1 << 22)), "values.broadcast_sizes")
 named("all_reduce_ends_after_4_MiB", after("allreduce", _cut(1 << 20)), "values.all_reduce_sizes")
 named("broadcast_ends_after_4_MiB", after("broadcast", _cut(1 << 20)), "values.broadcast_sizes")
 
@@ -297,13 +299,13 @@ def _plain_sum():
     return dist.AllreduceOptions()
 
 
-def _through(dtype, wide):
-    """Return a defect that reduces one dtype as if it were another one."""
+def _through(dtype, wide, *ops):
+    """Return a defect that reduces one dtype, with some operations, as if it were another one."""
 
     def install(cls):
         def allreduce(self, tensors, opts):
             tensor = tensors[0]
-            if tensor.dtype != dtype:
+            if tensor.dtype != dtype or (ops and not any(opts.reduceOp == op for op in ops)):
                 return self.gloo.allreduce(tensors, opts)
             other = tensor.to(wide)
             work = self.gloo.allreduce([other], opts)
@@ -323,6 +325,129 @@ named(
     "float64_is_added_as_float", _through(torch.float64, torch.float32), "values.all_reduce_types"
 )
 named("int8_is_added_as_bool", _through(torch.int8, torch.bool), "values.all_reduce_types")
+
+
+for _name, _dtype, _other, *_ops in (
+    ("the_minimum_of_int64_goes_through_double", torch.int64, torch.float64, ReduceOp.MIN),
+    ("the_product_of_int64_goes_through_double", torch.int64, torch.float64, ReduceOp.PRODUCT),
+    ("the_maximum_of_float64_goes_through_float", torch.float64, torch.float32, ReduceOp.MAX),
+    ("the_maximum_of_bfloat16_goes_through_half", torch.bfloat16, torch.float16, ReduceOp.MAX),
+    ("int16_is_added_as_half", torch.int16, torch.float16, ReduceOp.SUM),
+    ("int32_is_joined_as_one_byte", torch.int32, torch.uint8, ReduceOp.BXOR, ReduceOp.BAND),
+):
+    named(_name, _through(_dtype, _other, *_ops), "values.all_reduce_types")
+
+
+@defect("values.broadcast_types", "values.all_gather_types")
+def float32_is_sent_as_float16(cls):
+    def change(name):
+        def cut(group, *arguments):
+            for tensor in _OUTPUTS[name](*arguments):
+                if tensor.dtype == torch.float32:
+                    tensor.copy_(tensor.half().float())
+
+        return cut
+
+    for name in ("broadcast", "allgather"):
+        after(name, change(name))(cls)
+
+
+@defect("values.reduce_scatter_types", "values.reduce_types")
+def float32_is_added_as_bfloat16(cls):
+    def change(group, tensors, *_):
+        if tensors[0].dtype == torch.float32:
+            tensors[0].copy_(tensors[0].bfloat16().float())
+
+    after("reduce_scatter", change)(cls)
+    after("reduce", change)(cls)
+
+
+@defect("values.not_a_number")
+def the_maximum_starts_at_the_lowest_number(cls):
+    def allreduce(self, tensors, opts):
+        tensor, op = tensors[0], opts.reduceOp
+        work = self.gloo.allreduce(tensors, opts)
+        work.wait()
+        if op == ReduceOp.MAX and tensor.is_floating_point():
+            tensor.clamp_(min=torch.finfo(tensor.dtype).min)
+        return work
+
+    cls.allreduce = allreduce
+
+
+@defect("values.broadcast_types")
+def broadcast_adds_zeros(cls):
+    """What the receivers had may be NaN, which times 0 is NaN."""
+
+    def broadcast(self, tensors, opts):
+        if tensors[0].dtype != torch.float32:
+            return self.gloo.broadcast(tensors, opts)
+        tensors[0].mul_(float(opts.rootRank == self.rank()))
+        return self.gloo.allreduce(tensors, _plain_sum())
+
+    cls.broadcast = broadcast
+
+
+@defect("groups.every_operation", size=4)
+def a_mean_divides_by_the_number_of_all_ranks(cls):
+    def allreduce(self, tensors, opts):
+        mean = opts.reduceOp == ReduceOp.AVG
+        work = self.gloo.allreduce(tensors, opts)
+        if mean:
+            work.wait()
+            tensors[0].mul_(self.size() / dist.get_world_size())
+        return work
+
+    cls.allreduce = allreduce
+
+
+@defect("values.all_reduce_sizes", size=4)
+def the_last_of_fewer_elements_than_ranks_is_lost(cls):
+    def change(group, tensors, *_):
+        if 1 < tensors[0].numel() < group.size():
+            tensors[0].view(-1)[-1:] = 0
+
+    after("allreduce", change)(cls)
+
+
+@defect("values.all_gather_types", "values.all_gather_sizes")
+def gathered_tensors_are_replaced(cls):
+    """As `tensor.set_` does: other views of the memory have what they had."""
+
+    def allgather(self, outputs, inputs, opts):
+        copies = [tensor.clone() for tensor in outputs[0]]
+        work = self.gloo.allgather([copies], inputs, opts)
+        work.wait()
+        for tensor, copy in zip(outputs[0], copies, strict=True):
+            if tensor.dtype == torch.float32 and tensor.shape[-1:] != (2,):  # not complex
+                tensor.set_(copy)
+            else:
+                tensor.copy_(copy)
+        return Finished(work)
+
+    cls.allgather = allgather
+
+
+for _name in ("allreduce", "allgather", "reduce_scatter", "alltoall"):
+
+    def _odd(group, *arguments, _name=_name):
+        if group.size() & (group.size() - 1):
+            _bump(_OUTPUTS[_name](*arguments)[-1], -1)
+
+    named(
+        f"{_PUBLIC.get(_name, _name)}_needs_a_power_of_two",
+        after(_name, _odd),
+        "groups.every_operation",
+        size=4,
+    )
+
+
+@defect("groups.alone")
+def a_group_of_one_rank_leaves_its_output(cls):
+    def reduce_scatter(self, *arguments):
+        return Done() if self.size() == 1 else self.gloo.reduce_scatter(*arguments)
+
+    cls.reduce_scatter = reduce_scatter
 
 
 @defect("values.same_bits")
@@ -375,6 +500,54 @@ def complex_numbers_are_conjugated(cls):
     after("allgather", change)(cls)
 
 
+def _through_a_copy(make):
+    """Return a defect whose all_reduce has a copy, which `make` lets a work write back."""
+
+    def install(cls):
+        def allreduce(self, tensors, opts):
+            copies = [tensor.contiguous().clone() for tensor in tensors]
+            work = make(tensors)(self.gloo.allreduce(copies, opts), tensors)
+            work.copies = copies
+            return work
+
+        cls.allreduce = allreduce
+
+    return install
+
+
+class _Copying(Wrapped):
+    """A work that writes its outputs when somebody waits for it."""
+
+    def copy(self, *_):
+        for target, source in zip(self.arguments[0], self.copies, strict=True):
+            target.copy_(source)
+        return self.arguments[0]
+
+    def wait(self, timeout=timedelta(0)):
+        done = self.work.wait(timeout)
+        self.copy()
+        return done
+
+
+class _CopyingFuture(_Copying):
+    """A work that writes its outputs also for a future."""
+
+    def get_future(self):
+        return self.work.get_future().then(self.copy)
+
+
+named(
+    "strided_outputs_are_written_by_wait_alone",
+    _through_a_copy(lambda tensors: _CopyingFuture if tensors[0].is_contiguous() else _Copying),
+    "values.all_reduce_layouts",
+)
+named(
+    "a_completed_work_has_not_written_its_output",
+    _through_a_copy(lambda tensors: _CopyingFuture),
+    "values.all_reduce_sizes",
+)
+
+
 @defect("values.all_gather_layouts")
 def the_layout_is_taken_for_contiguous(cls):
     def change(group, outputs, inputs, opts):
@@ -383,6 +556,17 @@ def the_layout_is_taken_for_contiguous(cls):
             raw = inputs[0]
             inputs = [raw.as_strided((raw.numel(),), (1,), raw.storage_offset())]
             return [flat], inputs, opts
+        return outputs, inputs, opts
+
+    before("allgather", change)(cls)
+
+
+@defect("values.expanded_input")
+def a_dense_input_is_sent_as_it_lies(cls):
+    def change(group, outputs, inputs, opts):
+        tensor = inputs[0]
+        if outputs[0][0].is_contiguous() and tensor.numel() == tensor.untyped_storage().size() // 4:
+            inputs = [tensor.as_strided(tensor.shape, outputs[0][0].stride())]
         return outputs, inputs, opts
 
     before("allgather", change)(cls)
@@ -553,6 +737,34 @@ def the_last_split_is_forgotten(cls):
     after("all_to_all_single", change)(cls)
 
 
+@defect("values.uneven_all_to_all_single")
+def uneven_splits_are_counted_in_words_of_4_bytes(cls):
+    def change(group, output, tensor, receiving, *_):
+        if receiving and output.itemsize > 4:
+            output.view(-1)[output.numel() * 4 // output.itemsize :] = 99
+
+    after("all_to_all_single", change)(cls)
+
+
+@defect("values.uneven_all_to_all_single")
+def uneven_splits_are_kept_for_tensors_of_one_size(cls):
+    kept = {}
+
+    def change(group, output, tensor, receiving, sending, opts):
+        sizes = output.shape, tensor.shape, bool(receiving)
+        return output, tensor, *kept.setdefault(sizes, (receiving, sending)), opts
+
+    before("all_to_all_single", change)(cls)
+
+
+@defect("values.in_place")
+def reduce_scatter_single_clears_its_output_first(cls):
+    before(
+        "reduce_scatter_single",
+        lambda group, output, tensor, opts: (output.zero_(), tensor, opts),
+    )(cls)
+
+
 @defect("values.in_place")
 def all_gather_single_clears_its_output_first(cls):
     before("all_gather_single", lambda group, output, tensor, opts: (output.zero_(), tensor, opts))(
@@ -566,6 +778,21 @@ def barrier_does_not_wait(cls):
         return Done()
 
     cls.barrier = barrier
+
+
+@defect("groups.members", size=4)
+def the_barrier_of_a_sub_group_does_not_wait(cls):
+    def barrier(self, opts=None):
+        return Done() if self.size() < dist.get_world_size() else self.gloo.barrier(opts)
+
+    cls.barrier = barrier
+
+
+@defect("groups.members", size=4)
+def the_barrier_of_a_sub_group_waits_for_all_ranks(cls):
+    world = []
+    _when_made(lambda group: world or world.append(group.gloo))
+    cls.barrier = lambda self, opts=None: world[0].barrier(dist.BarrierOptions())
 
 
 class Done(dist.distributed_c10d.Work):
@@ -582,6 +809,15 @@ class Done(dist.distributed_c10d.Work):
 def only_the_first_coalesced_tensor_is_reduced(cls):
     def allreduce_coalesced(self, tensors, opts):
         return self.gloo.allreduce_coalesced(tensors[:1], opts)
+
+    cls.allreduce_coalesced = allreduce_coalesced
+
+
+@defect("values.coalesced")
+def coalesced_tensors_are_always_added(cls):
+    def allreduce_coalesced(self, tensors, opts):
+        opts.reduceOp = ReduceOp.SUM
+        return self.gloo.allreduce_coalesced(tensors, opts)
 
     cls.allreduce_coalesced = allreduce_coalesced
 
@@ -614,6 +850,18 @@ def _tag(cls, change):
         return self.gloo.recv(tensors, rank, change(tag))
 
     cls.send, cls.recv = send, recv
+
+
+named(
+    "tags_are_cut_to_a_byte",
+    lambda cls: _tag(cls, lambda tag: tag % 256),
+    "messages.tags_choose_the_message",
+)
+named(
+    "tags_are_cut_to_16_bits",
+    lambda cls: _tag(cls, lambda tag: tag % (1 << 16)),
+    "messages.tags_choose_the_message",
+)
 
 
 @defect("messages.messages_stay_in_order")
@@ -677,6 +925,29 @@ def recv_leaves_the_last_element(cls):
     after("recv", lambda group, tensors, *_: tensors[0].view(-1)[-1:].zero_())(cls)
 
 
+def _received(change):
+    """Return a defect that changes what was received, when somebody waits for it."""
+
+    def wait(self, timeout=timedelta(0)):
+        done = self.work.wait(timeout)
+        change(self, *self.arguments)
+        return done
+
+    return works(["recv"], wait=wait)
+
+
+named("recv_ends_after_16_MiB", _received(_cut(1 << 22)), "messages.send_recv_sizes")
+
+
+@defect("messages.send_recv_types")
+def messages_of_float32_are_sent_as_float16(cls):
+    def change(_, tensors, *rest):
+        if tensors[0].dtype == torch.float32:
+            tensors[0].copy_(tensors[0].half().float())
+
+    _received(change)(cls)
+
+
 @defect("messages.send_recv_types")
 def send_changes_its_tensor(cls):
     after("send", lambda group, tensors, *_: _bump(tensors[0], 0))(cls)
@@ -716,6 +987,19 @@ def only_the_first_part_of_a_message_is_sent(cls):
     after("recv", lambda group, tensors, *_: tensors[0].view(-1)[100:].zero_())(cls)
 
 
+@defect("messages.messages_in_a_sub_group", "messages.any_source_in_a_sub_group", size=4)
+def groups_share_the_channels_of_messages(cls):
+    world = []
+    _when_made(lambda group: world or world.append(group.gloo))
+
+    def channels(self):
+        return world[0] if self.size() == dist.get_world_size() else self.gloo
+
+    for name in ("send", "recv", "recv_anysource"):
+        method = lambda self, *x, name=name: getattr(channels(self), name)(*x)  # noqa: E731
+        setattr(cls, name, method)
+
+
 @defect("messages.messages_in_a_sub_group", size=4)
 def the_receiver_is_taken_for_a_global_rank(cls):
     def recv(self, tensors, rank, tag):
@@ -724,6 +1008,11 @@ def the_receiver_is_taken_for_a_global_rank(cls):
         return self.gloo.recv(tensors, rank, tag)
 
     cls.recv = recv
+
+
+@defect("messages.both_directions", "works.completed_after_wait")
+def works_of_messages_and_barriers_are_never_complete(cls):
+    works(["send", "recv", "barrier"], is_completed=lambda self: False)(cls)
 
 
 # Works and futures.
@@ -745,6 +1034,77 @@ def wait_returns_false(cls):
 @defect("works.many_in_flight", "values.all_reduce_sizes")
 def wait_does_not_wait(cls):
     works(["allreduce"], wait=lambda self, timeout=None: True)(cls)
+
+
+def _slots(name, count):
+    """Return a defect that has so many slots, and spoils what is in flight beyond them."""
+
+    def install(cls):
+        flying = set()
+
+        def wait(self, timeout=timedelta(0)):
+            done = self.work.wait(timeout)
+            flying.discard(id(self))
+            if self.lost:
+                self.arguments[0][0].zero_()
+            return done
+
+        changed = type("Changed", (Wrapped,), {"wait": wait})
+
+        def method(self, *arguments):
+            work = changed(gloo_of(self, name)(*arguments), *arguments)
+            work.lost = len(flying) >= count
+            flying.add(id(work))
+            return work
+
+        setattr(cls, name, method)
+
+    return install
+
+
+named("only_64_works_fit_at_once", _slots("allreduce", 64), "works.many_in_flight")
+named("only_64_messages_fit_at_once", _slots("recv", 64), "messages.messages_stay_in_order")
+
+
+def _without_waiting(name, is_early):
+    """Return a defect whose works do not wait on some ranks: those that only give their data."""
+
+    def install(cls):
+        works = []  # gloo would cancel what nobody keeps
+
+        def method(self, tensors, opts, *rest):
+            leaves = is_early(self, opts) and tensors[0].dtype == torch.float32
+            works.append(gloo_of(self, name)(tensors, opts, *rest))
+            return Finished(works[-1]) if leaves else works[-1]
+
+        setattr(cls, name, method)
+
+    return install
+
+
+named(
+    "the_root_leaves_a_broadcast_too_early",
+    _without_waiting("broadcast", lambda group, opts: opts.rootRank == group.rank()),
+    "works.many_in_flight",
+)
+named(
+    "ranks_leave_a_reduce_too_early",
+    _without_waiting("reduce", lambda group, opts: opts.rootRank != group.rank()),
+    "works.many_in_flight",
+)
+named(
+    "a_send_is_over_before_its_data_are_read",
+    _without_waiting("send", lambda group, target: True),
+    "messages.a_late_receiver",
+)
+named(
+    "wait_with_a_timeout_returns_false",
+    works(
+        ["broadcast"],
+        wait=lambda self, timeout=timedelta(0): self.work.wait(timeout) and not timeout,
+    ),
+    "works.completed_after_wait",
+)
 
 
 @defect("works.completed_after_wait")
@@ -785,6 +1145,15 @@ def futures_are_complete_before_the_data(cls):
 @defect("works.value_of_the_future")
 def futures_never_complete(cls):
     works(["allreduce"], get_future=lambda self: torch.futures.Future())(cls)
+
+
+@defect("works.value_of_the_future")
+def a_second_future_never_completes(cls):
+    def get_future(self):
+        self.taken, taken = True, getattr(self, "taken", False)
+        return torch.futures.Future() if taken else self.work.get_future()
+
+    works(["allreduce"], get_future=get_future)(cls)
 
 
 @defect("works.dropped_works")
@@ -833,6 +1202,43 @@ def memory_is_kept_for_each_call(cls):
     before("allreduce", change)(cls)
 
 
+@defect("works.memory_stays")
+def the_256th_operation_is_wrong(cls):
+    def change(group, tensors, *_):
+        group.count = getattr(group, "count", 0) + 1
+        if group.count == 256:
+            tensors[0].zero_()
+
+    after("allreduce", change)(cls)
+
+
+def _for_each(name, action):
+    return before(name, lambda group, *arguments: (action(), arguments)[1])
+
+
+_kept = []
+named(
+    "memory_is_kept_for_each_message",
+    _for_each("send", lambda: _kept.append(torch.ones(8192) + 1)),
+    "works.memory_stays",
+)
+named(
+    "memory_is_kept_for_each_broadcast",
+    _for_each("broadcast", lambda: _kept.append(torch.ones(8192) + 1)),
+    "works.memory_stays",
+)
+named(
+    "a_descriptor_stays_open_for_each_call",
+    _for_each("allgather", lambda: os.open(os.devnull, os.O_RDONLY)),
+    "works.memory_stays",
+)
+
+
+@defect("works.destroyed_groups_leave_nothing")
+def memory_is_kept_for_each_group(cls):
+    _when_made(lambda group: _kept.append(torch.ones(1 << 20) + 1))
+
+
 @defect("works.destroyed_groups_leave_nothing")
 def descriptors_stay_open(cls):
     _when_made(lambda group: [os.open(os.devnull, os.O_RDONLY) for _ in range(2)])
@@ -855,6 +1261,19 @@ def _when_made(hook):
 def the_second_group_is_dead(cls):
     def change(group, tensors, opts):
         if group.number:
+            raise RuntimeError("")
+        return tensors, opts
+
+    before("allreduce", change)(cls)
+
+
+@defect("lifecycle.again")
+def a_sub_group_of_the_second_default_group_is_dead(cls):
+    defaults = []
+    _when_made(lambda group: dist.is_initialized() or defaults.append(group))
+
+    def change(group, tensors, opts):
+        if len(defaults) > 1 and group not in defaults:
             raise RuntimeError("")
         return tensors, opts
 
@@ -941,6 +1360,11 @@ def the_import_prints(cls):
     print("hello from the backend")
 
 
+@defect("lifecycle.silent_import")
+def the_import_starts_a_thread(cls):
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+
+
 @defect("lifecycle.registered")
 def the_device_is_not_registered(cls):
     dist.Backend.backend_capability["defective"] = ["cuda"]
@@ -977,7 +1401,7 @@ def who_leaves_takes_the_others_along(cls):
 
 
 # These happen when the module is imported, before there is a class.
-AT_IMPORT = {"the_import_prints", "the_exit_of_a_process_crashes"}
+AT_IMPORT = {"the_import_prints", "the_import_starts_a_thread", "the_exit_of_a_process_crashes"}
 
 
 # Failures.
@@ -1004,6 +1428,14 @@ def sub_groups_have_the_timeout_of_the_default_group(cls):
         return first[0]
 
     _making["timeout"] = make
+
+
+@defect("failure.timeout_of_wait")
+def timeouts_are_cut_to_seconds(cls):
+    def wait(self, timeout=timedelta(0)):
+        return self.work.wait(timedelta(seconds=int(timeout.total_seconds())))
+
+    works(["allreduce"], wait=wait)(cls)
 
 
 @defect("failure.timeout_of_wait")
@@ -1044,6 +1476,27 @@ named(
     "failure.killed_broadcast",
     "failure.timeout_of_all_reduce",
 )
+
+
+@defect("failure.timeout_of_async_and_wait", "failure.timeout_of_future")
+def all_gather_and_broadcast_have_no_timeout(cls):
+    def wait(self, timeout=timedelta(0)):
+        try:
+            return self.work.wait(timeout)
+        except RuntimeError:
+            time.sleep(60)
+
+    def get_future(self):
+        future = torch.futures.Future()
+
+        def run():
+            self.wait()
+            future.set_result(self.arguments[0])
+
+        threading.Thread(target=run, daemon=True).start()
+        return future
+
+    works(["allgather", "broadcast"], wait=wait, get_future=get_future)(cls)
 
 
 @defect("failure.error_in_the_future")
@@ -1172,6 +1625,14 @@ def monitored_barrier_names_another_rank(cls):
         except RuntimeError as error:
             text = str(error).replace(f"ank {self.size() - 1}", "ank 0")
             raise RuntimeError(text) from None
+
+    cls.monitored_barrier = monitored_barrier
+
+
+@defect("debug.monitored_barrier_names_the_rank", size=4)
+def monitored_barrier_names_one_rank_of_two(cls):
+    def monitored_barrier(self, timeout=None, wait_all_ranks=False):
+        self.gloo.monitored_barrier(timeout)
 
     cls.monitored_barrier = monitored_barrier
 

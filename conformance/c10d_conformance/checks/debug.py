@@ -1,5 +1,6 @@
 """Debug levels, monitored_barrier, sequence numbers and the profiler."""
 
+import re
 import time
 from datetime import timedelta
 
@@ -131,24 +132,26 @@ def monitored_barrier(rank):
 )
 def monitored_barrier_names_the_rank(rank):
     rank.case("init_process_group", rank.init, 20)
-    rank.case("monitored_barrier, the last rank missing", _missing, rank, False)
+    rank.case("monitored_barrier, the last rank missing", _missing, rank, 1)
+    if rank.size > 2:
+        rank.case("monitored_barrier, two ranks missing", _missing, rank, 2)
 
 
-def _missing(rank, wait_all):
-    late = rank.size - 1
-    if rank.rank == late:
+def _missing(rank, count):
+    group = dist.new_group(list(range(rank.size)))
+    missing = range(rank.size - count, rank.size)
+    if rank.rank in missing:
         rank.meet()
         return ABSENT
-    timeout = timedelta(seconds=2)
-    error, seconds = error_of(dist.monitored_barrier, timeout=timeout, wait_all_ranks=wait_all)
+    options = {"timeout": timedelta(seconds=2 / count), "wait_all_ranks": count > 1}
+    error, seconds = error_of(dist.monitored_barrier, group, **options)
     rank.meet()
     if error is not None and is_unsupported(error, rank.backend, "monitored_barrier"):
         raise error
     if rank.rank == 0:
         true(error is not None, "monitored_barrier raised nothing on rank 0")
         true(seconds < 8, f"the error came after {seconds:.1f} s, with a timeout of 2 s")
-        true(
-            f"ank {late}" in str(error) or f"anks {late}" in str(error),
-            f"the text does not name rank {late}: {error}",
-        )
+        named = re.findall(r"\d+", "".join(re.findall(r"[Rr]anks? [\d, ]+", str(error))))
+        for late in missing:
+            true(str(late) in named, f"the text does not name rank {late}: {error}")
     return None

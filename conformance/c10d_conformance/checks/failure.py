@@ -24,8 +24,12 @@ def _all_reduce(rank, group=None):
 CALLS = {
     "all_reduce": _all_reduce,
     "all_reduce, large": lambda rank: dist.all_reduce(rank.full(1_000_000, 1.0)),
-    "async and wait": lambda rank: dist.all_reduce(rank.full(4, 1.0), async_op=True).wait(),
-    "future": lambda rank: dist.all_reduce(rank.full(4, 1.0), async_op=True).get_future().wait(),
+    "async and wait": lambda rank: dist.all_gather(
+        [rank.full(4, 0.0) for _ in range(rank.size)], rank.full(4, 1.0), async_op=True
+    ).wait(),
+    "future": lambda rank: (
+        dist.broadcast(rank.full(4, 1.0), rank.size - 1, async_op=True).get_future().wait()
+    ),
     "broadcast": lambda rank: dist.broadcast(rank.full(4, 1.0), rank.size - 1),
     "all_gather": lambda rank: dist.all_gather(
         [rank.full(4, 0.0) for _ in range(rank.size)], rank.full(4, 1.0)
@@ -192,7 +196,9 @@ def timeout_of_wait(rank):
     if rank.rank == 0:
         work = dist.all_reduce(rank.full(4, 1.0), async_op=True)
         try:
-            _expect_error(rank, lambda: work.wait(timedelta(seconds=1)), least=0.5, most=1 + MARGIN)
+            # Less than a second: a timeout that is cut to seconds would be none.
+            timeout = timedelta(milliseconds=900)
+            _expect_error(rank, lambda: work.wait(timeout), least=0.5, most=1 + MARGIN)
         finally:
             rank.meet()
         return None

@@ -1,15 +1,17 @@
 """Groups of some of the ranks: members, roots, many at once, and made again."""
 
 import threading
+import time
 from datetime import timedelta
 
 import torch
 import torch.distributed as dist
+from torch.distributed import ReduceOp
 from torch.distributed.device_mesh import init_device_mesh
 
 from c10d_conformance.inputs import compare, values
-from c10d_conformance.operations import OPERATIONS, ROOTED, Setting, perform
-from c10d_conformance.rank import equal, true
+from c10d_conformance.operations import OPERATIONS, REDUCING, ROOTED, Setting, perform
+from c10d_conformance.rank import Wrong, equal, true
 from c10d_conformance.registry import check
 from c10d_conformance.verdicts import ABSENT
 
@@ -33,13 +35,19 @@ def total(rank, group, ranks, count=100, seed=0):
 )
 def every_operation(rank):
     subsets = [[1, 2], list(range(rank.size - 1, 0, -1))[:2], [rank.size - 1, 0]]
+    subsets.append(list(range(1, rank.size)))
     for ranks in [list(x) for x in dict.fromkeys(tuple(sorted(y)) for y in subsets)]:
         group = dist.new_group(ranks)
         for operation in OPERATIONS:
             rank.operation = operation
-            for root in range(len(ranks)) if operation in ROOTED else [0]:
+            roots = range(len(ranks)) if operation in ROOTED else [0]
+            cases = [(root, ReduceOp.SUM) for root in roots]
+            if operation in REDUCING:
+                cases.append((0, ReduceOp.AVG))
+            for root, op in cases:
                 setting = Setting(
                     operation,
+                    op=op,
                     ranks=tuple(ranks),
                     group=group,
                     root=root,
@@ -73,10 +81,24 @@ def members(rank):
         equal(group.rank(), ranks.index(rank.rank), "group.rank()")
         equal(group.size(), len(ranks), "group.size()")
         total(rank, group, ranks)
-        dist.destroy_process_group(group)
     else:
         equal(dist.get_rank(group), -1, "get_rank of a rank that is no member")
     total(rank, None, list(range(rank.size)))
+    _members_meet(rank, group, ranks)
+
+
+def _members_meet(rank, group, ranks):
+    """A barrier waits for the ranks of its group and, which would be a hang, for no others."""
+    late, began, returned = rank.rank == ranks[-1], 0.0, 0.0
+    if rank.rank in ranks:
+        time.sleep(0.1 * late)
+        began = time.monotonic()  # all processes of a host have one clock
+        dist.barrier(group=group)
+        returned = time.monotonic()
+    last = float(rank.share("members", str(began))[ranks[-1]])
+    if rank.rank in ranks:
+        dist.destroy_process_group(group)
+        true(returned >= last, f"the barrier of {ranks} returned before rank {ranks[-1]} came")
 
 
 @check("sub_groups", "A group of one rank computes alone.", NEW)
@@ -85,12 +107,11 @@ def alone(rank):
     mine = groups[rank.rank]
     total(rank, mine, [rank.rank])
     dist.barrier(group=mine)
-    outputs = [rank.full(5, -1.0)]
-    dist.all_gather(outputs, rank.full(5, 3.0), group=mine)
-    compare(outputs[0], torch.full((5,), 3.0), "all_gather")
-    tensor = rank.full(5, 4.0)
-    dist.broadcast(tensor, rank.rank, group=mine)
-    compare(tensor, torch.full((5,), 4.0), "broadcast")
+    for operation in OPERATIONS:
+        try:
+            perform(Setting(operation, ranks=(rank.rank,), group=mine, device=rank.device))
+        except Wrong as error:
+            raise Wrong(f"{operation}: {error}") from None
     rank.meet()
     dist.destroy_process_group(mine)
 

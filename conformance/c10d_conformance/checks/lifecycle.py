@@ -25,9 +25,9 @@ def total(rank, count=100):
     compare(tensor, torch.full((count,), float(rank.size * (rank.size + 1) // 2)))
 
 
-def _program(rank, text):
+def _program(rank, text, load=True):
     """Run a program in a new Python that has the backend, and return how it ended."""
-    load = f"import {rank.module}\n" if rank.module else ""
+    load = f"import {rank.module}\n" if rank.module and load else ""
     return subprocess.run(
         [sys.executable, "-c", "import torch, torch.distributed as dist\n" + load + text],
         capture_output=True,
@@ -108,6 +108,10 @@ def _again(rank, number):
         if number == 2 and rank.rank == 0:
             time.sleep(0.1)
         total(rank)
+        group = dist.new_group(list(range(rank.size)))
+        tensor = rank.full(5, 1.0)
+        dist.all_reduce(tensor, group=group)
+        compare(tensor, torch.full((5,), float(rank.size)), "all_reduce in a group beside it")
     finally:  # Also where all_reduce is refused: the next case makes another group.
         dist.destroy_process_group()
     true(not dist.is_initialized(), "is_initialized() is True after destroy_process_group()")
@@ -233,7 +237,15 @@ def beside_gloo(rank):
     patience=6,
 )
 def silent_import(rank):
-    done = _program(rank, f"dist.Backend({rank.backend!r})\n")
+    load = f"import {rank.module}\n" if rank.module else ""
+    text = (
+        "import os, sys\n"
+        "def count():\n"
+        "    return len(os.listdir('/proc/self/task')) if sys.platform == 'linux' else 0\n"
+        f"before = count()\n{load}dist.Backend({rank.backend!r})\n"
+        "if count() > before:\n    print(count() - before, 'threads are running')\n"
+    )
+    done = _program(rank, text, load=False)
     equal(done.returncode, 0, f"the exit status after the import ({done.stderr[-300:]})")
     equal(done.stdout, "", "what the import prints")
     equal(done.stderr, "", "what the import prints to stderr")

@@ -77,6 +77,18 @@ def send_recv_sizes(rank):
             content = values(source, shape, torch.float32, 7)
             text = f"send float32 shape {shape[0]} from {source} to {target}"
             rank.case(text, transfer, rank, content, "contiguous", "sync", 0, source, target)
+    rank.case("send int32 of 25 MiB", _long, rank)
+
+
+def _long(rank):
+    """As large as a bucket of DDP is, and one element more."""
+    if rank.rank > 1:
+        return ABSENT
+    numbers = torch.arange((25 << 18) + 1, dtype=torch.int32)
+    tensor = (torch.zeros_like(numbers) if rank.rank else numbers).to(rank.device)
+    (dist.recv if rank.rank else dist.send)(tensor, 1 - rank.rank)
+    compare(tensor, numbers)
+    return None
 
 
 @check(
@@ -99,6 +111,7 @@ def _both(rank, count):
     works = [dist.isend(sent, other), dist.irecv(got, other)]
     for work in works:
         work.wait()
+        true(work.is_completed(), "is_completed() is False after wait() has returned")
     compare(got, torch.full((count,), float(other)))
     return None
 
@@ -113,14 +126,14 @@ def _both(rank, count):
 def messages_stay_in_order(rank):
     for count in (1, 20_000):
         for reverse in (False, True):
-            text = f"30 messages shape {count}, waited {'last' if reverse else 'first'} first"
+            text = f"100 messages shape {count}, waited {'last' if reverse else 'first'} first"
             rank.case(text, _in_order, rank, count, reverse)
 
 
 def _in_order(rank, count, reverse):
     if rank.rank > 1:
         return ABSENT
-    tensors = [rank.full(count, float(n if rank.rank == 0 else -1)) for n in range(30)]
+    tensors = [rank.full(count, float(n if rank.rank == 0 else -1)) for n in range(100)]
     call = dist.isend if rank.rank == 0 else dist.irecv
     works = [call(tensor, 1 - rank.rank) for tensor in tensors]
     for work in reversed(works) if reverse else works:
@@ -141,21 +154,23 @@ def tags_choose_the_message(rank):
     for count in (1, 1000, 40_000):
         rank.case(f"5 tags in another order, shape {count}", _tags, rank, count)
     rank.case("large tags", _tags, rank, 3, 1 << 20)
+    for bits in (8, 16, 24):
+        rank.case(f"tags that are multiples of 2 ** {bits}", _tags, rank, 3, 0, 1 << bits)
 
 
-def _tags(rank, count, first=0):
+def _tags(rank, count, first=0, step=1):
     if rank.rank > 1:
         return ABSENT
     if rank.rank == 0:
-        tensors = [rank.full(count, float(tag)) for tag in range(5)]
-        works = [dist.isend(x, 1, tag=first + tag) for tag, x in enumerate(tensors)]
+        tensors = [rank.full(count, float(number)) for number in range(5)]
+        works = [dist.isend(x, 1, tag=first + step * n) for n, x in enumerate(tensors)]
         for work in works:
             work.wait()
     else:
-        for tag in (3, 0, 4, 1, 2):
-            tensor = rank.full(count, -1.0)
-            equal(dist.recv(tensor, 0, tag=first + tag), 0, "what recv returns")
-            compare(tensor, torch.full((count,), float(tag)), f"the message with tag {tag}")
+        for number in (3, 0, 4, 1, 2):
+            tensor, tag = rank.full(count, -1.0), first + step * number
+            equal(dist.recv(tensor, 0, tag=tag), 0, "what recv returns")
+            compare(tensor, torch.full((count,), float(number)), f"the message with tag {tag}")
     return None
 
 
@@ -242,10 +257,22 @@ def any_source_with_tags(rank):
 def any_source_in_a_sub_group(rank):
     rank.operation = "recv_anysource"
     ranks = list(range(1, rank.size))
-    group = dist.new_group(ranks)
+    group, whole = dist.new_group(ranks), dist.new_group(list(range(rank.size)))
     if rank.rank == 0:
         return ABSENT
     _any_source(rank, rank.size - 1, 5, group, ranks)
+    # A message of another group, which was sent first, is not for the default group.
+    if rank.rank == 1:
+        calls = [(whole, 1.0), (None, 2.0)]
+        works = [dist.isend(rank.full(5, x), rank.size - 1, where, 100) for where, x in calls]
+        for work in works:
+            work.wait()
+    elif rank.rank == rank.size - 1:
+        second, first = rank.full(5, -1.0), rank.full(5, -1.0)
+        sources = [dist.recv(second, None, None, 100), dist.recv(first, None, whole, 100)]
+        equal(sources, [1, 1], "the ranks that recv returns")
+        compare(second, torch.full((5,), 2.0), "the message in the default group")
+        compare(first, torch.full((5,), 1.0), "the message in the new group")
     dist.destroy_process_group(group)
     return None
 
@@ -259,6 +286,7 @@ def any_source_in_a_sub_group(rank):
 )
 def messages_in_a_sub_group(rank):
     rank.case("send in the group of all ranks but 0", _in_a_sub_group, rank)
+    rank.case("two groups of the same ranks", _two_groups, rank)
 
 
 def _in_a_sub_group(rank):
@@ -278,6 +306,24 @@ def _in_a_sub_group(rank):
             compare(tensor, content)
     dist.destroy_process_group(group)
     return None
+
+
+def _two_groups(rank):
+    """A message of one group is not taken for one of another, which was sent later."""
+    group = dist.new_group(list(range(rank.size)))
+    if rank.rank == 0:
+        works = [dist.isend(rank.full(5, 1.0), 1, group), dist.isend(rank.full(5, 2.0), 1)]
+        for work in works:
+            work.wait()
+    elif rank.rank == 1:
+        second, first = rank.full(5, -1.0), rank.full(5, -1.0)
+        dist.recv(second, 0)
+        dist.recv(first, 0, group)
+    rank.meet()
+    dist.destroy_process_group(group)
+    if rank.rank == 1:
+        compare(second, torch.full((5,), 2.0), "the message in the default group")
+        compare(first, torch.full((5,), 1.0), "the message in the new group")
 
 
 @check(
@@ -306,9 +352,11 @@ def _beside(rank):
 @check("send_recv", "A message is delivered although the receiver comes late.", SEND)
 def a_late_receiver(rank):
     if rank.rank == 0:
-        works = [dist.isend(rank.full(n, 7.0), 1, tag=n) for n in (1, 100_000)]
-        for work in works:
+        tensors = [rank.full(n, 7.0) for n in (1, 100_000)]
+        works = [dist.isend(x, 1, tag=len(x)) for x in tensors]
+        for work, tensor in zip(works, tensors, strict=True):
             work.wait()
+            tensor.fill_(-3.0)  # When wait() has returned, the memory is the sender's again.
     elif rank.rank == 1:
         time.sleep(0.3)
         for count in (1, 100_000):

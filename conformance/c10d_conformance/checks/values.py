@@ -9,7 +9,15 @@ from torch.distributed import ReduceOp
 
 from c10d_conformance import inputs
 from c10d_conformance.inputs import BORDERS, COMPLEX, DTYPES, LAYOUTS, OPS, SHAPES, Laid, compare
-from c10d_conformance.operations import OPERATIONS, REDUCING, ROOTED, Setting, finish, perform
+from c10d_conformance.operations import (
+    OPERATIONS,
+    REDUCING,
+    ROOTED,
+    Setting,
+    finish,
+    perform,
+    reduce_scatter_single,
+)
 from c10d_conformance.rank import Wrong
 from c10d_conformance.registry import check
 
@@ -68,7 +76,9 @@ def layouts(operation):
                         seed=seed,
                         root=seed % rank.size,
                     )
-            run(rank, operation=operation, layout=layout, shape=(17, 241), dtype=torch.int64)
+            for mode in ("sync", "future"):
+                options = {"shape": (17, 241), "dtype": torch.int64, "mode": mode}
+                run(rank, operation=operation, layout=layout, **options)
 
     return every_layout
 
@@ -81,10 +91,23 @@ def sizes(operation):
                 run(rank, operation=operation, shape=shape, mode=mode, seed=3)
         run(rank, operation=operation, shape=BORDERS[-1], dtype=torch.uint8, seed=4)
         for mode in ("future", "poll"):
-            for shape in SHAPES[:3]:
+            for shape in [*SHAPES[:3], (3,)]:  # 3: not one element for each of 4 ranks
                 run(rank, operation=operation, shape=shape, mode=mode, seed=5)
+        if operation in _OF_BUCKETS:
+            rank.case(f"{operation} int32 of 25 MiB", _bucket, rank, _OF_BUCKETS[operation])
 
     return every_size
+
+
+_OF_BUCKETS = {"broadcast": lambda tensor: dist.broadcast(tensor, 0), "all_reduce": dist.all_reduce}
+
+
+def _bucket(rank, call):
+    """As large as a bucket of DDP is, and one element more."""
+    numbers = torch.arange((25 << 18) + 1, dtype=torch.int32)
+    tensor = (numbers * (rank.rank == 0)).to(rank.device)
+    call(tensor)
+    compare(tensor, numbers)
 
 
 def roots(operation):
@@ -133,6 +156,10 @@ def uneven_all_to_all_single(rank):
                     width,
                     mode,
                 )
+    for step in range(rank.size):
+        text = f"all_to_all_single other splits of one total, {step}"
+        rank.case(text, _uneven, rank, 7, 2, "sync", torch.float32, step)
+    rank.case("all_to_all_single uneven int64", _uneven, rank, 7, 2, "sync", torch.int64)
 
 
 def _rows(one, other, unit):
@@ -144,14 +171,24 @@ def _part(one, other, unit, width):
     return inputs.values(one, (_rows(one, other, unit), width), torch.float32, other)
 
 
-def _uneven(rank, unit, width, mode):
+def _uneven(rank, unit, width, mode, dtype=torch.float32, step=None):
+    """With a step, all steps have the same totals of each rank, as experts of a model have."""
     me, everyone = rank.rank, range(rank.size)
-    sent = torch.cat([_part(me, other, unit, width) for other in everyone])
-    expected = torch.cat([_part(other, me, unit, width) for other in everyone])
+
+    def rows(one, other):
+        if step is None:
+            return _rows(one, other, unit)
+        return (one + other + step) % rank.size * unit
+
+    def part(one, other):
+        return inputs.values(one, (rows(one, other), width), dtype, other)
+
+    sent = torch.cat([part(me, other) for other in everyone])
+    expected = torch.cat([part(other, me) for other in everyone])
     source = Laid(sent, "offset", rank.device)
     output = Laid(torch.full_like(expected, 99), "offset", rank.device)
-    receiving = [_rows(other, me, unit) for other in everyone]
-    sending = [_rows(me, other, unit) for other in everyone]
+    receiving = [rows(other, me) for other in everyone]
+    sending = [rows(me, other) for other in everyone]
     finish(
         lambda async_op: dist.all_to_all_single(
             output.tensor, source.tensor, receiving, sending, async_op=async_op
@@ -249,7 +286,7 @@ def _same_bits(rank, dtype, count):
 
 @check(
     "all_reduce",
-    "all_reduce with SUM keeps NaN and infinities, as an addition does.",
+    "all_reduce keeps infinities, and NaN with SUM, as the operations on numbers do.",
     "torch.distributed.ReduceOp",
 )
 def not_a_number(rank):
@@ -258,6 +295,10 @@ def not_a_number(rank):
     tensor = rank.tensor(content)
     dist.all_reduce(tensor)
     compare(tensor, torch.tensor([nan, inf, 1.0 + 2.0 * (rank.size - 1), -inf]))
+    for op, number in ((ReduceOp.MIN, inf), (ReduceOp.MAX, -inf)):
+        tensor = rank.full(3, number)
+        dist.all_reduce(tensor, op)
+        compare(tensor, torch.full((3,), number), f"{op} of {number} on every rank")
 
 
 @check(
@@ -305,6 +346,9 @@ def _lazy(rank):
 def in_place(rank):
     for count in (5, 30_001):
         rank.case(f"all_gather_single in place {count}", _in_place, rank, count)
+    rank.operation = "reduce_scatter_single"
+    for count in (5, 30_001):
+        rank.case(f"reduce_scatter_single in place {count}", _scattered_in_place, rank, count)
 
 
 def _in_place(rank, count):
@@ -314,6 +358,14 @@ def _in_place(rank, count):
     mine.copy_(parts[rank.rank])
     dist.all_gather_into_tensor(whole, mine)
     compare(whole, torch.cat(parts))
+
+
+def _scattered_in_place(rank, count):
+    contents = [inputs.values(r, (rank.size * count,), torch.float32) for r in range(rank.size)]
+    whole = contents[rank.rank].to(rank.device, copy=True)
+    place = slice(rank.rank * count, (rank.rank + 1) * count)
+    reduce_scatter_single(whole[place], whole)
+    compare(whole[place], inputs.reduced(contents, ReduceOp.SUM)[place])
 
 
 @check(
@@ -330,14 +382,18 @@ def stacked(rank):
 
 @check(
     "all_gather",
-    "all_gather takes inputs whose elements overlap, as torch.expand makes them.",
-    "torch.Tensor.expand",
+    "all_gather takes inputs whose elements overlap, or have another order than the outputs.",
+    "torch.Tensor.expand, torch.Tensor.t",
 )
 def expanded_input(rank):
     outputs = [torch.full((4, 3), -1.0, device=rank.device) for _ in range(rank.size)]
     dist.all_gather(outputs, rank.full(3, float(rank.rank)).expand(4, 3))
     for r, output in enumerate(outputs):
         compare(output, torch.full((4, 3), float(r)), f"the output of rank {r}")
+    parts = [inputs.values(r, (3, 4), torch.float32) for r in range(rank.size)]
+    dist.all_gather(outputs, parts[rank.rank].to(rank.device).t())
+    for r, output in enumerate(outputs):
+        compare(output, parts[r].t(), f"the output of rank {r}, of a transposed input")
 
 
 @check(
@@ -401,10 +457,11 @@ def _manage(rank, mode, calls):
 
 def _coalesced_all_reduce(rank, mode):
     contents = _inputs(rank)
-    tensors = [content[rank.rank].to(rank.device, copy=True) for content in contents]
-    _manage(rank, mode, [lambda x=x: dist.all_reduce(x) for x in tensors])
-    for number, (tensor, content) in enumerate(zip(tensors, contents, strict=True)):
-        compare(tensor, inputs.reduced(content, ReduceOp.SUM), f"tensor {number}")
+    for op in (ReduceOp.SUM, ReduceOp.MAX):
+        tensors = [content[rank.rank].to(rank.device, copy=True) for content in contents]
+        _manage(rank, mode, [lambda x=x, op=op: dist.all_reduce(x, op) for x in tensors])
+        for number, (tensor, content) in enumerate(zip(tensors, contents, strict=True)):
+            compare(tensor, inputs.reduced(content, op), f"{op} of tensor {number}")
 
 
 def _coalesced_all_gather(rank, mode):

@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -60,16 +61,20 @@ def _early(rank, operation):
     cases=True,
 )
 def completed_after_wait(rank):
-    for operation in OPERATIONS:
+    for operation in [*OPERATIONS, "barrier"]:
         rank.operation = operation
         rank.case(f"{operation}, is_completed after wait", _completed, rank, operation)
 
 
 def _completed(rank, operation):
-    call = OPERATIONS[operation](_setting(rank, operation, shape=(500,)))
-    work = call.run(True)
-    first, second = work.wait(), work.wait()
-    call.check()
+    if operation == "barrier":
+        call, work = None, dist.barrier(async_op=True)
+    else:
+        call = OPERATIONS[operation](_setting(rank, operation, shape=(500,)))
+        work = call.run(True)
+    first, second = work.wait(), work.wait(timedelta(seconds=20))
+    if call:
+        call.check()
     true(first is not False and second is not False, f"wait() returned {first}, then {second}")
     true(work.is_completed(), "is_completed() is False after wait() has returned")
 
@@ -82,14 +87,16 @@ def _completed(rank, operation):
 )
 def many_in_flight(rank):
     for order in ("first", "last"):
-        rank.case(f"40 all_reduce, {order} waited first", _many, rank, order)
+        rank.case(f"70 all_reduce, {order} waited first", _many, rank, order)
     rank.case("all operations in flight", _all_in_flight, rank)
+    for operation in ("broadcast", "reduce"):
+        rank.case(f"20 {operation} of one tensor, ranks late", _ahead, rank, operation)
 
 
 def _many(rank, order):
     contents = [
         [values(r, (1 + 997 * (n % 9),), torch.float32, n) for r in range(rank.size)]
-        for n in range(40)
+        for n in range(70)
     ]
     tensors = [content[rank.rank].to(rank.device, copy=True) for content in contents]
     works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
@@ -110,6 +117,22 @@ def _all_in_flight(rank):
         work.wait()
     for call in calls:
         call.check()
+
+
+def _ahead(rank, operation):
+    """Who does not need the others is ahead of them, and writes to its tensor at once again."""
+    sends = (rank.rank == 0) == (operation == "broadcast")
+    call = dist.broadcast if operation == "broadcast" else dist.reduce
+    if not sends:
+        time.sleep(0.1)
+    tensor, got = rank.full(5000, 0.0), []
+    for number in range(20):
+        tensor.fill_(number if sends else 0)
+        call(tensor, 0)
+        got.append(tensor.clone())
+    factor = 1 if operation == "broadcast" else rank.size - 1
+    for number, tensor in enumerate(got if not sends else []):
+        compare(tensor, torch.full((5000,), float(number * factor)), f"{operation} {number}")
 
 
 @check(
@@ -137,6 +160,11 @@ def _value(rank, count):
         equal(value, [tensor], "the value of the future")
     compare(value[0], sum(content), "the value of the future")
     compare(tensor, sum(content), "the tensor")
+    work.wait()
+    later, deadline = work.get_future(), time.monotonic() + 1
+    while not later.done():
+        true(time.monotonic() < deadline, "another future, taken after wait(), is not done in 1 s")
+        time.sleep(0.0005)
 
 
 @check(
@@ -287,7 +315,7 @@ def _in_a_thread(rank):
 
 @check(
     "resources",
-    "Calls do not use more and more memory.",
+    "Calls do not use more and more memory, threads or descriptors.",
     "torch.distributed",
     quick=True,
     ranks=(2,),
@@ -303,10 +331,26 @@ def _all_gather(rank):
     dist.all_gather([rank.full(16_384, 1.0) for _ in range(rank.size)], mine)
 
 
+def _there_and_back(rank):
+    """Rank 0 waits for an answer: data that it sends ahead may take memory."""
+    dist.broadcast(rank.full(16_384, 1.0), 0)
+    call = dist.send if rank.rank else dist.recv
+    call(rank.full(16_384, 1.0), 1 - rank.rank)
+
+
+def _all_reduce(rank, async_op=False):
+    tensor = rank.full(16_384, 1.0)
+    work = dist.all_reduce(tensor, async_op=async_op)
+    if async_op:
+        work.wait()
+    compare(tensor, torch.full((16_384,), float(rank.size)), "one of many all_reduce")
+
+
 _CALLS = {
-    "all_reduce": lambda rank: dist.all_reduce(rank.full(16_384, 1.0)),
-    "all_reduce async": lambda rank: dist.all_reduce(rank.full(16_384, 1.0), async_op=True).wait(),
+    "all_reduce": _all_reduce,
+    "all_reduce async": lambda rank: _all_reduce(rank, True),
     "all_gather": _all_gather,
+    "broadcast, send and recv": _there_and_back,
 }
 _ALLOWED = 8 << 20  # bytes; 400 calls of 64 KiB are 25 MiB
 
@@ -314,10 +358,11 @@ _ALLOWED = 8 << 20  # bytes; 400 calls of 64 KiB are 25 MiB
 def _memory(rank, call):
     for _ in range(50):
         call(rank)
-    before = _resident()
+    before, counts = _resident(), _counts()
     for _ in range(400):
         call(rank)
     grown = _resident() - before
+    _compare_counts(counts, "400 calls")
     true(grown < _ALLOWED, f"the process has grown by {grown >> 20} MiB in 400 calls of 64 KiB")
 
 
@@ -332,7 +377,7 @@ def _resident():
 
 @check(
     "resources",
-    "Groups that are destroyed give back their threads and descriptors.",
+    "Groups that are destroyed give back their memory, threads and descriptors.",
     "torch.distributed.destroy_process_group",
 )
 def destroyed_groups_leave_nothing(rank):
@@ -345,12 +390,21 @@ def destroyed_groups_leave_nothing(rank):
 
     for _ in range(3):
         make()
-    before = _count("task"), _count("fd")
+    before, counts = _resident(), _counts()
     for _ in range(8):
         make()
-    after = _count("task"), _count("fd")
-    for what, old, new in zip(("threads", "descriptors"), before, after, strict=True):
-        true(new < old + 8, f"8 groups made and destroyed: from {old} {what} to {new}")
+    _compare_counts(counts, "8 groups made and destroyed")
+    grown = _resident() - before
+    true(grown < _ALLOWED, f"8 groups made and destroyed: {grown >> 20} MiB of memory stay")
+
+
+def _counts():
+    return {"threads": _count("task"), "descriptors": _count("fd")}
+
+
+def _compare_counts(before, text):
+    for what, new in _counts().items():
+        true(new < before[what] + 8, f"{text}: from {before[what]} {what} to {new}")
 
 
 def _count(what):
