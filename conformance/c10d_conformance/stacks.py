@@ -10,13 +10,14 @@ import torch
 
 # Frames that every stack has, which say nothing about the backend.
 _NOISE = re.compile(
-    r"FatalSignalHandler|<unknown function>.*(libc\.so|libstdc\+\+|python)|libpython|_start\b"
-    r"|__libc_start|omitting python frames|\bgsignal\b|<unknown function>.*torch_python"
+    r"FatalSignalHandler|__libc_start|_start\b|omitting python frames|\bgsignal\b"
+    r"|[/ ]libpython[^/]*\)$"
+    r"|<unknown function>.*[/ ](libc\.so|libstdc\+\+|libtorch_python|python)[^/]*\)$"
 )
 # A thread with such frames only has nothing to do.
 _IDLE = re.compile(
     r"epoll_wait|ThreadPool|main_loop|blas_thread|gomp_|runLoop|Loop::run"
-    r"|pthread_cond_|condition_variable|decref_pyobject"
+    r"|pthread_cond_|condition_variable"
 )
 
 
@@ -38,6 +39,8 @@ def shorten(text, limit=60):
     """Return the frames that matter: Python's first, then those of C++ that do something."""
     python, blocks, block, ours = [], [], None, False
     for line in text.splitlines():
+        if line == "Fatal Python error: Aborted":
+            continue  # the suite's own signal, or one that the exit status names
         if line.startswith(("Thread 0x", "Current thread 0x", "Fatal Python error")):
             python.append(re.sub(r"0x[0-9a-f]+ ?", "", line))
             ours = False
@@ -60,9 +63,10 @@ def shorten(text, limit=60):
 
 
 def _frame(line):
-    """Return a frame without addresses: `function (library)`."""
-    match = re.search(r"frame #\d+: (.*?)(?: \+ 0x[0-9a-f]+)? \(0x[0-9a-f]+ in (.*)\)", line)
+    """Return a frame without addresses: `function (library)`, or where `addr2line` finds it."""
+    match = re.search(r"frame #\d+: (.*?)( \+ 0x[0-9a-f]+)? \(0x[0-9a-f]+ in (.*)\)", line)
     if not match:
         return line.strip()
-    function, library = match.groups()
-    return f"{function[:160]} ({library.rpartition('/')[2]})"
+    function, offset, library = match.groups()
+    place = (offset or "") if function == "<unknown function>" else ""
+    return f"{function[:160]}{place} ({library.rpartition('/')[2]})"

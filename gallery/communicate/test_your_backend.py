@@ -136,10 +136,9 @@ assert failing == ["Works and futures", "abort"], failing
 # Gloo fails in two rows. In ``abort``, an operation that waits for another rank does not end when
 # the group is aborted. The exercise is about ``Works and futures``. The whole suite finds more in
 # gloo. For example, a tensor that is not contiguous gets wrong values without an error
-# (`pytorch#192920 <https://github.com/pytorch/pytorch/issues/192920>`_). It also finds one wrong
-# case in ``shm`` and gloo: ``broadcast`` does not change a tensor with PyTorch's negative bit. No
-# backend can cure this, because PyTorch's dispatcher passes a copy of the tensor. ``make
-# test-conformance`` runs it on the three backends and compares with recorded results.
+# (`pytorch#192920 <https://github.com/pytorch/pytorch/issues/192920>`_). It finds no failure
+# in ``shm``. ``make test-conformance`` runs it on the three backends and compares with recorded
+# results.
 #
 # The build has no GPUs, so it did not run NCCL.
 #

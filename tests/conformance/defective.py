@@ -1202,7 +1202,7 @@ def memory_is_kept_for_each_call(cls):
     before("allreduce", change)(cls)
 
 
-@defect("works.memory_stays")
+@defect("works.many_in_flight")
 def the_256th_operation_is_wrong(cls):
     def change(group, tensors, *_):
         group.count = getattr(group, "count", 0) + 1

@@ -16,7 +16,7 @@ constexpr size_t kSmall = 16 << 10;
 // [pipeline]
 // The steps of most collectives: each rank writes one part ahead of the part
 // that it reads, from everyone or from one rank. All wait for all in the first
-// step, to compare their notes. `read` may find out that there are more parts.
+// step, to compare their notes. Reading may show that there are more parts.
 template <class Write, class Read>
 Steps pipeline(Channel& channel, Note note, size_t parts, int from, Write write, Read read) {
   const uint64_t first = channel.begin(note);
