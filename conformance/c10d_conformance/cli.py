@@ -25,6 +25,7 @@ class Settings:
     quick: bool = False
     limit: float = 10.0
     skips: list = dataclasses.field(default_factory=list)
+    claims: dict | None = None
     checks: list = dataclasses.field(default_factory=list)
 
     def skip(self, check):
@@ -56,6 +57,16 @@ def parser():
     new.add_argument("--quick", action="store_true", help="each capability once, with 2 ranks")
     new.add_argument("--skips", metavar="FILE", help="lines of `pattern: reason` of checks to skip")
     new.add_argument(
+        "--claims",
+        metavar="FILE",
+        help="lines of `check: number`: run these checks, and fail if fewer cases are right",
+    )
+    new.add_argument(
+        "--add-claims",
+        metavar="FILE",
+        help="write such lines for the checks that are right",
+    )
+    new.add_argument(
         "--limit",
         type=float,
         default=10.0,
@@ -82,7 +93,7 @@ def main(arguments=None):
 def _run(options):
     _check_arguments(options)
     try:
-        from c10d_conformance import registry
+        from c10d_conformance import registry, report
         from c10d_conformance.plugin import Plugin
     except ImportError as error:
         raise Mistake(f"the suite needs PyTorch 2.13 or later and pytest 8: {error}") from None
@@ -97,8 +108,11 @@ def _run(options):
         quick=options.quick,
         limit=options.limit,
         skips=_skips(options.skips),
+        claims=_claims(options.claims, checks) if options.claims else None,
         checks=checks,
     )
+    add_to = Path(options.add_claims) if options.add_claims else None
+    before = _claims(add_to, checks) if add_to and add_to.exists() else {}
     _probe(settings)
     plugin = Plugin(settings, options.report, options.verbose)
     # Only this plugin: what else is installed must not change the result.
@@ -115,6 +129,8 @@ def _run(options):
         raise Mistake(f"interrupted after {len(plugin.results)} checks")
     if not plugin.results:
         raise Mistake(f"no check matches -k {options.expression!r}")
+    if add_to:
+        add_to.write_text(report.claims_text(before, plugin.results))
     return plugin.status
 
 
@@ -126,10 +142,10 @@ def _check_arguments(options):
     _ranks(options.ranks)
     if options.limit <= 0:
         raise Mistake("--limit must be more than 0 seconds")
-    for name in ("report", "junit"):
+    for name in ("report", "junit", "add_claims"):
         path = getattr(options, name)
         if path:
-            _check_writable(Path(path), name)
+            _check_writable(Path(path), name.replace("_", "-"))
 
 
 def _check_writable(path, option):
@@ -156,20 +172,36 @@ def _ranks(text):
 
 def _skips(path):
     """Read `pattern: reason` from each line that is neither empty nor a comment."""
-    if not path:
-        return []
+    skips = []
+    for number, pattern, reason in _lines(path, "skips") if path else []:
+        if not reason:
+            raise Mistake(f"--skips {path}, line {number}: a reason is missing after a colon")
+        skips.append((pattern, reason))
+    return skips
+
+
+def _claims(path, checks):
+    """Read `check: number` from each line, into a dictionary."""
+    known, claims = {check.id for check in checks}, {}
+    for number, check, cases in _lines(path, "claims"):
+        if check not in known:
+            raise Mistake(f"{path}, line {number}: the suite has no check {check}; see --list")
+        if not cases.isdecimal() or int(cases) < 1:
+            raise Mistake(f"{path}, line {number}: give the number of right cases after a colon")
+        claims[check] = int(cases)
+    return claims
+
+
+def _lines(path, option):
+    """Yield the number and both parts of each line `one: other` that is no comment."""
     try:
         lines = Path(path).read_text().splitlines()
     except OSError as error:
-        raise Mistake(f"--skips {path} cannot be read: {error.strerror}") from None
-    skips = []
+        raise Mistake(f"--{option} {path} cannot be read: {error.strerror}") from None
     for number, line in enumerate(lines, 1):
         if line.strip() and not line.startswith("#"):
-            pattern, colon, reason = line.partition(":")
-            if not colon or not reason.strip():
-                raise Mistake(f"--skips {path}, line {number}: a reason is missing after a colon")
-            skips.append((pattern.strip(), reason.strip()))
-    return skips
+            one, _, other = line.partition(":")
+            yield number, one.strip(), other.strip()
 
 
 def _list(checks, quick):

@@ -87,6 +87,8 @@ class Collection(pytest.Collector):
             for check in settings.checks:
                 if settings.quick and not check.quick:
                     continue
+                if settings.claims is not None and check.id not in settings.claims:
+                    continue
                 if check.ranks:  # those with their own sizes run once
                     wanted = check.ranks if number == 0 else ()
                 else:

@@ -47,6 +47,12 @@ def content(settings, results, seconds):
             capabilities.append(row | {"counts": {v: counts[v] for v in VERDICTS}})
     total = sum((Counter(row["counts"]) for row in capabilities), Counter())
     failed = any(total[verdict] for verdict in FAILURES)
+    right = _right_cases(entries)
+    unkept = [
+        {"check": check, "claimed": number, "right": right[check]}
+        for check, number in (settings.claims or {}).items()
+        if right[check] < number
+    ]
     return {
         "format": FORMAT,
         "backend": settings.backend,
@@ -54,12 +60,30 @@ def content(settings, results, seconds):
         "torch": torch.__version__,
         "ranks": list(settings.ranks),
         "quick": settings.quick,
-        "status": 1 if failed or not total[RIGHT] else 0,
+        "status": 1 if failed or unkept or not total[RIGHT] else 0,
         "counts": {verdict: total[verdict] for verdict in VERDICTS},
         "capabilities": capabilities,
+        "unkept_claims": unkept,
         "checks": entries,
         "seconds": round(seconds, 1),
     }
+
+
+def _right_cases(entries):
+    """Count the right cases of each check, with all world sizes together: none if one fails."""
+    right, failing = Counter(), set()
+    for item in entries:
+        right[item["id"]] += item["counts"][RIGHT]
+        if item["verdict"] in FAILURES:
+            failing.add(item["id"])
+    return Counter({check: number for check, number in right.items() if check not in failing})
+
+
+def claims_text(before, results):
+    """Return the lines of a file of claims after a run, which counts for the checks it ran."""
+    right = _right_cases([entry(result) for result in results])
+    claims = before | {result.check.id: right[result.check.id] for result in results}
+    return "".join(f"{check}: {number}\n" for check, number in claims.items() if number)
 
 
 def entry(result):
@@ -186,6 +210,8 @@ def summary(report, verbose=False):
         f"{counts}; {len(failing)} of {len(report['checks'])} checks fail "
         f"({report['seconds']:.0f} s)",
     ]
+    for claim in report["unkept_claims"]:
+        lines.append(f"{claim['check']}: {claim['claimed']} cases claimed, {claim['right']} right")
     if not report["counts"][RIGHT]:
         lines.append("Not one case was right.")
     return "\n".join(lines) + "\n"

@@ -288,6 +288,11 @@ assert output[0] == (
 #    :caption: gallery/communicate/workers/works_of_a_group.py
 #    :start-after: # [outlives]
 #    :end-before: # [/outlives]
+#
+# The end of a tensor may need Python's interpreter lock, because Python may have an object for it.
+# A thread that destroys a tensor while it holds a mutex can therefore wait for a Python thread
+# that waits for this mutex. Destroy tensors, works and callbacks without a lock, and after the
+# waiting threads have been woken. ``look`` keeps ended operations in ``ended`` for this reason.
 
 output = launch("workers/works_of_a_group.py", ranks=2)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,8 @@ FOLDER = Path(registry.__file__).parents[1]
         (["--backend", "gloo", "--report", "/no/folder/r.json"], "--report /no/folder/r.json can"),
         (["--backend", "gloo", "--junit", "/no/folder/r.xml"], "--junit /no/folder/r.xml cannot"),
         (["--backend", "gloo", "--skips", "/no/file"], "--skips /no/file cannot be read"),
+        (["--backend", "gloo", "--claims", "/no/file"], "--claims /no/file cannot be read"),
+        (["--backend", "gloo", "--add-claims", "/no/folder/c"], "--add-claims /no/folder/c cannot"),
         (["--backend", "gloo", "--limit", "0"], "--limit must be more than 0"),
         (["--backend", "gloo", "--device", "moon"], "--device moon"),
     ],
@@ -270,6 +273,34 @@ def test_junit_and_skips(tmp_path, monkeypatch):
     assert len(cases) == 2 and cases[1].find("skipped").get("message") == "the reason"
     names = {x.get("name") for x in cases[0].findall(".//property")}
     assert {"capability", "promise", "source", "verdict right"} <= names
+
+
+def test_claims_are_noted_and_held(tmp_path, monkeypatch):
+    claims = tmp_path / "claims.txt"
+    claims.write_text("lifecycle.registered: 1\n")
+    run(tmp_path, monkeypatch, "-k", "works.callbacks", "--add-claims", str(claims), status=0)
+    noted = claims.read_text()
+    cases = int(re.search(r"works.callbacks: (\d+)", noted)[1])
+    assert cases > 1 and noted.startswith("lifecycle.registered: 1\n")
+
+    _, output = run(tmp_path, monkeypatch, "--claims", str(claims), status=0)
+    assert "claimed" not in output and "0 of 2 checks fail" in output
+    more = noted.replace(f"callbacks: {cases}", f"callbacks: {cases + 1}")
+    claims.write_text(more)
+    report, output = run(tmp_path, monkeypatch, "--claims", str(claims))
+    assert f"works.callbacks: {cases + 1} cases claimed, {cases} right" in output
+    assert report["unkept_claims"][0]["right"] == cases
+
+
+def test_claims_of_checks_that_fail_or_are_not_there(tmp_path, monkeypatch, capfd):
+    claims = tmp_path / "claims.txt"
+    arguments = ["-k", "scatter_types", "--add-claims", str(claims)]
+    run(tmp_path, monkeypatch, *arguments, defect="scatter_is_rotated")
+    assert "values.scatter_types" not in claims.read_text()
+    for line, text in (("a.b: 1", "the suite has no check a.b"), ("works.callbacks", "the number")):
+        claims.write_text(f"# a comment\n{line}\n")
+        assert main(["--backend", "gloo", "--claims", str(claims)]) == ERROR
+        assert f"claims.txt, line 2: {text}" in capfd.readouterr().err.replace("give the", "the")
 
 
 ONLY_TWO = '''

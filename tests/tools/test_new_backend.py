@@ -97,7 +97,7 @@ def test_each_page_that_it_names_exists(files):
 def test_the_workflow_runs_the_commands_of_the_readme_and_our_actions(files):
     workflow = files[".github/workflows/test.yml"]
     steps = re.findall(r"- run: (.*)", workflow)
-    assert steps[-2:] == next_commands(files)[:2]
+    assert steps[-3:] == next_commands(files)[:3]
     ours = (ROOT / ".github/workflows/test-and-publish.yml").read_text()
     assert set(re.findall(r"- uses: .*", workflow)) <= set(re.findall(r"- uses: .*", ours))
 
@@ -180,24 +180,27 @@ def test_the_printed_commands_work_and_a_wrong_claim_fails(tmp_path):
     """In an environment with our PyTorch; without a package index."""
     done = new_backend("my_net", tmp_path / "project")
     commands = [line.strip() for line in done.stdout.splitlines() if line.startswith("    ")]
-    assert len(commands) == 4, done.stdout
+    assert len(commands) == 5, done.stdout
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
     [packages] = tmp_path.glob("venv/lib/python*/site-packages")
     (packages / "borrowed.pth").write_text(str(Path(torch.__file__).parents[1]))
 
-    go, install, test, conformance = commands
-    output = shell(tmp_path, f"{go}\n{install}", timeout=300)
+    go, tools, install, test, conformance = commands
+    output = shell(tmp_path, f"{go}\n{tools}\n{install}", timeout=300)
     assert "-Wall -Wextra" in output and "warning:" not in output
-    assert re.search(r"\b4 passed\b", shell(tmp_path, f"{go}\n{test}"))
+    assert "0 of 6 checks fail" in shell(tmp_path, f"{go}\n{test}")
     output = shell(tmp_path, f"{go}\n{conformance}")
     assert "Backend my_net does not support allreduce" in output and "0 wrong" in output
 
-    with open(tmp_path / "project" / "claims.txt", "a") as claims:
-        claims.write("values.not_a_number\nvalues.no_such_check\n")
+    claims = tmp_path / "project" / "claims.txt"
+    as_written = claims.read_text()
+    noting = f"{go}\n{conformance} -k lifecycle.names --add-claims claims.txt"
+    assert "0 of 1 checks fail" in shell(tmp_path, noting)
+    assert claims.read_text() == as_written.replace("names: 2", "names: 1")
+    claims.write_text(as_written + "values.not_a_number: 2\n")
     output = shell(tmp_path, f"{go}\n{test}", status=1)
-    assert "2 failed, 4 passed" in output
-    assert "with 2 ranks: ['Backend my_net does not support allreduce']" in output
-    assert "the suite has no check values.no_such_check" in output
+    assert "values.not_a_number: 2 cases claimed, 0 right" in output
+    assert "Backend my_net does not support allreduce" in output
 
 
 def shell(folder, script, *, status=0, timeout=120):

@@ -30,6 +30,12 @@ EDITS = {
     r"// A backend that implements .*\n// it sets every .*": "// Each rank has one in each group.",
     "A torch.distributed backend that sets .*zero": "The torch.distributed backend dummy",
     "The dummy c10d backend": "The c10d backend dummy",
+    r'\{"cpu", "cuda"\}': '{"cpu"}',
+    r"(?m)^(?=c10.* createBackendDummy\(\n.*/\* store \*/)": """\
+// Let the ranks meet here. While this one waits for others, release Python's
+// interpreter lock (py::gil_scoped_release). The store may have keys of an
+// earlier group: https://SITE/communicate/meet-the-other-ranks.html
+""",
 }
 OPERATION = re.compile(r"\b(setToZero|allreduce|allgather)\(")
 HERE = {
