@@ -201,7 +201,9 @@ def compare(got, expected, what="the output", tolerance=None):
             f"{what}: expected shape {tuple(expected.shape)} {name(expected.dtype)}, "
             f"got {tuple(got.shape)} {name(got.dtype)}"
         )
-    got = got.detach().cpu().contiguous().flatten().clone()  # it may change if it came too early
+    got = got.detach().cpu().resolve_conj().resolve_neg().contiguous().flatten()
+    # Its bytes, as they are now: it may change if it came too early, and bool has other bytes.
+    got = got.view(torch.uint8).clone().view(got.dtype)
     expected = expected.detach().cpu().contiguous().flatten()
     if not got.numel():
         return

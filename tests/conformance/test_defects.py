@@ -61,7 +61,10 @@ def test_a_defect_is_noticed(name):
 
 def test_every_defect_names_known_checks():
     page = ROOT / "gallery" / "communicate" / "test_your_backend.py"
-    assert f"{len(defective.DEFECTS)} deliberate defects" in page.read_text()
+    number = len(defective.DEFECTS)
+    assert f"{number} deliberate defects" in page.read_text()
+    for name in ("README.md", "Makefile"):
+        assert f" {number} defects" in (ROOT / name).read_text(), name
     for _, checks, _ in defective.DEFECTS.values():
         assert checks and all(check in CHECKS for check in checks)
 
