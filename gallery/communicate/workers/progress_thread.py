@@ -26,9 +26,11 @@ print("after ten synchronous calls:", progress_threads())
 
 if rank == 0:
     work = dist.all_reduce(tensor, async_op=True)
-    while not progress_threads():
+    threads = 0
+    while not threads:
         time.sleep(0.001)  # the new thread sets its name itself
-    print("while an asynchronous call waits for rank 1:", progress_threads())
+        threads = progress_threads()
+    print("while an asynchronous call waits for rank 1:", threads)
     store.set("rank 0 has its thread", "")
     work.wait()
 else:
