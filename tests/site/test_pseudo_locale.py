@@ -16,7 +16,7 @@ ATTRIBUTES = ("title", "aria-label", "alt", "placeholder")
 # Names: of features of PyTorch, in tables and lists, and of the licence.
 NAMES = {"BSD-3-Clause", "DCP", "DDP", "DTensor", "FSDP2", "ZeRO"}
 NAMES |= {"Note"}  # Of Sphinx, and translated by its own catalogs.
-ENGLISH = re.compile(r"(?!(?:[KMGT]B|ms)\b)[A-Za-z]{2,}")  # Units are the same, too.
+ENGLISH = re.compile(r"(?<![A-Za-z])(?!(?:[KMGT]i?B|ms)\b)[A-Za-z]{2,}")  # Units are the same, too.
 # Boxes whose text is cut off, and what sticks out of the page.
 CUT_OFF = """
 () => [...document.querySelectorAll("body *")].filter(x =>
