@@ -130,8 +130,8 @@ def _run(options):
     if not plugin.results:
         raise Mistake(f"no check matches -k {options.expression!r}")
     if add_to:
-        add_to.write_text(report.claims_text(before, plugin.results))
-    return plugin.status
+        add_to.write_text(report.claims_text(before, plugin.report))
+    return plugin.report["status"]
 
 
 def _check_arguments(options):

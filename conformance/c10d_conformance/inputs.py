@@ -26,6 +26,7 @@ OPS = [ReduceOp.SUM, ReduceOp.AVG, ReduceOp.PRODUCT, ReduceOp.MIN, ReduceOp.MAX,
 SHAPES = [(1,), (63,), (17, 241), (0,), ()]
 # Around 64 KiB of float32, where many transports change their way, and several MiB.
 BORDERS = [(16383,), (16384,), (16385,), ((1 << 20) + 1,)]
+BUCKET = ((25 << 18) + 1,)  # a bucket of DDP in float32 or int32, and one element more
 LAYOUTS = ["contiguous", "offset", "strided", "transposed", "column"]
 
 # Numbers that narrower types cannot hold, but whose sums, also of 64 ranks, are exact.

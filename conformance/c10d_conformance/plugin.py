@@ -17,7 +17,7 @@ class Plugin:
     def __init__(self, settings, report_path=None, verbose=False, stream=None):
         self.settings = settings
         self.results = []
-        self.status = 1
+        self.report = None  # at the end
         self.pool = Pool(settings)
         self._path = report_path
         self._verbose = verbose
@@ -48,13 +48,12 @@ class Plugin:
         if not self.results:
             return
         seconds = time.monotonic() - self._start
-        content = report.content(self.settings, self.results, seconds)
+        self.report = report.content(self.settings, self.results, seconds)
         if self._path:
-            report.write(content, self._path)
-        self.status = content["status"]
+            report.write(self.report, self._path)
         if self._live:
             self._stream.write("\r\033[K")
-        self._stream.write(report.summary(content, self._verbose))
+        self._stream.write(report.summary(self.report, self._verbose))
         self._stream.flush()
 
     def add(self, result):

@@ -79,10 +79,10 @@ def _right_cases(entries):
     return Counter({check: number for check, number in right.items() if check not in failing})
 
 
-def claims_text(before, results):
+def claims_text(before, report):
     """Return the lines of a file of claims after a run, which counts for the checks it ran."""
-    right = _right_cases([entry(result) for result in results])
-    claims = before | {result.check.id: right[result.check.id] for result in results}
+    right = _right_cases(report["checks"])
+    claims = before | {item["id"]: right[item["id"]] for item in report["checks"]}
     return "".join(f"{check}: {number}\n" for check, number in claims.items() if number)
 
 

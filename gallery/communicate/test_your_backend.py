@@ -6,7 +6,7 @@ After this page you can test any backend of ``torch.distributed`` with one comma
 what the test reports, and turn a report into a program that shows the defect.
 
 PyTorch promises much about each operation, and its own tests know only its own backends.
-``c10d-conformance`` is a suite of 169 checks for all backends, in C++ or in Python. It needs
+``c10d-conformance`` is a suite of 171 checks for all backends, in C++ or in Python. It needs
 PyTorch and pytest. The zip file at the end of this page contains it, in the folder
 ``conformance``.
 

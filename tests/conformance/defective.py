@@ -1478,7 +1478,7 @@ named(
 )
 
 
-@defect("failure.timeout_of_async_and_wait", "failure.timeout_of_future")
+@defect("failure.timeout_of_all_gather", "failure.timeout_of_broadcast")
 def all_gather_and_broadcast_have_no_timeout(cls):
     def wait(self, timeout=timedelta(0)):
         try:

@@ -297,10 +297,13 @@ def test_claims_of_checks_that_fail_or_are_not_there(tmp_path, monkeypatch, capf
     arguments = ["-k", "scatter_types", "--add-claims", str(claims)]
     run(tmp_path, monkeypatch, *arguments, defect="scatter_is_rotated")
     assert "values.scatter_types" not in claims.read_text()
-    for line, text in (("a.b: 1", "the suite has no check a.b"), ("works.callbacks", "the number")):
+    for line, text in (
+        ("a.b: 1", "the suite has no check a.b"),
+        ("works.callbacks", "give the number"),
+    ):
         claims.write_text(f"# a comment\n{line}\n")
         assert main(["--backend", "gloo", "--claims", str(claims)]) == ERROR
-        assert f"claims.txt, line 2: {text}" in capfd.readouterr().err.replace("give the", "the")
+        assert f"claims.txt, line 2: {text}" in capfd.readouterr().err
 
 
 ONLY_TWO = '''

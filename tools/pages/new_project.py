@@ -24,7 +24,7 @@ SITE = "https://SITE/"
 # What a build by hand and tools leave in these folders.
 MADE = re.compile(r"(^|/)(build|\S+\.egg-info|\.\w+_cache)/|\.(so|pyc)$")
 
-# What is left of the sources without the operations of the dummy.
+# What else differs from the sources of the dummy.
 EDITS = {
     r"(?m)^ *(//|#) \[/?[\w-]+\]\n": "",  # where a listing of a page begins or ends
     r"// A backend that implements .*\n// it sets every .*": "// Each rank has one in each group.",

@@ -143,14 +143,15 @@ def _missing(rank, count):
     if rank.rank in missing:
         rank.meet()
         return ABSENT
-    options = {"timeout": timedelta(seconds=2 / count), "wait_all_ranks": count > 1}
+    timeout = 2 / count
+    options = {"timeout": timedelta(seconds=timeout), "wait_all_ranks": count > 1}
     error, seconds = error_of(dist.monitored_barrier, group, **options)
     rank.meet()
     if error is not None and is_unsupported(error, rank.backend, "monitored_barrier"):
         raise error
     if rank.rank == 0:
         true(error is not None, "monitored_barrier raised nothing on rank 0")
-        true(seconds < 8, f"the error came after {seconds:.1f} s, with a timeout of 2 s")
+        true(seconds < 8, f"the error came after {seconds:.1f} s, with a timeout of {timeout:g} s")
         named = re.findall(r"\d+", "".join(re.findall(r"[Rr]anks? [\d, ]+", str(error))))
         for late in missing:
             true(str(late) in named, f"the text does not name rank {late}: {error}")

@@ -24,12 +24,8 @@ def _all_reduce(rank, group=None):
 CALLS = {
     "all_reduce": _all_reduce,
     "all_reduce, large": lambda rank: dist.all_reduce(rank.full(1_000_000, 1.0)),
-    "async and wait": lambda rank: dist.all_gather(
-        [rank.full(4, 0.0) for _ in range(rank.size)], rank.full(4, 1.0), async_op=True
-    ).wait(),
-    "future": lambda rank: (
-        dist.broadcast(rank.full(4, 1.0), rank.size - 1, async_op=True).get_future().wait()
-    ),
+    "async and wait": lambda rank: dist.all_reduce(rank.full(4, 1.0), async_op=True).wait(),
+    "future": lambda rank: dist.all_reduce(rank.full(4, 1.0), async_op=True).get_future().wait(),
     "broadcast": lambda rank: dist.broadcast(rank.full(4, 1.0), rank.size - 1),
     "all_gather": lambda rank: dist.all_gather(
         [rank.full(4, 0.0) for _ in range(rank.size)], rank.full(4, 1.0)
@@ -154,7 +150,15 @@ def _late(name):
     return late
 
 
-for _name in ("all_reduce", "async and wait", "future", "barrier", "recv"):
+for _name in (
+    "all_reduce",
+    "async and wait",
+    "future",
+    "broadcast",
+    "all_gather",
+    "barrier",
+    "recv",
+):
     check(
         "timeout",
         "A call that waits longer than the timeout of its group raises an error.",

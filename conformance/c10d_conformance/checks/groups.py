@@ -11,7 +11,7 @@ from torch.distributed.device_mesh import init_device_mesh
 
 from c10d_conformance.inputs import compare, values
 from c10d_conformance.operations import OPERATIONS, REDUCING, ROOTED, Setting, perform
-from c10d_conformance.rank import Wrong, equal, true
+from c10d_conformance.rank import equal, true
 from c10d_conformance.registry import check
 from c10d_conformance.verdicts import ABSENT
 
@@ -101,17 +101,16 @@ def _members_meet(rank, group, ranks):
         true(returned >= last, f"the barrier of {ranks} returned before rank {ranks[-1]} came")
 
 
-@check("sub_groups", "A group of one rank computes alone.", NEW)
+@check("sub_groups", "A group of one rank computes alone.", NEW, cases=True)
 def alone(rank):
     groups = [dist.new_group([r]) for r in range(rank.size)]
     mine = groups[rank.rank]
-    total(rank, mine, [rank.rank])
-    dist.barrier(group=mine)
+    rank.operation = "barrier"
+    rank.case("barrier in a group of one", dist.barrier, mine)
     for operation in OPERATIONS:
-        try:
-            perform(Setting(operation, ranks=(rank.rank,), group=mine, device=rank.device))
-        except Wrong as error:
-            raise Wrong(f"{operation}: {error}") from None
+        rank.operation = operation
+        setting = Setting(operation, ranks=(rank.rank,), group=mine, device=rank.device)
+        rank.case(f"{operation} in a group of one", perform, setting)
     rank.meet()
     dist.destroy_process_group(mine)
 

@@ -25,11 +25,11 @@ def total(rank, count=100):
     compare(tensor, torch.full((count,), float(rank.size * (rank.size + 1) // 2)))
 
 
-def _program(rank, text, load=True):
+def _program(rank, text, before=""):
     """Run a program in a new Python that has the backend, and return how it ended."""
-    load = f"import {rank.module}\n" if rank.module and load else ""
+    load = f"import {rank.module}\n" if rank.module else ""
     return subprocess.run(
-        [sys.executable, "-c", "import torch, torch.distributed as dist\n" + load + text],
+        [sys.executable, "-c", "import torch, torch.distributed as dist\n" + before + load + text],
         capture_output=True,
         text=True,
         timeout=120,
@@ -237,15 +237,17 @@ def beside_gloo(rank):
     patience=6,
 )
 def silent_import(rank):
-    load = f"import {rank.module}\n" if rank.module else ""
-    text = (
+    before = (
         "import os, sys\n"
         "def count():\n"
         "    return len(os.listdir('/proc/self/task')) if sys.platform == 'linux' else 0\n"
-        f"before = count()\n{load}dist.Backend({rank.backend!r})\n"
+        "before = count()\n"
+    )
+    text = (
+        f"dist.Backend({rank.backend!r})\n"
         "if count() > before:\n    print(count() - before, 'threads are running')\n"
     )
-    done = _program(rank, text, load=False)
+    done = _program(rank, text, before)
     equal(done.returncode, 0, f"the exit status after the import ({done.stderr[-300:]})")
     equal(done.stdout, "", "what the import prints")
     equal(done.stderr, "", "what the import prints to stderr")

@@ -6,7 +6,7 @@ import torch
 import torch.distributed as dist
 
 from c10d_conformance import inputs
-from c10d_conformance.inputs import BORDERS, DTYPES, LAYOUTS, SHAPES, Laid, compare, values
+from c10d_conformance.inputs import BORDERS, BUCKET, DTYPES, LAYOUTS, SHAPES, Laid, compare, values
 from c10d_conformance.rank import equal, true
 from c10d_conformance.registry import check
 from c10d_conformance.verdicts import ABSENT
@@ -81,10 +81,9 @@ def send_recv_sizes(rank):
 
 
 def _long(rank):
-    """As large as a bucket of DDP is, and one element more."""
     if rank.rank > 1:
         return ABSENT
-    numbers = torch.arange((25 << 18) + 1, dtype=torch.int32)
+    numbers = torch.arange(*BUCKET, dtype=torch.int32)
     tensor = (torch.zeros_like(numbers) if rank.rank else numbers).to(rank.device)
     (dist.recv if rank.rank else dist.send)(tensor, 1 - rank.rank)
     compare(tensor, numbers)

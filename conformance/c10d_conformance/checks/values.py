@@ -8,7 +8,17 @@ import torch.distributed as dist
 from torch.distributed import ReduceOp
 
 from c10d_conformance import inputs
-from c10d_conformance.inputs import BORDERS, COMPLEX, DTYPES, LAYOUTS, OPS, SHAPES, Laid, compare
+from c10d_conformance.inputs import (
+    BORDERS,
+    BUCKET,
+    COMPLEX,
+    DTYPES,
+    LAYOUTS,
+    OPS,
+    SHAPES,
+    Laid,
+    compare,
+)
 from c10d_conformance.operations import (
     OPERATIONS,
     REDUCING,
@@ -103,8 +113,7 @@ _OF_BUCKETS = {"broadcast": lambda tensor: dist.broadcast(tensor, 0), "all_reduc
 
 
 def _bucket(rank, call):
-    """As large as a bucket of DDP is, and one element more."""
-    numbers = torch.arange((25 << 18) + 1, dtype=torch.int32)
+    numbers = torch.arange(*BUCKET, dtype=torch.int32)
     tensor = (numbers * (rank.rank == 0)).to(rank.device)
     call(tensor)
     compare(tensor, numbers)

@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 
 from c10d_conformance.inputs import compare, values
-from c10d_conformance.operations import OPERATIONS, Setting
+from c10d_conformance.operations import OPERATIONS, Call, Setting
 from c10d_conformance.rank import equal, true
 from c10d_conformance.registry import check
 
@@ -68,13 +68,12 @@ def completed_after_wait(rank):
 
 def _completed(rank, operation):
     if operation == "barrier":
-        call, work = None, dist.barrier(async_op=True)
+        call = Call(lambda async_op: dist.barrier(async_op=async_op), [])
     else:
         call = OPERATIONS[operation](_setting(rank, operation, shape=(500,)))
-        work = call.run(True)
+    work = call.run(True)
     first, second = work.wait(), work.wait(timedelta(seconds=20))
-    if call:
-        call.check()
+    call.check()
     true(first is not False and second is not False, f"wait() returned {first}, then {second}")
     true(work.is_completed(), "is_completed() is False after wait() has returned")
 
