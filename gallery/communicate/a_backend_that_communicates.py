@@ -45,6 +45,33 @@ the same name in ``src`` defines:
 You build and install it like the dummy: :doc:`/tutorial/step-3-build-and-install` shows how.
 It needs Linux, PyTorch and a C++20 compiler.
 
+The same decisions between hosts
+--------------------------------
+
+Ranks of different hosts share no memory. A backend that connects them with TCP sockets decides
+the same, and only the answers differ. No page runs this:
+
+.. list-table::
+   :header-rows: 1
+
+   * - decision
+     - with sockets
+   * - how the ranks find each other
+     - Each rank writes its address and port into the store. Of each pair, one rank connects.
+   * - what they share
+     - A connection for each pair. TCP keeps no borders between messages, so each begins with
+       its length and a note of the operation.
+   * - in which order they write and read
+     - The buffers of a connection are limited. If all ranks only send, nobody reads, and all of
+       them wait. So a rank must send and receive at the same time.
+   * - how a rank waits
+     - It calls ``poll`` for all connections, with the time that is left.
+   * - who is lost
+     - The kernel closes the connections of a process that ends: ``recv`` returns 0 or fails with ``ECONNRESET``. A host that fails sends nothing, so only the timeout ends that wait.
+       ``MSG_NOSIGNAL`` keeps ``send`` from ending the process with ``SIGPIPE``.
+   * - how a message finds its receive
+     - The message contains its tag. Keep a message for which nobody waits yet.
+
 The first real sum
 ------------------
 

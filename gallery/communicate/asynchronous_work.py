@@ -2,15 +2,15 @@
 Asynchronous work
 =================
 
-After this page you can decide which thread runs an operation, and complete a future at the
-right moment. You can also show on a time line that a rank computes while it communicates.
+After this page you can write operations that stop and continue on any thread. You can decide
+which thread runs them, and keep them in the order of the calls.
 
 A program calls a collective with ``async_op=True`` in order to compute while the collective
 runs. The data of CPU tensors is copied by a CPU, so ``shm`` needs a thread beside the program.
 The hand-over to a thread costs time. The thread therefore runs operations only while no other
 thread waits for a result.
 
-.. diagram:: communicate/asynchronous-work
+.. diagram:: communicate/progress
 
 Operations that can stop
 ------------------------
@@ -115,195 +115,38 @@ assert output[1] == none.format("")
 # %%
 # Rank 1 made only synchronous calls, and had no progress thread at any of the times shown.
 #
-# Overlap on a time line
-# ----------------------
-#
-# A time line shows whether a program computes while its ranks communicate. The next worker
-# notes events with the time of ``CLOCK_MONOTONIC``. This clock is the same in all processes of
-# a host:
-#
-# .. literalinclude:: /../gallery/communicate/workers/time_line.py
-#    :language: python
-#    :caption: gallery/communicate/workers/time_line.py
-#    :start-after: # [note]
-#    :end-before: # [/note]
-#
-# Three ranks reduce 4 MiB. Ranks 0 and 1 call asynchronously, and compute until the future is
-# complete. Rank 2 comes last, and its call is synchronous. ``let_next_rank_begin`` and
-# ``everyone`` make the ranks wait for each other through the store, so that the order is the
-# same in every run:
-#
-# .. literalinclude:: /../gallery/communicate/workers/time_line.py
-#    :language: python
-#    :caption: gallery/communicate/workers/time_line.py
-#    :start-after: # [program]
-#    :end-before: # [/program]
-#
-# The page sorts the events of all ranks by time. A row contains one event, and a cell the
-# thread in which it happened:
-
-import json
-from itertools import groupby
-
-from result_table import show_table
-
-outputs = launch("workers/time_line.py", ranks=3, show=False)
-events = [(*event, rank) for rank, text in enumerate(outputs) for event in json.loads(text)]
-
-rows = []
-for what, group in groupby(sorted(events), key=lambda event: event[1]):
-    threads = {rank: thread for time, event, thread, rank in group}
-    rows.append([what, *(threads.get(rank, "") for rank in range(3))])
-show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
-
-# sphinx_gallery_start_ignore
-begin = ["all_reduce is called", "the call has returned", "computation begins"]
-assert rows == [
-    *([what, "program", "", ""] for what in begin),
-    *([what, "", "program", ""] for what in begin),
-    [begin[0], "", "", "program"],
-    ["the result is there", "shm_progress", "shm_progress", "program"],
-    ["computation ends", "program", "program", ""],
-    ["wait() has returned", "program", "program", ""],
-], rows
-# sphinx_gallery_end_ignore
-
-# %%
-# Three facts can be read from the table:
-#
-# * On ranks 0 and 1, the call returned before rank 2 had called, so the result cannot have been
-#   there. The worker also asserts that the work was not complete.
-# * There, the result came after the computation began and before it ended. Nobody had called
-#   ``wait``. The thread ``shm_progress`` brought the operation to its end.
-# * On rank 2, the program itself brought the operation to its end, inside the call. It could
-#   not compute in the meantime.
-#
-# The table shows an order and no gain. Overlap saves time only if a core is free for the thread.
-# This page does not measure that.
-#
-# The future of a work
-# --------------------
-#
-# Callbacks and ``DistributedDataParallel`` need a future. PyTorch's class
-# ``c10::ivalue::Future`` is final: a backend cannot override its methods. It is complete when
-# the backend calls ``markCompleted`` or ``setError``. The first ``get_future`` of a work creates
-# it, and registers a callback with the operation:
-#
-# .. literalinclude:: /../extension/shm_collectives/src/work.cpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/src/work.cpp
-#    :start-after: // [one-future]
-#    :end-before: // [/one-future]
-#
-# The callback runs on the thread that brought the operation to its end. ``look`` calls it:
-#
-# .. literalinclude:: /../extension/shm_collectives/src/progress.cpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/src/progress.cpp
-#    :start-after: // [callbacks]
-#    :end-before: // [/callbacks]
-#    :dedent: 2
-#
-# At this point the thread has cleared its flag and holds no lock of the backend. So a callback
-# can start another collective, and wait for it. ``tests/shm/test_asynchronous.py`` does that.
-# The progress thread does not hold Python's global interpreter lock either: PyTorch takes it
-# for callbacks in Python.
-#
-# A mistake: a future that is complete too early
-# ----------------------------------------------
-#
-# It is easy to complete the future where the operation is submitted: the tensor exists, and
-# ``wait`` still works. The worker below models this mistake in Python, beside its cure:
-#
-# .. literalinclude:: /../gallery/communicate/workers/early_future.py
-#    :language: python
-#    :caption: gallery/communicate/workers/early_future.py
-#    :start-after: # [futures]
-#    :end-before: # [/futures]
-#
-# Both attach the same callback, which reads the tensor. Rank 1 comes after rank 0 has attached
-# it:
-#
-# .. literalinclude:: /../gallery/communicate/workers/early_future.py
-#    :language: python
-#    :caption: gallery/communicate/workers/early_future.py
-#    :start-after: # [use]
-#    :end-before: # [/use]
-
-output = launch("workers/early_future.py", ranks=2)
-
-# sphinx_gallery_start_ignore
-assert output[0] == (
-    "too_early: the callback ran before rank 1 came: True\n"
-    f"    it read {[1.0] * 4}\n"
-    "at_the_end: the callback ran before rank 1 came: False\n"
-    f"    it read {[3.0] * 4}\n"
-)
-# sphinx_gallery_end_ignore
-
-# %%
-# With the early future, the callback reads the numbers of rank 0 alone, and there is no error.
-# ``wait`` did return the sum, as the worker asserts, so a test without callbacks passes. The
-# cure is an order: first the data, then the end of the operation, then the callbacks. ``shm``
-# keeps this order after the last step:
-#
-# .. literalinclude:: /../extension/shm_collectives/src/progress.cpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/src/progress.cpp
-#    :start-after: // [data-first]
-#    :end-before: // [/data-first]
-#    :dedent: 4
-#
-# ``finish`` copies results into tensors that are not contiguous. It is part of the operation,
-# so it runs before ``end``.
-#
-# Order and lifetime
-# ------------------
+# A mistake: a thread for each operation
+# --------------------------------------
 #
 # The collectives of a group run one after another, in the order of the calls. Their works
-# end in the same order, however large the tensors are:
+# end in the same order, however large the tensors are. A backend that starts a thread for each
+# operation can lose this order, because the operating system decides which thread begins first.
 #
-# .. literalinclude:: /../gallery/communicate/workers/works_of_a_group.py
+# The next worker models this mistake and its cure with ``shm``. Rank 0 reduces the numbers 1 and
+# 10, and rank 1 the numbers 2 and 20. In place of the operating system, the worker decides that
+# the second thread of rank 1 begins first:
+#
+# .. literalinclude:: /../gallery/communicate/workers/thread_for_each_work.py
 #    :language: python
-#    :caption: gallery/communicate/workers/works_of_a_group.py
-#    :start-after: # [order]
-#    :end-before: # [/order]
-#
-# Rank 1 then makes the same calls, synchronously. The program keeps neither the works nor the
-# tensors. An operation keeps its tensors until it ends, and the group keeps the operation.
-# Several threads can wait at the same time:
-#
-# .. literalinclude:: /../gallery/communicate/workers/works_of_a_group.py
-#    :language: python
-#    :caption: gallery/communicate/workers/works_of_a_group.py
-#    :start-after: # [together]
-#    :end-before: # [/together]
-#
-# A program can destroy the group while operations are running. ``shutdown`` waits for them,
-# ends the thread, and then leaves the group. A work can be used after that, because it shares
-# the ownership of what it needs:
-#
-# .. literalinclude:: /../gallery/communicate/workers/works_of_a_group.py
-#    :language: python
-#    :caption: gallery/communicate/workers/works_of_a_group.py
-#    :start-after: # [outlives]
-#    :end-before: # [/outlives]
-#
-# The end of a tensor may need Python's interpreter lock, because Python may have an object for it.
-# A thread that destroys a tensor while it holds a mutex can therefore wait for a Python thread
-# that waits for this mutex. Destroy tensors, works and callbacks without a lock, and after the
-# waiting threads have been woken. ``look`` keeps ended operations in ``ended`` for this reason.
+#    :caption: gallery/communicate/workers/thread_for_each_work.py
+#    :start-after: # [orders]
+#    :end-before: # [/orders]
 
-output = launch("workers/works_of_a_group.py", ranks=2)
+output = launch("workers/thread_for_each_work.py", ranks=2)
 
 # sphinx_gallery_start_ignore
-assert "ended in this order: [1000000, 10, 100000]\n" in output[0]
-assert "two threads wait: [True, True]\n" in output[0]
-for text in output:
-    assert text.endswith("the work is complete: True\nthe sum: 2.0\n")
+for text, mixed in zip(output, [[21, 12], [12, 21]], strict=True):
+    assert text == f"submit_in_the_thread: {mixed}\nsubmit_in_the_call: {[3, 30]}\n", text
 # sphinx_gallery_end_ignore
 
 # %%
+# Without the order, the 1 of rank 0 is added to the 20 of rank 1, and the two ranks have this sum
+# in different places. No error appears, because both calls have the same size and type.
+#
+# The cure fixes the order before the call returns: ``shm`` appends the operation to a list.
+# ``look`` takes operations from this list, and begins a collective when the one before it has
+# ended. It does not matter which thread calls ``look``.
+#
 # Exercise
 # --------
 #
@@ -332,5 +175,5 @@ assert output == ["the first is complete: True with 2.0\n"] * 2
 # sphinx_gallery_end_ignore
 
 # %%
-# All waits on this page had an end, because every rank came.
-# :doc:`timeouts-and-lost-ranks` ends those for which a rank never comes.
+# A program can now compute while the thread works. :doc:`overlap-and-futures` shows this on a
+# time line, and calls a function when the result is there.

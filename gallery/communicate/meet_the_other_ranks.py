@@ -2,14 +2,14 @@
 Meet the other ranks
 ====================
 
-After this page you can let the ranks of a group find each other in a store. Your backend
-then ignores the keys of earlier groups, and its errors name the ranks that are missing.
+After this page you can let the ranks of a group find each other in a store. They ignore the
+keys of earlier groups.
 
 The dummy ignores the store. The backend of this part, *shm*, needs it: its ranks use memory
 that one of them creates, and the others must find that memory. Its source is in
 ``extension/shm_collectives``.
 
-.. diagram:: communicate/meeting
+.. diagram:: communicate/keys
 
 What a rank receives
 --------------------
@@ -150,141 +150,6 @@ assert told == ["rank 0, meeting 1", "rank 0, meeting 2"] * 2, told
 # drawn numbers, it waits for the new text. Rank 0 also answers the old number of rank 1. No
 # rank reads that answer, because rank 1 has drawn another number.
 #
-# The meeting of shm
-# ------------------
-#
-# *shm* uses the same keys, and one more for the result:
-#
-# .. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/src/rendezvous.cpp
-#    :start-after: // [keys-of-a-meeting]
-#    :end-before: // [/keys-of-a-meeting]
-#
-# Every rank except rank 0 writes its number and waits for the answer. The answer says where
-# the memory is: in which process, and under which file descriptor. It also says on which host
-# rank 0 runs.
-#
-# .. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/src/rendezvous.cpp
-#    :start-after: // [announce]
-#    :end-before: // [/announce]
-#    :dedent: 4
-#
-# Rank 0 creates the memory and answers each number until all ranks have mapped it, or until the timeout.
-# Then it writes ``begin``: "yes", or the problem.
-#
-# .. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/src/rendezvous.cpp
-#    :start-after: // [host]
-#    :end-before: // [/host]
-#    :dedent: 2
-#
-# The other ranks wait for ``begin``. So the constructor waits for everyone, for two reasons.
-# The others can open the memory only while rank 0 has its descriptor, as the next page shows.
-# And all ranks that came learn the same result.
-#
-# A rank that is missing
-# ----------------------
-#
-# In the next program, three ranks try to create a group three times, with a timeout of one
-# second. At first rank 1 is missing. Then it comes, but the others have given up. In the
-# end all of them come. A hidden part of the worker lets them begin together.
-#
-# .. literalinclude:: /../gallery/communicate/workers/a_rank_is_missing.py
-#    :language: python
-#    :caption: gallery/communicate/workers/a_rank_is_missing.py
-#    :start-after: # [attempts]
-#    :end-before: # [/attempts]
-
-output = launch("workers/a_rank_is_missing.py", ranks=3)
-
-# sphinx_gallery_start_ignore
-late = 'Backend shm: rank {} of 3 cannot join group "0": rank {} did not come within 1000 ms\n'
-for rank, missing in [(0, 1), (1, 0), (2, 1)]:
-    assert output[rank] == late.format(rank, missing) + "the sum of all ranks is 3\n"
-# sphinx_gallery_end_ignore
-
-# %%
-# Each message names the missing rank. The failed meetings leave keys in the store, such as
-# the number of rank 1. The last meeting on the same store still succeeds, because it uses
-# new numbers.
-#
-# A rank of another host
-# ----------------------
-#
-# Ranks can share memory only if they run on the same host, as the same user, and see the
-# same processes. Each rank puts this into a text:
-#
-# .. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/src/rendezvous.cpp
-#    :start-after: // [home]
-#    :end-before: // [/home]
-#
-# Two hosts may have the same name, but each start of a kernel has its own ``boot_id``. Two
-# containers of one host have the same one. The namespace of process ids distinguishes these,
-# unless they share it. A rank compares its text with that of rank 0 before it opens the
-# memory:
-#
-# .. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/src/rendezvous.cpp
-#    :start-after: // [refuse]
-#    :end-before: // [/refuse]
-#    :dedent: 4
-#
-# The rank does not throw yet. It writes the problem into its key ``mapped``. Rank 0 reads it
-# there, and so all ranks report the same problem.
-#
-# This site has only one host. But the meeting consists of keys, and any program can write
-# keys. Here rank 0 is a Python program that answers like a rank of another host. It has drawn
-# the number 7, and has no memory:
-#
-# .. literalinclude:: /../gallery/communicate/workers/another_host.py
-#    :language: python
-#    :caption: gallery/communicate/workers/another_host.py
-#    :start-after: # [another]
-#    :end-before: # [/another]
-
-output = launch("workers/another_host.py", ranks=2)
-
-# sphinx_gallery_start_ignore
-assert output[0] == "rank 0 reads: rank 1 cannot share memory with rank 0\n"
-assert "it is (...), rank 0 is (host elsewhere); ranks of different hosts" in output[1]
-# sphinx_gallery_end_ignore
-
-# %%
-# The interpreter's lock
-# ----------------------
-#
-# PyTorch calls the create function with Python's global interpreter lock. A wait that holds
-# this lock stops all threads of the process, among them ranks that are threads. The object
-# ``gil_scoped_release`` in the create function above releases the lock until the function
-# returns. Nothing after that line uses Python.
-#
-# In the next program, one thread of rank 0 waits for rank 1. Rank 1 does not come before
-# another thread of rank 0 writes the key ``come``:
-#
-# .. literalinclude:: /../gallery/communicate/workers/lock_is_free.py
-#    :language: python
-#    :caption: gallery/communicate/workers/lock_is_free.py
-#    :start-after: # [threads]
-#    :end-before: # [/threads]
-
-output = launch("workers/lock_is_free.py", ranks=2)
-
-# sphinx_gallery_start_ignore
-assert "one thread waits for rank 1: True" in output[0]
-assert all("the group has 2 ranks" in text for text in output)
-# sphinx_gallery_end_ignore
-
-# %%
-# Both threads of rank 0 use the same store. With the lock held, or with a ``get`` that waits,
-# the program would hang. This page does not run these two cases.
-#
 # Exercise
 # --------
 #
@@ -315,5 +180,6 @@ assert output == [expected] * 3, output
 # sphinx_gallery_end_ignore
 
 # %%
-# The ranks have met, and know in which process the memory is. :doc:`share-memory` creates this
-# memory, and lets the others open it.
+# The ranks find each other, but they are not a group yet: one of them may be missing, or run on
+# another host. :doc:`begin-together` deals with that. It also explains ``gil_scoped_release`` in the
+# create function.

@@ -63,7 +63,7 @@ assert output[1] == "first try: No such file or directory\nsecond try: something
 # kernel gives a new file the lowest free number.
 #
 # *shm* has two cures. Rank 0 keeps its descriptor until all ranks have mapped the memory:
-# ``host`` of :doc:`meet-the-other-ranks` closes it after it has written ``begin``. And the
+# ``host`` of :doc:`begin-together` closes it after it has written ``begin``. And the
 # memory begins with a random number that the others compare:
 #
 # .. literalinclude:: /../extension/shm_collectives/include/memory.hpp
@@ -74,6 +74,9 @@ assert output[1] == "first try: No such file or directory\nsecond try: something
 #
 # The number is the one that rank 0 drew for the meeting. The header also contains the
 # sizes that all ranks must agree on, and later the reason if the group fails.
+#
+# The tensors pass through the *slots* of the memory. ``slot_bytes`` is the size of the
+# data in one slot. :doc:`lay-out-the-memory` explains all parts.
 #
 # Open and compare
 # ----------------
@@ -88,8 +91,7 @@ assert output[1] == "first try: No such file or directory\nsecond try: something
 #    :end-before: // [/open]
 #
 # The sizes follow from the world size and from ``slot_bytes`` in the options. In the next
-# program, the ranks begin with different options. Then they request far too much memory. In
-# the end they request the same, small memory:
+# program, the ranks begin with different options. Then they request the same memory:
 #
 # .. literalinclude:: /../gallery/communicate/workers/options_differ.py
 #    :language: python
@@ -103,107 +105,12 @@ output = launch("workers/options_differ.py", ranks=2)
 for text in output:
     lines = text.splitlines()
     assert "the options of the ranks may differ" in lines[0]
-    assert "rank 0 cannot reserve 140737490456832 bytes" in lines[1]
-    assert lines[2:] == ["the sum of all ranks is 1"]
+    assert lines[1:] == ["the sum of all ranks is 1"]
 # sphinx_gallery_end_ignore
 
 # %%
-# Reserve all pages first
-# -----------------------
-#
-# The second message comes from ``Memory::create``:
-#
-# .. not-executed::
-#    :partly:
-#
-#    In the runs of this page, none of the calls that protect the memory fails.
-#
-#    .. literalinclude:: /../extension/shm_collectives/src/memory.cpp
-#       :language: cpp
-#       :caption: extension/shm_collectives/src/memory.cpp
-#       :start-after: // [create]
-#       :end-before: // [/create]
-#       :emphasize-lines: 18
-#
-# ``ftruncate`` only sets the size. Without ``fallocate``, the kernel would look for a page
-# when a rank first writes to it. If there were none, no function could return an error, and
-# the process would get a signal. ``fallocate`` reserves all pages in the constructor, where
-# an error can be thrown. This page does not use up the memory of the machine. A size of more
-# than half of it is an error before the kernel looks for pages.
-#
-# A *seal* forbids a later change. Everybody who has the file can shrink it, and so take away
-# pages that others have mapped. This program tries it without and with a seal:
-#
-# .. literalinclude:: /../gallery/communicate/workers/sealed_pages.py
-#    :language: python
-#    :caption: gallery/communicate/workers/sealed_pages.py
-#    :start-after: # [seal]
-#    :end-before: # [/seal]
-
-output = run_program("workers/sealed_pages.py")
-
-# sphinx_gallery_start_ignore
-unsealed, sealed = output.split("F_SEAL_SHRINK\n")
-assert unsealed == "no seal\n    ended by SIGBUS\n"
-assert "not permitted" in sealed and "byte is 0" in sealed and "ended by itself" in sealed
-# sphinx_gallery_end_ignore
-
-# %%
-# Without the seal, the process ends with ``SIGBUS`` when it reads the page. With the seal,
-# ``ftruncate`` fails and the page is still there. ``F_SEAL_GROW`` keeps the size from
-# growing, and ``F_SEAL_SEAL`` forbids further seals.
-#
-# ``fchmod`` lets only the user of the process read and write the file. ``root`` can do so in
-# any case. No sample runs a second user. When all ranks have closed their descriptors, there
-# is no file left in ``/proc/<process>/fd`` that anybody could open.
-#
-# The parts of the memory
-# -----------------------
-#
-# The header is at the beginning. A *member* for each rank follows. It contains the two
-# counters of the step protocol, which :doc:`step-by-step` explains, and the process id:
-#
-# .. literalinclude:: /../extension/shm_collectives/include/memory.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/memory.hpp
-#    :start-after: // [member]
-#    :end-before: // [/member]
-#
-# A processor moves memory between its cores in *cache lines*, often of 64 bytes. If two ranks
-# write to different bytes of one line, the line moves back and forth between their cores.
-# ``alignas(kCacheLine)`` starts a new line. Therefore no other rank writes to the line of the
-# counters. The bell, which others ring, is in the next line. This page does not measure the
-# difference.
-#
-# The tensors pass through *slots*, four for each rank. The *rings* are for messages between
-# two ranks. The ranks map the memory at different addresses, so it contains no pointers.
-# Every place is computed from the beginning:
-#
-# .. literalinclude:: /../extension/shm_collectives/src/memory.cpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/src/memory.cpp
-#    :start-after: // [one-slot]
-#    :end-before: // [/one-slot]
-#
-# You can check the arithmetic. This program computes where each part begins, and compares the
-# end with the mapping that ``/proc/self/maps`` lists:
-#
-# .. literalinclude:: /../gallery/communicate/workers/offsets.py
-#    :language: python
-#    :caption: gallery/communicate/workers/offsets.py
-#    :start-after: # [offsets]
-#    :end-before: # [/offsets]
-
-output = launch("workers/offsets.py", ranks=3)
-
-# sphinx_gallery_start_ignore
-assert all("as large as computed: True" in text for text in output)
-assert len(set(output)) == 1
-# sphinx_gallery_end_ignore
-
-# %%
-# Three ranks need less than 8 MB. With more ranks, the parts of the rings get smaller, because
-# each pair of ranks has two rings.
+# Rank 1 finds the difference. Both ranks report it, because all ranks learn the result of a
+# meeting, as :doc:`begin-together` shows.
 #
 # Nothing is left
 # ---------------
@@ -269,5 +176,5 @@ assert output[1] == wrong + wrong + "hello\n"
 # sphinx_gallery_end_ignore
 
 # %%
-# All ranks now have the same memory, but none of them may read a slot before another has
-# written it. :doc:`step-by-step` orders the writes and reads of all ranks.
+# All ranks have the same memory, and nothing is left of it at the end.
+# :doc:`lay-out-the-memory` reserves its pages, and gives each rank its parts.

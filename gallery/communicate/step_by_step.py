@@ -2,8 +2,8 @@
 Step by step
 ============
 
-After this page you can write a collective as a sequence of steps, and check with a model that
-no order of events breaks it.
+After this page you can let several ranks write and read the same memory in steps, and check
+with a model that no order of events breaks the protocol.
 
 All ranks see the same memory now. The next decision is the order in which they may write and
 read it. ``shm`` has one answer for all collectives: the *step*.
@@ -36,117 +36,56 @@ Step number ``n`` uses slot ``n % 4``. A rank can therefore be at most four step
 slowest rank. Every rank takes every step, also in a broadcast, where only one rank has data.
 The counters of all ranks then count the same steps, and no operation needs to reset them.
 
-A collective
+Memory order
 ------------
 
-Most collectives move a tensor in parts, one part in each step. A rank writes part ``i + 1``
-before it reads part ``i``, so that the others find work while it reads:
+A compiler and a processor may change the order of two writes of one thread, because the
+thread itself does not notice it. Another process does. If ``posted`` becomes visible before
+the slot, a reader takes old data. Atomic operations forbid this where the protocol needs it:
 
-.. literalinclude:: /../extension/shm_collectives/src/collectives.cpp
+.. literalinclude:: /../extension/shm_collectives/src/channel.cpp
    :language: cpp
-   :caption: extension/shm_collectives/src/collectives.cpp
-   :start-after: // [pipeline]
-   :end-before: // [/pipeline]
-   :dedent:
+   :caption: extension/shm_collectives/src/channel.cpp
+   :start-after: // [protocol]
+   :end-before: // [/protocol]
 
-``co_await`` continues when the counters have reached the values that the step needs.
-:doc:`asynchronous-work` shows what happens until then. What remains for a collective is what
-it writes and what it reads. This is the whole all-gather:
+``Until`` contains the counters that a rank waits for, and the value that they must reach. The
+``note`` of a slot describes the operation, and :doc:`build-a-collective` shows its purpose.
+``ring_others`` wakes the ranks that sleep. :doc:`wait-without-wasting` explains this and ``Bell``.
 
-.. literalinclude:: /../extension/shm_collectives/src/collectives.cpp
-   :language: cpp
-   :caption: extension/shm_collectives/src/collectives.cpp
-   :start-after: // [all-gather]
-   :end-before: // [/all-gather]
+On x86-64 the processor keeps the writes of a thread in their order. A program that orders
+nothing can pass all its tests there, as long as the compiler leaves the order alone, and
+fail on aarch64. Therefore argue the order in a comment, where the atomic is. Do not rely on a
+test to find it.
 
-In the first step, every rank waits for all others, even if it needs no data of theirs. Each
-slot contains a note of the operation. The ranks compare the notes before any of them reads
-data, so two ranks that call different operations both get an error.
+A model of the protocol
+-----------------------
 
-All-reduce
-----------
+Tests try a few orders of events out of millions. A model tries all of them. This one has
+ranks with two counters and some slots, and programs of the actions above:
 
-For a small tensor, every rank writes its input, waits for all others, and adds up all slots.
-This takes one step. All ranks add in the order of the ranks, so they get the same bits:
-
-.. literalinclude:: /../extension/shm_collectives/src/collectives.cpp
-   :language: cpp
-   :caption: extension/shm_collectives/src/collectives.cpp
-   :start-after: // [all-reduce]
-   :end-before: // [/all-reduce-by-all]
-
-With ``n`` ranks, each rank reads ``n`` tensors in this way. For a large tensor on
-more than two ranks, the ranks share the work. Rank ``r`` reduces block ``r`` of each part, and all others
-read the result. Each rank then reads about two tensors, however many ranks there are. The
-price is that a part needs three steps, which overlap with those of the next part:
-
-.. literalinclude:: /../extension/shm_collectives/src/collectives.cpp
-   :language: cpp
-   :caption: extension/shm_collectives/src/collectives.cpp
-   :start-after: // [all-reduce-by-shares]
-   :end-before: // [/all-reduce-by-shares]
-
-The worker below reduces 10 numbers and 100,000 numbers. Its slots have 4,096 bytes, so the
-second tensor needs about a hundred parts:
-
-.. literalinclude:: /../gallery/communicate/workers/all_reduce_in_steps.py
+.. literalinclude:: /../gallery/communicate/workers/step_protocol_model.py
    :language: python
-   :caption: gallery/communicate/workers/all_reduce_in_steps.py
+   :caption: gallery/communicate/workers/step_protocol_model.py
+   :start-after: # [programs]
+   :end-before: # [/programs]
+
+A rank that posts *one step ahead* posts each step before it reads the one before. Most
+collectives of ``shm`` do this, and :doc:`build-a-collective` shows their code.
+
+``explore`` begins with the state in which nothing has happened. It lets each rank take its
+next action, if it need not wait, and goes on from every state that it has not seen:
+
+.. literalinclude:: /../gallery/communicate/workers/step_protocol_model.py
+   :language: python
+   :caption: gallery/communicate/workers/step_protocol_model.py
+   :start-after: # [explore]
+   :end-before: # [/explore]
+
+An action raises ``Wrong`` if it breaks the protocol. A rank must not write a slot that
+another rank still needs, and must not read another step than it expects. A deadlock is a
+state in which nobody can act. Here rank 0 gathers from rank 1, and both post one step ahead:
 """
-
-from launcher import launch
-
-output = launch("workers/all_reduce_in_steps.py", ranks=4)
-
-# sphinx_gallery_start_ignore
-for text in output:
-    assert text.count("the same bits everywhere: True") == 2
-launch("workers/all_reduce_in_steps.py", ranks=2, show=False)
-# sphinx_gallery_end_ignore
-
-# %%
-# Memory order
-# ------------
-#
-# A compiler and a processor may change the order of two writes of one thread, because the
-# thread itself does not notice it. Another process does. If ``posted`` becomes visible before
-# the slot, a reader takes old data. Atomic operations forbid this where the protocol needs it:
-#
-# .. literalinclude:: /../extension/shm_collectives/src/channel.cpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/src/channel.cpp
-#    :start-after: // [protocol]
-#    :end-before: // [/protocol]
-#
-# On x86-64 the processor keeps the writes of a thread in their order. A program that orders
-# nothing can pass all its tests there, as long as the compiler leaves the order alone, and
-# fail on aarch64. Therefore argue the order in a comment, where the atomic is. Do not rely on a
-# test to find it.
-#
-# A model of the protocol
-# -----------------------
-#
-# Tests try a few orders of events out of millions. A model tries all of them. This one has
-# ranks with two counters and some slots, and programs of the actions above:
-#
-# .. literalinclude:: /../gallery/communicate/workers/step_protocol_model.py
-#    :language: python
-#    :caption: gallery/communicate/workers/step_protocol_model.py
-#    :start-after: # [programs]
-#    :end-before: # [/programs]
-#
-# ``explore`` begins with the state in which nothing has happened. It lets each rank take its
-# next action, if it need not wait, and goes on from every state that it has not seen:
-#
-# .. literalinclude:: /../gallery/communicate/workers/step_protocol_model.py
-#    :language: python
-#    :caption: gallery/communicate/workers/step_protocol_model.py
-#    :start-after: # [explore]
-#    :end-before: # [/explore]
-#
-# An action raises ``Wrong`` if it breaks the protocol. A rank must not write a slot that
-# another rank still needs, and must not read another step than it expects. A deadlock is a
-# state in which nobody can act. Here rank 0 gathers from rank 1, and both post one step ahead:
 
 from workers.step_protocol_model import Wrong, explore, one_after_another, one_ahead, reads_in
 
@@ -171,7 +110,7 @@ try:
 except Wrong as error:
     print(error)
 
-# sphinx_gallery_start_ignore
+    # sphinx_gallery_start_ignore
     assert "rank 1 writes step" in str(error) and "rank 0 has not read" in str(error)
 else:
     raise AssertionError("the model does not find the mistake")
@@ -215,3 +154,7 @@ answer = run_program("workers/one_slot.py")
 # sphinx_gallery_start_ignore
 assert "one_after_another: holds" in answer and "one_ahead: deadlock" in answer
 # sphinx_gallery_end_ignore
+
+# %%
+# The protocol orders the writes and reads of a step. It leaves open what a rank writes, and what
+# it does with what it reads. :doc:`build-a-collective` decides this for two collectives.

@@ -88,6 +88,10 @@ for part in ["right", "3 wrong", "8 refused", "<- FAILS", "(all refused)", "got 
 # After a crash or a hang, they continue with the next case of the same check. After the second
 # hang of a check, its other cases are left out. ``--report`` writes everything as JSON, and ``--junit`` as JUnit XML.
 #
+# A refusal does not fail, so nothing reports a case that was right and is refused now. ``--add-claims FILE``
+# writes into a file how many cases of each check are right. ``--claims FILE`` fails if there are
+# fewer. The project of :doc:`/tutorial/next-steps` has such a file.
+#
 # Three backends
 # --------------
 #

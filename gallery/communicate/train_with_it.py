@@ -3,11 +3,12 @@ Train with it
 =============
 
 After this page you can show that a backend trains correctly: with the same losses as gloo, bit
-for bit. You can also list what a step of training calls, find where its time goes, and notice a
-backend that ignores ``ReduceOp``.
+for bit. You can also list what a step of training calls, and notice a backend that ignores
+``ReduceOp``.
 
 A backend is correct when each of its operations is correct. The tests of the operations show
-that, but they test what their author thought of. A training run also shows what PyTorch really calls:
+that, but they test what their author thought of. A training run also shows what PyTorch really
+calls:
 
 .. diagram:: communicate/training
 
@@ -134,10 +135,10 @@ assert [tuple(row[1:]) for row in rows] == [
 # %%
 # DDP requests a sum, because it divides the gradients itself. It takes the future of the work.
 # FSDP2 calls synchronously, so it gets no work. It requests an average, which the backend must
-# divide. For ``float32`` and ``bfloat16``, this is ``AVG``. With a divide factor other than the number of ranks, it
-# requests ``PREMUL_SUM``: each rank multiplies its numbers before the sum. For other dtypes, it
-# requests ``SUM`` and divides itself. This page runs ``float32`` only. The factor comes with the
-# ``ReduceOp``:
+# divide. For ``float32`` and ``bfloat16``, this is ``AVG``. With a divide factor other than the
+# number of ranks, it requests ``PREMUL_SUM``: each rank multiplies its numbers before the sum. For
+# other dtypes, it requests ``SUM`` and divides itself. This page runs ``float32`` only. The factor
+# comes with the ``ReduceOp``:
 #
 # .. literalinclude:: /../extension/shm_collectives/src/operations.cpp
 #    :language: cpp
@@ -147,88 +148,6 @@ assert [tuple(row[1:]) for row in rows] == [
 #
 # The class is not only for NCCL: ``Types.hpp`` of PyTorch 2.15 calls it ``PreMulSumSupplement``,
 # and keeps the name with ``NCCL`` for older code.
-#
-# Where the time goes
-# -------------------
-#
-# A work can be an event in PyTorch's profiler. The constructor of ``c10d::Work`` begins it if it
-# gets a title, and only the backend knows when it ends:
-#
-# .. literalinclude:: /../extension/shm_collectives/src/work.cpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/src/work.cpp
-#    :start-after: // [profiler]
-#    :end-before: // [/profiler]
-#
-# A synchronous call of ``shm`` creates a work only for this purpose. Each operation in the
-# recorded steps has two events:
-
-rows = []
-for feature, events in results[0]["events"].items():
-    names = [f"{count} ``{event}``" for event, count in events.items()]
-    rows += [[feature, *pair] for pair in zip(names[::2], names[1::2], strict=True)]
-show_table(["feature", "the call", "the operation"], rows)
-
-# sphinx_gallery_start_ignore
-assert len(rows) == 8
-for feature, call, operation in rows:
-    assert "c10d::" in call and "shm:" in operation and call[0] == operation[0], rows
-# sphinx_gallery_end_ignore
-
-# %%
-# The first event is the call of a PyTorch operator. The second lasts until the operation ends, and
-# contains the time in which the rank waits for others. Here rank 1 is 0.3 s late:
-#
-# .. literalinclude:: /../gallery/communicate/workers/train_with_shm.py
-#    :language: python
-#    :caption: gallery/communicate/workers/train_with_shm.py
-#    :start-after: # [late]
-#    :end-before: # [/late]
-
-for rank, result in enumerate(results):
-    print(f"rank {rank}: ends more than 0.2 s after the call: {result['later']}")
-
-# sphinx_gallery_start_ignore
-assert [result["later"] for result in results] == [True, False]
-# sphinx_gallery_end_ignore
-
-# %%
-# So a long event of one rank can mean that another rank was late. Compare the same event on all
-# ranks before you blame the backend.
-#
-# How much faster
-# ---------------
-#
-# The accepted measurement contains steps of larger models. Times are in milliseconds. The floor
-# is a step without communication: DDP's model alone, and FSDP2 with the backend ``fake``. The
-# next cell also computes which share of a step lies above the floor:
-
-from pathlib import Path
-
-rows = []
-for case in json.loads(Path("measurements.json").read_text())["cases"]:
-    if case["unit"] == "parameters":
-        floor, *times = (case["microseconds"][x]["median"] for x in ("fake", "shm", "gloo"))
-        shares = [f"{time / 1000:.1f} ({1 - floor / time:.0%})" for time in times]
-        what = case["operation"].removeprefix("step of ")
-        size, ranks = f"{case['size'] // 10**6} million", str(case["ranks"])
-        rows.append([what, size, ranks, f"{floor / 1000:.1f}", *shares, f"{case['ratio']:.1f}"])
-show_table(["step", "parameters", "ranks", "floor", "shm", "gloo", "gloo / shm"], rows)
-
-
-# sphinx_gallery_start_ignore
-def share(cell):
-    return int(cell.partition("(")[2].partition("%")[0])
-
-
-assert len(rows) == 8 and all(float(row[-1]) > 1 for row in rows)
-assert all(share(gloo) > 50 > share(shm) for *_, shm, gloo, ratio in rows)
-assert all(share(row[4]) <= 20 for row in rows if row[0] == "FSDP2")
-# sphinx_gallery_end_ignore
-
-# %%
-# With gloo, more than half of each step is above the floor; with ``shm``, less than half. For
-# DDP this part also contains DDP's own work. Four ranks share the two cores of the machine.
 #
 # A mistake: a backend that ignores ReduceOp
 # ------------------------------------------
@@ -265,7 +184,7 @@ for result in results:
 # size of the gradients. The losses then differ only in later digits.
 #
 # The cure is to implement all operations of ``ReduceOp``, or to refuse the others. ``shm`` does
-# both: :doc:`the-other-operations` shows its table. At least, add a test to each method that
+# both: :doc:`tensors-of-every-kind` shows its table. At least, add a test to each method that
 # reduces. This is the one for FSDP2:
 #
 # .. literalinclude:: /../gallery/communicate/workers/forwarding.py
@@ -324,3 +243,5 @@ assert output == ["\n".join([*lines, "all ranks have the same bits: True", ""])]
 
 # %%
 # With more than two ranks, compare losses with a tolerance, and the bits of the ranks without one.
+#
+# Now the backend trains correctly. :doc:`measure` shows how fast it is.

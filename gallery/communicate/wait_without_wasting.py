@@ -68,7 +68,7 @@ assert output.count(": True\n") == 3
 # :doc:`asynchronous-work` lets the thread sleep for at most 50 milliseconds.
 #
 # The sleep is cut into slices because the rank must check whether the others are alive.
-# :doc:`timeouts-and-lost-ranks` shows these checks.
+# :doc:`lost-ranks` shows these checks.
 #
 # In the next worker, rank 1 comes a second late to a barrier. ``wait_for`` measures the call of
 # rank 0. The kernel tells it the processor time of the thread, and how often the thread has
@@ -87,9 +87,6 @@ assert output[0].count(": True\n") == 3 and not output[1]
 # sphinx_gallery_end_ignore
 
 # %%
-# A second has 20 slices of 50 milliseconds. The limits in the worker are wide, because a busy
-# machine may wake the thread late.
-#
 # More ranks than cores
 # ---------------------
 #
@@ -98,33 +95,7 @@ assert output[0].count(": True\n") == 3 and not output[1]
 # backend counts the ranks of its group, and not the other programs on the machine. They are one
 # more reason to stop spinning soon.
 #
-# The table shows the measurement of :doc:`a-backend-that-communicates`, with two and with four
-# ranks on two cores, in microseconds:
-
-import json
-from pathlib import Path
-
-from result_table import show_table
-
-rows = []
-for case in json.loads(Path("measurements.json").read_text())["cases"]:
-    if case["operation"] in ["all_reduce", "barrier"] and case["size"] in [0, 4]:
-        medians = [case["microseconds"][x]["median"] for x in ("fake", "shm", "gloo")]
-        times = [f"{median:,.0f}" for median in medians]
-        rows.append([case["operation"], str(case["ranks"]), *times])
-show_table(["operation", "ranks", "fake", "shm", "gloo"], sorted(rows))
-
-# sphinx_gallery_start_ignore
-for two, four in [sorted(rows)[:2], sorted(rows)[2:]]:
-    assert two[:2] == [four[0], "2"] and four[1] == "4"
-    fake, shm, gloo = (int(text.replace(",", "")) for text in four[2:])
-    assert int(two[3]) < 2.5 * int(two[2]) and 5 * int(two[3]) < shm < gloo / 10
-# sphinx_gallery_end_ignore
-
-# %%
-# The all-reduce has 4 bytes. With two ranks, ``shm`` takes about twice as long as ``fake``, which
-# does not communicate. Four ranks must take turns on the two cores, and an operation takes
-# several times as long. Gloo takes more than ten times as long as that.
+# :doc:`measure` shows the times of operations with two and with four ranks, on two cores.
 #
 # Sleep and wake
 # --------------
@@ -154,9 +125,6 @@ for two, four in [sorted(rows)[:2], sorted(rows)[2:]]:
 # consistent.
 # There is one order of all such accesses, the same for all threads, and it contains those of each
 # thread in the order of the program.
-#
-# The flag ``FUTEX_PRIVATE_FLAG`` is missing on purpose. It is for threads of one process, and the
-# rank that rings is another process.
 #
 # A mistake: to look first and announce the sleep afterwards
 # ----------------------------------------------------------

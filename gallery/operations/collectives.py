@@ -9,6 +9,8 @@ In a *collective*, all ranks of a group take part. Each rank calls the same func
 the same order, with tensors that fit together. If one rank leaves out a call, the others
 wait.
 
+Reduce and gather give their result to one rank. All-reduce and all-gather give it to every rank.
+
 This page runs eight collectives on four ranks, with gloo. For each one, it shows the call
 and what each rank holds before and after. The whole worker is
 ``gallery/operations/workers/collectives.py``, which is in the zip file at the end of this
@@ -63,7 +65,7 @@ show("reduce")
 # All-reduce
 # ----------
 #
-# All-reduce is like reduce, but every rank receives the result. DistributedDataParallel
+# All-reduce is like reduce, with one difference: every rank receives the result. DistributedDataParallel
 # averages gradients with it.
 #
 # .. diagram:: collectives/all-reduce

@@ -3,7 +3,7 @@ Form process groups
 ===================
 
 After this page you can form a group of processes in several ways, share data in a
-store, and create smaller groups.
+store, and create a group of only some ranks.
 
 Processes that want to communicate form a *process group*. ``init_process_group``
 creates the first group, which contains all ranks and is called the world. Every rank

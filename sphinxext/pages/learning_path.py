@@ -7,7 +7,8 @@ takes to read and to run each page, and adds the times up. Templates receive
 
 Reading time is counted from the text that a reader of this language sees: words in
 scripts with spaces, characters in Hangul and Han, and lines of code. The speeds are
-about two thirds of what studies find for fiction, since the texts are technical.
+about two thirds of what studies find for fiction, since the texts are technical. What is
+folded, such as the solution of an exercise, is not counted.
 
 Configuration: ``learning_path_run_seconds``, a dictionary from page to seconds.
 
@@ -47,14 +48,23 @@ class LearningPath(SphinxDirective):
 def measure(app, doctree):
     """Note how long this page takes to read; called after the page has been translated."""
     minutes = 0
-    for node in doctree.findall(nodes.Text):
-        if not isinstance(node.parent, nodes.literal_block):
+    for node in _unfolded(doctree):
+        if isinstance(node, nodes.literal_block):
+            lines = [line for line in node.astext().splitlines() if line.strip()]
+            minutes += len(lines) / CODE_LINES_PER_MINUTE
+        elif isinstance(node, nodes.Text):
             for pattern, speed in PER_MINUTE.items():
                 minutes += len(pattern.findall(str(node))) / speed
-    for block in doctree.findall(nodes.literal_block):
-        lines = [line for line in block.astext().splitlines() if line.strip()]
-        minutes += len(lines) / CODE_LINES_PER_MINUTE
     app.env.metadata[app.env.docname]["reading_minutes"] = math.ceil(minutes)
+
+
+def _unfolded(node):
+    """Yield the texts below a node that a reader sees at first, and the blocks of code."""
+    if isinstance(node, (nodes.Text, nodes.literal_block)):
+        yield node
+    elif not isinstance(node, nodes.system_message) and node.get("collapsible") != "closed":
+        for child in node.children:
+            yield from _unfolded(child)
 
 
 def list_pages(app, doctree, docname):

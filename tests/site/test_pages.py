@@ -9,6 +9,7 @@ PAGES = sorted(
     path.relative_to(SITE / LANGUAGES[0].url).as_posix()
     for path in (SITE / LANGUAGES[0].url).rglob("*.html")
 )
+READING = re.compile(r'<p class="page-times">\D*(\d+)')
 NEXT = re.compile(r'<a class="next-page" href="([^"]+)"')
 
 
@@ -38,6 +39,13 @@ def test_next_leads_through_the_whole_tutorial(language):
         link = NEXT.search(path.read_text())
         path = link and (path.parent / link[1]).resolve()
     assert {x.relative_to(folder).as_posix() for x in seen} == {*PAGES} - {"search.html"}
+
+
+def test_no_page_of_the_chapter_takes_long_to_read(language):
+    pages = sorted((SITE / language.url / "communicate").glob("*.html"))
+    minutes = {page.stem: int(READING.search(page.read_text())[1]) for page in pages}
+    assert len(minutes) > 10
+    assert {page: time for page, time in minutes.items() if time > 15} == {}
 
 
 def test_the_chrome_is_translated(visit, address, language):

@@ -2,6 +2,10 @@
 
 import re
 
+from docutils import nodes
+
+from sphinxext.pages.learning_path import _unfolded
+
 CONFIGURATION = """
 extensions = ["sphinxext.pages.learning_path"]
 exclude_patterns = ["out"]
@@ -33,7 +37,8 @@ def test_pages_stand_in_order_with_their_times(documents):
     documents.write("index.rst", INDEX)
     documents.write("first.rst", "First\n=====\n\n" + "word " * 1490)
     code = "".join(f"   line {number}\n" for number in range(45))
-    documents.write("second.rst", "Second\n======\n\n한글\n\n::\n\n" + code)
+    folded = ".. note::\n   :collapsible: closed\n\n   " + "word " * 900
+    documents.write("second.rst", f"Second\n======\n\n한글\n\n::\n\n{code}\n{folded}\n")
     documents.write("not-listed.rst", "Not listed\n==========\n")
     page = documents.page()
     path = re.search(r'<div class="learning-path.*?</div>', page, re.S)[0]
@@ -43,3 +48,10 @@ def test_pages_stand_in_order_with_their_times(documents):
     assert re.search(r"First +about 10 min to read (?!·)", text), text
     assert "In all: 0 hours to read, 2 minutes to run." in text
     assert "Not listed" not in text
+
+
+def test_messages_of_docutils_are_not_read():
+    """Docutils leaves them in some documents, such as that it has no Korean name of a directive."""
+    message = nodes.system_message("", nodes.paragraph("", "not read"), level=1)
+    document = nodes.section("", nodes.paragraph("", "read"), message)
+    assert [node.astext() for node in _unfolded(document)] == ["read"]

@@ -49,7 +49,7 @@ HERE = {
 // That WorkDummy is complete at once, so the outputs must have their values:
 // https://SITE/tutorial/step-1-subclass-backend.html
 // To return earlier, complete the future of the WorkDummy in a thread:
-// https://SITE/communicate/asynchronous-work.html""",
+// https://SITE/communicate/overlap-and-futures.html""",
 }
 
 

@@ -16,7 +16,6 @@ def step(name, ranks):
     store.wait([f"{name}: rank {other}" for other in ranks])
 
 
-# [attempts]
 def attempt():
     """Create a group, and print the sum of all ranks or the error."""
     try:
@@ -32,6 +31,7 @@ def attempt():
     dist.destroy_process_group()
 
 
+# [attempts]
 if rank != 1:
     step("without rank 1", [0, 2])
     attempt()

@@ -34,9 +34,8 @@ for make_future in [too_early, at_the_end]:
     future = make_future(work, tensor)
     value = future.then(lambda done: done.value()[0].tolist())
     if rank == 0:
-        early = value.done()
+        print(f"{make_future.__name__}: the callback ran before rank 1 came: {value.done()}")
         store.set(make_future.__name__, "")  # now rank 1 comes
-        print(f"{make_future.__name__}: the callback ran before rank 1 came: {early}")
         print(f"    it read {value.wait()}")
     work.wait()
     assert tensor.tolist() == [3.0] * 4

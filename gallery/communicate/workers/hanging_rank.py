@@ -5,6 +5,7 @@ import json
 import re
 import tempfile
 import time
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -22,6 +23,11 @@ def rank_1_comes():
     store.set("rank 1 comes", "")
 
 
+def beginning_of(error):
+    """Return the operation and its state, from the first line of the message."""
+    return re.sub(".*(all_reduce #1).* has not", r"\1 has not", str(error).splitlines()[0])
+
+
 # [state]
 tensor = torch.ones(1000)
 if rank == 0:
@@ -29,8 +35,7 @@ if rank == 0:
     try:
         work.wait(timedelta(seconds=0.5))
     except dist.DistBackendError as error:
-        message = str(error).splitlines()[0]
-        print(re.sub(".*(all_reduce #1).* has not", r"\1 has not", message))
+        print(beginning_of(error))
     rank_1_comes()
     work.wait()
     print("the second wait() has returned")
@@ -40,19 +45,23 @@ else:
     dist.all_reduce(tensor)
 
 
+if rank == 0:
+    file = tempfile.NamedTemporaryFile("w+")
+    store.set("file", file.name)
+
+
 # [stack]
 def train():
     dist.all_reduce(tensor)
 
 
 if rank == 0:
-    with tempfile.NamedTemporaryFile("w+") as file:
-        store.set("file", file.name)
-        faulthandler.dump_traceback_later(0.5, repeat=True, file=file)
-        train()
-        faulthandler.cancel_dump_traceback_later()
-        stack = Path(file.name).read_text()
+    faulthandler.dump_traceback_later(0.5, repeat=True, file=file)
+    train()
+    faulthandler.cancel_dump_traceback_later()
     # [/stack]
+    stack = Path(file.name).read_text()
+    file.close()
     frames = re.findall(r'/([^/"]+)", line \d+ in (.+)', stack)
     functions = [function for name, function in frames]
     first = functions.index("all_reduce")
@@ -92,10 +101,8 @@ def last_call():
 dist.all_reduce(tensor, group=group)
 dist.barrier(group)
 if rank == 0:
-    try:
+    with suppress(RuntimeError):
         dist.broadcast(tensor, src=1, group=group)
-    except RuntimeError:
-        print("the broadcast has failed")
 print(last_call())
 # [/recorder]
 entries = json.loads(dump(True, False, "shm"))["entries"]

@@ -21,10 +21,10 @@ if rank == 0:
     time.sleep(0.5)
     print("one thread waits for rank 1:", thread.is_alive())
     store.set("come", "")
+    # [/threads]
     thread.join()
 else:
     store.wait(["come"])
     join()
 print("the group has", dist.get_world_size(), "ranks")
-# [/threads]
 dist.destroy_process_group()

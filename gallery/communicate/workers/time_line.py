@@ -59,12 +59,12 @@ if rank < 2:
         pass
     work.wait()
     note("wait() has returned")
+# [/program]
 else:
     dist.all_reduce(tensor)
     note("the result is there")
     everyone("has the result")
     everyone("has computed")
-# [/program]
 assert tensor.eq(3).all()
 dist.destroy_process_group()
 print(json.dumps(events))

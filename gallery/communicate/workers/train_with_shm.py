@@ -3,7 +3,6 @@
 import json
 import shutil
 import tempfile
-import time
 from collections import Counter
 
 import forwarding
@@ -22,7 +21,7 @@ import shm_collectives  # importing it registers "shm"
 
 store, rank, size = next(dist.rendezvous("env://"))
 dist.init_process_group("shm", store=store, rank=rank, world_size=size)
-result = {"calls": {}, "events": {}}
+result = {"calls": {}}
 
 # [compare]
 shm, gloo = dist.group.WORLD, dist.new_group(backend="gloo")
@@ -80,28 +79,9 @@ for feature in [ddp, fsdp2, fsdp2_by_4, tensor_parallel, pipeline]:
     x = feature(group)
     x.step(), x.step()  # DDP arranges its buckets anew in the second step
     forwarding.calls.clear()
-    with profile(activities=[ProfilerActivity.CPU]) as recording:
-        x.step()
+    x.step()
     calls = Counter(map(tuple, forwarding.calls))
-    events = Counter(event.name for event in recording.events())
     result["calls"][feature.__name__] = list(calls.items())
-    events = {x: n for x, n in events.items() if x.startswith(("c10d::", "shm:"))}
-    result["events"][feature.__name__] = events
-
-# [late]
-with profile(activities=[ProfilerActivity.CPU]) as recording:
-    if rank == 0:
-        work = dist.all_reduce(torch.ones(10), async_op=True)
-        store.set("rank 0 has called", "")
-        work.wait()
-    else:
-        store.wait(["rank 0 has called"])
-        time.sleep(0.3)
-        dist.all_reduce(torch.ones(10))
-ends = {event.name: event.time_range.end for event in recording.events()}
-later = ends["shm:all_reduce"] - ends["c10d::allreduce_"]  # in microseconds
-# [/late]
-result["later"] = later > 200_000
 
 group = new_group(IgnoresOp)
 ignored = {}

@@ -3,8 +3,8 @@
    `light` words say that something is asked, and not what. They are not looked for,
    unless a query has no others. In Korean and Chinese they are also recognized where no
    space separates them.
-   `particles` may follow a Korean noun, `endings` a word in their language; in Korean they
-   may also follow one another.
+   `particles` may follow a Korean noun, or a Chinese one, `endings` a word in their language;
+   in Korean they may also follow one another.
    Each line of `same` is a set of words that mean the same in technical texts.
 
    All are in the form that the search folds to: lower case, without signs. */
@@ -39,7 +39,7 @@ globalThis.searchWords = {
   },
   particles: `
     은 는 이 가 을 를 의 에 에서 에게 로 으로 와 과 랑 이랑 도 만 까지 부터 처럼 보다 마다
-    이나 나 란 이란 라는 이라는 들`,
+    이나 나 란 이란 라는 이라는 들 的`,
   endings: {
     en: "s es ed d e er ers or ors ing ings ion ions ation ations ment ly",
     ko: `
@@ -65,6 +65,7 @@ globalThis.searchWords = {
     hang hangs stuck freeze freezes frozen deadlock deadlocks
     die dies died dead crash crashes crashed fail fails failed failure
     machine machines computer computers server servers node nodes
+    local 로컬 本地 局部
     version versions release releases
     example examples sample samples
     synchronize sync barrier

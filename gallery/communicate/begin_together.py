@@ -1,0 +1,203 @@
+"""
+Begin together
+==============
+
+After this page you can let all ranks of a group come to the same result: they begin, or their
+errors name the problem. Other threads of the process go on while they wait.
+
+The ranks of :doc:`meet-the-other-ranks` find each other if all of them come. But a rank may
+be missing, come too late, or run on another host. Then no rank may wait for ever.
+
+.. diagram:: communicate/meeting
+
+The meeting of shm
+------------------
+
+*shm* uses the keys of :doc:`meet-the-other-ranks`, and one more for the result:
+
+.. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
+   :language: cpp
+   :caption: extension/shm_collectives/src/rendezvous.cpp
+   :start-after: // [keys-of-a-meeting]
+   :end-before: // [/keys-of-a-meeting]
+
+Every rank except rank 0 writes its number and waits for the answer. The answer says where
+the memory is: in which process, and under which file descriptor. It also says on which host
+rank 0 runs.
+
+.. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
+   :language: cpp
+   :caption: extension/shm_collectives/src/rendezvous.cpp
+   :start-after: // [announce]
+   :end-before: // [/announce]
+   :dedent: 4
+
+Rank 0 creates the memory and answers each number until all ranks have mapped it, or until the timeout.
+Then it writes ``begin``: "yes", or the problem.
+
+.. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
+   :language: cpp
+   :caption: extension/shm_collectives/src/rendezvous.cpp
+   :start-after: // [host]
+   :end-before: // [/host]
+   :dedent: 2
+
+The other ranks wait for ``begin``. So the constructor waits for everyone, for two reasons.
+The others can open the memory only while rank 0 has its descriptor, as the next page shows.
+And all ranks that came learn the same result.
+
+A rank that is missing
+----------------------
+
+In the next program, three ranks try to create a group three times, with a timeout of one
+second. At first rank 1 is missing. Then it comes, but the others have given up. In the
+end all of them come. A hidden part of the worker defines two functions. ``step`` lets the
+ranks begin together. ``attempt`` creates a group, and prints the sum of all ranks or the error:
+
+.. literalinclude:: /../gallery/communicate/workers/a_rank_is_missing.py
+   :language: python
+   :caption: gallery/communicate/workers/a_rank_is_missing.py
+   :start-after: # [attempts]
+   :end-before: # [/attempts]
+"""
+
+from launcher import launch, run_program
+
+output = launch("workers/a_rank_is_missing.py", ranks=3)
+
+# sphinx_gallery_start_ignore
+late = 'Backend shm: rank {} of 3 cannot join group "0": rank {} did not come within 1000 ms\n'
+for rank, missing in [(0, 1), (1, 0), (2, 1)]:
+    assert output[rank] == late.format(rank, missing) + "the sum of all ranks is 3\n"
+# sphinx_gallery_end_ignore
+
+# %%
+# Each message names the missing rank. The failed meetings leave keys in the store, such as
+# the number of rank 1. The last meeting on the same store still succeeds, because it uses
+# new numbers.
+#
+# A rank of another host
+# ----------------------
+#
+# Ranks can share memory only if they run on the same host, as the same user, and see the
+# same processes. Each rank puts this into a text:
+#
+# .. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
+#    :language: cpp
+#    :caption: extension/shm_collectives/src/rendezvous.cpp
+#    :start-after: // [home]
+#    :end-before: // [/home]
+#
+# Two hosts may have the same name, but each start of a kernel has its own ``boot_id``. Two
+# containers of one host have the same one. The namespace of process ids distinguishes these,
+# unless they share it. A rank compares its text with that of rank 0 before it opens the
+# memory:
+#
+# .. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
+#    :language: cpp
+#    :caption: extension/shm_collectives/src/rendezvous.cpp
+#    :start-after: // [refuse]
+#    :end-before: // [/refuse]
+#    :dedent: 4
+#
+# The rank does not throw yet. It writes the problem into its key ``mapped``. Rank 0 reads it
+# there, and so all ranks report the same problem.
+#
+# This site has only one host. But the meeting consists of keys, and any program can write
+# keys. Here rank 0 is a Python program that answers like a rank of another host. It has drawn
+# the number 7, and has no memory:
+#
+# .. literalinclude:: /../gallery/communicate/workers/another_host.py
+#    :language: python
+#    :caption: gallery/communicate/workers/another_host.py
+#    :start-after: # [another]
+#    :end-before: # [/another]
+#    :dedent: 4
+
+output = launch("workers/another_host.py", ranks=2)
+
+# sphinx_gallery_start_ignore
+assert output[0] == "rank 0 reads: rank 1 cannot share memory with rank 0\n"
+assert "it is (...), rank 0 is (host elsewhere); ranks of different hosts" in output[1]
+# sphinx_gallery_end_ignore
+
+# %%
+# A mistake: a wait that holds the interpreter's lock
+# ---------------------------------------------------
+#
+# PyTorch calls the create function with Python's global interpreter lock. A wait that holds
+# this lock stops all threads of the process, among them ranks that are threads. ``ctypes`` shows
+# this without C++. It calls a C function of ``PyDLL`` with the lock, and one of ``CDLL`` without
+# it.
+#
+# The next create function calls ``poll``, which waits until a pipe contains a byte. Another
+# thread writes this byte. A hidden setting keeps Python from running that thread before ``poll``:
+#
+# .. literalinclude:: /../gallery/communicate/workers/wait_with_the_lock.py
+#    :language: python
+#    :caption: gallery/communicate/workers/wait_with_the_lock.py
+#    :start-after: # [waits]
+#    :end-before: # [/waits]
+
+output = run_program("workers/wait_with_the_lock.py")
+
+# sphinx_gallery_start_ignore
+came = "the lock, the other thread came in time:"
+assert output == f"with {came} False\nwithout {came} True\n", output
+# sphinx_gallery_end_ignore
+
+# %%
+# With the lock, the other thread cannot write its byte before the time is over. A wait without a
+# limit would never end. The cure in the create function of
+# :doc:`meet-the-other-ranks` is the object ``gil_scoped_release``. It releases the lock until the
+# function returns. Nothing after that line uses Python.
+#
+# In the next program, one thread of rank 0 waits for rank 1. Rank 1 does not come before
+# another thread of rank 0 writes the key ``come``:
+#
+# .. literalinclude:: /../gallery/communicate/workers/lock_is_free.py
+#    :language: python
+#    :caption: gallery/communicate/workers/lock_is_free.py
+#    :start-after: # [threads]
+#    :end-before: # [/threads]
+
+output = launch("workers/lock_is_free.py", ranks=2)
+
+# sphinx_gallery_start_ignore
+assert "one thread waits for rank 1: True" in output[0]
+assert all("the group has 2 ranks" in text for text in output)
+# sphinx_gallery_end_ignore
+
+# %%
+# Exercise
+# --------
+#
+# Three ranks create a group of *shm*, destroy it, and create it again on the same store. Predict
+# from the listings of this page which keys are in the store after each meeting. Write a program
+# that lists them with ``store.list_keys()``.
+#
+# .. admonition:: Solution
+#    :collapsible: closed
+#
+#    The ranks delete ``member`` and ``answer``. Nobody deletes ``mapped`` and ``begin``, because
+#    another rank may still read them. So each meeting leaves one key for each rank, and one more:
+#
+#    .. literalinclude:: /../gallery/communicate/workers/keys_that_remain.py
+#       :language: python
+#       :caption: gallery/communicate/workers/keys_that_remain.py
+#       :start-after: # [solution]
+#       :end-before: # [/solution]
+#
+# The program of the solution prints:
+
+output = launch("workers/keys_that_remain.py", ranks=3)
+
+# sphinx_gallery_start_ignore
+names = ["begin/<number>", *(f"mapped/<number>/{rank}" for rank in range(3))]
+meetings = "".join(f"after meeting {n}, {4 * n} keys:\n    {names}\n" for n in [1, 2])
+assert output == [meetings, "", ""], output
+# sphinx_gallery_end_ignore
+
+# %%
+# The ranks have met, and know in which process the memory is. :doc:`share-memory` creates this
+# memory, and lets the others open it.

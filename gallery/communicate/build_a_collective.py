@@ -1,0 +1,144 @@
+"""
+Build a collective
+==================
+
+After this page you can build a collective from what each rank writes and reads, and let the ranks
+share the work of a large all-reduce.
+
+The protocol of :doc:`step-by-step` moves bytes safely, but it adds nothing. An all-reduce must
+also decide which rank adds which numbers, and in which order.
+
+.. diagram:: communicate/all-reduce
+
+A collective
+------------
+
+Most collectives move a tensor in parts, one part in each step. A rank writes part ``i + 1``
+before it reads part ``i``, so that the others find work while it reads:
+
+.. literalinclude:: /../extension/shm_collectives/src/collectives.cpp
+   :language: cpp
+   :caption: extension/shm_collectives/src/collectives.cpp
+   :start-after: // [pipeline]
+   :end-before: // [/pipeline]
+   :dedent:
+
+``co_await`` continues when the counters have reached the values that the step needs.
+:doc:`asynchronous-work` shows what happens until then. What remains for a collective is what
+it writes and what it reads. This is the whole all-gather:
+
+.. literalinclude:: /../extension/shm_collectives/src/collectives.cpp
+   :language: cpp
+   :caption: extension/shm_collectives/src/collectives.cpp
+   :start-after: // [all-gather]
+   :end-before: // [/all-gather]
+
+In the first step, every rank waits for all others, even if it needs no data of theirs. Each
+slot contains a note of the operation. The ranks compare the notes before any of them reads
+data, so two ranks that call different operations both get an error.
+
+All-reduce
+----------
+
+For a small tensor, every rank writes its input, waits for all others, and adds up all slots.
+This takes one step. All ranks add in the order of the ranks, so they get the same bits:
+
+.. literalinclude:: /../extension/shm_collectives/src/collectives.cpp
+   :language: cpp
+   :caption: extension/shm_collectives/src/collectives.cpp
+   :start-after: // [all-reduce]
+   :end-before: // [/all-reduce-by-all]
+
+With ``n`` ranks, each rank reads ``n`` tensors in this way. For a large tensor on more than two
+ranks, the ranks share the work. Rank ``r`` reduces block ``r`` of each part, and all others
+read the result. Each rank then reads about two tensors, however many ranks there are. The
+price is that a part needs three steps, which overlap with those of the next part:
+
+.. literalinclude:: /../extension/shm_collectives/src/collectives.cpp
+   :language: cpp
+   :caption: extension/shm_collectives/src/collectives.cpp
+   :start-after: // [all-reduce-by-shares]
+   :end-before: // [/all-reduce-by-shares]
+
+The worker below reduces 10 numbers and 100,000 numbers. Its slots have 4,096 bytes, so the
+second tensor needs about a hundred parts:
+
+.. literalinclude:: /../gallery/communicate/workers/all_reduce_in_steps.py
+   :language: python
+   :caption: gallery/communicate/workers/all_reduce_in_steps.py
+"""
+
+from launcher import launch
+
+output = launch("workers/all_reduce_in_steps.py", ranks=4)
+
+# sphinx_gallery_start_ignore
+for text in output:
+    assert text.count("the same bits everywhere: True") == 2
+launch("workers/all_reduce_in_steps.py", ranks=2, show=False)
+# sphinx_gallery_end_ignore
+
+# %%
+# A mistake: each rank begins the sum with its own number
+# -------------------------------------------------------
+#
+# In ``all_reduce_by_shares``, each rank begins with its own block. Only this rank reduces the
+# block, and the others copy the sum. With small tensors, every rank adds for itself. If each rank
+# begins with its own number there, the ranks add in different orders. The next worker gathers a
+# number from each rank, and adds them in both ways:
+#
+# .. literalinclude:: /../gallery/communicate/workers/own_number_first.py
+#    :language: python
+#    :caption: gallery/communicate/workers/own_number_first.py
+#    :start-after: # [orders]
+#    :end-before: # [/orders]
+
+output = launch("workers/own_number_first.py", ranks=3)
+
+# sphinx_gallery_start_ignore
+sums = [[float(line.split(": ")[1]) for line in text.splitlines()] for text in output]
+assert sums == [[1, 1, 1], [1, 1, 1], [0, 1, 1]], sums
+# sphinx_gallery_end_ignore
+
+# %%
+# Near ``1e8``, the numbers of type ``float32`` are 8 apart, so ``1 + 1e8`` is rounded to ``1e8``.
+# Rank 2 begins with this addition, and gets 0. No rank gets an error. In training with DDP, each
+# rank updates its own copy of the model, and different sums let the copies drift apart silently.
+#
+# The cure is one order for all ranks. The order of the ranks is not more exact than others: with
+# ``1e8``, ``1`` and ``-1e8``, every rank would get 0. But all ranks get the same bits.
+#
+# Exercise
+# --------
+#
+# Let the slots have 4,096 bytes, as in the first worker. ``kSmall`` is 16 KiB. Predict how many
+# steps the all-reduce of 10, 1,024, 1,025 and 100,000 numbers of type ``float32`` takes on four
+# ranks. Then check your numbers with the counter ``posted`` in the shared memory.
+# :doc:`lay-out-the-memory` shows where the counters are.
+#
+# .. admonition:: Solution
+#    :collapsible: closed
+#
+#    A tensor that fits in a slot takes one step. A larger tensor is cut into parts of 4,096 bytes,
+#    with a block of 1,024 bytes for each rank. The loop in ``all_reduce_by_shares`` has two rounds
+#    more than there are parts. In the last one, the ranks only read, and post nothing. So there is
+#    one step more than there are parts.
+#
+#    .. literalinclude:: /../gallery/communicate/workers/steps_of_all_reduce.py
+#       :language: python
+#       :caption: gallery/communicate/workers/steps_of_all_reduce.py
+#       :start-after: # [solution]
+#       :end-before: # [/solution]
+#
+# Four ranks run the solution, and rank 0 prints:
+
+output = launch("workers/steps_of_all_reduce.py", ranks=4)
+
+# sphinx_gallery_start_ignore
+for line, steps in zip(output[0].splitlines(), [1, 1, 3, 99], strict=True):
+    assert line.endswith(f" numbers: {steps} predicted, {steps} posted"), line
+# sphinx_gallery_end_ignore
+
+# %%
+# The steps of the parts overlap, so 98 parts need only 99 steps. In each step, a rank may wait
+# for the others. :doc:`wait-without-wasting` shows what it does until they come.

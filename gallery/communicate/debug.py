@@ -1,0 +1,241 @@
+"""
+Debug a backend
+===============
+
+After this page you can find the rank that a hanging program waits for, and the line where the
+others wait. You can also see where the time of a step goes, and find ranks whose calls differ.
+
+A rank that hangs often has no defect: it waits for another rank. PyTorch and Python have tools
+for this, and each tool answers a different question:
+
+.. diagram:: communicate/debugging
+
+Find a missing rank
+-------------------
+
+``monitored_barrier`` finds a rank that does not come. In this program, rank 2 is missing:
+
+.. literalinclude:: /../gallery/communicate/workers/monitored_barrier.py
+   :language: python
+   :caption: gallery/communicate/workers/monitored_barrier.py
+   :start-after: # [missing]
+   :end-before: # [/missing]
+
+``monitored_barrier`` in the program calls that of ``torch.distributed``, or the method of the
+group: in PyTorch 2.13 the function is for gloo only.
+"""
+
+import json
+
+from launcher import PROFILER, launch
+from result_table import show_table
+
+output = launch("workers/monitored_barrier.py", ranks=3)
+
+# sphinx_gallery_start_ignore
+assert output == [
+    "Rank 2 failed to pass monitoredBarrier\n",
+    "Rank 1 successfully reached monitoredBarrier\n",
+    "",
+]
+# sphinx_gallery_end_ignore
+
+# %%
+# The worker prints the first reason in the error of the barrier. On rank 0, it names rank 2. On
+# rank 1, it only says that rank 1 is not at fault. ``shm`` adds the reason of rank 0 to that error,
+# and gloo does not.
+#
+# Look at a hanging rank
+# ----------------------
+#
+# In the next program, rank 1 is late, and rank 0 finds out in three ways where it hangs. First, a
+# short ``wait`` tells which operation has not ended. It does not break the group:
+#
+# .. literalinclude:: /../gallery/communicate/workers/hanging_rank.py
+#    :language: python
+#    :caption: gallery/communicate/workers/hanging_rank.py
+#    :start-after: # [state]
+#    :end-before: # [/state]
+#
+# The timeout of the operation does break it, and names the ranks that it waits for:
+# :doc:`timeouts` shows that error.
+#
+# Second, ``faulthandler`` of Python writes the stack of a program that hangs in C++. It needs
+# no signal, because a thread of its own writes:
+#
+# .. literalinclude:: /../gallery/communicate/workers/hanging_rank.py
+#    :language: python
+#    :caption: gallery/communicate/workers/hanging_rank.py
+#    :start-after: # [stack]
+#    :end-before: # [/stack]
+#
+# Rank 1 comes as soon as the file contains the stack. The program prints the file and the
+# function of each frame, the innermost first.
+#
+# Third, PyTorch's flight recorder notes each call of a collective in memory. From PyTorch 2.15
+# on, it notes the calls of a backend such as ``shm``, too, unless the environment variable
+# ``TORCH_FR_BUFFER_SIZE`` is 0. All groups of a backend share one recorder, so compare entries of
+# the same ``process_group``. ``dump`` is the function
+# ``_dump_fr_trace_json`` of ``torch._C._distributed_c10d``, and its last argument is the name of
+# the backend. The underscore means that it may change. Rank 1 does not call the broadcast:
+#
+# .. literalinclude:: /../gallery/communicate/workers/hanging_rank.py
+#    :language: python
+#    :caption: gallery/communicate/workers/hanging_rank.py
+#    :start-after: # [recorder]
+#    :end-before: # [/recorder]
+#
+# In PyTorch 2.14, the program attaches ``FlightRecorderHook`` to the group. PyTorch 2.13 records
+# gloo only, and the program uses a gloo group there.
+
+output = launch("workers/hanging_rank.py", ranks=2)
+
+# sphinx_gallery_start_ignore
+lines = output[0].splitlines()
+assert lines[0] == "all_reduce #1 has not ended within the 500 ms of this wait()"
+assert lines[1] == "the second wait() has returned"
+assert lines[2] == "    distributed_c10d.py: all_reduce", lines
+assert lines[-3:-1] == ["    hanging_rank.py: train", "    hanging_rank.py: <module>"], lines
+assert lines[-1] == "collective 3 is broadcast", lines
+assert output[1] == "collective 2 is barrier\n"
+# sphinx_gallery_end_ignore
+
+# %%
+# Rank 1 has made one call less, and its last one is the barrier. Compare the last entries of the
+# ranks, and not their states. In 2.15, the entries of ``shm`` remain "scheduled" after their
+# end, because ``shm`` has no completion hooks. The entry of an asynchronous call is at least marked
+# as ``retired``. A synchronous call returns no ``Work`` that the recorder could watch. PyTorch's
+# header ``hooks/FlightRecorderHook.hpp`` says what a backend can add. ``shm`` adds nothing.
+#
+# .. not-executed::
+#
+#    The tools ``py-spy`` and ``gdb`` show the stacks of a process that was not prepared. They
+#    stop it from outside, which not every machine allows, so the build does not run them.
+#
+#    .. code-block:: console
+#
+#       $ py-spy dump --native --pid 12345
+#       $ gdb -p 12345 -batch -ex "thread apply all backtrace"
+#
+# Where the time goes
+# -------------------
+#
+# A work can be an event in PyTorch's profiler. The constructor of ``c10d::Work`` begins it if it
+# gets a title, and only the backend knows when it ends:
+#
+# .. literalinclude:: /../extension/shm_collectives/src/work.cpp
+#    :language: cpp
+#    :caption: extension/shm_collectives/src/work.cpp
+#    :start-after: // [profiler]
+#    :end-before: // [/profiler]
+#
+# A synchronous call of ``shm`` creates a work only for this purpose. The next worker trains as on
+# :doc:`train-with-it`, and profiles the third step. Each operation has two events:
+
+output = launch("workers/profile_training.py", ranks=2, expected_stderr=PROFILER, show=False)
+results = [json.loads(text) for text in output]
+show_table(["feature", "the call", "the operation"], results[0]["events"])
+
+# sphinx_gallery_start_ignore
+rows = results[0]["events"]
+assert len(rows) == 5
+for feature, call, operation in rows:
+    assert "c10d::" in call and "shm:" in operation and call[0] == operation[0], rows
+# sphinx_gallery_end_ignore
+
+# %%
+# The first event is the call of a PyTorch operator. The second lasts until the operation ends, and
+# contains the time in which the rank waits for others. Here rank 1 is 0.3 s late:
+#
+# .. literalinclude:: /../gallery/communicate/workers/profile_training.py
+#    :language: python
+#    :caption: gallery/communicate/workers/profile_training.py
+#    :start-after: # [late]
+#    :end-before: # [/late]
+
+for rank, result in enumerate(results):
+    print(f"rank {rank}: ends more than 0.2 s after the call: {result['later']}")
+
+# sphinx_gallery_start_ignore
+assert [result["later"] for result in results] == [True, False]
+# sphinx_gallery_end_ignore
+
+# %%
+# So a long event of one rank can mean that another rank was late. Compare the same event on all
+# ranks before you blame the backend.
+#
+# A mistake: tensors of different shapes
+# --------------------------------------
+#
+# ``shm`` compares notes of its operations, but not all mistakes are in them. Here the ranks
+# reduce tensors of one size and of different shapes. The debug level is a property of the
+# process. A program usually gets it from the variable ``TORCH_DISTRIBUTED_DEBUG``:
+#
+# .. literalinclude:: /../gallery/communicate/workers/ranks_differ.py
+#    :language: python
+#    :caption: gallery/communicate/workers/ranks_differ.py
+#    :start-after: # [shapes]
+#    :end-before: # [/shapes]
+#
+# At the level ``DETAIL``, PyTorch puts a wrapper around the backend of each new group. Before
+# each collective, the wrapper compares the calls of all ranks through a gloo group of its own.
+# Do not measure at this level, because gloo is part of each call.
+#
+# Each element is ten times its row plus its column, both counted from 0. Two tensors of one shape give twice each
+# element, as in the next call:
+
+output = launch("workers/ranks_differ.py", ranks=2)
+
+# sphinx_gallery_start_ignore
+for rank, text in enumerate(output):
+    shapes = ["2 3", "3 2"] if rank == 0 else ["3 2", "2 3"]
+    sums = [[0, 2, 12], [21, 31, 33]] if rank == 0 else [[0, 2], [12, 21], [31, 33]]
+    assert text.splitlines() == [
+        f"OFF:    {sums}",
+        "DETAIL: Tensor Tensor shapes: {}vs {}".format(*shapes),
+        "the next call: [[0, 2], [20, 22]]",
+    ], text
+# sphinx_gallery_end_ignore
+
+# %%
+# The 12 of rank 0 is the sum of its own 2, and of the 10 that begins the second row of rank 1.
+#
+# Without ``DETAIL``, the ranks add numbers that do not belong together, and nobody notices. With
+# ``DETAIL``, all ranks get an error that contains both shapes. The backend was not called, so the
+# group is not broken: the next call returns the sum. The wrapper needs
+# ``getSequenceNumberForGroup`` of the backend:
+# :doc:`/tutorial/step-4-unimplemented-collective` overrides it.
+#
+# The cure is to run a new program at the level ``DETAIL`` once, before a long training run.
+#
+# Exercise
+# --------
+#
+# Three ranks reduce a tensor in each of three steps. In each step, a different rank sleeps for half a
+# second before its call. Record the steps with the profiler, and let rank 0 print which rank was
+# the last in each step. Do not compare the clocks of the ranks.
+#
+# .. admonition:: Solution
+#    :collapsible: closed
+#
+#    The last rank waits for nobody, so its event is the shortest. A duration needs only the clock
+#    of its own rank. ``step`` sleeps on one rank, and then calls ``all_reduce``.
+#
+#    .. literalinclude:: /../gallery/communicate/workers/who_is_late.py
+#       :language: python
+#       :caption: gallery/communicate/workers/who_is_late.py
+#       :start-after: # [solution]
+#       :end-before: # [/solution]
+#
+# Three ranks run the solution. The second line is the order in which they slept:
+
+output = launch("workers/who_is_late.py", ranks=3, expected_stderr=PROFILER)
+
+# sphinx_gallery_start_ignore
+last, slept = (line.split()[-3:] for line in output[0].splitlines())
+assert last == slept and sorted(last) == ["0", "1", "2"], output
+# sphinx_gallery_end_ignore
+
+# %%
+# These tools explain a failure that you have seen. :doc:`test-your-backend` finds failures before
+# a program does.

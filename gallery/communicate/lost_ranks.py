@@ -1,0 +1,186 @@
+"""
+Lost ranks
+==========
+
+After this page you can end a wait as soon as it is certain that the other rank never comes.
+Your error names the rank at fault, and all ranks get the same reason.
+
+A rank may die, leave the group, abort it, or call another operation than the others. With
+:doc:`timeouts` alone, the others wait until the deadline, and their error does not tell what has
+happened.
+
+.. diagram:: communicate/lost-ranks
+
+The reasons to give up
+----------------------
+
+A rank that waits first spins and yields. When it is about to sleep, and then at least every 50
+milliseconds, it looks for a reason to give up. The first is a failure that another rank has
+found. The second is a rank that never comes, and the last is the deadline:
+
+.. literalinclude:: /../extension/shm_collectives/src/progress.cpp
+   :language: cpp
+   :caption: extension/shm_collectives/src/progress.cpp
+   :start-after: // [reasons]
+   :end-before: // [/reasons]
+
+``until`` is the condition of the step, as :doc:`asynchronous-work` describes it. It contains
+the ranks that the step waits for. ``lost`` tests each of them:
+
+.. literalinclude:: /../extension/shm_collectives/src/group.cpp
+   :language: cpp
+   :caption: extension/shm_collectives/src/group.cpp
+   :start-after: // [lost]
+   :end-before: // [/lost]
+   :dedent: 2
+
+``ended`` comes from a *pidfd*, a file descriptor of Linux for one process. Linux can give the
+number of a dead process to a new one, but the pidfd still belongs to the old one. ``left`` is
+a flag in the shared memory, which a rank sets when it destroys the group.
+
+The counter is tested last. A rank may post its last step and then end, and this is no failure.
+If the counter were tested first, the rank could post and end between the two tests.
+
+A rank with another operation
+-----------------------------
+
+A rank that runs can be lost, too: it is at another line of the program. Each slot therefore
+contains a note: the operation, its number, size, dtype, ``ReduceOp`` and root. At least in the
+first step of a collective, every rank compares the notes of all ranks:
+
+.. literalinclude:: /../extension/shm_collectives/src/channel.cpp
+   :language: cpp
+   :caption: extension/shm_collectives/src/channel.cpp
+   :start-after: // [compare]
+   :end-before: // [/compare]
+
+One failure, all ranks
+----------------------
+
+After a failure, the counters of the ranks no longer count the same steps. One rank may have
+given up in step 5 while another one still waits in it. To begin anew, all ranks would have to
+agree, and one of them may be dead. So the group is broken for good, on all ranks. The first
+rank that finds a failure writes the reason into the shared memory, and wakes the others:
+
+.. literalinclude:: /../extension/shm_collectives/src/group.cpp
+   :language: cpp
+   :caption: extension/shm_collectives/src/group.cpp
+   :start-after: // [fail]
+   :end-before: // [/fail]
+
+The atomic exchange of 0 for 1 lets exactly one rank write. The 2 tells the others that the reason is
+complete.
+
+The program below starts three ranks itself, because ``torchrun`` would end all ranks with the
+first that dies. It loses rank 2 in five ways:
+
+.. literalinclude:: /../gallery/communicate/workers/lost_ranks.py
+   :language: python
+   :caption: gallery/communicate/workers/lost_ranks.py
+   :start-after: # [ways]
+   :end-before: # [/ways]
+
+It prints the end of each error. The message about a dead process contains its number, which
+differs from run to run:
+
+.. literalinclude:: /../gallery/communicate/workers/lost_ranks.py
+   :language: python
+   :caption: gallery/communicate/workers/lost_ranks.py
+   :start-after: # [show]
+   :end-before: # [/show]
+"""
+
+from launcher import run_program
+
+output = run_program("workers/lost_ranks.py")
+
+# sphinx_gallery_start_ignore
+ways = output.split("rank 2 is killed\n")[1]
+for way, reason, ranks in [
+    ("leaves the group", "rank 2 has died (process ...) during all_reduce #2 of 40 bytes", 2),
+    ("aborts the group", "rank 2 has left the group", 2),
+    ("calls another operation", "rank 2 has aborted the group", 2),
+    ("has another size", "SUM, rank 2 runs broadcast #2 of 40 bytes of Float with root 0", 3),
+]:
+    part, ways = ways.split(f"rank 2 {way}\n")
+    assert part.count(reason) == ranks == part.count("\n"), part
+assert ways.count("rank 2 runs all_reduce #2 of 80 bytes") == 3 == ways.count("\n")
+# sphinx_gallery_end_ignore
+
+# %%
+# All ranks that raise an error give the same reason. Where rank 2 called something else, it got
+# the error, too. A program calls ``abort`` to break a group on purpose.
+#
+# A mistake: a wait that looks at the counter only
+# ------------------------------------------------
+#
+# The shortest wait is a loop. This one is correct as long as the other process posts:
+#
+# .. literalinclude:: /../gallery/communicate/workers/endless_wait.py
+#    :language: python
+#    :caption: gallery/communicate/workers/endless_wait.py
+#    :start-after: # [mistake]
+#    :end-before: # [/mistake]
+#
+# The cure tests the counter, the process and the time. After the test of the process, it tests
+# the counter again, like ``lost`` above:
+#
+# .. literalinclude:: /../gallery/communicate/workers/endless_wait.py
+#    :language: python
+#    :caption: gallery/communicate/workers/endless_wait.py
+#    :start-after: # [cure]
+#    :end-before: # [/cure]
+#
+# The program forks a process for each case. The process posts, is killed, or is stopped with
+# ``SIGSTOP``. A hidden alarm ends the first loop after three seconds:
+
+output = run_program("workers/endless_wait.py")
+
+# sphinx_gallery_start_ignore
+mistake, cure = output.split("wait_for_process\n")
+assert "is killed: still waiting after 3 s" in mistake and "posts: the wait has ret" in mistake
+assert "is killed: the other process has died" in cure and "posts: the wait has ret" in cure
+assert "is stopped: the other process has not posted within 1 s" in cure
+# sphinx_gallery_end_ignore
+
+# %%
+# A wait must test the process and the time. A stopped process is not dead, so only the deadline
+# ends that wait.
+# The end of a process ends the wait long before the deadline, which is 30 minutes by default
+# in PyTorch, or 10 with NCCL.
+#
+# Exercise
+# --------
+#
+# A group of three ranks reduces again and again. Rank 2 dies before its third all-reduce. Let the
+# others catch the error, destroy the group, create a group of the remaining ranks, and continue.
+# Let the new group use other keys of the store than the old one.
+#
+# .. admonition:: Solution
+#    :collapsible: closed
+#
+#    The error names the lost rank, and is the same on all others. So they agree, without a
+#    message, on who is left. ``lose_rank_2`` kills the process, and ``sum_of_ones`` is an all-reduce.
+#
+#    .. literalinclude:: /../gallery/communicate/workers/survivors.py
+#       :language: python
+#       :caption: gallery/communicate/workers/survivors.py
+#       :start-after: # [solution]
+#       :end-before: # [/solution]
+#
+#    If two ranks die at once, the error names one of them. Then let the launcher start all ranks
+#    again, as :doc:`/overview/elastic` shows.
+#
+# Three ranks run the solution:
+
+output = run_program("workers/survivors.py")
+
+# sphinx_gallery_start_ignore
+sums = [line.partition(": ")[2] for line in output.splitlines()]
+three, two = "ranks [0, 1, 2], the sum is 3", "ranks [0, 1], the sum is 2"
+assert sums == [three, three, two, two], output
+# sphinx_gallery_end_ignore
+
+# %%
+# A lost rank no longer stops the others. So far, these pages have built one collective, the
+# all-reduce. :doc:`the-other-operations` builds the others from the same steps.

@@ -1,0 +1,227 @@
+"""
+Overlap and futures
+===================
+
+After this page you can show on a time line that a rank computes while it communicates. You can
+complete a future at the right moment, and destroy a group while its operations are running.
+
+A *future* becomes complete when the result is there, and then calls the functions attached to
+it. A future that is complete too early gives these functions wrong numbers, without an error.
+
+.. diagram:: communicate/overlap
+
+Overlap on a time line
+----------------------
+
+A time line shows whether a program computes while its ranks communicate. The next worker
+notes events with the time of ``CLOCK_MONOTONIC``. This clock is the same in all processes of
+a host:
+
+.. literalinclude:: /../gallery/communicate/workers/time_line.py
+   :language: python
+   :caption: gallery/communicate/workers/time_line.py
+   :start-after: # [note]
+   :end-before: # [/note]
+
+Three ranks reduce 4 MiB. Ranks 0 and 1 call asynchronously, and compute until the future is
+complete. Rank 2 comes last, and its call is synchronous. ``let_next_rank_begin`` and
+``everyone`` make the ranks wait for each other through the store, so that the order is the
+same in every run:
+
+.. literalinclude:: /../gallery/communicate/workers/time_line.py
+   :language: python
+   :caption: gallery/communicate/workers/time_line.py
+   :start-after: # [program]
+   :end-before: # [/program]
+
+The page sorts the events of all ranks by time. A row contains one event, and a cell the
+thread in which it happened:
+"""
+
+from launcher import launch
+
+import json
+from itertools import groupby
+
+from result_table import show_table
+
+outputs = launch("workers/time_line.py", ranks=3, show=False)
+events = [(*event, rank) for rank, text in enumerate(outputs) for event in json.loads(text)]
+
+rows = []
+for what, group in groupby(sorted(events), key=lambda event: event[1]):
+    threads = {rank: thread for time, event, thread, rank in group}
+    rows.append([what, *(threads.get(rank, "") for rank in range(3))])
+show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
+
+# sphinx_gallery_start_ignore
+begin = ["all_reduce is called", "the call has returned", "computation begins"]
+assert rows == [
+    *([what, "program", "", ""] for what in begin),
+    *([what, "", "program", ""] for what in begin),
+    [begin[0], "", "", "program"],
+    ["the result is there", "shm_progress", "shm_progress", "program"],
+    ["computation ends", "program", "program", ""],
+    ["wait() has returned", "program", "program", ""],
+], rows
+# sphinx_gallery_end_ignore
+
+# %%
+# Three facts can be read from the table:
+#
+# * On ranks 0 and 1, the call returned before rank 2 had called, so the result cannot have been
+#   there. The worker also asserts that the work was not complete.
+# * There, the result came after the computation began and before it ended. Nobody had called
+#   ``wait``. The thread ``shm_progress`` brought the operation to its end.
+# * On rank 2, the program itself brought the operation to its end, inside the call. It could
+#   not compute in the meantime.
+#
+# The table shows an order and no gain. Overlap saves time only if a core is free for the thread.
+# This page does not measure that.
+#
+# The future of a work
+# --------------------
+#
+# Callbacks and ``DistributedDataParallel`` need a future. PyTorch's class
+# ``c10::ivalue::Future`` is final: a backend cannot override its methods. It is complete when
+# the backend calls ``markCompleted`` or ``setError``. The first ``get_future`` of a work creates
+# it, and registers a callback with the operation:
+#
+# .. literalinclude:: /../extension/shm_collectives/src/work.cpp
+#    :language: cpp
+#    :caption: extension/shm_collectives/src/work.cpp
+#    :start-after: // [one-future]
+#    :end-before: // [/one-future]
+#
+# The callback runs on the thread that brought the operation to its end. ``look`` of
+# :doc:`asynchronous-work` calls it:
+#
+# .. literalinclude:: /../extension/shm_collectives/src/progress.cpp
+#    :language: cpp
+#    :caption: extension/shm_collectives/src/progress.cpp
+#    :start-after: // [callbacks]
+#    :end-before: // [/callbacks]
+#    :dedent: 2
+#
+# At this point the thread has cleared its flag and holds no lock of the backend. So a callback
+# can start another collective, and wait for it. ``tests/shm/test_asynchronous.py`` does that.
+# The progress thread does not hold Python's global interpreter lock either: PyTorch takes it
+# for callbacks in Python.
+#
+# A mistake: a future that is complete too early
+# ----------------------------------------------
+#
+# It is easy to complete the future where the operation is submitted: the tensor exists, and
+# ``wait`` still works. The worker below models this mistake in Python, beside its cure:
+#
+# .. literalinclude:: /../gallery/communicate/workers/early_future.py
+#    :language: python
+#    :caption: gallery/communicate/workers/early_future.py
+#    :start-after: # [futures]
+#    :end-before: # [/futures]
+#
+# Both attach the same callback, which reads the tensor. Rank 1 comes after rank 0 has attached
+# it:
+#
+# .. literalinclude:: /../gallery/communicate/workers/early_future.py
+#    :language: python
+#    :caption: gallery/communicate/workers/early_future.py
+#    :start-after: # [use]
+#    :end-before: # [/use]
+
+output = launch("workers/early_future.py", ranks=2)
+
+# sphinx_gallery_start_ignore
+assert output[0] == (
+    "too_early: the callback ran before rank 1 came: True\n"
+    f"    it read {[1.0] * 4}\n"
+    "at_the_end: the callback ran before rank 1 came: False\n"
+    f"    it read {[3.0] * 4}\n"
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# With the early future, the callback reads the numbers of rank 0 alone, and there is no error.
+# ``wait`` did return the sum, as the worker asserts, so a test without callbacks passes. The
+# cure is an order: first the data, then the end of the operation, then the callbacks. ``shm``
+# keeps this order after the last step:
+#
+# .. literalinclude:: /../extension/shm_collectives/src/progress.cpp
+#    :language: cpp
+#    :caption: extension/shm_collectives/src/progress.cpp
+#    :start-after: // [data-first]
+#    :end-before: // [/data-first]
+#    :dedent: 4
+#
+# ``finish`` copies results into tensors that are not contiguous. It is part of the operation,
+# so it runs before ``end``.
+#
+# Lifetime of a work
+# ------------------
+#
+# An operation keeps its tensors until it ends, and the group keeps the operation. So a program
+# need not keep works or tensors. Several threads can wait for works of a group at the same time.
+# Here two threads of rank 0 wait until rank 1 calls:
+#
+# .. literalinclude:: /../gallery/communicate/workers/works_of_a_group.py
+#    :language: python
+#    :caption: gallery/communicate/workers/works_of_a_group.py
+#    :start-after: # [together]
+#    :end-before: # [/together]
+#    :dedent: 4
+#
+# A program can destroy the group while operations are running. ``shutdown`` waits for them,
+# ends the thread, and then leaves the group. A work can be used after that, because it shares
+# the ownership of what it needs:
+#
+# .. literalinclude:: /../gallery/communicate/workers/works_of_a_group.py
+#    :language: python
+#    :caption: gallery/communicate/workers/works_of_a_group.py
+#    :start-after: # [outlives]
+#    :end-before: # [/outlives]
+#
+# The end of a tensor may need Python's interpreter lock, because Python may have an object for it.
+# A thread that destroys a tensor while it holds a mutex can therefore wait for a Python thread
+# that waits for this mutex. Destroy tensors, works and callbacks without a lock, and after the
+# waiting threads have been woken. ``look`` keeps ended operations in ``ended`` for this reason.
+
+output = launch("workers/works_of_a_group.py", ranks=2)
+
+# sphinx_gallery_start_ignore
+assert "two threads wait: [True, True]\n" in output[0]
+for text in output:
+    assert text.endswith("the work is complete: True\nthe sum: 2.0\n")
+# sphinx_gallery_end_ignore
+
+# %%
+# Exercise
+# --------
+#
+# Each of two ranks has four numbers in ``values``. Write a program that computes the variance of
+# all eight. The second all-reduce needs the result of the first, so a callback starts it.
+# Meanwhile the program calls ten others. Explain why the callback needs a group of its own.
+#
+# .. admonition:: Solution
+#    :collapsible: closed
+#
+#    All ranks must call the collectives of a group in the same order. A callback may run sooner
+#    on one rank than on another, and nothing orders its call and those of the program. In a group
+#    of its own, the callback makes the only call.
+#
+#    .. literalinclude:: /../gallery/communicate/workers/variance_in_a_callback.py
+#       :language: python
+#       :caption: gallery/communicate/workers/variance_in_a_callback.py
+#       :start-after: # [solution]
+#       :end-before: # [/solution]
+#
+# Two ranks run the solution with the numbers from 0 to 7:
+
+output = launch("workers/variance_in_a_callback.py", ranks=2)
+
+# sphinx_gallery_start_ignore
+assert output == ["the variance: 5.25\n"] * 2
+# sphinx_gallery_end_ignore
+
+# %%
+# All waits on this page had an end, because every rank came.
+# :doc:`timeouts` ends those for which a rank never comes.

@@ -1,0 +1,196 @@
+"""
+Timeouts
+========
+
+After this page you can give each wait of a backend a timeout, and tell which of three timeouts
+applies. Your error has the right type, and names the rank that has not come.
+
+A rank may be late, and nobody knows how long. A backend without a limit waits for ever, and
+does not say for whom.
+
+.. diagram:: communicate/timeouts
+
+Three timeouts
+--------------
+
+A timeout comes from one of three places. The first two limit an operation. The timeout of the
+group is an argument of ``init_process_group`` and ``new_group``. From PyTorch 2.14 on, a program
+can change it later with ``torch.distributed.set_timeout``. PyTorch then calls ``setTimeout`` of the
+backend. The method of the base class ignores the value and prints a warning. The options of each
+collective in C++ have a member ``timeout``, too. If a call sets this member, it wins:
+
+.. literalinclude:: /../extension/shm_collectives/src/backend.cpp
+   :language: cpp
+   :caption: extension/shm_collectives/src/backend.cpp
+   :start-after: // [timeout-of-a-call]
+   :end-before: // [/timeout-of-a-call]
+
+Few functions of ``torch.distributed`` have an argument for it. ``monitored_barrier`` is one of
+them. Without the argument, it passes PyTorch's default of 30 minutes, and not the timeout of the
+group. The time of an operation begins with its first step. An asynchronous operation may be
+called earlier, and first waits for the operations before it.
+
+The third timeout is the argument of ``wait``. It limits only this wait, and the operation
+continues. Zero is ``kNoTimeout`` of PyTorch, and does not mean "now":
+
+.. literalinclude:: /../extension/shm_collectives/src/work.cpp
+   :language: cpp
+   :caption: extension/shm_collectives/src/work.cpp
+   :start-after: // [timeout-of-wait]
+   :end-before: // [/timeout-of-wait]
+
+In the next worker, rank 1 is late: it calls when rank 0 has its error. The function ``late``
+lets rank 0 and then rank 1 call, and prints the errors. ``long`` is 30 minutes. PyTorch 2.13 can
+change the timeout of gloo and NCCL only. There ``long`` is one second, and ``set_timeout`` does
+nothing:
+
+.. literalinclude:: /../gallery/communicate/workers/three_timeouts.py
+   :language: python
+   :caption: gallery/communicate/workers/three_timeouts.py
+   :start-after: # [timeouts]
+   :end-before: # [/timeouts]
+"""
+
+from launcher import launch, run_program
+
+output = launch("workers/three_timeouts.py", ranks=2)
+
+# sphinx_gallery_start_ignore
+waited = "Timed out after {} ms: rank 0 has waited in all_reduce #1 of 4 bytes of Float with SUM"
+for rank, text in enumerate(output):
+    lines = [line.strip() for line in text.splitlines()]
+    for place, ms in [(1, 2000), (3, 2000), (5, 1000), (7, 500)]:
+        assert lines[place] == f"rank {rank}: " + waited.format(ms) + " for Rank 1", lines
+    assert lines[-1] == "the second wait() has returned, the sum is 2.0"
+assert "has not ended within the 200 ms of this wait()" in output[0]
+assert "has returned" in output[1].splitlines()[-2]
+# sphinx_gallery_end_ignore
+
+# %%
+# ``late`` cuts off the beginning of most messages. The first one begins with ``Backend shm:
+# all_reduce #1 of 4 bytes of Float with SUM of group "1" failed on``. It names the group, the
+# operation, and its number among the operations of this group.
+#
+# Rank 1 came later, and got the reason of rank 0. The second call in the same group failed at
+# once on both ranks, with the reason of the first. The fourth case differs: only one ``wait``
+# gave up. The operation ended well when rank 1 came.
+#
+# The type of the error
+# ---------------------
+#
+# The backend throws ``c10::DistBackendError``. In Python this is PyTorch's class for errors of
+# a backend, with these base classes:
+
+import torch
+import torch.distributed as dist
+
+for kind in dist.DistBackendError.__mro__[:4]:
+    print(kind.__name__)
+
+# sphinx_gallery_start_ignore
+names = [kind.__name__ for kind in dist.DistBackendError.__mro__[:4]]
+assert names == ["DistBackendError", "DistError", "RuntimeError", "Exception"]
+# sphinx_gallery_end_ignore
+
+# %%
+# A program that catches ``RuntimeError`` therefore catches this one, too. A wrong argument is a
+# ``ValueError`` instead. The backend finds it before it numbers the operation, and the group
+# remains usable:
+
+import shm_collectives  # importing it registers "shm"
+
+dist.init_process_group("shm", store=dist.HashStore(), rank=0, world_size=1)
+try:
+    dist.all_gather([torch.ones(2)], torch.ones(3))
+except ValueError as error:
+    print(str(error).splitlines()[0])
+
+    # sphinx_gallery_start_ignore
+    assert "takes tensors of one size, got 8 and 12 bytes" in str(error)
+else:
+    raise AssertionError("all_gather did not fail")
+assert shm_collectives.__doc__
+# sphinx_gallery_end_ignore
+dist.barrier()
+dist.destroy_process_group()
+
+# %%
+# A mistake: a timeout that begins anew
+# -------------------------------------
+#
+# A rank sleeps until somebody rings its bell, as :doc:`wait-without-wasting` shows. Every rank
+# that posts rings, and not only the one that this rank waits for. So a wait may wake many times
+# before the right rank posts. This wait begins its timeout anew each time:
+#
+# .. literalinclude:: /../gallery/communicate/workers/timeout_anew.py
+#    :language: python
+#    :caption: gallery/communicate/workers/timeout_anew.py
+#    :start-after: # [mistake]
+#    :end-before: # [/mistake]
+#
+# The cure computes a *deadline*, the time at which the wait must end. It does so once, and
+# sleeps only for the time that is left:
+#
+# .. literalinclude:: /../gallery/communicate/workers/timeout_anew.py
+#    :language: python
+#    :caption: gallery/communicate/workers/timeout_anew.py
+#    :start-after: # [cure]
+#    :end-before: # [/cure]
+#
+# ``bell`` is a condition variable of Python. Its ``wait`` returns false after a timeout. Another
+# process rings every 50 milliseconds, and posts after two seconds. Both waits have a timeout of
+# one second:
+
+output = run_program("workers/timeout_anew.py")
+
+# sphinx_gallery_start_ignore
+assert output == (
+    "timeout_each_time: gave up before the post: False\n"
+    "deadline_once: gave up before the post: True\n"
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# The first wait had to end after one second, and waited until the post. If the post never came,
+# this wait would last as long as other ranks ring. ``shm`` computes the deadline of an operation
+# before its first step, and the deadline of ``wait`` in the call. It uses a monotonic clock, which
+# does not jump when somebody sets the time of the machine.
+#
+# Exercise
+# --------
+#
+# A program has a list of works. Write a function that waits for all of them, for half a second in
+# total, and returns the numbers of those that have not ended. If an operation has failed, the
+# function must raise its error. Suppose that rank 0 has called four all-reduces, and rank 1 only
+# the first one. Which limit does your function pass to the last ``wait``?
+#
+# .. admonition:: Solution
+#    :collapsible: closed
+#
+#    When the second ``wait`` gives up, no time is left for the last two. A limit of zero would
+#    be no limit at all, and PyTorch rounds a time below one millisecond down to zero. So each
+#    ``wait`` gets at least one millisecond.
+#
+#    .. literalinclude:: /../gallery/communicate/workers/unfinished_works.py
+#       :language: python
+#       :caption: gallery/communicate/workers/unfinished_works.py
+#       :start-after: # [solution]
+#       :end-before: # [/solution]
+#
+#    An operation may end after its ``wait`` has given up, and before ``is_completed``. The other ``wait`` for this work then returns, and raises an error only if the operation has failed.
+#
+# Two ranks run the solution. At the end, rank 1 never calls, and the group has a timeout of
+# two seconds:
+
+output = launch("workers/unfinished_works.py", ranks=2)
+
+# sphinx_gallery_start_ignore
+numbers, none, error = output[0].splitlines()
+assert numbers.endswith("one of four, unfinished: [1, 2, 3]"), numbers
+assert none.endswith("unfinished: []") and error.endswith("never calls: DistBackendError")
+# sphinx_gallery_end_ignore
+
+# %%
+# Every wait now has an end. If a rank is dead, this end comes late, because the others wait until
+# the deadline. :doc:`lost-ranks` ends such a wait much sooner, and shows how all ranks get the
+# same reason.
