@@ -55,5 +55,16 @@ def try_out(wait):
     print(f"{wait.__name__}: gave up before the post: {gave_up}")
 
 
+def give_up(wait):
+    """Check that a wait ends if nobody rings."""
+    try:
+        with (bell := multiprocessing.Condition()):
+            wait(bell, multiprocessing.Event(), 0.1)
+    except TimeoutError:
+        return
+    raise AssertionError("the wait did not give up")
+
+
 for wait in [timeout_each_time, deadline_once]:
+    give_up(wait)
     try_out(wait)
