@@ -67,8 +67,12 @@ def judge(name, statuses, backend, operation):
     taking_part = len(statuses) - kinds[ABSENT]
     for verdict in (CRASH, HANG, WRONG):
         if kinds[verdict]:
-            first = next(status for status in statuses if status.kind == verdict)
-            return Outcome(name, verdict, first.text, statuses)
+            text = next(status.text for status in statuses if status.kind == verdict)
+            if verdict == HANG and kinds[RAISED]:
+                # The others wait for the rank that raised, so its error comes first.
+                rank = [status.kind for status in statuses].index(RAISED)
+                text = f"rank {rank} raises, and another {text}: {statuses[rank].text}"
+            return Outcome(name, verdict, text, statuses)
     if kinds[UNREACHED]:
         return Outcome(name, UNREACHED, "", statuses)
     if kinds[RAISED] == 0:

@@ -128,6 +128,12 @@ def test_the_verdict_of_a_case(kinds, verdict):
     assert judge("a case", statuses, "mine", "reduce").verdict == verdict
 
 
+def test_a_hang_begins_with_the_rank_that_raised():
+    statuses = [Status(HANG, "does not return"), Status(RAISED, "ValueError: no float16")]
+    text = judge("a case", statuses, "mine", "reduce").text
+    assert text == "rank 1 raises, and another does not return: ValueError: no float16"
+
+
 @pytest.mark.parametrize(
     ("text", "clear"),
     [

@@ -124,3 +124,19 @@ def test_a_bad_tensor_among_coalesced_ones():
     for (kind, text, _), value in run(among_others, 2):
         assert kind == "ValueError" and "of the CPU, got one of meta" in text
         assert value == 2
+
+
+def on_one_rank(rank):
+    answer = None
+    if rank == 0:
+        overlapping = torch.ones(1).expand(2)
+        answer = error_of(group().allreduce_coalesced, [torch.ones(2), overlapping])
+    tensor = torch.ones(3)
+    dist.all_reduce(tensor)
+    return answer, tensor.tolist()
+
+
+def test_nothing_begins_before_all_coalesced_tensors_are_checked():
+    answers, values = zip(*run(on_one_rank, 2), strict=True)
+    assert answers[0][0] == "ValueError" and "elements overlap" in answers[0][1]
+    assert values == ([2, 2, 2],) * 2

@@ -45,6 +45,19 @@ def test_ranks_that_do_not_come_are_named():
         assert "rank 1 did not come within 500 ms" in text and "gloo" not in text
 
 
+def one_after_another(rank):
+    time.sleep((0.6, 1.3, 0)[rank])
+    return error_of(start_group, timeout=1)
+
+
+def test_ranks_whose_times_end_apart_come_to_the_same_result():
+    """Rank 2 gives up before rank 1 comes, so that no rank may begin."""
+    missing = {0: 1, 1: 0, 2: 1}  # When rank 1 comes, rank 0 has given up like rank 2.
+    for rank, (kind, text, _) in enumerate(run(one_after_another, 3, init=False)):
+        assert kind == "DistStoreError"
+        assert f"rank {missing[rank]} did not come within 1000 ms" in text
+
+
 def without_rank_0(rank):
     return None if rank == 0 else error_of(start_group, timeout=0.5)
 

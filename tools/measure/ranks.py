@@ -56,6 +56,9 @@ def _measure_in_rank(rank, ranks, cases, rounds, folder):
     torch.set_num_threads(1)
     gc.disable()  # It would run in some samples and not in others.
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    # PyTorch's flight recorder takes some microseconds of each call of shm and gloo, but none of
+    # fake's, which would then not be the floor.
+    os.environ["TORCH_FR_BUFFER_SIZE"] = "0"
     dist.init_process_group(
         "gloo",
         store=dist.FileStore(f"{folder}/store", ranks),

@@ -104,6 +104,7 @@ class BackendShm : public c10d::Backend {
   std::shared_ptr<Progress> progress_;
 
   struct Coalesced {
+    bool submit = true; // each call at once
     Operations operations;
     Tensors results;
   };

@@ -30,7 +30,7 @@ class WorkShm : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override;
   uint64_t getSequencenumber() const override;
-  std::chrono::milliseconds getTimeout() const; // virtual from PyTorch 2.15 on
+  std::chrono::milliseconds getTimeout() const; // virtual from PyTorch 2.14 on
 
   void when_ended(std::function<void(std::exception_ptr)> callback);
 

@@ -155,11 +155,11 @@ WorkPtr BackendShm::run(Call& call, Steps steps, bool async, int lane,
   const bool large = note.bytes > kLarge;
   Tensors results = call.results;
   auto operation = std::make_shared<Operation>(std::move(call), std::move(steps));
-  progress_->submit(operation, lane);
+  if (!coalesced_ || coalesced_->submit) progress_->submit(operation, lane);
   if (coalesced_) {
     coalesced_->operations.push_back(operation);
     coalesced_->results.insert(coalesced_->results.end(), results.begin(), results.end());
-    if (!async) {
+    if (!async || !coalesced_->submit) {
       return nullptr; // whoever ends the coalescing waits
     }
   }
@@ -191,8 +191,11 @@ void BackendShm::startCoalescing() {
 
 WorkPtr BackendShm::endCoalescing() {
   TORCH_CHECK_VALUE(coalesced_, "Backend shm: is not coalescing");
-  auto [operations, results] = std::move(*coalesced_);
+  auto [submit, operations, results] = std::move(*coalesced_);
   coalesced_.reset();
+  for (const auto& operation : operations) {
+    if (!submit) progress_->submit(operation, Progress::kCollectives);
+  }
   const auto last = operations.empty() ? nullptr : operations.back();
   auto work = c10::make_intrusive<WorkShm>(getRank(), c10d::OpType::COALESCED, "shm:coalesced",
       progress_, std::move(operations), std::move(results));
@@ -204,10 +207,12 @@ WorkPtr BackendShm::together(Kind kind, bool async, size_t outputs, size_t input
     const std::function<void(size_t)>& call) {
   begin(kind, kNoTimeout).require(outputs == inputs, " takes as many outputs as inputs");
   const bool inside = coalesced_.has_value(); // its end is still to come
-  if (!inside) startCoalescing();
+  if (!inside) coalesced_.emplace().submit = false; // check all tensors before
+  const uint64_t sequence = sequence_;
   try {
     for (size_t i = 0; i < inputs; ++i) call(i);
   } catch (...) {
+    if (!inside) sequence_ = sequence; // nothing has begun
     coalesced_.reset();
     throw;
   }

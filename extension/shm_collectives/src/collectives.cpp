@@ -100,10 +100,13 @@ static Steps all_reduce_by_all(
   const size_t size = channel.slot_bytes();
   return pipeline(channel, note, parts(input.size(), size), kEveryone,
       [=](const Step& step, size_t i) { copy(step.mine(), part(input, i, size)); },
-      [=, ranks = channel.size()](const Step& step, size_t i, size_t&) {
+      [=, me = channel.rank(), ranks = channel.size()](const Step& step, size_t i, size_t&) {
         const Bytes target = part(output, i, size);
         Pieces sources;
         for (int rank = 0; rank < ranks; ++rank) sources.push_back(step.of(rank));
+        // With two ranks, the input is faster to read than its copy in the slot. With
+        // more, input and output may be one memory, which the first sum has changed.
+        if (ranks == 2) sources[me] = part(input, i, size);
         reduce(target, sources); // of rank 0, rank 1, ... on every rank
       });
 }
@@ -111,7 +114,7 @@ static Steps all_reduce_by_all(
 // [/all-reduce-by-all]
 
 // [all-reduce-by-shares]
-// A share of the work for each rank. In step i, a rank writes part i of its
+// A share of the work for each rank. In round i, a rank writes part i of its
 // input, one block for each other rank; it reduces its own block of part i - 1
 // into the block of its slot that is left over; and it reads what the others
 // have reduced of part i - 2.

@@ -77,7 +77,7 @@ class Meeting {
         const std::string number = get(member(rank));
         if (std::exchange(answered[rank], number) != number) set("answer/" + number, answer);
       }
-      return missing().empty();
+      return missing().empty() || !get(begin()).empty(); // or a rank has given up
     });
     problem = joined(problem.empty() ? "" : "rank 0 " + problem, late(missing()));
     for (int rank = 1; rank < ranks(); ++rank) {
@@ -85,8 +85,7 @@ class Meeting {
       if (text != kYes) problem = joined(problem, text);
       forget(member(rank));
     }
-    set("begin/" + number_, problem.empty() ? kYes : problem);
-    refuse_if(problem);
+    agree(problem);
     memory_->close_descriptor();
     return std::move(*memory_);
   }
@@ -122,13 +121,14 @@ class Meeting {
     // [/refuse]
     // [verdict]
     const auto first = Process::find(process);
-    const bool in_time = await([&] {
-      return !get("begin/" + number_).empty() || (memory_ && first->ended());
-    });
-    if (!in_time) refuse_if(late(missing()));
-    const std::string verdict = get("begin/" + number_);
-    if (verdict.empty()) refuse_if("rank 0 has died (process " + to_string(process) + ")");
-    refuse_if(verdict == kYes ? "" : verdict);
+    const bool in_time =
+        await([&] { return !get(begin()).empty() || (memory_ && first->ended()); });
+    std::string reason = "rank 0 has died (process " + to_string(process) + ")";
+    if (!in_time) {
+      const auto absent = missing();
+      reason = late(absent.empty() ? std::vector{0} : absent);
+    }
+    agree(reason);
     // [/verdict]
     return std::move(*memory_);
   }
@@ -136,7 +136,18 @@ class Meeting {
  private:
   int ranks() const { return static_cast<int>(layout_.ranks); }
   std::string member(int rank) const { return "member/" + to_string(rank); }
+  std::string begin() const { return "begin/" + number_; }
   std::string mapped(int rank) const { return "mapped/" + number_ + "/" + to_string(rank); }
+
+  // [agree]
+  // Says whether there is a group. The first answer decides for all ranks: later
+  // ones are not stored.
+  void agree(const std::string& problem) {
+    const std::string decided =
+        store_.compareSet("shm/" + begin(), "", problem.empty() ? kYes : problem);
+    refuse_if(decided == kYes ? "" : decided);
+  }
+  // [/agree]
 
   // [store]
   void set(const std::string& key, const std::string& text) { store_.set("shm/" + key, text); }
