@@ -8,15 +8,17 @@ decision, and how fast it is.
 The dummy has all the parts of a backend and moves no data. The pages of this part rebuild
 it, one decision at a time, until the ranks of one host communicate through memory that they
 share. The result is ``extension/shm_collectives``, with the c10d name ``shm``. It
-implements all operations of ``c10d::Backend`` for CPU tensors, and DDP and FSDP2 train with it.
+implements all collectives and messages of ``c10d::Backend`` for dense CPU tensors, and DDP and
+FSDP2 train with it.
 
 .. diagram:: communicate/design
 
 One decision for each file
 --------------------------
 
-The names of the sources tell the design. Each header in ``include`` declares what the source of
-the same name in ``src`` defines:
+The names of the sources tell the design. A header in ``include`` and the source of the same name
+in ``src`` belong together. ``steps`` is a header only, ``operations`` and ``registration`` are
+sources only:
 
 .. list-table::
    :header-rows: 1
@@ -27,7 +29,7 @@ the same name in ``src`` defines:
      - how the ranks of a group find each other
    * - ``memory``, ``group``
      - what they share, who may read it, and who is lost
-   * - ``steps``, ``channel``
+   * - ``steps``, ``channel``, ``note``
      - in which order they write and read
    * - ``waiting``
      - how a rank waits for another one
@@ -45,11 +47,11 @@ the same name in ``src`` defines:
 You build and install it like the dummy: :doc:`/tutorial/step-3-build-and-install` shows how.
 It needs Linux, PyTorch and a C++20 compiler.
 
-The same decisions between hosts
---------------------------------
+The same decisions for several hosts
+------------------------------------
 
-Ranks of different hosts share no memory. A backend that connects them with TCP sockets decides
-the same, and only the answers differ. No page runs this:
+Ranks of different hosts share no memory. A backend that connects them with TCP sockets needs the
+same decisions, but makes them differently. No page runs such a backend:
 
 .. list-table::
    :header-rows: 1
@@ -57,20 +59,24 @@ the same, and only the answers differ. No page runs this:
    * - decision
      - with sockets
    * - how the ranks find each other
-     - Each rank writes its address and port into the store. Of each pair, one rank connects.
+     - Each rank writes its address and port into the store. In each pair, one rank connects
+       to the other.
    * - what they share
-     - A connection for each pair. TCP keeps no borders between messages, so each begins with
-       its length and a note of the operation.
+     - A connection for each pair. TCP does not preserve the boundaries of messages, so each
+       message begins with its length and a note of the operation.
    * - in which order they write and read
-     - The buffers of a connection are limited. If all ranks only send, nobody reads, and all of
-       them wait. So a rank must send and receive at the same time.
+     - The buffers of a connection have a limited size. If all ranks only send, nobody reads, and
+       all of them wait. So a rank must send and receive at the same time.
    * - how a rank waits
-     - It calls ``poll`` for all connections, with the time that is left.
+     - It passes all its connections to one call of ``poll``, with the rest of its timeout.
    * - who is lost
-     - The kernel closes the connections of a process that ends: ``recv`` returns 0 or fails with ``ECONNRESET``. A host that fails sends nothing, so only the timeout ends that wait.
-       ``MSG_NOSIGNAL`` keeps ``send`` from ending the process with ``SIGPIPE``.
+     - The kernel closes the connections of a process that ends: then ``recv`` of the other ranks
+       returns 0 or fails with ``ECONNRESET``. A host that fails sends nothing, so without TCP
+       keepalive only the timeout ends that wait. On a closed
+       connection, ``send`` raises the signal ``SIGPIPE``, which Python ignores. A program that does
+       not ignore it passes ``MSG_NOSIGNAL``.
    * - how a message finds its receive
-     - The message contains its tag. Keep a message for which nobody waits yet.
+     - The message contains its tag. A rank keeps a message for which nobody waits yet.
 
 The first real sum
 ------------------
@@ -96,9 +102,10 @@ launch("workers/first_results.py", ranks=2)
 # -----------------------
 #
 # Gloo is PyTorch's own backend for CPUs. It also works between hosts, and sends its data
-# through sockets. ``fake`` is a backend that communicates nothing. Its times are the floor:
-# they contain Python, the binding and the dispatcher, which every backend pays for. In
-# an operation with separate outputs, ``fake`` also copies the rank's own tensor there.
+# through sockets. ``fake`` is a backend that communicates nothing. For operations in place,
+# its times are the floor: they contain Python, the binding and the dispatcher, which every backend
+# pays for. In an operation with separate outputs, ``fake`` also fills these from the rank's own
+# input, which a backend can do faster.
 #
 # ``make bench-backend`` measures all three in turns, in one run. The table shows the medians of
 # such a run in microseconds, for two ranks on a machine with two cores. The build does not

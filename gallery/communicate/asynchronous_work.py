@@ -71,9 +71,10 @@ Python function. After the backend has submitted the operation, it decides who r
    :end-before: // [/caller-or-thread]
    :dedent: 2
 
-A synchronous call drives until its operation ends. It creates no ``Work`` unless a profiler
-runs or calls are coalesced, and returns a null pointer. In Python this is ``None``, and ``all_reduce`` waits for a work
-only if there is one. All waiting callers, also ``wait`` of a work, use one function:
+A synchronous collective drives until its operation ends. It creates no ``Work`` unless a profiler
+runs or calls are coalesced, and returns a null pointer. In Python this is ``None``, and
+``all_reduce`` waits for a work only if there is one. All waiting callers, also ``wait`` of a work,
+use one function:
 
 .. literalinclude:: /../extension/shm_collectives/src/progress.cpp
    :language: cpp
@@ -90,8 +91,8 @@ operations remain, the thread takes over:
    :start-after: // [hand-over]
    :end-before: // [/hand-over]
 
-An asynchronous call with more than 64 KiB in its note hands over at once. ``leave`` drives a smaller one for
-up to 40 microseconds, because it may end sooner than a hand-over.
+An asynchronous call with more than 64 KiB in its note hands over at once. ``leave`` drives a
+smaller one for up to 40 microseconds, because it may end sooner than a hand-over.
 
 The first hand-over creates the thread. The worker below counts the threads with its name:
 
@@ -141,7 +142,8 @@ for text, mixed in zip(output, [[21, 12], [12, 21]], strict=True):
 
 # %%
 # Without the order, the 1 of rank 0 is added to the 20 of rank 1, and the two ranks have this sum
-# in different places. No error appears, because both calls have the same size and type.
+# in different places. No error appears, because the tensors of both calls have the same size and
+# type.
 #
 # The cure fixes the order before the call returns: ``shm`` appends the operation to a list.
 # ``look`` takes operations from this list, and begins a collective when the one before it has
@@ -176,4 +178,4 @@ assert output == ["the first is complete: True with 2.0\n"] * 2
 
 # %%
 # A program can now compute while the thread works. :doc:`overlap-and-futures` shows this on a
-# time line, and calls a function when the result is there.
+# time line, and lets a callback run when the result is there.

@@ -3,7 +3,7 @@ Begin together
 ==============
 
 After this page you can let all ranks of a group come to the same result: they begin, or their
-errors name the problem. Other threads of the process go on while they wait.
+errors name the problem. While the ranks wait, other threads of their processes go on.
 
 The ranks of :doc:`meet-the-other-ranks` find each other if all of them come. But a rank may
 be missing, come too late, or run on another host. Then no rank may wait for ever.
@@ -32,8 +32,8 @@ rank 0 runs.
    :end-before: // [/announce]
    :dedent: 4
 
-Rank 0 creates the memory and answers each number until all ranks have mapped it, or until the timeout.
-Then it writes ``begin``: "yes", or the problem.
+Rank 0 creates the memory. It answers each number until every rank has written its key ``mapped``,
+or until the timeout. Then it decides: "yes", or the problem.
 
 .. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
    :language: cpp
@@ -44,7 +44,21 @@ Then it writes ``begin``: "yes", or the problem.
 
 The other ranks wait for ``begin``. So the constructor waits for everyone, for two reasons.
 The others can open the memory only while rank 0 has its descriptor, as the next page shows.
-And all ranks that came learn the same result.
+And all ranks must learn the same result.
+
+Each rank has its own deadline, though. A rank that came early may give up while rank 0 still
+waits. So rank 0 is not the only one that decides:
+
+.. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
+   :language: cpp
+   :caption: extension/shm_collectives/src/rendezvous.cpp
+   :start-after: // [agree]
+   :end-before: // [/agree]
+   :dedent: 2
+
+``compareSet`` of the store is atomic: it writes only if the key does not exist, and returns the
+text that is there now. A rank that gives up calls ``agree`` with its reason. If rank 0 has already
+written "yes", the rank begins all the same. Otherwise nobody begins, and all have the same reason.
 
 A rank that is missing
 ----------------------
@@ -52,7 +66,8 @@ A rank that is missing
 In the next program, three ranks try to create a group three times, with a timeout of one
 second. At first rank 1 is missing. Then it comes, but the others have given up. In the
 end all of them come. A hidden part of the worker defines two functions. ``step`` lets the
-ranks begin together. ``attempt`` creates a group, and prints the sum of all ranks or the error:
+ranks begin together. ``attempt`` creates a group, and prints the sum of the rank numbers or the
+error:
 
 .. literalinclude:: /../gallery/communicate/workers/a_rank_is_missing.py
    :language: python
@@ -68,13 +83,13 @@ output = launch("workers/a_rank_is_missing.py", ranks=3)
 # sphinx_gallery_start_ignore
 late = 'Backend shm: rank {} of 3 cannot join group "0": rank {} did not come within 1000 ms\n'
 for rank, missing in [(0, 1), (1, 0), (2, 1)]:
-    assert output[rank] == late.format(rank, missing) + "the sum of all ranks is 3\n"
+    assert output[rank] == late.format(rank, missing) + "the sum of the rank numbers is 3\n"
 # sphinx_gallery_end_ignore
 
 # %%
-# Each message names the missing rank. The failed meetings leave keys in the store, such as
-# the number of rank 1. The last meeting on the same store still succeeds, because it uses
-# new numbers.
+# Each message names the rank that did not come. The failed meetings leave keys in the store, such
+# as the number of rank 1. The last meeting on the same store still succeeds, because it uses new
+# numbers.
 #
 # A rank of another host
 # ----------------------
@@ -126,7 +141,7 @@ assert "it is (...), rank 0 is (host elsewhere); ranks of different hosts" in ou
 # ---------------------------------------------------
 #
 # PyTorch calls the create function with Python's global interpreter lock. A wait that holds
-# this lock stops all threads of the process, among them ranks that are threads. ``ctypes`` shows
+# this lock stops all threads that run Python, among them ranks that are threads. ``ctypes`` shows
 # this without C++. It calls a C function of ``PyDLL`` with the lock, and one of ``CDLL`` without
 # it.
 #
@@ -152,23 +167,6 @@ assert output == f"with {came} False\nwithout {came} True\n", output
 # :doc:`meet-the-other-ranks` is the object ``gil_scoped_release``. It releases the lock until the
 # function returns. Nothing after that line uses Python.
 #
-# In the next program, one thread of rank 0 waits for rank 1. Rank 1 does not come before
-# another thread of rank 0 writes the key ``come``:
-#
-# .. literalinclude:: /../gallery/communicate/workers/lock_is_free.py
-#    :language: python
-#    :caption: gallery/communicate/workers/lock_is_free.py
-#    :start-after: # [threads]
-#    :end-before: # [/threads]
-
-output = launch("workers/lock_is_free.py", ranks=2)
-
-# sphinx_gallery_start_ignore
-assert "one thread waits for rank 1: True" in output[0]
-assert all("the group has 2 ranks" in text for text in output)
-# sphinx_gallery_end_ignore
-
-# %%
 # Exercise
 # --------
 #

@@ -34,8 +34,8 @@ it writes and what it reads. This is the whole all-gather:
    :end-before: // [/all-gather]
 
 In the first step, every rank waits for all others, even if it needs no data of theirs. Each
-slot contains a note of the operation. The ranks compare the notes before any of them reads
-data, so two ranks that call different operations both get an error.
+slot contains a note of the operation. Each rank compares the notes before it reads data, so
+two ranks that call different operations both get an error.
 
 All-reduce
 ----------
@@ -52,7 +52,8 @@ This takes one step. All ranks add in the order of the ranks, so they get the sa
 With ``n`` ranks, each rank reads ``n`` tensors in this way. For a large tensor on more than two
 ranks, the ranks share the work. Rank ``r`` reduces block ``r`` of each part, and all others
 read the result. Each rank then reads about two tensors, however many ranks there are. The
-price is that a part needs three steps, which overlap with those of the next part:
+price is that a part needs two steps and three rounds of the loop. The rounds of a part overlap
+with those of the next one:
 
 .. literalinclude:: /../extension/shm_collectives/src/collectives.cpp
    :language: cpp
@@ -84,8 +85,8 @@ launch("workers/all_reduce_in_steps.py", ranks=2, show=False)
 #
 # In ``all_reduce_by_shares``, each rank begins with its own block. Only this rank reduces the
 # block, and the others copy the sum. With small tensors, every rank adds for itself. If each rank
-# begins with its own number there, the ranks add in different orders. The next worker gathers a
-# number from each rank, and adds them in both ways:
+# begins with its own number there, the ranks add in different orders. The next worker collects
+# the numbers of all ranks with ``all_gather``, and adds them in both orders:
 #
 # .. literalinclude:: /../gallery/communicate/workers/own_number_first.py
 #    :language: python
@@ -101,9 +102,10 @@ assert sums == [[1, 1, 1], [1, 1, 1], [0, 1, 1]], sums
 # sphinx_gallery_end_ignore
 
 # %%
-# Near ``1e8``, the numbers of type ``float32`` are 8 apart, so ``1 + 1e8`` is rounded to ``1e8``.
-# Rank 2 begins with this addition, and gets 0. No rank gets an error. In training with DDP, each
-# rank updates its own copy of the model, and different sums let the copies drift apart silently.
+# Near ``1e8``, neighbouring numbers of type ``float32`` are 8 apart, so ``1 + 1e8`` is rounded to
+# ``1e8``. Rank 2 begins with this addition, and gets 0. No rank gets an error. In training with
+# DDP, each rank updates its own copy of the model, and different sums of the gradients let the
+# copies drift apart silently.
 #
 # The cure is one order for all ranks. The order of the ranks is not more exact than others: with
 # ``1e8``, ``1`` and ``-1e8``, every rank would get 0. But all ranks get the same bits.
@@ -119,10 +121,10 @@ assert sums == [[1, 1, 1], [1, 1, 1], [0, 1, 1]], sums
 # .. admonition:: Solution
 #    :collapsible: closed
 #
-#    A tensor that fits in a slot takes one step. A larger tensor is cut into parts of 4,096 bytes,
-#    with a block of 1,024 bytes for each rank. The loop in ``all_reduce_by_shares`` has two rounds
-#    more than there are parts. In the last one, the ranks only read, and post nothing. So there is
-#    one step more than there are parts.
+#    With these slots, a tensor that fits in one of them takes one step. A larger tensor is cut into
+#    parts of 4,096 bytes, with a block of 1,024 bytes for each rank. The loop in
+#    ``all_reduce_by_shares`` has two rounds more than there are parts. In the last one, the ranks
+#    only read, and post nothing. So there is one step more than there are parts.
 #
 #    .. literalinclude:: /../gallery/communicate/workers/steps_of_all_reduce.py
 #       :language: python

@@ -42,8 +42,8 @@ assert output == [
 
 # %%
 # The worker prints the first reason in the error of the barrier. On rank 0, it names rank 2. On
-# rank 1, it only says that rank 1 is not at fault. ``shm`` adds the reason of rank 0 to that error,
-# and gloo does not.
+# rank 1, it only says that rank 1 is not at fault. ``shm`` then adds the reason of the rank that
+# timed out first, and gloo does not.
 #
 # Look at a hanging rank
 # ----------------------
@@ -85,8 +85,8 @@ assert output == [
 #    :start-after: # [recorder]
 #    :end-before: # [/recorder]
 #
-# In PyTorch 2.14, the program attaches ``FlightRecorderHook`` to the group. PyTorch 2.13 records
-# gloo only, and the program uses a gloo group there.
+# In PyTorch 2.14, the program attaches ``FlightRecorderHook`` to the group. Of the backends for
+# CPUs, PyTorch 2.13 records gloo only, and the program uses a gloo group there.
 
 output = launch("workers/hanging_rank.py", ranks=2)
 
@@ -101,7 +101,7 @@ assert output[1] == "collective 2 is barrier\n"
 # sphinx_gallery_end_ignore
 
 # %%
-# Rank 1 has made one call less, and its last one is the barrier. Compare the last entries of the
+# Rank 1 has made one call fewer, and its last one is the barrier. Compare the last entries of the
 # ranks, and not their states. In 2.15, the entries of ``shm`` remain "scheduled" after their
 # end, because ``shm`` has no completion hooks. The entry of an asynchronous call is at least marked
 # as ``retired``. A synchronous call returns no ``Work`` that the recorder could watch. PyTorch's
@@ -120,8 +120,8 @@ assert output[1] == "collective 2 is barrier\n"
 # Where the time goes
 # -------------------
 #
-# A work can be an event in PyTorch's profiler. The constructor of ``c10d::Work`` begins it if it
-# gets a title, and only the backend knows when it ends:
+# A work can be an event in PyTorch's profiler. The constructor of ``c10d::Work`` begins the
+# event if a title is passed, and only the backend knows when the event ends:
 #
 # .. literalinclude:: /../extension/shm_collectives/src/work.cpp
 #    :language: cpp
@@ -129,7 +129,8 @@ assert output[1] == "collective 2 is barrier\n"
 #    :start-after: // [profiler]
 #    :end-before: // [/profiler]
 #
-# A synchronous call of ``shm`` creates a work only for this purpose. The next worker trains as on
+# A synchronous collective of ``shm`` creates a work only for this purpose, unless it is coalesced.
+# The next worker trains as on
 # :doc:`train-with-it`, and profiles the third step. Each operation has two events:
 
 output = launch("workers/profile_training.py", ranks=2, expected_stderr=PROFILER, show=False)
@@ -181,8 +182,8 @@ assert [result["later"] for result in results] == [True, False]
 # each collective, the wrapper compares the calls of all ranks through a gloo group of its own.
 # Do not measure at this level, because gloo is part of each call.
 #
-# Each element is ten times its row plus its column, both counted from 0. Two tensors of one shape give twice each
-# element, as in the next call:
+# Each element is ten times its row plus its column, both counted from 0. Two tensors of one shape
+# give twice each element, as the line ``the next call`` shows:
 
 output = launch("workers/ranks_differ.py", ranks=2)
 
@@ -211,9 +212,9 @@ for rank, text in enumerate(output):
 # Exercise
 # --------
 #
-# Three ranks reduce a tensor in each of three steps. In each step, a different rank sleeps for half a
-# second before its call. Record the steps with the profiler, and let rank 0 print which rank was
-# the last in each step. Do not compare the clocks of the ranks.
+# Three ranks reduce a tensor in each of three steps. In each step, another one of them sleeps for
+# half a second before its own call. Record the steps with the profiler, and let rank 0 print which
+# rank was the last in each step. Do not compare the clocks of the ranks.
 #
 # .. admonition:: Solution
 #    :collapsible: closed
@@ -237,5 +238,5 @@ assert last == slept and sorted(last) == ["0", "1", "2"], output
 # sphinx_gallery_end_ignore
 
 # %%
-# These tools explain a failure that you have seen. :doc:`test-your-backend` finds failures before
-# a program does.
+# These tools explain a failure that you have seen. :doc:`test-your-backend` shows how to find
+# failures before a program does.

@@ -13,7 +13,7 @@ uses it, and each rank must find the same parts in it.
 Reserve all pages first
 -----------------------
 
-In the next program, both ranks request slots of 16 TiB, and so far too much memory:
+In the next program, both ranks request slots of 16 TiB, which is far too much memory:
 
 .. literalinclude:: /../gallery/communicate/workers/too_much_memory.py
    :language: python
@@ -46,7 +46,7 @@ assert all("rank 0 cannot reserve 140737490456832 bytes" in text for text in out
 #       :emphasize-lines: 18
 #
 # ``ftruncate`` only sets the size. Without ``fallocate``, the kernel would look for a page
-# when a rank first writes to it. If there were none, no function could return an error, and
+# when a rank first uses it. If there were none, no function could return an error, and
 # the process would get a signal. ``fallocate`` reserves all pages in the constructor, where
 # an error can be thrown. This page does not use up the memory of the machine. A size of more
 # than half of it is an error before the kernel looks for pages.
@@ -77,7 +77,7 @@ assert "not permitted" in sealed and "byte is 0" in sealed and "ended by itself"
 # growing, and ``F_SEAL_SEAL`` forbids further seals.
 #
 # ``fchmod`` lets only the user of the process read and write the file. ``root`` can do so in
-# any case. No sample runs a second user. When all ranks have closed their descriptors, there
+# any case. No sample runs as a second user. When all ranks have closed their descriptors, there
 # is no file left in ``/proc/<process>/fd`` that anybody could open.
 #
 # The parts of the memory
@@ -111,7 +111,7 @@ assert "not permitted" in sealed and "byte is 0" in sealed and "ended by itself"
 #    :end-before: // [/one-slot]
 #
 # You can check the arithmetic. This program computes where each part begins, and compares the
-# end with the mapping that ``/proc/self/maps`` lists:
+# end with the mapping that ``/proc/self/maps`` lists. ``mapped_memory`` returns its two addresses:
 #
 # .. literalinclude:: /../gallery/communicate/workers/offsets.py
 #    :language: python
@@ -133,10 +133,11 @@ assert len(set(output)) == 1
 # Exercise
 # --------
 #
-# Two ranks call ``all_reduce`` six times. The calls are numbered from 0. In call ``i``, the tensor of a rank is the number ``10 * i + rank``. Each call is one step, in which a rank writes its number into one of its
-# slots. Predict which numbers the four slots of each rank contain at the end. Then compute where
-# the slots begin, and read the numbers there with ``ctypes``. In each slot, 64 bytes precede the
-# data.
+# Two ranks call ``all_reduce`` six times. The calls are numbered from 0. In call ``i``, the tensor
+# of a rank is the number ``10 * i + rank``. Each call is one step, in which a rank writes its
+# number into one of its slots. Predict which numbers the four slots of each rank contain at the
+# end. Then compute where the slots begin, and read the numbers there with ``ctypes``. In each slot,
+# 64 bytes precede the data.
 #
 # .. admonition:: Solution
 #    :collapsible: closed

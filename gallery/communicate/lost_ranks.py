@@ -5,8 +5,8 @@ Lost ranks
 After this page you can end a wait as soon as it is certain that the other rank never comes.
 Your error names the rank at fault, and all ranks get the same reason.
 
-A rank may die, leave the group, abort it, or call another operation than the others. With
-:doc:`timeouts` alone, the others wait until the deadline, and their error does not tell what has
+A rank may die, leave the group, abort it, or call a different operation than the others. With
+:doc:`timeouts` alone, the others wait until the deadline, and their error does not say what has
 happened.
 
 .. diagram:: communicate/lost-ranks
@@ -14,9 +14,9 @@ happened.
 The reasons to give up
 ----------------------
 
-A rank that waits first spins and yields. When it is about to sleep, and then at least every 50
-milliseconds, it looks for a reason to give up. The first is a failure that another rank has
-found. The second is a rank that never comes, and the last is the deadline:
+A waiting rank first spins and then yields. When it is about to sleep, and then about every 50
+milliseconds while nothing moves, it looks for a reason to give up. The first is a failure that
+another rank has found. The second is a rank that never comes, and the last is the deadline:
 
 .. literalinclude:: /../extension/shm_collectives/src/progress.cpp
    :language: cpp
@@ -68,8 +68,8 @@ rank that finds a failure writes the reason into the shared memory, and wakes th
    :start-after: // [fail]
    :end-before: // [/fail]
 
-The atomic exchange of 0 for 1 lets exactly one rank write. The 2 tells the others that the reason is
-complete.
+The atomic exchange of 0 for 1 lets exactly one rank write. The 2 tells the others that the reason
+is complete.
 
 The program below starts three ranks itself, because ``torchrun`` would end all ranks with the
 first that dies. It loses rank 2 in five ways:
@@ -153,14 +153,15 @@ assert "is stopped: the other process has not posted within 1 s" in cure
 # --------
 #
 # A group of three ranks reduces again and again. Rank 2 dies before its third all-reduce. Let the
-# others catch the error, destroy the group, create a group of the remaining ranks, and continue.
-# Let the new group use other keys of the store than the old one.
+# others catch this first error, destroy the group, create a group of the remaining ranks, and
+# continue. Let the new group use other keys of the store than the old one.
 #
 # .. admonition:: Solution
 #    :collapsible: closed
 #
 #    The error names the lost rank, and is the same on all others. So they agree, without a
-#    message, on who is left. ``lose_rank_2`` kills the process, and ``sum_of_ones`` is an all-reduce.
+#    message, on who is left. ``lose_rank_2`` kills the process, and ``sum_of_ones`` is an
+#    all-reduce.
 #
 #    .. literalinclude:: /../gallery/communicate/workers/survivors.py
 #       :language: python
@@ -182,5 +183,5 @@ assert sums == [three, three, two, two], output
 # sphinx_gallery_end_ignore
 
 # %%
-# A lost rank no longer stops the others. So far, these pages have built one collective, the
-# all-reduce. :doc:`the-other-operations` builds the others from the same steps.
+# A lost rank no longer stops the others. So far, these pages have built two collectives, the
+# all-gather and the all-reduce. :doc:`the-other-operations` builds the others from the same steps.

@@ -45,25 +45,28 @@ medians = {
     for backend in ("fake", "shm", "gloo")
 }
 assert len(rows) == 14, rows
+speeds = {case["size"] / case["microseconds"]["shm"]["median"]: case for case in cases}
+assert (speeds[max(speeds)]["size"], speeds[max(speeds)]["ranks"]) == (2**20, 2)
 for ranks in (2, 4):
-    assert medians[ranks, 8192, "shm"] < 2 * medians[ranks, 4, "shm"]
+    assert medians[ranks, 8192, "shm"] < 1.5 * medians[ranks, 1024, "shm"]
     assert medians[ranks, 2**26, "shm"] > 3 * medians[ranks, 2**24, "shm"]
     times = [medians[ranks, size, "fake"] for size in (4, 2**16, 2**26)]
     assert max(times) < 3 * min(times), times
     ratios = [case["ratio"] for case in cases if case["ranks"] == ranks]
-    assert min(ratios) == ratios[-1] > 1, ratios
+    assert 1 < max(ratios[-2:]) < min(ratios[:-2]), ratios
 # sphinx_gallery_end_ignore
 
 # %%
-# Small tensors show the latency. From 4 bytes to 8 KiB, the time of ``shm`` does not even
-# double. Large tensors show the bandwidth: from 16 to 64 MiB, the time of ``shm`` becomes more
-# than three times as long. ``fake`` communicates nothing, and is the floor: its times contain
-# what no backend can save. From PyTorch 2.15 on, the times of the others also contain the flight
-# recorder, which :doc:`debug` describes.
+# Small tensors show the latency. From 1 to 8 KiB, the time of ``shm`` grows by less than half.
+# Large tensors show the bandwidth: from 16 to 64 MiB, the time of ``shm`` becomes more than three
+# times as long. ``fake`` communicates nothing, and is the floor: its times contain what no backend
+# can save. The flight recorder, which :doc:`debug` describes, is off in this measurement: it
+# records the calls of ``shm`` and gloo, and none of ``fake``.
 #
 # The second drawing divides the size by the median. This is the bandwidth that a program sees:
-# the bytes that the ranks move in the shared memory are not counted. ``fake`` moves
-# nothing: its curve is the size divided by the time of a call.
+# the bytes that the ranks move in the shared memory are not counted. With two
+# ranks, ``shm`` is fastest at 1 MiB, where their tensors still fit in the caches of the machine.
+# ``fake`` moves nothing: its curve is the size divided by the time of a call.
 #
 # .. diagram:: communicate/bandwidth
 #
@@ -142,7 +145,6 @@ def share(cell):
 
 assert len(rows) == 8 and all(float(row[-1]) > 1 for row in rows)
 assert all(share(gloo) > 50 > share(shm) for *_, shm, gloo, ratio in rows)
-assert all(share(row[4]) <= 20 for row in rows if row[0] == "FSDP2")
 # sphinx_gallery_end_ignore
 
 # %%
@@ -202,13 +204,13 @@ output = run_program("workers/line_through_two_points.py")
 
 # sphinx_gallery_start_ignore
 factors = [float(line.split()[-4]) for line in output.splitlines()]
-assert max(factors[:2]) < 2 < min(factors[2:]), factors
+assert max(factors[:2]) < 3 < min(factors[2:]), factors
 # sphinx_gallery_end_ignore
 
 # %%
-# The line describes ``shm`` within a factor of two. It does not describe gloo: between the two
-# points, its times are several times as long as those of the line. Such a difference is a reason
-# to measure more sizes. Measure before and after each change of your backend, in turns.
+# The line describes ``shm`` within a factor of three. It does not describe gloo: from 1 to 64
+# KiB, its times are more than three times as long as those of the line. Such a difference is a
+# reason to measure more sizes. Measure before and after each change of your backend, in turns.
 #
 # A measurement shows that a program is slow. The tools of :doc:`debug` show why, and also why a
 # program hangs.

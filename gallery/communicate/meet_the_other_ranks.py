@@ -180,6 +180,6 @@ assert output == [expected] * 3, output
 # sphinx_gallery_end_ignore
 
 # %%
-# The ranks find each other, but they are not a group yet: one of them may be missing, or run on
-# another host. :doc:`begin-together` deals with that. It also explains ``gil_scoped_release`` in the
-# create function.
+# Ranks that find each other are not a group yet: one of them may run on another host, and others
+# may still be missing. :doc:`begin-together` deals with that. It also explains
+# ``gil_scoped_release`` in the create function.

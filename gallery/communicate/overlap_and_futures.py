@@ -13,7 +13,7 @@ it. A future that is complete too early gives these functions wrong numbers, wit
 Overlap on a time line
 ----------------------
 
-A time line shows whether a program computes while its ranks communicate. The next worker
+A time line shows whether a program computes while the ranks communicate. The next worker
 notes events with the time of ``CLOCK_MONOTONIC``. This clock is the same in all processes of
 a host:
 
@@ -67,14 +67,14 @@ assert rows == [
 # sphinx_gallery_end_ignore
 
 # %%
-# Three facts can be read from the table:
+# The table shows three facts:
 #
 # * On ranks 0 and 1, the call returned before rank 2 had called, so the result cannot have been
 #   there. The worker also asserts that the work was not complete.
 # * There, the result came after the computation began and before it ended. Nobody had called
 #   ``wait``. The thread ``shm_progress`` brought the operation to its end.
-# * On rank 2, the program itself brought the operation to its end, inside the call. It could
-#   not compute in the meantime.
+# * On rank 2, the result was there when the synchronous call returned. The program itself brings
+#   such an operation to its end, as :doc:`asynchronous-work` shows, and cannot compute meanwhile.
 #
 # The table shows an order and no gain. Overlap saves time only if a core is free for the thread.
 # This page does not measure that.
@@ -83,9 +83,9 @@ assert rows == [
 # --------------------
 #
 # Callbacks and ``DistributedDataParallel`` need a future. PyTorch's class
-# ``c10::ivalue::Future`` is final: a backend cannot override its methods. It is complete when
-# the backend calls ``markCompleted`` or ``setError``. The first ``get_future`` of a work creates
-# it, and registers a callback with the operation:
+# ``c10::ivalue::Future`` is final: a backend cannot override its methods. A future becomes
+# complete when the backend calls ``markCompleted`` or ``setError``. The first ``get_future`` of a
+# work creates it, and registers a callback with the operation:
 #
 # .. literalinclude:: /../extension/shm_collectives/src/work.cpp
 #    :language: cpp
@@ -93,7 +93,8 @@ assert rows == [
 #    :start-after: // [one-future]
 #    :end-before: // [/one-future]
 #
-# The callback runs on the thread that brought the operation to its end. ``look`` of
+# If the operation has ended already, the callback runs at once, in ``get_future``. Otherwise it
+# later runs on the thread that brings the operation to its end. ``look`` of
 # :doc:`asynchronous-work` calls it:
 #
 # .. literalinclude:: /../extension/shm_collectives/src/progress.cpp
@@ -159,9 +160,9 @@ assert output[0] == (
 # Lifetime of a work
 # ------------------
 #
-# An operation keeps its tensors until it ends, and the group keeps the operation. So a program
-# need not keep works or tensors. Several threads can wait for works of a group at the same time.
-# Here two threads of rank 0 wait until rank 1 calls:
+# An operation keeps its tensors alive until it ends, and the group keeps the operation alive. So a
+# program need not keep references to works or tensors. Several threads can wait for works of a
+# group at the same time. Here two threads of rank 0 wait until rank 1 calls:
 #
 # .. literalinclude:: /../gallery/communicate/workers/works_of_a_group.py
 #    :language: python
@@ -199,7 +200,8 @@ for text in output:
 #
 # Each of two ranks has four numbers in ``values``. Write a program that computes the variance of
 # all eight. The second all-reduce needs the result of the first, so a callback starts it.
-# Meanwhile the program calls ten others. Explain why the callback needs a group of its own.
+# Meanwhile the program calls ``all_reduce`` ten more times. Explain why the callback needs a group
+# of its own.
 #
 # .. admonition:: Solution
 #    :collapsible: closed
@@ -224,4 +226,4 @@ assert output == ["the variance: 5.25\n"] * 2
 
 # %%
 # All waits on this page had an end, because every rank came.
-# :doc:`timeouts` ends those for which a rank never comes.
+# :doc:`timeouts` shows how a wait ends if a rank never comes.

@@ -63,7 +63,7 @@ assert output[1] == "first try: No such file or directory\nsecond try: something
 # kernel gives a new file the lowest free number.
 #
 # *shm* has two cures. Rank 0 keeps its descriptor until all ranks have mapped the memory:
-# ``host`` of :doc:`begin-together` closes it after it has written ``begin``. And the
+# ``host`` of :doc:`begin-together` closes the descriptor after writing ``begin``. And the
 # memory begins with a random number that the others compare:
 #
 # .. literalinclude:: /../extension/shm_collectives/include/memory.hpp
@@ -91,7 +91,7 @@ assert output[1] == "first try: No such file or directory\nsecond try: something
 #    :end-before: // [/open]
 #
 # The sizes follow from the world size and from ``slot_bytes`` in the options. In the next
-# program, the ranks begin with different options. Then they request the same memory:
+# program, the ranks begin with different options. Then they request memory of the same size:
 #
 # .. literalinclude:: /../gallery/communicate/workers/options_differ.py
 #    :language: python
@@ -143,8 +143,8 @@ assert counts == ["2", "0", "1", "0", "0", "0"], output
 # sphinx_gallery_end_ignore
 
 # %%
-# No process has the memory after the last signal, and no file refers to it. The kernel has
-# freed its pages.
+# No process has the memory after the last signal, and no file refers to it. So the
+# kernel frees its pages.
 #
 # Exercise
 # --------

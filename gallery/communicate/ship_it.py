@@ -124,7 +124,7 @@ assert "race" not in cure
 # Both variants print 42, so a test of the value passes. ThreadSanitizer does not wait for
 # the wrong value. It finds two accesses to ``slot``, one of them a write, and nothing that orders
 # them. This program needs no ``LD_PRELOAD``, because the whole program was compiled for the
-# sanitizer. PyTorch was not: its locks are invisible, so the tests of ``shm`` set
+# sanitizer. PyTorch was not: its atomic operations are invisible, so the tests of ``shm`` set
 # ``ignore_noninstrumented_modules=1`` in ``TSAN_OPTIONS``.
 #
 # One build for each release
@@ -167,9 +167,9 @@ assert compiled.locate().samefile(Path(shm_collectives.__file__).with_name(compi
 # :doc:`/tutorial/step-3-build-and-install` shows.
 #
 # The tag names Python and the platform. PyPI accepts neither such a version nor the platform
-# ``linux``, so these wheels need an index of your own. A platform of the family ``manylinux`` allows only
-# `a list of system libraries <https://peps.python.org/pep-0513/>`__ outside of the wheel.
-# PyTorch's are not among them:
+# ``linux``, so these wheels need an index of your own. A platform of the family ``manylinux``
+# allows only `a list of system libraries <https://peps.python.org/pep-0513/>`__ outside of the
+# wheel. PyTorch's are not among them:
 
 code = compiled.read_binary()
 print("names libc10.so:", b"libc10.so\0" in code)
@@ -180,7 +180,7 @@ assert not any(file.name == "libc10.so" for file in package.files)
 # sphinx_gallery_end_ignore
 
 # %%
-# PyTorch's *stable ABI*, in the headers ``torch/csrc/stable``, lets one build serve several
+# PyTorch's *stable ABI*, in the headers of ``torch/csrc/stable``, lets one build serve several
 # releases. It has no function of c10d.
 #
 # :doc:`/tutorial/step-3-found-by-name` shows what PyTorch does with the entry point from 2.14 on.
@@ -195,8 +195,7 @@ assert not any(file.name == "libc10.so" for file in package.files)
 #
 # .. not-executed::
 #
-#    The computer that builds this site has no accelerator. A compiler has checked this code
-#    once, with the headers of PyTorch 2.15.
+#    The computer that builds this site has no accelerator.
 #
 #    .. code-block:: cpp
 #
@@ -227,7 +226,8 @@ assert not any(file.name == "libc10.so" for file in package.files)
 #
 # * ``markCompleted`` records an event on the current stream of each device of the result. The
 #   guard has made ``stream_`` the current one. The future is complete before the data is there.
-# * ``waitAndThrow`` makes the current stream of the caller wait for these events. The thread continues.
+# * ``waitAndThrow`` makes the current stream of the caller wait for these events. The thread
+#   continues.
 # * The devices in the constructor of the future are essential. Without them it records no
 #   event, and nothing reports that.
 # * ``record_stream`` keeps the memory of the tensor from being reused while ``stream_`` uses it.

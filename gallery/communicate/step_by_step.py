@@ -50,7 +50,7 @@ the slot, a reader takes old data. Atomic operations forbid this where the proto
    :end-before: // [/protocol]
 
 ``Until`` contains the counters that a rank waits for, and the value that they must reach. The
-``note`` of a slot describes the operation, and :doc:`build-a-collective` shows its purpose.
+``note`` of a slot says which operation it is, and :doc:`build-a-collective` shows its purpose.
 ``ring_others`` wakes the ranks that sleep. :doc:`wait-without-wasting` explains this and ``Bell``.
 
 On x86-64 the processor keeps the writes of a thread in their order. A program that orders
@@ -62,7 +62,7 @@ A model of the protocol
 -----------------------
 
 Tests try a few orders of events out of millions. A model tries all of them. This one has
-ranks with two counters and some slots, and programs of the actions above:
+ranks with two counters and two slots, and programs of the actions above:
 
 .. literalinclude:: /../gallery/communicate/workers/step_protocol_model.py
    :language: python
@@ -118,22 +118,21 @@ else:
 
 # %%
 # The model finds it in milliseconds. Tests often do not: in an all-reduce, every rank reads
-# every rank, and nobody can get far enough ahead to do harm. If each rank reads
+# the data of every rank, and nobody gets far enough ahead to fill four slots. If each rank reads
 # a step before it writes the next one, the model finds nothing wrong either:
 
 symmetric = reads_in(one_after_another(4), readers=[0, 1])
 print(explore([symmetric, symmetric], too_early=1), "states, nothing wrong")
 
 # %%
-# The mistake stays hidden until somebody adds a gather, or posts one step ahead. Then the
-# result is wrong once in a while, and on no rank is there an error. When you change a protocol,
-# change the model first.
+# The mistake stays hidden until somebody adds a gather. Then the result is wrong once in a while,
+# and on no rank is there an error. When you change a protocol, change the model first.
 #
 # Exercise
 # --------
 #
-# Each rank has four slots. Predict what one slot does to ranks that post one step ahead, and
-# to ranks that do not. Then ask the model: ``explore`` has the parameter ``slots``.
+# A rank of ``shm`` has four slots. Predict what one slot does to ranks that post one step ahead,
+# and to ranks that do not. Then ask the model: ``explore`` has the parameter ``slots``.
 #
 # .. admonition:: Solution
 #    :collapsible: closed

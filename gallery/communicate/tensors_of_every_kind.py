@@ -155,7 +155,7 @@ assert [row[1:] for row in rows] == [
 #    :end-before: # [/mistake]
 #
 # Two ranks reduce the same numbers with the mistake, and with the all-reduce of ``shm``. Each
-# element must become twice as large:
+# element of the reduced tensor must become twice as large:
 #
 # .. literalinclude:: /../gallery/communicate/workers/memory_of_a_tensor.py
 #    :language: python
@@ -212,15 +212,15 @@ assert "gathered: [[1.0, 1.0], [1.0, 1.0]]\nall_reduce cannot write" in cure
 # --------
 #
 # A test with transposed tensors on both ranks does not find the mistake. Write a function that
-# tests an all-reduce on two ranks with several layouts, and returns those that fail. It must also
-# find a changed element outside the tensor. Try it with the mistake, with an all-reduce of
-# ``tensor.contiguous()``, and with ``dist.all_reduce``.
+# tests an all-reduce on two ranks with several layouts, and returns those that fail. The function
+# must also find a changed element outside the tensor. Try it with the mistake, with an all-reduce
+# of ``tensor.contiguous()``, and with ``dist.all_reduce``.
 #
 # .. admonition:: Solution
 #    :collapsible: closed
 #
-#    Rank 0 has the layout, and rank 1 has the same elements in a contiguous tensor. The comparison
-#    is one of whole matrices, so it contains the elements outside the tensor.
+#    Rank 0 has the layout, and rank 1 has the same elements in a contiguous tensor. The function
+#    compares whole matrices, and so also the elements outside the tensor.
 #
 #    .. literalinclude:: /../gallery/communicate/workers/wrong_layouts.py
 #       :language: python

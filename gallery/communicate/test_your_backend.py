@@ -5,7 +5,8 @@ Test your backend
 After this page you can test any backend of ``torch.distributed`` with one command. You can read
 what the test reports, and turn a report into a program that shows the defect.
 
-PyTorch promises much about each operation, and its own tests know only its own backends.
+PyTorch promises much about each operation, and its own tests name the backends that they test:
+yours is not among them.
 ``c10d-conformance`` is a suite of 171 checks for all backends, in C++ or in Python. It needs
 PyTorch and pytest. The zip file at the end of this page contains it, in the folder
 ``conformance``.
@@ -17,8 +18,9 @@ Run it
 
 The argument ``--backend`` takes the name that a program gives to ``init_process_group``. The
 module after ``--import`` registers it. Without ``--ranks``, the checks run with two and with four
-ranks, except those that need another number. ``-k`` selects checks by their names, as in pytest. The function below starts the suite and
-leaves out the times and the release of PyTorch, which differ from run to run:
+ranks, except those that need another number. ``-k`` selects checks by their names, as in pytest.
+The function below starts the suite and leaves out the times and the release of PyTorch, which
+differ from run to run:
 """
 
 import os
@@ -86,18 +88,20 @@ for part in ["right", "3 wrong", "8 refused", "<- FAILS", "(all refused)", "got 
 #
 # The ranks run on from check to check. After a check that fails, new ranks begin the next one.
 # After a crash or a hang, they continue with the next case of the same check. After the second
-# hang of a check, its other cases are left out. ``--report`` writes everything as JSON, and ``--junit`` as JUnit XML.
+# hang of a check, its other cases are left out. ``--report`` writes everything as JSON, and
+# ``--junit`` as JUnit XML.
 #
-# A refusal does not fail, so nothing reports a case that was right and is refused now. ``--add-claims FILE``
-# writes into a file how many cases of each check are right. ``--claims FILE`` fails if there are
-# fewer. The project of :doc:`/tutorial/next-steps` has such a file.
+# A refusal does not fail, so nothing reports a case that was right before and is refused now.
+# ``--add-claims FILE`` writes into a file how many cases of each check are right. ``--claims FILE``
+# fails if there are fewer. The project of :doc:`/tutorial/next-steps` has such a file.
 #
 # Three backends
 # --------------
 #
-# ``--quick`` tries each capability with a few cases, as a rule with two ranks. This is what gloo and the two
-# backends of this site can do. A number says how many of the cases have the verdict. In a row with
-# ``wrong``, the other cases may be right or refused. In a row with ``right``, they are refused:
+# ``--quick`` tries each capability with a few cases, as a rule with two ranks. This is what gloo
+# and the two backends of this site can do. A number says how many of the cases have the verdict. In
+# a row with ``wrong``, the other cases may be right or refused. In a row with ``right``, they are
+# refused:
 
 import json
 import tempfile

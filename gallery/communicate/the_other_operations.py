@@ -6,8 +6,8 @@ After this page you can build the other collectives from the same steps, and mat
 their receives. You can also handle the roots and sizes that PyTorch passes.
 
 ``c10d::Backend`` has more than twenty methods that communicate, and ``allreduce`` is one of them.
-``shm`` needs no new protocol for the other collectives. Eight functions return the steps of all
-of them.
+``shm`` needs no new protocol for the other collectives. Eight functions return the steps
+of all collectives.
 
 .. diagram:: communicate/other-operations
 
@@ -117,9 +117,9 @@ Sizes that differ
 
 The note of an operation contains the size of its tensor. Different sizes are therefore an error
 on all ranks, as :doc:`lost-ranks` shows. An all-to-all needs more: each pair of ranks
-may exchange a different number of bytes. So each block begins with the number of bytes that its
-rank sends there, and the number that it expects from there. At the end of the worker, rank 0
-sends two rows to rank 1, which expects one:
+may exchange a different number of bytes. So each block begins with the number of bytes that the
+writing rank sends to the reading rank, and the number that it expects from there. At the end of the
+worker, rank 0 sends two rows to rank 1, which expects one:
 
 .. literalinclude:: /../gallery/communicate/workers/roots_and_messages.py
    :language: python
@@ -152,8 +152,8 @@ for rank, text in enumerate(output):
 # --------------------------------------------------
 #
 # Each rank passes a number to its right neighbour, and gets one from its left neighbour. The
-# first way is to wait for each message before the next one begins. A call of ``dist.send`` and one
-# of ``dist.recv`` do the same:
+# first way is to wait for each message before the next one begins. ``dist.send`` followed by
+# ``dist.recv`` does the same:
 #
 # .. literalinclude:: /../gallery/communicate/workers/wait_for_each_message.py
 #    :language: python
@@ -162,8 +162,8 @@ for rank, text in enumerate(output):
 #    :end-before: # [/mistake]
 #
 # If nobody receives, ``dist.send`` fails only after the timeout of the group, by default 30
-# minutes. The function waits one second for each message, with the timeout of ``wait`` from :doc:`timeouts`.
-# The cure is a batch:
+# minutes. The function waits one second for each message, with the timeout of ``wait`` from
+# :doc:`timeouts`. The cure is a batch:
 #
 # .. literalinclude:: /../gallery/communicate/workers/wait_for_each_message.py
 #    :language: python
@@ -229,4 +229,5 @@ for text in output:
 
 # %%
 # The steps and the messages move bytes, but a program passes tensors.
-# :doc:`tensors-of-every-kind` turns the tensors of a call into bytes, and bytes into tensors.
+# :doc:`tensors-of-every-kind` shows how the tensors of a call become bytes, and how
+# bytes become tensors again.

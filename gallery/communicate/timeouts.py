@@ -17,7 +17,8 @@ A timeout comes from one of three places. The first two limit an operation. The 
 group is an argument of ``init_process_group`` and ``new_group``. From PyTorch 2.14 on, a program
 can change it later with ``torch.distributed.set_timeout``. PyTorch then calls ``setTimeout`` of the
 backend. The method of the base class ignores the value and prints a warning. The options of each
-collective in C++ have a member ``timeout``, too. If a call sets this member, it wins:
+collective in C++ have a member ``timeout``, too. If a call sets this member, its value replaces the
+timeout of the group:
 
 .. literalinclude:: /../extension/shm_collectives/src/backend.cpp
    :language: cpp
@@ -25,9 +26,9 @@ collective in C++ have a member ``timeout``, too. If a call sets this member, it
    :start-after: // [timeout-of-a-call]
    :end-before: // [/timeout-of-a-call]
 
-Few functions of ``torch.distributed`` have an argument for it. ``monitored_barrier`` is one of
-them. Without the argument, it passes PyTorch's default of 30 minutes, and not the timeout of the
-group. The time of an operation begins with its first step. An asynchronous operation may be
+Few functions of ``torch.distributed`` have an argument for this member. ``monitored_barrier`` is
+one of them. Without the argument, it passes PyTorch's default of 30 minutes, and not the timeout of
+the group. The time of an operation begins with its first step. An asynchronous operation may be
 called earlier, and first waits for the operations before it.
 
 The third timeout is the argument of ``wait``. It limits only this wait, and the operation
@@ -39,10 +40,10 @@ continues. Zero is ``kNoTimeout`` of PyTorch, and does not mean "now":
    :start-after: // [timeout-of-wait]
    :end-before: // [/timeout-of-wait]
 
-In the next worker, rank 1 is late: it calls when rank 0 has its error. The function ``late``
-lets rank 0 and then rank 1 call, and prints the errors. ``long`` is 30 minutes. PyTorch 2.13 can
-change the timeout of gloo and NCCL only. There ``long`` is one second, and ``set_timeout`` does
-nothing:
+In the next worker, rank 1 is late: it calls only after rank 0 has got an error. The function
+``late`` lets rank 0 and then rank 1 call, and prints the errors. ``long`` is 30 minutes. PyTorch
+2.13 can change the timeout of gloo and NCCL only. With 2.13, ``long`` is one second, and
+``set_timeout`` does nothing:
 
 .. literalinclude:: /../gallery/communicate/workers/three_timeouts.py
    :language: python
@@ -94,8 +95,8 @@ assert names == ["DistBackendError", "DistError", "RuntimeError", "Exception"]
 
 # %%
 # A program that catches ``RuntimeError`` therefore catches this one, too. A wrong argument is a
-# ``ValueError`` instead. The backend finds it before it numbers the operation, and the group
-# remains usable:
+# ``ValueError`` instead. The backend checks all arguments before an operation begins, also those of
+# a coalesced call, so the group remains usable:
 
 import shm_collectives  # importing it registers "shm"
 
@@ -118,9 +119,10 @@ dist.destroy_process_group()
 # A mistake: a timeout that begins anew
 # -------------------------------------
 #
-# A rank sleeps until somebody rings its bell, as :doc:`wait-without-wasting` shows. Every rank
-# that posts rings, and not only the one that this rank waits for. So a wait may wake many times
-# before the right rank posts. This wait begins its timeout anew each time:
+# A rank sleeps until somebody rings its bell, or for 50 milliseconds, as
+# :doc:`wait-without-wasting` shows. Every rank that posts rings, and not only the one that this
+# rank waits for. So a wait may wake many times before the right rank posts. This wait begins its
+# timeout anew each time:
 #
 # .. literalinclude:: /../gallery/communicate/workers/timeout_anew.py
 #    :language: python
@@ -151,18 +153,18 @@ assert output == (
 # sphinx_gallery_end_ignore
 
 # %%
-# The first wait had to end after one second, and waited until the post. If the post never came,
-# this wait would last as long as other ranks ring. ``shm`` computes the deadline of an operation
-# before its first step, and the deadline of ``wait`` in the call. It uses a monotonic clock, which
-# does not jump when somebody sets the time of the machine.
+# The first wait should have ended after one second, but waited until the post. If the post never
+# came, this wait would last as long as other ranks ring. ``shm`` computes the deadline of an
+# operation before its first step, and the deadline of ``wait`` in the call. Both use a monotonic
+# clock, which does not jump when somebody sets the time of the machine.
 #
 # Exercise
 # --------
 #
-# A program has a list of works. Write a function that waits for all of them, for half a second in
-# total, and returns the numbers of those that have not ended. If an operation has failed, the
-# function must raise its error. Suppose that rank 0 has called four all-reduces, and rank 1 only
-# the first one. Which limit does your function pass to the last ``wait``?
+# A program has a list of works. Write a function that waits for all of them, for at most half a
+# second in total, and returns the indices of those that have not ended. If an operation has failed,
+# the function must raise its error. Suppose that rank 0 has called four all-reduces, and rank 1
+# only the first one. Which limit does your function pass to the last ``wait``?
 #
 # .. admonition:: Solution
 #    :collapsible: closed
@@ -177,9 +179,11 @@ assert output == (
 #       :start-after: # [solution]
 #       :end-before: # [/solution]
 #
-#    An operation may end after its ``wait`` has given up, and before ``is_completed``. The other ``wait`` for this work then returns, and raises an error only if the operation has failed.
+#    An operation may end after its ``wait`` has given up, and before ``is_completed`` is called.
+#    The second ``wait`` for this work then returns, and raises an error only if the operation has
+#    failed.
 #
-# Two ranks run the solution. At the end, rank 1 never calls, and the group has a timeout of
+# Two ranks run the solution. In the last case, rank 1 never calls, and the group has a timeout of
 # two seconds:
 
 output = launch("workers/unfinished_works.py", ranks=2)

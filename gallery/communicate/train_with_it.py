@@ -91,10 +91,10 @@ assert results[0]["save"] == ["shm:all_gather", "shm:broadcast", "shm:gather", "
 # sphinx_gallery_end_ignore
 
 # %%
-# Both ranks continue equally. ``save`` uses four collectives, because the ranks agree on who
-# writes what. No step below needs ``gather``, so only a checkpoint would notice that it is
-# missing. Tensor parallelism also calls ``scatter``: it distributes the parameters before the
-# first step.
+# On both ranks, the resumed training has the same losses as one without an interruption. ``save``
+# uses four collectives, because the ranks agree on who writes what. No step below needs ``gather``,
+# so only a checkpoint would notice that it is missing. Tensor parallelism also calls ``scatter``:
+# it distributes the parameters before the first step.
 #
 # What a step asks of the backend
 # -------------------------------
@@ -183,8 +183,8 @@ for result in results:
 # a test that looks for a falling loss passes. Adam hides the mistake, because it divides by the
 # size of the gradients. The losses then differ only in later digits.
 #
-# The cure is to implement all operations of ``ReduceOp``, or to refuse the others. ``shm`` does
-# both: :doc:`tensors-of-every-kind` shows its table. At least, add a test to each method that
+# The cure is to implement the operations of ``ReduceOp``, and to refuse those that are missing.
+# :doc:`tensors-of-every-kind` shows the table of ``shm``. At least, add a check to each method that
 # reduces. This is the one for FSDP2:
 #
 # .. literalinclude:: /../gallery/communicate/workers/forwarding.py

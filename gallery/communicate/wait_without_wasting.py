@@ -43,8 +43,8 @@ assert output.count(": True\n") == 3
 
 # %%
 # On one core, the process that spins keeps the other one from making progress. The kernel
-# interrupts it only when its time slice is over. To yield or to sleep gives the core away
-# at once.
+# interrupts it only when its time slice is over. To yield or to sleep usually gives the core
+# away at once.
 #
 # With a core for each process, spinning is cheaper than sleeping. The answer comes so soon that
 # a sleep costs more than it saves. So no way is always the best, and a rank must change the way
@@ -90,7 +90,7 @@ assert output[0].count(": True\n") == 3 and not output[1]
 # More ranks than cores
 # ---------------------
 #
-# If a group has more ranks than the machine has cores, the backend sets ``spin`` to false, and
+# If a group has more ranks than the machine has processors, the backend sets ``spin`` to false, and
 # the ranks yield from the beginning. Spinning would only delay the rank that they wait for. The
 # backend counts the ranks of its group, and not the other programs on the machine. They are one
 # more reason to stop spinning soon.

@@ -17,7 +17,7 @@ def step(name, ranks):
 
 
 def attempt():
-    """Create a group, and print the sum of all ranks or the error."""
+    """Create a group, and print the sum of the rank numbers or the error."""
     try:
         dist.init_process_group(
             "shm", store=store, rank=rank, world_size=size, timeout=timedelta(seconds=1)
@@ -27,7 +27,7 @@ def attempt():
         return
     tensor = torch.tensor(rank)
     dist.all_reduce(tensor)
-    print("the sum of all ranks is", tensor.item())
+    print("the sum of the rank numbers is", tensor.item())
     dist.destroy_process_group()
 
 

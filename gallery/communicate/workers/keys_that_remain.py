@@ -14,6 +14,6 @@ for meeting in [1, 2]:
         keys = [key.split("shm/")[-1] for key in store.list_keys() if "shm/" in key]
         print(f"after meeting {meeting}, {len(keys)} keys:")
         print("   ", sorted({re.sub(r"\d\d+", "<number>", key) for key in keys}))
-    dist.barrier()  # The others begin the next meeting after the list.
+    dist.barrier()  # The others meet again only after rank 0 has listed the keys.
     dist.destroy_process_group()
 # [/solution]

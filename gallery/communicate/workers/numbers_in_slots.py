@@ -1,7 +1,8 @@
 """Worker: the solution of the exercise. Find the numbers of all ranks in their slots."""
 
 import ctypes
-from pathlib import Path
+
+from mapped_memory import mapped_memory
 
 import torch
 import torch.distributed as dist
@@ -15,9 +16,7 @@ rank, ranks = dist.get_rank(), dist.get_world_size()
 for call in range(6):
     dist.all_reduce(torch.tensor(10 * call + rank))
 
-maps = Path("/proc/self/maps").read_text().splitlines()
-[line] = [line for line in maps if "memfd:shm_collectives" in line]
-start = int(line.split("-")[0], 16)
+start, _ = mapped_memory()
 
 
 def number_at(offset):

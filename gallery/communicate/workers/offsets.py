@@ -1,7 +1,8 @@
 """Worker: compute where the parts of the memory begin, and compare its size."""
 
 import mmap
-from pathlib import Path
+
+from mapped_memory import mapped_memory
 
 import torch.distributed as dist
 
@@ -22,12 +23,7 @@ total = rings_at + ranks**2 * ring
 print(f"members at {members_at}, slots at {slots_at}, rings at {rings_at}")
 print("end at", total)
 
-[line] = [
-    line
-    for line in Path("/proc/self/maps").read_text().splitlines()
-    if "memfd:shm_collectives" in line
-]
-start, end = (int(address, 16) for address in line.split()[0].split("-"))
+start, end = mapped_memory()
 pages = -(-total // mmap.PAGESIZE)
 print("as large as computed:", end - start == pages * mmap.PAGESIZE)
 # [/offsets]

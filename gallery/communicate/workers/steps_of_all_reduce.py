@@ -1,8 +1,8 @@
 """Solution: predict the steps of an all-reduce, and compare them with the counter."""
 
 import ctypes
-import re
-from pathlib import Path
+
+from mapped_memory import mapped_memory
 
 import torch
 import torch.distributed as dist
@@ -24,8 +24,7 @@ def predict(numbers):
     return parts + 1
 
 
-maps = Path("/proc/self/maps").read_text()
-start = int(re.search(r"(\w+)-.*memfd:shm_collectives", maps)[1], 16)
+start, _ = mapped_memory()
 posted = ctypes.c_uint64.from_address(start + 2048 + 128 * rank)  # header, members
 
 for numbers in (10, 1024, 1025, 100_000):

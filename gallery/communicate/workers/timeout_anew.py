@@ -6,7 +6,7 @@ import time
 
 # [mistake]
 def timeout_each_time(bell, post, seconds):
-    """Wait until the other process has posted, or so long after the last ring."""
+    """Wait until the other process has posted, or for `seconds` after the last ring."""
     while not post.is_set():
         if not bell.wait(seconds):
             raise TimeoutError

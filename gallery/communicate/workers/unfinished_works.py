@@ -14,10 +14,10 @@ dist.init_process_group("shm", store=store, rank=rank, world_size=size)
 
 # [solution]
 def unfinished(works, seconds):
-    """Wait for all works, so long in all; return the numbers of those that have not ended."""
+    """Wait for all works, `seconds` in total; return the indices of those that have not ended."""
     deadline = time.monotonic() + seconds
-    numbers = []
-    for number, work in enumerate(works):
+    indices = []
+    for index, work in enumerate(works):
         left = max(deadline - time.monotonic(), 0.001)  # Zero would be no limit.
         try:
             work.wait(timedelta(seconds=left))
@@ -25,8 +25,8 @@ def unfinished(works, seconds):
             if work.is_completed():
                 work.wait()  # Raises the error of the operation, if it has one.
             else:
-                numbers.append(number)
-    return numbers
+                indices.append(index)
+    return indices
 
 
 # [/solution]
