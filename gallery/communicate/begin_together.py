@@ -46,7 +46,7 @@ The other ranks wait for ``begin``. So the constructor waits for everyone, for t
 The others can open the memory only while rank 0 has its descriptor, as the next page shows.
 And all ranks must learn the same result.
 
-Each rank has its own deadline, though. A rank that came early may give up while rank 0 still
+Each rank has its own deadline, though. A rank that came early may time out while rank 0 still
 waits. So rank 0 is not the only one that decides:
 
 .. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
