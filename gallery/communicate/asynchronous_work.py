@@ -46,7 +46,8 @@ them, and no collective depends on the thread that runs it.
 One loop for all threads
 ------------------------
 
-Whoever waits calls ``drive``. Its argument ``done`` says what the thread waits for:
+Whoever waits calls ``drive``. Its argument ``done`` says what the thread waits for, and
+``drivers`` counts the threads that drive for the same reason:
 
 .. literalinclude:: /../extension/shm_collectives/src/progress.cpp
    :language: cpp
@@ -94,7 +95,8 @@ operations remain, the thread takes over:
 An asynchronous call with more than 64 KiB in its note hands over at once. ``leave`` drives a
 smaller one for up to 40 microseconds, because it may end sooner than a hand-over.
 
-The first hand-over creates the thread. The worker below counts the threads with its name:
+The first hand-over creates the thread. There is a second one only if the first is in a callback,
+as :doc:`overlap-and-futures` explains. The worker below counts the threads with its name:
 
 .. literalinclude:: /../gallery/communicate/workers/progress_thread.py
    :language: python

@@ -105,7 +105,12 @@ assert rows == [
 #    :dedent: 2
 #
 # At this point the thread has cleared its flag and holds no lock of the backend. So a callback
-# can start another collective, and wait for it. ``tests/shm/test_asynchronous.py`` does that.
+# can start another collective, and wait for its work or its future. The ``wait`` of a future
+# belongs to PyTorch, and drives nothing. That is why ``drivers`` does not count a thread that is
+# in a callback: the hand-over of the new call finds no driver, and starts another thread. An
+# earlier call gets no new hand-over. So a callback must wait for its work, and not for its
+# future. ``tests/shm/test_asynchronous.py`` calls collectives in callbacks.
+#
 # The progress thread does not hold Python's global interpreter lock either: PyTorch takes it
 # for callbacks in Python.
 #
@@ -172,7 +177,7 @@ assert output[0] == (
 #    :dedent: 4
 #
 # A program can destroy the group while operations are running. ``shutdown`` waits for them,
-# ends the thread, and then leaves the group. A work can be used after that, because it shares
+# ends its threads, and then leaves the group. A work can be used after that, because it shares
 # the ownership of what it needs:
 #
 # .. literalinclude:: /../gallery/communicate/workers/works_of_a_group.py

@@ -86,7 +86,9 @@ def _collect(ranks, timeout):
             data = b""
             while True:
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"rank {len(answers)} has not ended in {timeout} s")
+                    raised = [text for ok, text in filter(None, answers) if not ok]
+                    late = f"rank {len(answers)} has not ended in {timeout} s"
+                    raise TimeoutError("\n".join([late, *raised]))
                 try:
                     part = os.read(receiving, 1 << 20)
                 except BlockingIOError:

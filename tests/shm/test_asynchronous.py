@@ -139,6 +139,78 @@ def test_callbacks_may_call_the_backend():
     run(chained, 2, timeout=15)
 
 
+def one_in_another(rank, levels):
+    """Each callback starts an all-reduce, and waits for the callback of that."""
+    if rank:
+        time.sleep(0.05)  # On rank 0, none has ended when it gets its callback.
+    future = dist.all_reduce(torch.ones(1), async_op=True).get_future()
+    if levels == 0:
+        return float(future.wait()[0])
+    own = future.then(lambda _: 1 + one_in_another(rank, levels - 1))
+    return own.wait()
+
+
+def test_callbacks_may_wait_for_futures_of_what_they_start():
+    assert run(one_in_another, 2, 3, timeout=15) == [5, 5]
+
+
+def in_a_wait(rank):
+    if rank:
+        time.sleep(0.2)
+    work = dist.all_reduce(torch.ones(1), async_op=True)
+    future = work.get_future().then(lambda _: one_in_another(rank, 0))
+    work.wait()  # On rank 0, the callback runs here.
+    return future.wait()
+
+
+def test_a_callback_may_wait_for_a_future_in_a_wait():
+    assert run(in_a_wait, 2, timeout=15) == [2, 2]
+
+
+def in_the_same_call(rank):
+    """A callback runs in a call of rank 0, and makes such a call in another group."""
+    side = dist.new_group()
+    tensor, output = torch.ones(1), torch.empty(2)
+
+    def callback(_):
+        dist.all_gather_into_tensor(output, tensor, group=side)
+        return output
+
+    if rank:
+        time.sleep(0.2)
+    future = dist.all_reduce(torch.ones(1), async_op=True).get_future().then(callback)
+    dist.all_gather_into_tensor(torch.empty(2), tensor)
+    return future.wait().tolist()
+
+
+def test_a_callback_may_make_the_call_that_runs_it():
+    assert run(in_the_same_call, 2, timeout=15) == [[1, 1], [1, 1]]
+
+
+def aborted(rank):
+    if rank:
+        time.sleep(0.05)
+        dist.all_reduce(torch.ones(1))
+        time.sleep(0.5)  # Rank 0 must not see that this rank leaves.
+        return
+    started = threading.Event()
+
+    def callback(_):
+        future = dist.all_reduce(torch.ones(1), async_op=True).get_future()
+        started.set()
+        return future.wait()
+
+    future = dist.all_reduce(torch.ones(1), async_op=True).get_future().then(callback)
+    assert started.wait(10)
+    dist.group.WORLD._get_backend(torch.device("cpu")).abort()
+    with pytest.raises(RuntimeError, match="aborted"):
+        future.wait()
+
+
+def test_a_group_is_aborted_while_a_callback_waits():
+    run(aborted, 2, timeout=15)
+
+
 def dropped(rank):
     """Tensors live as long as the work needs them."""
     for _ in range(20):
@@ -162,7 +234,8 @@ def what_works_say(rank):
     gathered = dist.all_gather(others, tensor, async_op=True)
     backend = dist.group.WORLD._get_backend(torch.device("cpu"))
     together = backend.allreduce_coalesced([torch.zeros(1), torch.ones(2)])
-    for work, outputs in ((reduced, 1), (gathered, 2), (together, 2)):
+    to_root = dist.reduce(torch.ones(1), 0, async_op=True)
+    for work, outputs in ((reduced, 1), (gathered, 2), (together, 2), (to_root, 1)):
         work.wait()
         assert work.is_success() and work.exception() is None
         assert work.get_future_result().wait() == 0

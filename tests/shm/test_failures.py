@@ -258,6 +258,10 @@ def forked(rank):
     process = os.fork()
     if process == 0:
         texts = [error_of(all_reduce)[1], error_of(dist.group.WORLD.barrier)[1]]
+        dist.group.WORLD._get_backend(torch.device("cpu")).abort()
+        dist.destroy_process_group()
+        dist.init_process_group("shm", store=dist.HashStore(), rank=0, world_size=1)
+        texts.append(f"a group of its own: {all_reduce()}")
         os.write(writing, "\n".join(texts).encode())
         os._exit(0)
     os.waitpid(process, 0)
@@ -269,6 +273,7 @@ def forked(rank):
 def test_a_fork_does_not_have_the_group():
     for text in run(forked, 2):
         assert text.count("belongs to the process that created it") == 2
+        assert text.endswith("a group of its own: None")
 
 
 def detail(rank):

@@ -1,5 +1,6 @@
 """How the ranks of a group meet, and what they leave behind."""
 
+import contextlib
 import fcntl
 import os
 import signal
@@ -113,10 +114,13 @@ def test_options_must_be_the_same():
         assert kind == "DistStoreError" and "the options of the ranks may differ" in text
 
 
-def test_slots_that_are_too_small():
+@pytest.mark.parametrize(
+    ("slot_bytes", "allowed"), [(10, "at least 128"), (2**61, "at most"), (2**64 - 1, "at most")]
+)
+def test_slots_too_small_or_too_large_for_any_memory(slot_bytes, allowed):
     options = Options()
-    options.slot_bytes = 10
-    with pytest.raises(ValueError, match="slot_bytes must be at least 128"):
+    options.slot_bytes = slot_bytes
+    with pytest.raises(ValueError, match=f"slot_bytes must be {allowed}"):
         dist.init_process_group(
             "shm", store=dist.HashStore(), rank=0, world_size=1, pg_options=options
         )
@@ -173,7 +177,9 @@ def while_meeting(rank, folder):
     """Return the mode of the memory, the seals, and how much of it is reserved."""
     done = Path(folder, "done")
     if rank == 1:
+        deadline = time.monotonic() + 20
         while not done.exists():
+            assert time.monotonic() < deadline
             time.sleep(0.01)
         start_group()
         return None
@@ -193,8 +199,12 @@ def while_meeting(rank, folder):
 
 
 def shared_memory():
-    files = [path for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
-    return [path for path in files if "memfd:shm_collectives" in os.readlink(path)]
+    found = []
+    for path in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # Another thread has closed it.
+            if "memfd:shm_collectives" in os.readlink(path):
+                found.append(path)
+    return found
 
 
 def test_the_memory_is_reserved_and_protected(tmp_path):

@@ -144,6 +144,11 @@ def sparse(rank, size):
             expected[0], expected[4] = 0, size - 1
         assert tensor.is_sparse
         t.assert_same(tensor.to_dense(), expected)
+    rows = torch.ones(1, 2)  # As of an embedding: of the two dimensions one is dense.
+    hybrid = torch.sparse_coo_tensor([[rank]], rows, (size, 2), check_invariants=True)
+    dist.all_reduce(hybrid)
+    assert hybrid.sparse_dim() == hybrid.dense_dim() == 1
+    t.assert_same(hybrid.to_dense(), torch.ones(size, 2))
 
 
 def test_sparse_tensors_are_summed():

@@ -29,7 +29,7 @@ class Operation {
  private:
   friend class Progress;
   void end(std::exception_ptr error);
-  void call_back();
+  std::vector<std::function<void()>> take_callbacks();
 
   Steps steps_;
   std::optional<Clock::time_point> deadline_;
@@ -48,7 +48,7 @@ struct WaitingPolicy {
 // [progress]
 // Runs the operations of one rank of a group. Whoever waits for an operation
 // runs them all; while nobody waits, a thread does, which exists from the first
-// time that it is needed.
+// time that it is needed. For what a callback starts on it, there is another one.
 class Progress : public std::enable_shared_from_this<Progress> {
  public:
   Progress(Group group, WaitingPolicy policy);
@@ -81,13 +81,14 @@ class Progress : public std::enable_shared_from_this<Progress> {
   using Shared = std::shared_ptr<Operation>;
 
   template <class Done>
-  void drive(const Done& done, Clock::time_point limit, WaitingPolicy policy);
+  void drive(const Done& done, Clock::time_point limit, WaitingPolicy policy,
+      std::atomic<int>& drivers);
   template <class Done>
   void call(const Done& done, Clock::time_point limit, WaitingPolicy policy);
   void hand_over();
   void serve();
 
-  bool look(bool check);
+  bool look(bool check, std::atomic<int>& drivers);
   bool deliver();
   void take_submitted();
   bool advance(const Shared& operation, bool check);
@@ -104,13 +105,16 @@ class Progress : public std::enable_shared_from_this<Progress> {
   Mailbox mailbox_;
 
   std::atomic<int> pending_{0}; // operations that have not ended
-  std::atomic<int> callers_{0}; // threads that wait for one of them
+  // Who drives, callbacks aside: threads that wait for an operation, own threads.
+  std::atomic<int> callers_{0};
+  std::atomic<int> drivers_{0};
   std::atomic<bool> closing_{false};
 
   std::mutex mutex_; // guards these, and is never held for long
   std::vector<std::pair<Shared, int>> submitted_;
   std::optional<std::string> closed_;
-  std::thread thread_;
+  std::vector<std::thread> threads_;
+  int resting_ = 0; // of these threads
   std::condition_variable wake_;
 
   // Whoever sets this owns what follows. Nobody ever blocks on it.

@@ -44,6 +44,9 @@ c10d::OpType op_type(Kind kind) {
 // The longest operation that is worth waiting for in place of a thread.
 constexpr uint64_t kLarge = 64 << 10;
 
+// More than there is memory, and little enough to multiply.
+constexpr uint64_t kMostSlotBytes = uint64_t{1} << 44;
+
 } // namespace
 
 c10::intrusive_ptr<c10d::Backend::Options> BackendShm::Options::clone() const {
@@ -57,6 +60,8 @@ BackendShm::BackendShm(const c10::intrusive_ptr<c10d::Store>& store, int rank, i
   TORCH_CHECK_VALUE(options_->slot_bytes >= 2 * kCacheLine * size,
       "Backend shm: slot_bytes must be at least ", 2 * kCacheLine * size, " for ", size, " ranks, got ",
       options_->slot_bytes);
+  TORCH_CHECK_VALUE(options_->slot_bytes <= kMostSlotBytes,
+      "Backend shm: slot_bytes must be at most ", kMostSlotBytes, ", got ", options_->slot_bytes);
   const Layout layout(size, options_->slot_bytes);
   const auto& name = options_->group_name;
   Memory memory = meet(*store, rank, layout, options_->timeout, name);

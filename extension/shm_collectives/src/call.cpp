@@ -107,7 +107,9 @@ void Call::finish() const {
   if (copies_.empty()) return;
   // Whoever calls this may be a thread that knows nothing of autograd.
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
-  for (const auto& [to, from] : copies_) to.copy_(to.is_sparse() ? from.to_sparse() : from);
+  for (const auto& [to, from] : copies_) {
+    to.copy_(to.is_sparse() ? from.to_sparse(to.sparse_dim()) : from);
+  }
 }
 // [/tensors]
 

@@ -89,9 +89,10 @@ Memory Memory::create(const Layout& layout, uint64_t nonce) {
 Memory Memory::open(pid_t process, int fd, const Layout& layout, uint64_t nonce) {
   const std::string path = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(fd);
   Memory memory(layout, ::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (memory.descriptor() < 0) fail("cannot open " + path);
   struct stat status {};
-  if (fstat(memory.descriptor(), &status) != 0) fail("cannot open " + path);
-  if (static_cast<size_t>(status.st_size) == layout.total_bytes()) {
+  if (fstat(memory.descriptor(), &status) == 0 &&
+      static_cast<size_t>(status.st_size) == layout.total_bytes()) {
     memory.map();
     memory.close_descriptor();
     if (memory.header().nonce == nonce && memory.header().layout == layout) return memory;

@@ -30,6 +30,7 @@ Steps BackendShm::reduce_to(Call& call, Tensors& tensors, const c10d::ReduceOp& 
   Bytes input, output;
   if (root == -1 || root == getRank()) input = output = call.output(tensor, /*in_place=*/true);
   if (output.empty() || op.op_ == c10d::ReduceOp::PREMUL_SUM) input = call.input(scaled(tensor, op));
+  call.results = {tensor};
   return steps::all_reduce(channel(), number(call, input, root), reduce, input, output);
 }
 

@@ -30,13 +30,9 @@ void Operation::when_ended(std::function<void()> callback) {
   callback();
 }
 
-void Operation::call_back() {
-  std::vector<std::function<void()>> callbacks;
-  {
-    const std::lock_guard lock(mutex_);
-    callbacks.swap(callbacks_);
-  }
-  for (const auto& callback : callbacks) callback();
+std::vector<std::function<void()>> Operation::take_callbacks() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(callbacks_, {});
 }
 // [/operation]
 
@@ -65,15 +61,15 @@ void Progress::wait(const Operation& operation, Clock::time_point limit) {
 }
 
 void Progress::leave(const Operation& operation, bool large) {
-  if (large) {
-    hand_over();
-  } else {
-    call([&] { return operation.ended(); }, Clock::now() + kBrief, {policy_.spin, kBrief});
+  if (!large) {
+    return call([&] { return operation.ended(); }, Clock::now() + kBrief, {policy_.spin, kBrief});
   }
+  hand_over();
+  group_.me().bell.ring(); // whoever waits for a message can run this
 }
 
 void Progress::drain() {
-  check_process();
+  if (forks_ != fork_count()) return; // what was submitted belongs to the parent
   call([&] { return pending_ == 0; }, Clock::time_point::max(), policy_);
 }
 
@@ -82,21 +78,21 @@ void Progress::drain() {
 template <class Done>
 void Progress::call(const Done& done, Clock::time_point limit, WaitingPolicy policy) {
   callers_.fetch_add(1);
-  drive(done, limit, policy);
+  drive(done, limit, policy, callers_);
   if (callers_.fetch_sub(1) == 1) {
     hand_over();
   } else {
     group_.me().bell.ring();
   }
 }
-
 // [/caller]
 // [hand-over]
 void Progress::hand_over() {
   if (pending_ > 0 && callers_ == 0) {
     const std::lock_guard lock(mutex_);
-    if (!thread_.joinable() && !closed_) {
-      thread_ = std::thread([self = shared_from_this()] { self->serve(); });
+    if (resting_ == 0 && drivers_ == 0 && !closed_) { // the others are in callbacks
+      threads_.emplace_back([self = shared_from_this()] { self->serve(); });
+      ++resting_;
     }
     wake_.notify_one();
   }
@@ -107,11 +103,15 @@ void Progress::serve() {
   const auto idle = [this] { return pending_ == 0 || callers_ > 0; };
   std::unique_lock lock(mutex_);
   while (!closing_) {
-    wake_.wait(lock, [&] { return closing_ || !idle(); });
+    wake_.wait(lock, [&] { return closing_ || (!idle() && drivers_ == 0); });
+    --resting_;
+    ++drivers_;
     lock.unlock();
-    drive([&] { return closing_ || idle(); }, Clock::time_point::max(),
-        {policy_.spin, kThreadYields});
+    drive([&] { return closing_ || idle() || drivers_ > 1; }, Clock::time_point::max(),
+        {policy_.spin, kThreadYields}, drivers_);
     lock.lock();
+    --drivers_;
+    ++resting_;
   }
 }
 // [/hand-over]
@@ -120,26 +120,27 @@ void Progress::serve() {
 // [drive]
 // [drive-loop]
 template <class Done>
-void Progress::drive(const Done& done, Clock::time_point limit, WaitingPolicy policy) {
+void Progress::drive(const Done& done, Clock::time_point limit, WaitingPolicy policy,
+    std::atomic<int>& drivers) {
   Patience patience(policy.spin, policy.yield_for);
   while (!done()) {
-    if (look(/*check=*/false)) {
+    if (look(/*check=*/false, drivers)) {
+      if (Clock::now() >= limit) return;
       patience.renew();
     } else if (!patience.pause()) {
       const auto left = limit - Clock::now();
       if (left <= Clock::duration::zero()) return;
       Bell::Sleep sleep(group_.me().bell);
-      if (!look(/*check=*/true) && !done()) {
+      if (!look(/*check=*/true, drivers) && !done()) {
         sleep.wait_for(std::chrono::duration_cast<microseconds>(
             std::min<Clock::duration>(left, kCheckEvery)));
       }
     }
   }
 }
-
 // [/drive-loop]
 // Advances what can advance; false if nothing could, or another thread does it.
-bool Progress::look(bool check) {
+bool Progress::look(bool check, std::atomic<int>& drivers) {
   if (driving_.test_and_set()) return false;
   take_submitted();
   bool moved = deliver();
@@ -157,12 +158,13 @@ bool Progress::look(bool check) {
   // [callbacks]
   const auto ended = std::exchange(ended_, {});
   driving_.clear();
-
+  if (!ended.empty()) group_.me().bell.ring(); // another thread may wait for one of them
   for (const auto& operation : ended) {
-    operation->call_back(); // may take any time, and start operations
-  }
-  if (!ended.empty()) {
-    group_.me().bell.ring(); // another thread may wait for one of them
+    const auto callbacks = operation->take_callbacks();
+    if (callbacks.empty()) continue;
+    drivers.fetch_sub(1); // they may wait for what they start: another thread must run that
+    for (const auto& callback : callbacks) callback();
+    drivers.fetch_add(1);
   }
   // [/callbacks]
   return moved;
@@ -181,11 +183,8 @@ bool Progress::deliver() {
 void Progress::take_submitted() {
   const std::lock_guard lock(mutex_);
   for (auto& [operation, lane] : submitted_) {
-    if (lane == kReceives) {
-      receives_.push_back(std::move(operation));
-    } else {
-      lanes_[lane].push_back(std::move(operation));
-    }
+    lane == kReceives ? receives_.push_back(std::move(operation))
+        : lanes_[lane].push_back(std::move(operation));
   }
   submitted_.clear();
 }
@@ -260,19 +259,15 @@ void Progress::close(const std::string& reason) {
     new auto(shared_from_this()); // a fork has no thread that could be joined
     return;
   }
-  std::thread thread;
+  std::vector<std::thread> threads;
   {
     const std::lock_guard lock(mutex_);
     closed_ = closed_.value_or(reason);
     closing_ = true;
-    thread.swap(thread_);
-    wake_.notify_one();
+    threads.swap(threads_);
+    wake_.notify_all();
   }
   group_.me().bell.ring();
-  if (thread.joinable()) {
-    // A callback, which runs on the thread, may be what closes the group.
-    thread.get_id() == std::this_thread::get_id() ? thread.detach() : thread.join();
-  }
   while (driving_.test_and_set()) std::this_thread::yield();
   take_submitted();
   lanes_.push_back({receives_.begin(), receives_.end()});
@@ -285,14 +280,19 @@ void Progress::close(const std::string& reason) {
   broken_ = true;
   const auto ended = std::exchange(ended_, {});
   driving_.clear();
-  for (const auto& operation : ended) operation->call_back();
+  for (const auto& operation : ended) {
+    for (const auto& callback : operation->take_callbacks()) callback();
+  }
+  for (auto& thread : threads) { // a callback, which runs on one, may be what closes the group
+    thread.get_id() == std::this_thread::get_id() ? thread.detach() : thread.join();
+  }
   group_.me().left.store(true);
   group_.ring_others();
   group_.me().bell.ring();
 }
 
 void Progress::abort() {
-  group_.fail(group_.who(group_.rank()) + " has aborted the group");
+  if (forks_ == fork_count()) group_.fail(group_.who(group_.rank()) + " has aborted the group");
   close("its group was aborted");
 }
 // [/close]
