@@ -95,8 +95,8 @@ operations remain, the thread takes over:
 An asynchronous call with more than 64 KiB in its note hands over at once. ``leave`` drives a
 smaller one for up to 40 microseconds, because it may end sooner than a hand-over.
 
-The first hand-over creates the thread. There is a second one only if the first is in a callback,
-as :doc:`overlap-and-futures` explains. The worker below counts the threads with its name:
+The first hand-over creates the thread. :doc:`overlap-and-futures` shows when a second one is
+needed. The worker below counts the threads with its name:
 
 .. literalinclude:: /../gallery/communicate/workers/progress_thread.py
    :language: python
@@ -116,8 +116,6 @@ assert output[1] == none.format("")
 # sphinx_gallery_end_ignore
 
 # %%
-# Rank 1 made only synchronous calls, and had no progress thread at any of the times shown.
-#
 # A mistake: a thread for each operation
 # --------------------------------------
 #
@@ -149,7 +147,7 @@ for text, mixed in zip(output, [[21, 12], [12, 21]], strict=True):
 #
 # The cure fixes the order before the call returns: ``shm`` appends the operation to a list.
 # ``look`` takes operations from this list, and begins a collective when the one before it has
-# ended. It does not matter which thread calls ``look``.
+# ended.
 #
 # Exercise
 # --------

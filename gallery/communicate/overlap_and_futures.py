@@ -109,7 +109,7 @@ assert rows == [
 # belongs to PyTorch, and drives nothing. That is why ``drivers`` does not count a thread that is
 # in a callback: the hand-over of the new call finds no driver, and starts another thread. An
 # earlier call gets no new hand-over. So a callback must wait for its work, and not for its
-# future. ``tests/shm/test_asynchronous.py`` calls collectives in callbacks.
+# future.
 #
 # The progress thread does not hold Python's global interpreter lock either: PyTorch takes it
 # for callbacks in Python.

@@ -257,13 +257,16 @@ def forked(rank):
     reading, writing = os.pipe()
     process = os.fork()
     if process == 0:
-        texts = [error_of(all_reduce)[1], error_of(dist.group.WORLD.barrier)[1]]
-        dist.group.WORLD._get_backend(torch.device("cpu")).abort()
-        dist.destroy_process_group()
-        dist.init_process_group("shm", store=dist.HashStore(), rank=0, world_size=1)
-        texts.append(f"a group of its own: {all_reduce()}")
-        os.write(writing, "\n".join(texts).encode())
-        os._exit(0)
+        try:
+            texts = [error_of(all_reduce)[1], error_of(dist.group.WORLD.barrier)[1]]
+            dist.group.WORLD._get_backend(torch.device("cpu")).abort()
+            dist.destroy_process_group()
+            dist.init_process_group("shm", store=dist.HashStore(), rank=0, world_size=1)
+            texts.append(f"a group of its own: {all_reduce()}")
+            os.write(writing, "\n".join(texts).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
     os.waitpid(process, 0)
     work.wait()
     all_reduce()  # the parent's group is as good as before

@@ -20,13 +20,9 @@ void Operation::end(std::exception_ptr error) {
 }
 
 void Operation::when_ended(std::function<void()> callback) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!ended()) {
-      callbacks_.push_back(std::move(callback));
-      return;
-    }
-  }
+  std::unique_lock lock(mutex_);
+  if (!ended()) return callbacks_.push_back(std::move(callback));
+  lock.unlock();
   callback();
 }
 
@@ -90,7 +86,7 @@ void Progress::call(const Done& done, Clock::time_point limit, WaitingPolicy pol
 void Progress::hand_over() {
   if (pending_ > 0 && callers_ == 0) {
     const std::lock_guard lock(mutex_);
-    if (resting_ == 0 && drivers_ == 0 && !closed_) { // the others are in callbacks
+    if (!closed_ && (threads_.empty() || in_callbacks())) {
       threads_.emplace_back([self = shared_from_this()] { self->serve(); });
       ++resting_;
     }
