@@ -167,6 +167,54 @@ def test_a_callback_may_wait_for_a_future_in_a_wait():
     assert run(in_a_wait, 2, timeout=15) == [2, 2]
 
 
+def while_another_thread_waits(rank):
+    """Rank 0 waits for a message while a callback starts to wait for another one."""
+    tensor = torch.ones(1)
+    if rank:
+        time.sleep(0.05)
+        dist.all_reduce(torch.ones(1))
+        for tag in (1, 2):
+            time.sleep(0.2)
+            dist.send(tensor, 0, tag=tag)
+        return
+    future = dist.all_reduce(torch.ones(1), async_op=True).get_future()
+    own = future.then(lambda _: dist.irecv(tensor, 1, tag=2).get_future().wait())
+    while not future.done():
+        time.sleep(0.001)
+    dist.recv(torch.ones(1), 1, tag=1)
+    own.wait()
+
+
+def test_a_callback_starts_something_while_another_thread_waits():
+    run(while_another_thread_waits, 2, timeout=15)
+
+
+def in_two_groups(rank):
+    """The threads of two groups are in callbacks, each of which uses the other group."""
+    groups = [dist.new_group() for _ in range(2)]
+    if rank:
+        time.sleep(0.1)
+    both = threading.Barrier(2)
+
+    def chain(own, other):
+        def callback(_):
+            if rank == 0:
+                both.wait(10)
+            else:
+                time.sleep(0.1)
+            return dist.all_reduce(torch.ones(1), group=other, async_op=True).get_future().wait()
+
+        return dist.all_reduce(torch.ones(1), group=own, async_op=True).get_future(), callback
+
+    chains = [chain(*groups), chain(*reversed(groups))]
+    futures = [future.then(callback) for future, callback in chains]
+    return [float(future.wait()[0]) for future in futures]
+
+
+def test_callbacks_of_two_groups_use_each_other():
+    assert run(in_two_groups, 2, timeout=15) == [[2, 2], [2, 2]]
+
+
 def in_the_same_call(rank):
     """A callback runs in a call of rank 0, and makes such a call in another group."""
     side = dist.new_group()

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -87,11 +86,6 @@ class Progress : public std::enable_shared_from_this<Progress> {
   template <class Done>
   void call(const Done& done, Clock::time_point limit, WaitingPolicy policy);
   void hand_over();
-  // Every own thread is in a callback, and this is one of them.
-  bool in_callbacks() const {
-    const auto me = std::ranges::find(threads_, std::this_thread::get_id(), &std::thread::get_id);
-    return me != threads_.end() && resting_ == 0 && drivers_ == 0;
-  }
   void serve();
 
   bool look(bool check, std::atomic<int>& drivers);

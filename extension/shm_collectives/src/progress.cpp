@@ -10,6 +10,14 @@ constexpr milliseconds kCheckEvery{50}; // sleepers look after the others
 constexpr microseconds kBrief{40}; // about what it costs to hand over to the thread
 constexpr microseconds kThreadYields{50}; // the caller may need the processor
 
+thread_local int in_callback = 0; // of whichever group: this thread may not drive for long
+
+void call_all(const std::vector<std::function<void()>>& callbacks) {
+  ++in_callback;
+  for (const auto& callback : callbacks) callback();
+  --in_callback;
+}
+
 } // namespace
 
 // [operation]
@@ -75,18 +83,16 @@ template <class Done>
 void Progress::call(const Done& done, Clock::time_point limit, WaitingPolicy policy) {
   callers_.fetch_add(1);
   drive(done, limit, policy, callers_);
-  if (callers_.fetch_sub(1) == 1) {
-    hand_over();
-  } else {
-    group_.me().bell.ring();
-  }
+  const bool last = callers_.fetch_sub(1) == 1;
+  if (last || in_callback) hand_over();
+  if (!last) group_.me().bell.ring();
 }
 // [/caller]
 // [hand-over]
 void Progress::hand_over() {
-  if (pending_ > 0 && callers_ == 0) {
+  if (pending_ > 0 && (callers_ == 0 || in_callback)) {
     const std::lock_guard lock(mutex_);
-    if (!closed_ && (threads_.empty() || in_callbacks())) {
+    if (!closed_ && (threads_.empty() || (in_callback && resting_ == 0 && drivers_ == 0))) {
       threads_.emplace_back([self = shared_from_this()] { self->serve(); });
       ++resting_;
     }
@@ -159,7 +165,7 @@ bool Progress::look(bool check, std::atomic<int>& drivers) {
     const auto callbacks = operation->take_callbacks();
     if (callbacks.empty()) continue;
     drivers.fetch_sub(1); // they may wait for what they start: another thread must run that
-    for (const auto& callback : callbacks) callback();
+    call_all(callbacks);
     drivers.fetch_add(1);
   }
   // [/callbacks]
@@ -258,12 +264,11 @@ void Progress::close(const std::string& reason) {
   std::vector<std::thread> threads;
   {
     const std::lock_guard lock(mutex_);
-    closed_ = closed_.value_or(reason);
+    if (!closed_) closed_ = reason;
     closing_ = true;
     threads.swap(threads_);
     wake_.notify_all();
   }
-  group_.me().bell.ring();
   while (driving_.test_and_set()) std::this_thread::yield();
   take_submitted();
   lanes_.push_back({receives_.begin(), receives_.end()});
@@ -276,9 +281,8 @@ void Progress::close(const std::string& reason) {
   broken_ = true;
   const auto ended = std::exchange(ended_, {});
   driving_.clear();
-  for (const auto& operation : ended) {
-    for (const auto& callback : operation->take_callbacks()) callback();
-  }
+  group_.me().bell.ring();
+  for (const auto& operation : ended) call_all(operation->take_callbacks());
   for (auto& thread : threads) { // a callback, which runs on one, may be what closes the group
     thread.get_id() == std::this_thread::get_id() ? thread.detach() : thread.join();
   }
