@@ -5,8 +5,6 @@ import torch
 from setuptools import setup
 from torch.utils.cpp_extension import BuildExtension, CppExtension, include_paths
 
-HERE = Path(__file__).resolve().parent
-
 # As for the dummy: little optimization, no debug information, all warnings for our own code.
 fast_to_compile = ["-O1", "-g0", "-fvisibility=hidden"]
 strict = ["-Wall", "-Wextra", *(f"-isystem{path}" for path in include_paths())]
@@ -17,8 +15,9 @@ setup(
     ext_modules=[
         CppExtension(
             name=f"shm_collectives._for_torch_{release}",
-            sources=sorted(str(path.relative_to(HERE)) for path in HERE.glob("src/*.cpp")),
-            include_dirs=[str(HERE / "include")],
+            # All else is headers, so that the compiler reads those of PyTorch once.
+            sources=["src/registration.cpp"],
+            include_dirs=[str(Path(__file__).resolve().parent / "include")],
             extra_compile_args={"cxx": fast_to_compile + strict},
         )
     ],

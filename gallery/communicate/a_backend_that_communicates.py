@@ -16,9 +16,8 @@ FSDP2 train with it.
 One decision for each file
 --------------------------
 
-The names of the sources tell the design. A header in ``include`` and the source of the same name
-in ``src`` belong together. ``steps`` is a header only, ``operations`` and ``registration`` are
-sources only:
+The names of the files show the design. All of them are headers in ``include``, except
+``src/registration.cpp``. This is the only source, so the compiler reads PyTorch's headers once:
 
 .. list-table::
    :header-rows: 1
@@ -37,9 +36,9 @@ sources only:
      - what a collective writes and reads, and how numbers are combined
    * - ``point_to_point``
      - how a message finds its receive
-   * - ``call``, ``operations``, ``backend``
+   * - ``call``, ``backend``
      - which tensors each method of ``c10d::Backend`` takes
-   * - ``progress``, ``work``
+   * - ``call_runner``, ``operation``, ``lanes``, ``progress``, ``work``
      - who runs an operation, and how a program learns of its end
    * - ``registration``
      - how Python finds the backend
@@ -51,7 +50,7 @@ The same decisions for several hosts
 ------------------------------------
 
 Ranks of different hosts share no memory. A backend that connects them with TCP sockets needs the
-same decisions, but makes them differently. No page runs such a backend:
+same decisions, but makes them differently. No page runs such a backend.
 
 .. list-table::
    :header-rows: 1
@@ -81,8 +80,8 @@ same decisions, but makes them differently. No page runs such a backend:
 The first real sum
 ------------------
 
-The program of the home page needs another import and another name. Each rank starts with another
-number:
+The program of the home page needs a different import and a different name. Each rank starts with
+a different number:
 
 .. literalinclude:: /../gallery/communicate/workers/first_results.py
    :language: python

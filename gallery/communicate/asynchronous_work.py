@@ -49,11 +49,12 @@ One loop for all threads
 Whoever waits calls ``drive``. Its argument ``done`` says what the thread waits for, and
 ``drivers`` counts the threads that drive for the same reason:
 
-.. literalinclude:: /../extension/shm_collectives/src/progress.cpp
+.. literalinclude:: /../extension/shm_collectives/include/progress.hpp
    :language: cpp
-   :caption: extension/shm_collectives/src/progress.cpp
+   :caption: extension/shm_collectives/include/progress.hpp
    :start-after: // [drive-loop]
    :end-before: // [/drive-loop]
+   :dedent:
 
 ``look`` advances all operations of the group that can advance, and not only the one that the
 caller waits for. Only one thread at a time does so. A second one finds a flag set, pauses, and
@@ -65,35 +66,37 @@ The caller or the thread
 The options of each collective have a member ``asyncOp``. It is the argument ``async_op`` of the
 Python function. After the backend has submitted the operation, it decides who runs it:
 
-.. literalinclude:: /../extension/shm_collectives/src/backend.cpp
+.. literalinclude:: /../extension/shm_collectives/include/call_runner.hpp
    :language: cpp
-   :caption: extension/shm_collectives/src/backend.cpp
+   :caption: extension/shm_collectives/include/call_runner.hpp
    :start-after: // [caller-or-thread]
    :end-before: // [/caller-or-thread]
-   :dedent: 2
+   :dedent:
 
 A synchronous collective drives until its operation ends. It creates no ``Work`` unless a profiler
 runs or calls are coalesced, and returns a null pointer. In Python this is ``None``, and
 ``all_reduce`` waits for a work only if there is one. All waiting callers, also ``wait`` of a work,
 use one function:
 
-.. literalinclude:: /../extension/shm_collectives/src/progress.cpp
+.. literalinclude:: /../extension/shm_collectives/include/progress.hpp
    :language: cpp
-   :caption: extension/shm_collectives/src/progress.cpp
+   :caption: extension/shm_collectives/include/progress.hpp
    :start-after: // [caller]
    :end-before: // [/caller]
+   :dedent:
 
 While callers wait, they drive, and the thread rests. When the last caller has gone and
 operations remain, the thread takes over:
 
-.. literalinclude:: /../extension/shm_collectives/src/progress.cpp
+.. literalinclude:: /../extension/shm_collectives/include/progress.hpp
    :language: cpp
-   :caption: extension/shm_collectives/src/progress.cpp
+   :caption: extension/shm_collectives/include/progress.hpp
    :start-after: // [hand-over]
    :end-before: // [/hand-over]
+   :dedent:
 
-An asynchronous call with more than 64 KiB in its note hands over at once. ``leave`` drives a
-smaller one for up to 40 microseconds, because it may end sooner than a hand-over.
+An asynchronous call hands over at once if the size in its note is more than 64 KiB. ``leave``
+drives a smaller one for up to 40 microseconds, because it may end sooner than a hand-over.
 
 The first hand-over creates the thread. :doc:`overlap-and-futures` shows when a second one is
 needed. The worker below counts the threads with its name:

@@ -15,9 +15,9 @@ The meeting of shm
 
 *shm* uses the keys of :doc:`meet-the-other-ranks`, and one more for the result:
 
-.. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
+.. literalinclude:: /../extension/shm_collectives/include/rendezvous.hpp
    :language: cpp
-   :caption: extension/shm_collectives/src/rendezvous.cpp
+   :caption: extension/shm_collectives/include/rendezvous.hpp
    :start-after: // [keys-of-a-meeting]
    :end-before: // [/keys-of-a-meeting]
 
@@ -25,22 +25,22 @@ Every rank except rank 0 writes its number and waits for the answer. The answer 
 the memory is: in which process, and under which file descriptor. It also says on which host
 rank 0 runs.
 
-.. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
+.. literalinclude:: /../extension/shm_collectives/include/rendezvous.hpp
    :language: cpp
-   :caption: extension/shm_collectives/src/rendezvous.cpp
+   :caption: extension/shm_collectives/include/rendezvous.hpp
    :start-after: // [announce]
    :end-before: // [/announce]
-   :dedent: 4
+   :dedent:
 
 Rank 0 creates the memory. It answers each number until every rank has written its key ``mapped``,
 or until the timeout. Then it decides: "yes", or the problem.
 
-.. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
+.. literalinclude:: /../extension/shm_collectives/include/rendezvous.hpp
    :language: cpp
-   :caption: extension/shm_collectives/src/rendezvous.cpp
+   :caption: extension/shm_collectives/include/rendezvous.hpp
    :start-after: // [host]
    :end-before: // [/host]
-   :dedent: 2
+   :dedent:
 
 The other ranks wait for ``begin``. So the constructor waits for everyone, for two reasons.
 The others can open the memory only while rank 0 has its descriptor, as the next page shows.
@@ -49,16 +49,17 @@ And all ranks must learn the same result.
 Each rank has its own deadline, though. A rank that came early may time out while rank 0 still
 waits. So rank 0 is not the only one that decides:
 
-.. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
+.. literalinclude:: /../extension/shm_collectives/include/rendezvous.hpp
    :language: cpp
-   :caption: extension/shm_collectives/src/rendezvous.cpp
+   :caption: extension/shm_collectives/include/rendezvous.hpp
    :start-after: // [agree]
    :end-before: // [/agree]
-   :dedent: 2
+   :dedent:
 
-``compareSet`` of the store is atomic: it writes only if the key does not exist, and returns the
-text that is there now. A rank that gives up calls ``agree`` with its reason. If rank 0 has already
-written "yes", the rank begins all the same. Otherwise nobody begins, and all have the same reason.
+``compareSet`` of the store is atomic. With an empty expected value, it writes only if the key does
+not exist. It returns the value that is there now. A rank that has the answer of rank 0 and gives up
+calls ``agree`` with its reason. If rank 0 has already written "yes", the rank begins all the same.
+Otherwise nobody begins, and all have the same reason.
 
 A rank that is missing
 ----------------------
@@ -97,29 +98,28 @@ for rank, missing in [(0, 1), (1, 0), (2, 1)]:
 # Ranks can share memory only if they run on the same host, as the same user, and see the
 # same processes. Each rank puts this into a text:
 #
-# .. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
+# .. literalinclude:: /../extension/shm_collectives/include/rendezvous.hpp
 #    :language: cpp
-#    :caption: extension/shm_collectives/src/rendezvous.cpp
+#    :caption: extension/shm_collectives/include/rendezvous.hpp
 #    :start-after: // [home]
 #    :end-before: // [/home]
 #
 # Two hosts may have the same name, but each start of a kernel has its own ``boot_id``. Two
-# containers of one host have the same one. The namespace of process ids distinguishes these,
-# unless they share it. A rank compares its text with that of rank 0 before it opens the
-# memory:
+# containers of one host have the same one. The PID namespace distinguishes these, unless they
+# share it. A rank compares its text with that of rank 0 before it opens the memory:
 #
-# .. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
+# .. literalinclude:: /../extension/shm_collectives/include/rendezvous.hpp
 #    :language: cpp
-#    :caption: extension/shm_collectives/src/rendezvous.cpp
+#    :caption: extension/shm_collectives/include/rendezvous.hpp
 #    :start-after: // [refuse]
 #    :end-before: // [/refuse]
-#    :dedent: 4
+#    :dedent:
 #
 # The rank does not throw yet. It writes the problem into its key ``mapped``. Rank 0 reads it
 # there, and so all ranks report the same problem.
 #
-# This site has only one host. But the meeting consists of keys, and any program can write
-# keys. Here rank 0 is a Python program that answers like a rank of another host. It has drawn
+# The build of this site runs on one host. But the meeting consists of keys, and any program can
+# write keys. Here rank 0 is a Python program that answers like a rank of another host. It has drawn
 # the number 7, and has no memory:
 #
 # .. literalinclude:: /../gallery/communicate/workers/another_host.py

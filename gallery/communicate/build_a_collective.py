@@ -10,26 +10,27 @@ also decide which rank adds which numbers, and in which order.
 
 .. diagram:: communicate/all-reduce
 
-A collective
-------------
+All-gather
+----------
 
 Most collectives move a tensor in parts, one part in each step. A rank writes part ``i + 1``
 before it reads part ``i``, so that the others find work while it reads:
 
-.. literalinclude:: /../extension/shm_collectives/src/collectives.cpp
+.. literalinclude:: /../extension/shm_collectives/include/collectives.hpp
    :language: cpp
-   :caption: extension/shm_collectives/src/collectives.cpp
+   :caption: extension/shm_collectives/include/collectives.hpp
    :start-after: // [pipeline]
    :end-before: // [/pipeline]
    :dedent:
 
 ``co_await`` continues when the counters have reached the values that the step needs.
 :doc:`asynchronous-work` shows what happens until then. What remains for a collective is what
-it writes and what it reads. This is the whole all-gather:
+it writes and what it reads. The next function is an all-gather if all ranks have outputs, and a
+gather if only one rank has them:
 
-.. literalinclude:: /../extension/shm_collectives/src/collectives.cpp
+.. literalinclude:: /../extension/shm_collectives/include/collectives.hpp
    :language: cpp
-   :caption: extension/shm_collectives/src/collectives.cpp
+   :caption: extension/shm_collectives/include/collectives.hpp
    :start-after: // [all-gather]
    :end-before: // [/all-gather]
 
@@ -43,9 +44,9 @@ All-reduce
 For a small tensor, every rank writes its input, waits for all others, and adds up all slots.
 This takes one step. All ranks add in the order of the ranks, so they get the same bits:
 
-.. literalinclude:: /../extension/shm_collectives/src/collectives.cpp
+.. literalinclude:: /../extension/shm_collectives/include/collectives.hpp
    :language: cpp
-   :caption: extension/shm_collectives/src/collectives.cpp
+   :caption: extension/shm_collectives/include/collectives.hpp
    :start-after: // [all-reduce]
    :end-before: // [/all-reduce-by-all]
 
@@ -55,9 +56,9 @@ read the result. Each rank then reads about two tensors, however many ranks ther
 price is that a part needs two steps and three rounds of the loop. The rounds of a part overlap
 with those of the next one:
 
-.. literalinclude:: /../extension/shm_collectives/src/collectives.cpp
+.. literalinclude:: /../extension/shm_collectives/include/collectives.hpp
    :language: cpp
-   :caption: extension/shm_collectives/src/collectives.cpp
+   :caption: extension/shm_collectives/include/collectives.hpp
    :start-after: // [all-reduce-by-shares]
    :end-before: // [/all-reduce-by-shares]
 

@@ -61,7 +61,7 @@ assert output == [
 # :doc:`timeouts` shows that error.
 #
 # Second, ``faulthandler`` of Python writes the stack of a program that hangs in C++. It needs
-# no signal, because a thread of its own writes:
+# no signal, because it writes from a thread of its own:
 #
 # .. literalinclude:: /../gallery/communicate/workers/hanging_rank.py
 #    :language: python
@@ -123,11 +123,12 @@ assert output[1] == "collective 2 is barrier\n"
 # A work can be an event in PyTorch's profiler. The constructor of ``c10d::Work`` begins the
 # event if a title is passed, and only the backend knows when the event ends:
 #
-# .. literalinclude:: /../extension/shm_collectives/src/work.cpp
+# .. literalinclude:: /../extension/shm_collectives/include/work.hpp
 #    :language: cpp
-#    :caption: extension/shm_collectives/src/work.cpp
+#    :caption: extension/shm_collectives/include/work.hpp
 #    :start-after: // [profiler]
 #    :end-before: // [/profiler]
+#    :dedent:
 #
 # A synchronous collective of ``shm`` creates a work only for this purpose, unless it is coalesced.
 # The next worker trains as on
@@ -212,7 +213,7 @@ for rank, text in enumerate(output):
 # Exercise
 # --------
 #
-# Three ranks reduce a tensor in each of three steps. In each step, another one of them sleeps for
+# Three ranks reduce a tensor in each of three steps. In each step, a different rank sleeps for
 # half a second before its own call. Record the steps with the profiler, and let rank 0 print which
 # rank was the last in each step. Do not compare the clocks of the ranks.
 #

@@ -38,18 +38,19 @@ assert all("rank 0 cannot reserve 140737490456832 bytes" in text for text in out
 #
 #    In the runs of this page, none of the calls that protect the memory fails.
 #
-#    .. literalinclude:: /../extension/shm_collectives/src/memory.cpp
+#    .. literalinclude:: /../extension/shm_collectives/include/memory.hpp
 #       :language: cpp
-#       :caption: extension/shm_collectives/src/memory.cpp
+#       :caption: extension/shm_collectives/include/memory.hpp
 #       :start-after: // [create]
 #       :end-before: // [/create]
-#       :emphasize-lines: 18
+#       :emphasize-lines: 19
+#       :dedent:
 #
 # ``ftruncate`` only sets the size. Without ``fallocate``, the kernel would look for a page
 # when a rank first uses it. If there were none, no function could return an error, and
 # the process would get a signal. ``fallocate`` reserves all pages in the constructor, where
-# an error can be thrown. This page does not use up the memory of the machine. A size of more
-# than half of it is an error before the kernel looks for pages.
+# an error can be thrown. The sample does not get that far: a size of more than half of the
+# machine's memory is an error before the kernel looks for pages.
 #
 # A mistake: memory that can shrink
 # ---------------------------------
@@ -104,11 +105,12 @@ assert "not permitted" in sealed and "byte is 0" in sealed and "ended by itself"
 # two ranks. The ranks map the memory at different addresses, so it contains no pointers.
 # Every place is computed from the beginning:
 #
-# .. literalinclude:: /../extension/shm_collectives/src/memory.cpp
+# .. literalinclude:: /../extension/shm_collectives/include/memory.hpp
 #    :language: cpp
-#    :caption: extension/shm_collectives/src/memory.cpp
+#    :caption: extension/shm_collectives/include/memory.hpp
 #    :start-after: // [one-slot]
 #    :end-before: // [/one-slot]
+#    :dedent:
 #
 # You can check the arithmetic. This program computes where each part begins, and compares the
 # end with the mapping that ``/proc/self/maps`` lists. ``mapped_memory`` returns its two addresses:

@@ -18,21 +18,22 @@ A waiting rank first spins and then yields. When it is about to sleep, and then 
 milliseconds while nothing moves, it looks for a reason to give up. The first is a failure that
 another rank has found. The second is a rank that never comes, and the last is the deadline:
 
-.. literalinclude:: /../extension/shm_collectives/src/progress.cpp
+.. literalinclude:: /../extension/shm_collectives/include/lanes.hpp
    :language: cpp
-   :caption: extension/shm_collectives/src/progress.cpp
+   :caption: extension/shm_collectives/include/lanes.hpp
    :start-after: // [reasons]
    :end-before: // [/reasons]
+   :dedent:
 
 ``until`` is the condition of the step, as :doc:`asynchronous-work` describes it. It contains
 the ranks that the step waits for. ``lost`` tests each of them:
 
-.. literalinclude:: /../extension/shm_collectives/src/group.cpp
+.. literalinclude:: /../extension/shm_collectives/include/group.hpp
    :language: cpp
-   :caption: extension/shm_collectives/src/group.cpp
+   :caption: extension/shm_collectives/include/group.hpp
    :start-after: // [lost]
    :end-before: // [/lost]
-   :dedent: 2
+   :dedent:
 
 ``ended`` comes from a *pidfd*, a file descriptor of Linux for one process. Linux can give the
 number of a dead process to a new one, but the pidfd still belongs to the old one. ``left`` is
@@ -48,11 +49,12 @@ A rank that runs can be lost, too: it is at another line of the program. Each sl
 contains a note: the operation, its number, size, dtype, ``ReduceOp`` and root. At least in the
 first step of a collective, every rank compares the notes of all ranks:
 
-.. literalinclude:: /../extension/shm_collectives/src/channel.cpp
+.. literalinclude:: /../extension/shm_collectives/include/channel.hpp
    :language: cpp
-   :caption: extension/shm_collectives/src/channel.cpp
+   :caption: extension/shm_collectives/include/channel.hpp
    :start-after: // [compare]
    :end-before: // [/compare]
+   :dedent:
 
 One failure, all ranks
 ----------------------
@@ -62,11 +64,12 @@ given up in step 5 while another one still waits in it. To begin anew, all ranks
 agree, and one of them may be dead. So the group is broken for good, on all ranks. The first
 rank that finds a failure writes the reason into the shared memory, and wakes the others:
 
-.. literalinclude:: /../extension/shm_collectives/src/group.cpp
+.. literalinclude:: /../extension/shm_collectives/include/group.hpp
    :language: cpp
-   :caption: extension/shm_collectives/src/group.cpp
+   :caption: extension/shm_collectives/include/group.hpp
    :start-after: // [fail]
    :end-before: // [/fail]
+   :dedent:
 
 The atomic exchange of 0 for 1 lets exactly one rank write. The 2 tells the others that the reason
 is complete.

@@ -190,7 +190,7 @@ assert output[0].splitlines() == [
 # .. admonition:: Solution
 #    :collapsible: closed
 #
-#    A byte in a microsecond is a megabyte in a second.
+#    A byte per microsecond is a megabyte per second.
 #
 #    .. literalinclude:: /../gallery/communicate/workers/line_through_two_points.py
 #       :language: python

@@ -85,22 +85,22 @@ print("check has returned:", not asks.is_alive())
 # waits would then keep the other one from writing the key. So *shm* calls ``get`` only for
 # keys that exist:
 #
-# .. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
+# .. literalinclude:: /../extension/shm_collectives/include/rendezvous.hpp
 #    :language: cpp
-#    :caption: extension/shm_collectives/src/rendezvous.cpp
+#    :caption: extension/shm_collectives/include/rendezvous.hpp
 #    :start-after: // [store]
 #    :end-before: // [/store]
-#    :dedent: 2
+#    :dedent:
 #
 # To wait for a key, *shm* polls the store. The pauses between two checks grow from 0.1 to 5
 # milliseconds. The loop also ends at the timeout:
 #
-# .. literalinclude:: /../extension/shm_collectives/src/rendezvous.cpp
+# .. literalinclude:: /../extension/shm_collectives/include/rendezvous.hpp
 #    :language: cpp
-#    :caption: extension/shm_collectives/src/rendezvous.cpp
+#    :caption: extension/shm_collectives/include/rendezvous.hpp
 #    :start-after: // [await]
 #    :end-before: // [/await]
-#    :dedent: 2
+#    :dedent:
 #
 # A mistake: keys without a number
 # --------------------------------

@@ -87,29 +87,30 @@ assert rows == [
 # complete when the backend calls ``markCompleted`` or ``setError``. The first ``get_future`` of a
 # work creates it, and registers a callback with the operation:
 #
-# .. literalinclude:: /../extension/shm_collectives/src/work.cpp
+# .. literalinclude:: /../extension/shm_collectives/include/work.hpp
 #    :language: cpp
-#    :caption: extension/shm_collectives/src/work.cpp
+#    :caption: extension/shm_collectives/include/work.hpp
 #    :start-after: // [one-future]
 #    :end-before: // [/one-future]
+#    :dedent:
 #
 # If the operation has ended already, the callback runs at once, in ``get_future``. Otherwise it
 # later runs on the thread that brings the operation to its end. ``look`` of
 # :doc:`asynchronous-work` calls it:
 #
-# .. literalinclude:: /../extension/shm_collectives/src/progress.cpp
+# .. literalinclude:: /../extension/shm_collectives/include/progress.hpp
 #    :language: cpp
-#    :caption: extension/shm_collectives/src/progress.cpp
+#    :caption: extension/shm_collectives/include/progress.hpp
 #    :start-after: // [callbacks]
 #    :end-before: // [/callbacks]
-#    :dedent: 2
+#    :dedent:
 #
-# At this point the thread has cleared its flag and holds no lock of the backend. So a callback
-# can start another collective, and wait for its work or its future. The ``wait`` of a future
-# belongs to PyTorch, and drives nothing. That is why ``drivers`` does not count a thread that is
-# in a callback: the hand-over of the new call finds no driver, and starts another thread. An
-# earlier call gets no new hand-over. So a callback must wait for its work, and not for its
-# future.
+# ``stop_driving`` clears the flag of the thread and returns the operations that have ended. The
+# thread then holds no lock of the backend. So a callback can start another collective, and wait
+# for its work or its future. The ``wait`` of a future belongs to PyTorch, and drives nothing. That
+# is why ``drivers`` does not count a thread that is in a callback: the hand-over of the new call
+# finds no driver, and starts another thread. An earlier call gets no new hand-over. So a callback
+# must wait for the work of such a call, and not for its future.
 #
 # The progress thread does not hold Python's global interpreter lock either: PyTorch takes it
 # for callbacks in Python.
@@ -126,7 +127,7 @@ assert rows == [
 #    :start-after: # [futures]
 #    :end-before: # [/futures]
 #
-# Both attach the same callback, which reads the tensor. Rank 1 comes after rank 0 has attached
+# Both futures get the same callback, which reads the tensor. Rank 1 comes after rank 0 has attached
 # it:
 #
 # .. literalinclude:: /../gallery/communicate/workers/early_future.py
@@ -148,16 +149,16 @@ assert output[0] == (
 
 # %%
 # With the early future, the callback reads the numbers of rank 0 alone, and there is no error.
-# ``wait`` did return the sum, as the worker asserts, so a test without callbacks passes. The
-# cure is an order: first the data, then the end of the operation, then the callbacks. ``shm``
-# keeps this order after the last step:
+# After ``wait``, the tensor contains the sum, as the worker asserts, so a test without callbacks
+# passes. The cure is an order: first the data, then the end of the operation, then the callbacks.
+# ``shm`` keeps this order after the last step:
 #
-# .. literalinclude:: /../extension/shm_collectives/src/progress.cpp
+# .. literalinclude:: /../extension/shm_collectives/include/lanes.hpp
 #    :language: cpp
-#    :caption: extension/shm_collectives/src/progress.cpp
+#    :caption: extension/shm_collectives/include/lanes.hpp
 #    :start-after: // [data-first]
 #    :end-before: // [/data-first]
-#    :dedent: 4
+#    :dedent:
 #
 # ``finish`` copies results into tensors that are not contiguous. It is part of the operation,
 # so it runs before ``end``.
@@ -186,7 +187,7 @@ assert output[0] == (
 #    :start-after: # [outlives]
 #    :end-before: # [/outlives]
 #
-# The end of a tensor may need Python's interpreter lock, because Python may have an object for it.
+# Destroying a tensor may need Python's interpreter lock, because Python may have an object for it.
 # A thread that destroys a tensor while it holds a mutex can therefore wait for a Python thread
 # that waits for this mutex. Destroy tensors, works and callbacks without a lock, and after the
 # waiting threads have been woken. ``look`` keeps ended operations in ``ended`` for this reason.

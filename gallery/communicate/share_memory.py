@@ -6,8 +6,8 @@ After this page you can give several processes the same memory. Nothing of it is
 they end, however they end.
 
 Shared memory often has a name, such as a file in ``/dev/shm``. If the processes are killed,
-nobody deletes the file. The memory of *shm* has no name: the kernel frees it with its last
-user.
+nobody deletes the file. The memory of *shm* has no name: the kernel frees it when no process
+uses it any more.
 
 .. diagram:: communicate/memory
 
@@ -84,11 +84,12 @@ assert output[1] == "first try: No such file or directory\nsecond try: something
 # ``Memory::open`` compares the size of the file before it maps it. Then it closes the file
 # and compares the header:
 #
-# .. literalinclude:: /../extension/shm_collectives/src/memory.cpp
+# .. literalinclude:: /../extension/shm_collectives/include/memory.hpp
 #    :language: cpp
-#    :caption: extension/shm_collectives/src/memory.cpp
+#    :caption: extension/shm_collectives/include/memory.hpp
 #    :start-after: // [open]
 #    :end-before: // [/open]
+#    :dedent:
 #
 # The sizes follow from the world size and from ``slot_bytes`` in the options. In the next
 # program, the ranks begin with different options. Then they request memory of the same size:
@@ -117,7 +118,7 @@ for text in output:
 #
 # The next program starts two ranks and forms a group. Then it ends rank 0 with ``SIGTERM``
 # and rank 1 with ``SIGKILL``, so neither can clean up. Before and after, it counts the
-# processes that have mapped the memory, and the files of this size in ``/dev/shm``. Both ranks
+# processes that have mapped the memory, and the files of its size in ``/dev/shm``. Both ranks
 # run this function:
 #
 # .. literalinclude:: /../gallery/communicate/workers/killed_ranks.py
@@ -150,7 +151,7 @@ assert counts == ["2", "0", "1", "0", "0", "0"], output
 # --------
 #
 # The second try of ``closed_too_early.py`` read a wrong file. Write ``create_memory(nonce)``,
-# which creates 4096 bytes that begin with eight random bytes. Write
+# which creates 4096 bytes that begin with ``nonce``, eight random bytes. Write
 # ``open_memory(process, number, nonce)``, which maps the memory of another process. It raises
 # ``ValueError`` if the file is not the one that was meant, even if it is empty.
 #

@@ -39,8 +39,8 @@ most samples and tests of ``shm`` with both results. Here we compile short files
 Load the runtime first
 ----------------------
 
-Python loads an extension, and was itself not compiled for a sanitizer. The next library is in
-the same situation. Each of its functions does what a backend may do with the slots of
+Python loads an extension, and was itself not compiled for a sanitizer. The next library is
+loaded in the same way. Each of its functions does what a backend may do with the slots of
 :doc:`lay-out-the-memory`, and none tests its argument:
 
 .. literalinclude:: /../gallery/communicate/workers/slots.cpp
@@ -84,10 +84,10 @@ assert "signed integer overflow: 1048576 * 4096" in calls[4] and output.endswith
 # the search for leaks off.
 #
 # The third call shows a report. The fourth read a number of the second slot, without a
-# report. AddressSanitizer knows the bounds of allocations, and a mapping is memory as a whole. Such
-# a fault shows only in the values of tensors, which the conformance suite compares. The last
-# call reported that the product does not fit, and continued with a wrong offset. The tests of
-# ``shm`` add ``-fno-sanitize-recover=undefined``, which ends the process there.
+# report. AddressSanitizer knows the bounds of allocations, but not those of the slots in a
+# mapping. Such a fault shows only in the values of tensors, which the conformance suite compares.
+# The last call reported that the product does not fit, and continued with a wrong offset. The tests
+# of ``shm`` add ``-fno-sanitize-recover=undefined``, which ends the process there.
 #
 # A mistake: a counter that orders nothing
 # ----------------------------------------
@@ -184,7 +184,6 @@ assert not any(file.name == "libc10.so" for file in package.files)
 # releases. It has no function of c10d.
 #
 # :doc:`/tutorial/step-3-found-by-name` shows what PyTorch does with the entry point from 2.14 on.
-# The options of :doc:`meet-the-other-ranks` are in the same package.
 #
 # What changes for an accelerator
 # -------------------------------
@@ -221,7 +220,7 @@ assert not any(file.name == "libc10.so" for file in package.files)
 #         return true;
 #       }
 #
-# These are the differences to ``shm``, according to the headers of PyTorch 2.15. No page runs
+# These are the differences from ``shm``, according to the headers of PyTorch 2.15. No page runs
 # them:
 #
 # * ``markCompleted`` records an event on the current stream of each device of the result. The

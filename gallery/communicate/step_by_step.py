@@ -32,6 +32,10 @@ The class ``Step`` has one method for each of these:
    :start-after: // [step]
    :end-before: // [/step]
 
+``Until`` contains the counters that a rank waits for, and the value that they must reach. The
+``note`` of a slot says which operation it is, and :doc:`build-a-collective` shows its purpose.
+``ring_others`` wakes the ranks that sleep. :doc:`wait-without-wasting` explains this and ``Bell``.
+
 Step number ``n`` uses slot ``n % 4``. A rank can therefore be at most four steps ahead of the
 slowest rank. Every rank takes every step, also in a broadcast, where only one rank has data.
 The counters of all ranks then count the same steps, and no operation needs to reset them.
@@ -43,20 +47,26 @@ A compiler and a processor may change the order of two writes of one thread, bec
 thread itself does not notice it. Another process does. If ``posted`` becomes visible before
 the slot, a reader takes old data. Atomic operations forbid this where the protocol needs it:
 
-.. literalinclude:: /../extension/shm_collectives/src/channel.cpp
+.. literalinclude:: /../extension/shm_collectives/include/channel.hpp
    :language: cpp
-   :caption: extension/shm_collectives/src/channel.cpp
-   :start-after: // [protocol]
-   :end-before: // [/protocol]
+   :caption: extension/shm_collectives/include/channel.hpp
+   :start-after: // [post]
+   :end-before: // [/post]
+   :dedent:
 
-``Until`` contains the counters that a rank waits for, and the value that they must reach. The
-``note`` of a slot says which operation it is, and :doc:`build-a-collective` shows its purpose.
-``ring_others`` wakes the ranks that sleep. :doc:`wait-without-wasting` explains this and ``Bell``.
+The other half is in ``Until``, which reads the counter of a rank:
+
+.. literalinclude:: /../extension/shm_collectives/include/steps.hpp
+   :language: cpp
+   :caption: extension/shm_collectives/include/steps.hpp
+   :start-after: // [reached]
+   :end-before: // [/reached]
+   :dedent:
 
 On x86-64 the processor keeps the writes of a thread in their order. A program that orders
 nothing can pass all its tests there, as long as the compiler leaves the order alone, and
-fail on aarch64. Therefore argue the order in a comment, where the atomic is. Do not rely on a
-test to find it.
+fail on aarch64. Therefore justify the order in a comment, next to the atomic operation. Do not
+rely on a test to find a wrong order.
 
 A model of the protocol
 -----------------------
@@ -83,7 +93,7 @@ next action, if it need not wait, and goes on from every state that it has not s
    :end-before: # [/explore]
 
 An action raises ``Wrong`` if it breaks the protocol. A rank must not write a slot that
-another rank still needs, and must not read another step than it expects. A deadlock is a
+another rank still needs, and must not read any step but the one that it expects. A deadlock is a
 state in which nobody can act. Here rank 0 gathers from rank 1, and both post one step ahead:
 """
 
@@ -102,8 +112,8 @@ assert explore([reads_in(one_after_another(3), [0, 1, 2])] * 3) > 50
 # A mistake: the slot that is free one step too early
 # ---------------------------------------------------
 #
-# It is easy to be wrong by one in ``Step::free``. Suppose that a slot counts as free although
-# one rank has not read its last step yet:
+# It is easy to be off by one in ``Step::free``. Suppose that a slot counts as free although a
+# rank has not yet read the step in it:
 
 try:
     explore([gathers, sends], too_early=1)
@@ -126,7 +136,7 @@ print(explore([symmetric, symmetric], too_early=1), "states, nothing wrong")
 
 # %%
 # The mistake stays hidden until somebody adds a gather. Then the result is wrong once in a while,
-# and on no rank is there an error. When you change a protocol, change the model first.
+# and no rank gets an error. When you change a protocol, change the model first.
 #
 # Exercise
 # --------
@@ -137,8 +147,8 @@ print(explore([symmetric, symmetric], too_early=1), "states, nothing wrong")
 # .. admonition:: Solution
 #    :collapsible: closed
 #
-#    A rank that posts one step ahead needs a second slot: it waits until the only slot is
-#    free, and it would have to read that slot before.
+#    A rank that posts one step ahead needs a second slot. Before it reads, it waits until its
+#    only slot is free, but the slot is not free until this rank has read.
 #
 #    .. literalinclude:: /../gallery/communicate/workers/one_slot.py
 #       :language: python

@@ -18,11 +18,12 @@ PyTorch has several methods for one operation. The output of an all-gather is a 
 for each rank, or one large tensor. The methods differ, but both run the all-gather of
 :doc:`build-a-collective`:
 
-.. literalinclude:: /../extension/shm_collectives/src/operations.cpp
+.. literalinclude:: /../extension/shm_collectives/include/backend.hpp
    :language: cpp
-   :caption: extension/shm_collectives/src/operations.cpp
+   :caption: extension/shm_collectives/include/backend.hpp
    :start-after: // [all-gathers]
    :end-before: // [/all-gathers]
+   :dedent:
 
 ``input`` and ``output`` return the bytes of one tensor. ``outputs`` returns those of a list, and
 ``pieces`` cuts the bytes of a large tensor. A method such as ``allreduce_coalesced`` receives
@@ -78,11 +79,12 @@ assert counts == {"all_gather": 3, "reduce_scatter": 2, "all_to_all": 2}, reache
 # ``ReduceOp`` has nine operations. None of the dtypes has all of them in ``shm``. The constructor
 # of a reduction tests the pair with this function, before the operation gets its number:
 #
-# .. literalinclude:: /../extension/shm_collectives/src/reductions.cpp
+# .. literalinclude:: /../extension/shm_collectives/include/reductions.hpp
 #    :language: cpp
-#    :caption: extension/shm_collectives/src/reductions.cpp
+#    :caption: extension/shm_collectives/include/reductions.hpp
 #    :start-after: // [defined]
 #    :end-before: // [/defined]
+#    :dedent:
 #
 # The next cell tries dtypes of each row with every operation of a column:
 
@@ -197,12 +199,12 @@ assert "gathered: [[1.0, 1.0], [1.0, 1.0]]\nall_reduce cannot write" in cure
 # for a tensor with PyTorch's conjugate or negative bit, because its memory contains other values.
 # ``Call::output`` keeps the tensor and the copy:
 #
-# .. literalinclude:: /../extension/shm_collectives/src/call.cpp
+# .. literalinclude:: /../extension/shm_collectives/include/call.hpp
 #    :language: cpp
-#    :caption: extension/shm_collectives/src/call.cpp
+#    :caption: extension/shm_collectives/include/call.hpp
 #    :start-after: // [layouts]
 #    :end-before: // [/layouts]
-#    :dedent: 2
+#    :dedent:
 #
 # After the last step, ``finish`` copies the result into the tensor. If elements of an output
 # overlap, there is no place for all results, so the call is an error. Such a tensor can be an

@@ -78,7 +78,7 @@ for part in ["right", "3 wrong", "8 refused", "<- FAILS", "(all refused)", "got 
 #      - No rank makes progress for ten seconds, or for as long as ``--limit`` says.
 #
 # A backend may refuse: the dummy has no ``send``, and says so. It may not return zeros from an
-# ``all_gather``. The last three verdicts fail, and the exit status is 1.
+# ``all_gather``. A check with one of the last three verdicts fails, and the exit status is then 1.
 #
 # A failure begins with the check and the promise. ``made by`` names the function or the header of
 # PyTorch that makes it. Then the report describes the case: the operation, the dtype, the
@@ -86,8 +86,8 @@ for part in ["right", "3 wrong", "8 refused", "<- FAILS", "(all refused)", "got 
 # differs, and how many do. After a hang, it contains the Python and the C++ stack of every
 # rank.
 #
-# The ranks run on from check to check. After a check that fails, new ranks begin the next one.
-# After a crash or a hang, they continue with the next case of the same check. After the second
+# The same ranks run one check after another. After a check that fails, new ranks begin the next
+# one. After a crash or a hang, they continue with the next case of the same check. After the second
 # hang of a check, its other cases are left out. ``--report`` writes everything as JSON, and
 # ``--junit`` as JUnit XML.
 #
@@ -170,7 +170,7 @@ assert failing == ["Works and futures", "abort"], failing
 #    :end-before: # [/mistake]
 #
 # The sum of zeros is zero, and so is the output of a backend that never reads its input. In the
-# second one, each rank and each element has another number:
+# second one, each rank and each element has a different number:
 #
 # .. literalinclude:: /../gallery/communicate/workers/tests_with_zeros.py
 #    :language: python

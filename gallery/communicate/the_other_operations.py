@@ -49,9 +49,9 @@ collectives differ in these two functions:
 A slot contains data for all ranks, or a *block* for each rank. ``scatter`` shows both the root
 and the blocks:
 
-.. literalinclude:: /../extension/shm_collectives/src/collectives.cpp
+.. literalinclude:: /../extension/shm_collectives/include/collectives.hpp
    :language: cpp
-   :caption: extension/shm_collectives/src/collectives.cpp
+   :caption: extension/shm_collectives/include/collectives.hpp
    :start-after: // [scatter]
    :end-before: // [/scatter]
 
@@ -60,8 +60,8 @@ and the blocks:
 as the root. The rest is the same for all collectives: the comparison of the notes, the errors,
 and the asynchronous work.
 
-The root and the other rank
----------------------------
+Ranks of the group and of the world
+-----------------------------------
 
 ``opts.rootRank`` is a rank of the group. The arguments ``src`` and ``dst`` of Python are ranks of
 the world, and PyTorch converts them. ``group_src`` and ``group_dst`` are ranks of the group. In
@@ -77,20 +77,20 @@ scatter name both ranks: rank 1 sends 102 to rank 2.
 Tags and sources
 ----------------
 
-A message has a *tag*, and its other rank is a rank of the group, too. Each pair of ranks has a
-ring of slots in each direction. So a message takes no step of the collectives. For each message
-that comes in, ``shm`` looks for the first receive that fits:
+A message has a *tag*, and the rank at its other end is a rank of the group, too. Each pair of ranks
+has a ring of slots in each direction. So a message takes no step of the collectives. For each
+message that comes in, ``shm`` looks for the first receive that fits:
 
-.. literalinclude:: /../extension/shm_collectives/src/point_to_point.cpp
+.. literalinclude:: /../extension/shm_collectives/include/point_to_point.hpp
    :language: cpp
-   :caption: extension/shm_collectives/src/point_to_point.cpp
+   :caption: extension/shm_collectives/include/point_to_point.hpp
    :start-after: // [first-receive]
    :end-before: // [/first-receive]
-   :dedent: 2
+   :dedent:
 
-If a receive waits for another tag of the sending rank, the message is copied and kept. A later
-message can then overtake it. Messages with the same tag stay in order. ``recvAnysource`` takes a
-message of any rank, and ``Work::sourceRank`` returns that rank:
+If receives wait for the sending rank, but none with this tag, the message is copied and kept. A
+later message can then overtake it. Messages with the same tag stay in order. ``recvAnysource``
+takes a message of any rank, and ``Work::sourceRank`` returns that rank:
 
 .. literalinclude:: /../gallery/communicate/workers/roots_and_messages.py
    :language: python

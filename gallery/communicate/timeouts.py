@@ -20,11 +20,12 @@ backend. The method of the base class ignores the value and prints a warning. Th
 collective in C++ have a member ``timeout``, too. If a call sets this member, its value replaces the
 timeout of the group:
 
-.. literalinclude:: /../extension/shm_collectives/src/backend.cpp
+.. literalinclude:: /../extension/shm_collectives/include/call_runner.hpp
    :language: cpp
-   :caption: extension/shm_collectives/src/backend.cpp
+   :caption: extension/shm_collectives/include/call_runner.hpp
    :start-after: // [timeout-of-a-call]
    :end-before: // [/timeout-of-a-call]
+   :dedent:
 
 Few functions of ``torch.distributed`` have an argument for this member. ``monitored_barrier`` is
 one of them. Without the argument, it passes PyTorch's default of 30 minutes, and not the timeout of
@@ -34,11 +35,12 @@ called earlier, and first waits for the operations before it.
 The third timeout is the argument of ``wait``. It limits only this wait, and the operation
 continues. Zero is ``kNoTimeout`` of PyTorch, and does not mean "now":
 
-.. literalinclude:: /../extension/shm_collectives/src/work.cpp
+.. literalinclude:: /../extension/shm_collectives/include/work.hpp
    :language: cpp
-   :caption: extension/shm_collectives/src/work.cpp
+   :caption: extension/shm_collectives/include/work.hpp
    :start-after: // [timeout-of-wait]
    :end-before: // [/timeout-of-wait]
+   :dedent:
 
 In the next worker, rank 1 is late: it calls only after rank 0 has got an error. The function
 ``late`` lets rank 0 and then rank 1 call, and prints the errors. ``long`` is 30 minutes. PyTorch

@@ -134,15 +134,15 @@ assert [tuple(row[1:]) for row in rows] == [
 
 # %%
 # DDP requests a sum, because it divides the gradients itself. It takes the future of the work.
-# FSDP2 calls synchronously, so it gets no work. It requests an average, which the backend must
-# divide. For ``float32`` and ``bfloat16``, this is ``AVG``. With a divide factor other than the
-# number of ranks, it requests ``PREMUL_SUM``: each rank multiplies its numbers before the sum. For
-# other dtypes, it requests ``SUM`` and divides itself. This page runs ``float32`` only. The factor
-# comes with the ``ReduceOp``:
+# FSDP2 calls synchronously, so it gets no work. For ``float32`` and ``bfloat16``, it requests
+# ``AVG``, so the backend must divide. With a divide factor other than the number of ranks, it
+# requests ``PREMUL_SUM``: each rank multiplies its numbers before the sum. For other dtypes, it
+# requests ``SUM`` and divides itself. This page runs ``float32`` only. The factor comes with the
+# ``ReduceOp``:
 #
-# .. literalinclude:: /../extension/shm_collectives/src/operations.cpp
+# .. literalinclude:: /../extension/shm_collectives/include/reductions.hpp
 #    :language: cpp
-#    :caption: extension/shm_collectives/src/operations.cpp
+#    :caption: extension/shm_collectives/include/reductions.hpp
 #    :start-after: // [premul-sum]
 #    :end-before: // [/premul-sum]
 #
@@ -184,8 +184,8 @@ for result in results:
 # size of the gradients. The losses then differ only in later digits.
 #
 # The cure is to implement the operations of ``ReduceOp``, and to refuse those that are missing.
-# :doc:`tensors-of-every-kind` shows the table of ``shm``. At least, add a check to each method that
-# reduces. This is the one for FSDP2:
+# :doc:`tensors-of-every-kind` shows the table of ``shm``. At the very least, add a check to each
+# method that reduces. This is the one for FSDP2:
 #
 # .. literalinclude:: /../gallery/communicate/workers/forwarding.py
 #    :language: python

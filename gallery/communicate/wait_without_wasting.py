@@ -15,8 +15,8 @@ Three ways to wait
 
 A waiting thread can do three things. It can *spin*: look again at once. It can *yield*: let
 another thread have the core, and look again afterwards. It can *sleep*: the kernel gives it no
-core until somebody wakes it. Two processes of the next program take turns with a number, and
-the one whose turn it is not waits in one of these ways:
+core until somebody wakes it. Two processes of the next program take turns to increase a number. A
+process that must wait for its turn does so in one of these ways:
 
 .. literalinclude:: /../gallery/communicate/workers/ways_to_wait.py
    :language: python
@@ -28,7 +28,7 @@ the one whose turn it is not waits in one of these ways:
 number still has the given value. For the kernel, this test and the beginning of the sleep are
 one action, so no wakeup can come between them.
 
-The program adds the processor time of both processes, because a wait can waste just this. It
+The program adds the processor time of both processes, because that is what a wait can waste. It
 compares the medians of ten batches, up to five times if other programs disturb it.
 ``os.sched_setaffinity`` first keeps both processes on one core, and then gives each its own:
 """
@@ -43,21 +43,21 @@ assert output.count(": True\n") == 3
 
 # %%
 # On one core, the process that spins keeps the other one from making progress. The kernel
-# interrupts it only when its time slice is over. To yield or to sleep usually gives the core
-# away at once.
+# interrupts it only when its time slice is over. A process that yields or sleeps usually frees the
+# core at once.
 #
 # With a core for each process, spinning is cheaper than sleeping. The answer comes so soon that
-# a sleep costs more than it saves. So no way is always the best, and a rank must change the way
-# while it waits.
+# a sleep costs more than it saves. So no way is always the best, and a rank must switch from
+# one to the next while it waits.
 #
 # From one way to the next
 # ------------------------
 #
 # The class ``Patience`` decides what a waiting thread of ``shm`` does next:
 #
-# .. literalinclude:: /../extension/shm_collectives/src/waiting.cpp
+# .. literalinclude:: /../extension/shm_collectives/include/waiting.hpp
 #    :language: cpp
-#    :caption: extension/shm_collectives/src/waiting.cpp
+#    :caption: extension/shm_collectives/include/waiting.hpp
 #    :start-after: // [patience]
 #    :end-before: // [/patience]
 #
@@ -104,9 +104,9 @@ assert output[0].count(": True\n") == 3 and not output[1]
 # the others are awake. So each rank has a ``Bell`` in the shared memory. It contains the number
 # of threads that sleep, and how often it was rung for them:
 #
-# .. literalinclude:: /../extension/shm_collectives/src/waiting.cpp
+# .. literalinclude:: /../extension/shm_collectives/include/waiting.hpp
 #    :language: cpp
-#    :caption: extension/shm_collectives/src/waiting.cpp
+#    :caption: extension/shm_collectives/include/waiting.hpp
 #    :start-after: // [bell]
 #    :end-before: // [/bell]
 #
@@ -169,8 +169,8 @@ assert cure.count("returned") == 4 == cure.count("\n")
 # .. admonition:: Solution
 #    :collapsible: closed
 #
-#    A wakeup is lost if both read too early. ``permutations`` makes all orders of the events. The
-#    arguments of ``count`` are the pairs that keep their order.
+#    A wakeup is lost if each side reads before the other writes. ``permutations`` makes all orders
+#    of the events. The arguments of ``count`` are the pairs that keep their order.
 #
 #    .. literalinclude:: /../gallery/communicate/workers/both_orders.py
 #       :language: python

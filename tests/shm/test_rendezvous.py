@@ -114,13 +114,11 @@ def test_options_must_be_the_same():
         assert kind == "DistStoreError" and "the options of the ranks may differ" in text
 
 
-@pytest.mark.parametrize(
-    ("slot_bytes", "allowed"), [(10, "at least 128"), (2**61, "at most"), (2**64 - 1, "at most")]
-)
-def test_slots_too_small_or_too_large_for_any_memory(slot_bytes, allowed):
+@pytest.mark.parametrize("slot_bytes", [10, 2**61, 2**64 - 1])
+def test_slots_too_small_or_too_large_for_any_memory(slot_bytes):
     options = Options()
     options.slot_bytes = slot_bytes
-    with pytest.raises(ValueError, match=f"slot_bytes must be {allowed}"):
+    with pytest.raises(ValueError, match=f"slot_bytes must be from 128 to .*, got {slot_bytes}"):
         dist.init_process_group(
             "shm", store=dist.HashStore(), rank=0, world_size=1, pg_options=options
         )

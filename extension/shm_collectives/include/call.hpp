@@ -1,14 +1,18 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
+#include <numeric>
 
-#include "collectives.hpp"
+#include <ATen/MemoryOverlap.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty_like.h>
+
+#include "channel.hpp"
 
 namespace shm_collectives {
 
 using Tensors = std::vector<at::Tensor>;
 
-// [call]
 // One call of an operation: its note, its timeout, and its tensors as bytes.
 // What cannot be used is refused here, before any other rank notices.
 class Call {
@@ -19,15 +23,80 @@ class Call {
 
   // The elements of a tensor one after another, wherever they are in memory.
   // What is written to those of an output gets there at the end.
-  Bytes input(const at::Tensor& tensor);
-  Bytes output(const at::Tensor& tensor, bool in_place = false);
+  Bytes input(const at::Tensor& tensor) {
+    check(tensor);
+    return keep(is_plain(tensor) ? tensor : plain_copy(tensor));
+  }
+
+  Bytes output(const at::Tensor& tensor, bool in_place = false) {
+    check(tensor);
+    if (tensor.is_sparse()) {
+      results.push_back(tensor);
+      copies_.emplace_back(tensor, tensor.to_dense());
+      return keep(copies_.back().second);
+    }
+    require(!may_overlap(tensor),
+        " cannot write to a tensor whose elements overlap in memory; clone() it before");
+    for (const auto& other : results) {
+      require(!may_overlap(tensor, other), " cannot write to two tensors that overlap in memory");
+    }
+    // [layouts]
+    results.push_back(tensor);
+    if (is_plain(tensor)) return keep(tensor);
+    copies_.emplace_back(tensor, in_place ? plain_copy(tensor)
+        : at::empty_like(tensor, {}, at::MemoryFormat::Contiguous));
+    return keep(copies_.back().second);
+    // [/layouts]
+  }
+
+  // Gets the results to where they belong.
+  void finish() const {
+    if (copies_.empty()) return;
+    // Whoever calls this may be a thread that knows nothing of autograd.
+    const at::AutoDispatchBelowADInplaceOrView no_autograd;
+    for (const auto& [to, from] : copies_) {
+      to.copy_(to.is_sparse() ? from.to_sparse(to.sparse_dim()) : from);
+    }
+  }
+
   // One tensor for each rank, each as large as `one`, if that is given.
-  Pieces inputs(const Tensors& tensors, const Bytes* one = nullptr);
-  Pieces outputs(const Tensors& tensors, const Bytes* one = nullptr);
+  Pieces inputs(const Tensors& tensors, const Bytes* one = nullptr) {
+    Pieces pieces;
+    for (const auto& tensor : tensors) pieces.push_back(input(tensor));
+    return checked(std::move(pieces), "input", one);
+  }
+  Pieces outputs(const Tensors& tensors, const Bytes* one = nullptr) {
+    Pieces pieces;
+    for (const auto& tensor : tensors) pieces.push_back(output(tensor));
+    return checked(std::move(pieces), "output", one);
+  }
+
   // One tensor for all ranks, with a piece as large as `one` for each.
-  Pieces pieces(Bytes all, Bytes one) const;
+  Pieces pieces(Bytes all, Bytes one) const {
+    require(all.size() == one.size() * ranks_, " takes one tensor that is ", ranks_,
+        " times as large as the other, got ", all.size(), " and ", one.size(), " bytes");
+    Pieces pieces;
+    for (int rank = 0; rank < ranks_; ++rank) {
+      pieces.push_back(all.subspan(rank * one.size(), one.size()));
+    }
+    return pieces;
+  }
+
   // The rows of a tensor that belong to each rank; no numbers: equally many.
-  Pieces rows(const at::Tensor& tensor, Bytes all, std::vector<int64_t> numbers) const;
+  Pieces rows(const at::Tensor& tensor, Bytes all, std::vector<int64_t> numbers) const {
+    const int64_t total = tensor.dim() == 0 ? 1 : tensor.size(0);
+    if (numbers.empty()) numbers.assign(ranks_, total / ranks_);
+    require(static_cast<int>(numbers.size()) == ranks_ && std::ranges::min(numbers) >= 0 &&
+        std::accumulate(numbers.begin(), numbers.end(), int64_t{0}) == total, " cannot split ",
+        total, " rows into ", ranks_, " pieces of ", at::IntArrayRef(numbers), " rows");
+    const size_t row = total == 0 ? 0 : all.size() / total;
+    Pieces pieces;
+    for (const int64_t number : numbers) {
+      pieces.push_back(all.first(number * row));
+      all = all.subspan(number * row);
+    }
+    return pieces;
+  }
 
   template <class T>
   T& single(std::vector<T>& list, const char* what) const {
@@ -44,23 +113,76 @@ class Call {
     TORCH_CHECK_VALUE(condition, "Backend shm: ", name(note.kind), text...);
   }
 
-  // Gets the results to where they belong.
-  void finish() const;
-
   Note note;
   milliseconds timeout; // from its first step on
   Tensors results; // the outputs
   bool name_all = true; // in errors: all late ranks, or the first
 
  private:
-  void check(const at::Tensor& tensor);
-  void check_sizes(const Pieces& pieces, const char* what, const Bytes* one) const;
-  Bytes keep(const at::Tensor& tensor);
+  void check(const at::Tensor& tensor) {
+    require(tensor.defined(), " got an undefined tensor");
+    require(tensor.device().is_cpu(), " takes tensors of the CPU, got one of ", tensor.device());
+    // A sum of sparse tensors is built from the dense ones.
+    const bool sum = note.kind == Kind::all_reduce && note.op == Op::sum && tensor.is_sparse();
+    require(sum || (tensor.layout() == at::kStrided && !tensor.is_quantized()),
+        " takes dense tensors, got one of layout ", tensor.layout(), " and dtype ",
+        tensor.scalar_type());
+    const auto dtype = static_cast<int8_t>(tensor.scalar_type());
+    require(note.dtype == -1 || note.dtype == dtype, " takes tensors of one dtype, got ",
+        static_cast<at::ScalarType>(note.dtype), " and ", tensor.scalar_type());
+    note.dtype = dtype;
+  }
+
+  Pieces checked(Pieces pieces, const char* what, const Bytes* one) const {
+    const auto count = static_cast<int>(pieces.size());
+    require(count == ranks_, " takes ", ranks_, " ", what, " tensors, got ", count);
+    for (const Bytes piece : pieces) {
+      require(one == nullptr || piece.size() == one->size(), " takes tensors of one size, got ",
+          piece.size(), " and ", one ? one->size() : 0, " bytes");
+    }
+    return pieces;
+  }
+
+  // The memory of the tensor is its elements in order, as they are.
+  static bool is_plain(const at::Tensor& tensor) {
+    return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
+  }
+
+  static at::Tensor plain_copy(const at::Tensor& tensor) {
+    return tensor.resolve_conj().resolve_neg().contiguous();
+  }
+
+  // Two elements may be at one place. From the smallest stride up, each one must
+  // step over everything that the smaller ones reach.
+  static bool may_overlap(const at::Tensor& tensor) {
+    if (tensor.is_non_overlapping_and_dense() || tensor.numel() == 0) return false;
+    std::vector<std::pair<int64_t, int64_t>> dimensions;
+    for (int64_t d = 0; d < tensor.dim(); ++d) {
+      if (tensor.size(d) > 1) dimensions.emplace_back(tensor.stride(d), tensor.size(d));
+    }
+    std::ranges::sort(dimensions);
+    int64_t reach = 0;
+    for (const auto& [stride, size] : dimensions) {
+      if (stride <= reach) return true;
+      reach += stride * (size - 1);
+    }
+    return false;
+  }
+
+  static bool may_overlap(const at::Tensor& one, const at::Tensor& other) {
+    const auto status = at::get_overlap_status(one, other);
+    return one.numel() > 0 && other.numel() > 0 &&
+        (status == at::MemOverlapStatus::Full || status == at::MemOverlapStatus::Partial);
+  }
+
+  Bytes keep(const at::Tensor& tensor) {
+    kept_.push_back(tensor);
+    return {static_cast<std::byte*>(tensor.data_ptr()), static_cast<size_t>(tensor.nbytes())};
+  }
 
   int ranks_;
   Tensors kept_; // used until the end
   std::vector<std::pair<at::Tensor, at::Tensor>> copies_; // to, from
 };
-// [/call]
 
 } // namespace shm_collectives

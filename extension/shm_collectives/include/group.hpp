@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,12 +11,19 @@
 
 namespace shm_collectives {
 
-// [group]
 // The ranks that share one memory, seen from one of them: who they are, whether
 // they live, and why the group failed, if it did.
 class Group {
  public:
-  Group(Memory memory, int rank, std::string name, std::vector<uint64_t> global_ranks);
+  Group(Memory memory, int rank, std::string name, std::vector<uint64_t> global_ranks)
+      : memory_(std::move(memory)), rank_(rank), name_(std::move(name)),
+      global_ranks_(std::move(global_ranks)) {
+    for (int other = 0; other < size(); ++other) {
+      const pid_t process = memory_.member(other).process;
+      // Ranks that are threads of one process end with it.
+      processes_.push_back(process == getpid() ? nullptr : Process::find(process));
+    }
+  }
 
   const Memory& memory() const { return memory_; }
   int rank() const { return rank_; }
@@ -24,19 +32,81 @@ class Group {
   Member& me() const { return memory_.member(rank_); }
 
   // "rank 1", with the global rank where that is another number.
-  std::string who(int rank) const;
-  // The ranks that have not done what `until` waits for: all, or the first.
-  std::string missing(const Until& until, bool all) const;
+  std::string who(int rank) const {
+    std::string name = "rank " + std::to_string(rank);
+    const auto index = static_cast<size_t>(rank);
+    if (index < global_ranks_.size() && global_ranks_[index] != index) {
+      name += " (global rank " + std::to_string(global_ranks_[index]) + ")";
+    }
+    return name;
+  }
+
+  // The ranks that have not done what `until` waits for, all or the first, in
+  // the words of PyTorch's own monitored barrier: "Rank 1", "Ranks 1, 2".
+  std::string missing(const Until& until, bool all) const {
+    if (until.rank < 0) return "any rank";
+    std::string names;
+    int count = 0;
+    for (int index = 0; index < until.ranks && (all || count == 0); ++index) {
+      if (!until.reached_by(index)) {
+        names += (count++ ? ", " : "") + who(until.rank + index).substr(5);
+      }
+    }
+    return (count == 1 ? "Rank " : "Ranks ") + names;
+  }
 
   // Wakes every other rank that sleeps; call it after writing a counter.
-  void ring_others() const;
+  void ring_others() const {
+    for (int other = 0; other < size(); ++other) {
+      if (other != rank_) memory_.member(other).bell.ring();
+    }
+  }
 
+  // [fail]
   // Makes every operation of every rank fail, now and later. Only the first
   // reason counts.
-  void fail(const std::string& reason) const;
-  std::optional<std::string> failure() const;
+  void fail(const std::string& reason) const {
+    auto& header = memory_.header();
+    int none = 0;
+    if (header.failure.compare_exchange_strong(none, 1)) {
+      std::strncpy(header.reason, reason.c_str(), sizeof(header.reason) - 1);
+      // Whoever reads 2 can read the reason, which is never written again.
+      header.failure.store(2);
+      ring_others();
+      me().bell.ring();
+    }
+  }
+  // [/fail]
+
+  std::optional<std::string> failure() const {
+    const auto& header = memory_.header();
+    if (header.failure.load() != 2) return std::nullopt;
+    return header.reason;
+  }
+
   // The ranks among those awaited that will never come, and why; or nothing.
-  std::optional<std::string> lost(const Until& until) const;
+  std::optional<std::string> lost(const Until& until) const {
+    // [lost]
+    // A receive from any rank waits for each that has not left: it may be the sender.
+    const bool any = until.rank < 0;
+    int gone = 0;
+    for (int index = 0; index < (any ? size() : until.ranks); ++index) {
+      const int rank = any ? index : until.rank + index;
+      const bool ended = processes_[rank] && processes_[rank]->ended();
+      const bool left = memory_.member(rank).left;
+      gone += left;
+      // Look at the counter last: a rank may post its last step and then end.
+      if ((ended || left) && !(any && left) && !until.reached_by(any ? 0 : index)) {
+        return who(rank) + (left ? " has left the group (it destroyed or lost it)"
+            : " has died (process " + std::to_string(memory_.member(rank).process) + ")");
+      }
+    }
+    // [/lost]
+    if (any && size() > 1 && gone == size() - 1 && !until.reached()) {
+      return "all other ranks have left the group (they destroyed or lost it)";
+    }
+    return std::nullopt;
+  }
 
  private:
   Memory memory_;
@@ -45,6 +115,5 @@ class Group {
   std::vector<uint64_t> global_ranks_;
   std::vector<std::shared_ptr<const Process>> processes_; // null: this process
 };
-// [/group]
 
 } // namespace shm_collectives

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <list>
-#include <memory>
-#include <vector>
 
 #include "channel.hpp"
 
@@ -10,20 +8,48 @@ namespace shm_collectives {
 
 constexpr int kAnySource = -1;
 
-// [mailbox]
 // Messages between two ranks. A message is cut into parts, which take the steps
 // of the ring between the two. Its note says which receive it is for. A send
 // ends when a receive has taken its message, or has begun to wait for another.
 class Mailbox {
  public:
-  explicit Mailbox(const Group& group);
+  explicit Mailbox(const Group& group) : group_(group),
+      part_bytes_(group.memory().layout().part_bytes), sent_(group.size()),
+      inboxes_(group.size()) {}
 
-  Steps send(Note note, Bytes data, int to);
+  Steps send(Note note, Bytes data, int to) {
+    const auto& memory = group_.memory();
+    Ring& ring = memory.ring(group_.rank(), to);
+    for (size_t i = 0; i < parts(data.size(), part_bytes_); ++i) {
+      const uint64_t step = sent_[to]++;
+      co_await Until{&ring.read, step < kSlots ? 0 : step - kSlots + 1, to, 1};
+      Slot& slot = memory.ring_slot(group_.rank(), to, step);
+      const Bytes piece = part(data, i, part_bytes_);
+      slot.note = note;
+      copy({slot.data(), piece.size()}, piece);
+      ring.posted.store(step + 1);
+      memory.member(to).bell.ring();
+    }
+    co_await Until{&ring.read, sent_[to], to, 1};
+  }
+
   // `source` may be kAnySource; the sender's rank is written to it.
-  Steps receive(Note note, Bytes target, std::shared_ptr<std::atomic<int>> source);
+  Steps receive(Note note, Bytes target, std::shared_ptr<std::atomic<int>> source) {
+    Receive receive{note, target, *source, 0, ""};
+    waiting_.push_back(&receive);
+    co_await Until{&receive.ended, 1, receive.source, 1};
+    if (!receive.error.empty()) throw std::runtime_error(receive.error);
+    *source = receive.source;
+  }
 
   // Gives what has come in to the receives that wait; false if nothing has.
-  bool deliver();
+  bool deliver() {
+    bool any = false;
+    for (int from = 0; from < group_.size(); ++from) {
+      while (awaited(from) && (deliver_kept(from) || read_part(from))) any = true;
+    }
+    return any;
+  }
 
  private:
   struct Receive { // one that waits
@@ -32,6 +58,8 @@ class Mailbox {
     int source;
     std::atomic<uint64_t> ended{0};
     std::string error;
+
+    bool could_be_from(int rank) const { return source == rank || source == kAnySource; }
   };
   struct Message { // one that comes in
     Note note;
@@ -44,12 +72,74 @@ class Mailbox {
     std::list<Message> messages; // only the last can be incomplete
   };
 
-  bool awaited(int from) const;
-  bool deliver_kept(int from);
-  bool read_part(int from);
-  Receive* take_receive(int from, const Note& message);
   bool is_complete(const Message& message) const {
     return message.parts_read == parts(message.note.bytes, part_bytes_);
+  }
+
+  // While nobody waits for a message of this rank, they stay where they are.
+  bool awaited(int from) const {
+    const auto& messages = inboxes_[from].messages;
+    return (!messages.empty() && messages.back().receive != nullptr) ||
+        std::ranges::any_of(waiting_, [from](auto* waits) { return waits->could_be_from(from); });
+  }
+
+  bool deliver_kept(int from) {
+    auto& messages = inboxes_[from].messages;
+    for (auto message = messages.begin(); message != messages.end(); ++message) {
+      if (!is_complete(*message)) continue;
+      if (Receive* receive = take_receive(from, message->note)) {
+        if (receive->error.empty()) copy(receive->target, message->kept);
+        receive->ended.store(1);
+        messages.erase(message);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  bool read_part(int from) {
+    auto& [next, messages] = inboxes_[from];
+    Ring& ring = group_.memory().ring(from, group_.rank());
+    if (ring.posted.load() == next) return false;
+    Slot& slot = group_.memory().ring_slot(from, group_.rank(), next);
+    if (messages.empty() || is_complete(messages.back())) {
+      Receive* receive = take_receive(from, slot.note);
+      if (receive != nullptr && !receive->error.empty()) {
+        receive->ended.store(1); // the group fails, and nothing more is read
+        return true;
+      }
+      messages.push_back({slot.note, receive, {}});
+      if (receive == nullptr) messages.back().kept.resize(slot.note.bytes);
+    }
+    Message& message = messages.back();
+    const Bytes target = message.receive ? message.receive->target : Bytes(message.kept);
+    copy(part(target, message.parts_read++, part_bytes_), {slot.data(), part_bytes_});
+    ring.read.store(++next);
+    group_.memory().member(from).bell.ring();
+    if (message.receive != nullptr && is_complete(message)) {
+      message.receive->ended.store(1);
+      messages.pop_back();
+    }
+    return true;
+  }
+
+  // The first receive that waits for this message; it waits no longer.
+  Receive* take_receive(int from, const Note& message) {
+    // [first-receive]
+    const auto found = std::ranges::find_if(waiting_, [&](const Receive* receive) {
+      return receive->could_be_from(from) && receive->note.tag == message.tag;
+    });
+    if (found == waiting_.end()) return nullptr;
+    Receive* receive = *found;
+    waiting_.erase(found);
+    // [/first-receive]
+    receive->source = from;
+    if (receive->note.bytes != message.bytes || receive->note.dtype != message.dtype) {
+      receive->error = "the ranks do not agree: " + group_.who(from) + " runs " +
+          describe(message) + " to " + group_.who(group_.rank()) + ", which runs " +
+          describe(receive->note);
+    }
+    return receive;
   }
 
   const Group& group_;
@@ -58,6 +148,5 @@ class Mailbox {
   std::vector<Inbox> inboxes_;
   std::list<Receive*> waiting_; // in the order of their calls
 };
-// [/mailbox]
 
 } // namespace shm_collectives

@@ -10,7 +10,6 @@ namespace shm_collectives {
 
 struct Until;
 
-// [steps]
 // An operation as the steps it takes: a coroutine that suspends itself where it
 // needs another rank. The same code therefore serves a caller that waits for
 // the result, one that does not, and the thread that finishes what was begun.
@@ -39,9 +38,7 @@ class Steps {
   explicit Steps(Handle handle) : handle_(handle) {}
   Handle handle_;
 };
-// [/steps]
 
-// [until]
 // Waits until the counters of some ranks have reached a value. `co_await` does
 // not suspend if they have. An Until owns nothing, so that a copy in the promise
 // is as good as the temporary in the expression.
@@ -52,12 +49,14 @@ struct Until {
   int ranks = 0; // how many ranks
   size_t stride = 0; // bytes from one rank's counter to the next
 
+  // [reached]
   bool reached_by(int index) const {
     const auto* first = reinterpret_cast<const char*>(counter);
     const auto* mine = first + static_cast<size_t>(index) * stride;
     // Pairs with the post: what was written before it can be read after this.
     return reinterpret_cast<const std::atomic<uint64_t>*>(mine)->load() >= value;
   }
+  // [/reached]
   bool reached() const {
     for (int index = 0; index < ranks; ++index) {
       if (!reached_by(index)) return false;
@@ -71,7 +70,6 @@ struct Until {
   void await_resume() const {}
   // [/await]
 };
-// [/until]
 
 struct Steps::promise_type {
   Until until;

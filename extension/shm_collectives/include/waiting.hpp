@@ -1,12 +1,20 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <climits>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <utility>
 
-#include <sys/types.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace shm_collectives {
@@ -26,15 +34,28 @@ using std::chrono::milliseconds;
 class Bell {
  public:
   // Call this after writing what the sleepers wait for.
-  void ring();
+  void ring() {
+    if (sleepers_.load() > 0) {
+      rings_.fetch_add(1);
+      syscall(SYS_futex, &rings_, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+    }
+  }
 
   // Announces a sleep for as long as it exists. Look once more between creating
   // it and calling wait_for(): what came in between makes wait_for() return.
   class Sleep {
    public:
-    explicit Sleep(Bell& bell);
-    ~Sleep();
-    void wait_for(microseconds time);
+    explicit Sleep(Bell& bell) : bell_(bell) {
+      bell_.sleepers_.fetch_add(1);
+      rings_ = bell_.rings_.load();
+    }
+    ~Sleep() { bell_.sleepers_.fetch_sub(1); }
+
+    void wait_for(microseconds time) {
+      const timespec limit{time.count() / 1000000, time.count() % 1000000 * 1000};
+      // Returns at once if the bell has rung since it was read.
+      syscall(SYS_futex, &bell_.rings_, FUTEX_WAIT, rings_, &limit, nullptr, 0);
+    }
 
    private:
     Bell& bell_;
@@ -53,13 +74,32 @@ class Bell {
 class Patience {
  public:
   // Spinning helps only if all ranks can run at the same time.
-  Patience(bool spin, microseconds yield_for);
+  Patience(bool spin, microseconds yield_for) : spins_(spin ? 100 : 0), yield_for_(yield_for) {}
+
   // Spins or yields once; false if it is time to sleep.
-  bool pause();
+  bool pause() {
+    if (pauses_++ < spins_) {
+      relax();
+      return true;
+    }
+    const auto now = Clock::now();
+    if (pauses_ == spins_ + 1) yielding_since_ = now;
+    sched_yield();
+    return now - yielding_since_ < yield_for_;
+  }
+
   // Something has happened, so that more may follow soon.
   void renew() { pauses_ = 0; }
 
  private:
+  static void relax() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("isb");
+#endif
+  }
+
   int spins_;
   microseconds yield_for_;
   int pauses_ = 0;
@@ -85,23 +125,40 @@ class Descriptor {
   int number_;
 };
 
-// [process]
 // Another process, as a descriptor (pidfd), which does not confuse it with a
 // later process of the same id. Groups with the same ranks share it.
 class Process {
  public:
-  static std::shared_ptr<const Process> find(pid_t id);
-  explicit Process(pid_t id);
-  bool ended() const;
+  static std::shared_ptr<const Process> find(pid_t id) {
+    static std::mutex mutex;
+    static auto& known = *new std::map<pid_t, std::weak_ptr<const Process>>();
+    const std::lock_guard lock(mutex);
+    auto process = known[id].lock();
+    if (!process || process->ended()) known[id] = process = std::make_shared<Process>(id);
+    return process;
+  }
+
+  // An error other than "no such process" leaves the timeouts in charge.
+  explicit Process(pid_t id) : file_(static_cast<int>(syscall(SYS_pidfd_open, id, 0))),
+      ended_(file_.number() < 0 && errno == ESRCH) {}
+
+  bool ended() const {
+    pollfd entry{file_.number(), POLLIN, 0};
+    return ended_ || (entry.fd >= 0 && ::poll(&entry, 1, 0) == 1);
+  }
 
  private:
   Descriptor file_;
   bool ended_;
 };
-// [/process]
 
 // Whether this process is a fork of the one that called this with the value
 // that `fork_count` had then.
-uint64_t fork_count();
+inline uint64_t fork_count() {
+  static std::atomic<uint64_t> count{0};
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { count.fetch_add(1); });
+  (void)registered;
+  return count.load();
+}
 
 } // namespace shm_collectives

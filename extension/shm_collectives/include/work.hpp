@@ -6,38 +6,106 @@
 
 namespace shm_collectives {
 
-using Operations = std::vector<std::shared_ptr<Operation>>;
-
 // [work]
 // What a call returns: one operation, or several that were called together. It
 // can outlive its group.
 class WorkShm : public c10d::Work {
  public:
+  // [profiler]
   WorkShm(int rank, c10d::OpType op_type, const char* profiling_title,
-      std::shared_ptr<Progress> progress, Operations operations, std::vector<at::Tensor> outputs,
-      std::shared_ptr<std::atomic<int>> source = nullptr);
+      std::shared_ptr<Progress> progress, Operations operations, Tensors outputs,
+      std::shared_ptr<std::atomic<int>> source = nullptr)
+      : c10d::Work(rank, op_type, profiling_title, outputs), progress_(std::move(progress)),
+      operations_(std::move(operations)), outputs_(std::move(outputs)),
+      source_(std::move(source)) {
+    if (recordFunctionEndCallback_) { // a profiler is running
+      when_ended([end = recordFunctionEndCallback_](auto) { end(); });
+    }
+  }
+  // [/profiler]
 
-  bool isCompleted() override;
-  bool isSuccess() const override;
-  std::exception_ptr exception() const override;
-  int sourceRank() const override;
-  std::vector<at::Tensor> result() override;
+  bool isCompleted() override {
+    return std::ranges::all_of(operations_, [](const auto& one) { return one->ended(); });
+  }
+  bool isSuccess() const override {
+    return std::ranges::all_of(
+        operations_, [](const auto& one) { return one->ended() && !one->error(); });
+  }
+  std::exception_ptr exception() const override { return first_error(operations_); }
+  Tensors result() override { return outputs_; }
+  int sourceRank() const override {
+    return source_ ? source_->load() : c10d::Work::sourceRank();
+  }
+  uint64_t getSequencenumber() const override {
+    return operations_.empty() ? 0 : operations_.front()->call.note.sequence;
+  }
+  milliseconds getTimeout() const { // virtual from PyTorch 2.14 on
+    return operations_.empty() ? kNoTimeout : operations_.front()->call.timeout;
+  }
+
+  // [timeout-of-wait]
   // Throws if the work has failed or the timeout is over. After a timeout, the
   // work goes on and can be waited for again. 0 means no timeout but the work's.
-  bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
-  // Ends the work, and so everything else in its group, on all ranks.
-  void abort() override;
-  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
-  c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override;
-  uint64_t getSequencenumber() const override;
-  std::chrono::milliseconds getTimeout() const; // virtual from PyTorch 2.14 on
+  bool wait(milliseconds timeout = kNoTimeout) override {
+    const auto limit = timeout > kNoTimeout ? Clock::now() + timeout : Clock::time_point::max();
+    for (const auto& operation : operations_) {
+      if (!operation->ended()) progress_->wait(*operation, limit);
+      TORCH_CHECK_WITH(DistBackendError, operation->ended(), "Backend shm: ",
+          describe(operation->call.note), " of group \"", progress_->group().name(),
+          "\" has not ended within the ", timeout.count(), " ms of this wait()");
+    }
+    if (const auto error = exception()) std::rethrow_exception(error);
+    return true;
+  }
+  // [/timeout-of-wait]
 
-  void when_ended(std::function<void(std::exception_ptr)> callback);
+  // Ends the work, and so everything else in its group, on all ranks.
+  void abort() override { progress_->abort(); }
+
+  // [one-future]
+  // Calls back once, when the last operation has ended.
+  void when_ended(std::function<void(std::exception_ptr)> callback) {
+    auto left = std::make_shared<std::atomic<size_t>>(operations_.size());
+    auto last = [callback, left, operations = operations_] {
+      if (left->fetch_sub(1) == 1) callback(first_error(operations));
+    };
+    for (const auto& operation : operations_) operation->when_ended(last);
+    if (operations_.empty()) callback(nullptr);
+  }
+
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
+    const std::lock_guard lock(mutex_);
+    if (!future_) {
+      future_ = c10::make_intrusive<c10::ivalue::Future>(
+          c10::ListType::create(c10::TensorType::get()));
+      when_ended([future = future_, outputs = outputs_](auto error) {
+        error ? future->setError(error) : future->markCompleted(c10::IValue(outputs));
+      });
+    }
+    return future_;
+  }
+  // [/one-future]
+
+  c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override {
+    auto future = c10::make_intrusive<c10::ivalue::Future>(c10::IntType::get());
+    when_ended([future](auto error) {
+      const auto result = error ? c10d::WorkResult::COMM_ERROR : c10d::WorkResult::SUCCESS;
+      future->markCompleted(c10::IValue(static_cast<int64_t>(result)));
+    });
+    return future;
+  }
 
  private:
+  static std::exception_ptr first_error(const Operations& operations) {
+    for (const auto& operation : operations) {
+      if (operation->error()) return operation->error();
+    }
+    return nullptr;
+  }
+
   const std::shared_ptr<Progress> progress_;
   const Operations operations_;
-  const std::vector<at::Tensor> outputs_;
+  const Tensors outputs_;
   const std::shared_ptr<std::atomic<int>> source_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };

@@ -6,7 +6,8 @@
 namespace {
 
 using shm_collectives::BackendShm;
-using OptionsPtr = c10::intrusive_ptr<BackendShm::Options>;
+using shm_collectives::OptionsShm;
+using OptionsPtr = c10::intrusive_ptr<OptionsShm>;
 
 // [create]
 // What init_process_group("shm") calls in each rank. It waits for the other
@@ -14,8 +15,8 @@ using OptionsPtr = c10::intrusive_ptr<BackendShm::Options>;
 c10::intrusive_ptr<c10d::Backend> create(const c10d::DistributedBackendOptions& group,
     const std::optional<OptionsPtr>& given) {
   // A copy, because the caller may use the same options for another group.
-  auto options = given ? c10::make_intrusive<BackendShm::Options>(**given)
-      : c10::make_intrusive<BackendShm::Options>();
+  auto options = given ? c10::make_intrusive<OptionsShm>(**given)
+      : c10::make_intrusive<OptionsShm>();
   // The timeout in the options counts if somebody has set it.
   if (options->timeout == kBackendDefaultTimeout) {
     options->timeout = std::chrono::duration_cast<std::chrono::milliseconds>(group.timeout);
@@ -44,17 +45,14 @@ void registerBackend() {
 
 } // namespace
 
-// [module]
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.doc() = "The shm c10d backend, compiled for one release of PyTorch.";
   // The base class of the options is PyTorch's, and known once it is imported.
   py::module_::import("torch.distributed");
-  using Options = BackendShm::Options;
-  py::class_<Options, c10d::Backend::Options, OptionsPtr>(module, "Options") .def(
-      py::init<std::chrono::milliseconds>(), py::arg("timeout") = kBackendDefaultTimeout)
-      .def_readwrite("slot_bytes", &Options::slot_bytes)
-      .def_readwrite("yield_for", &Options::yield_for);
+  py::class_<OptionsShm, c10d::Backend::Options, OptionsPtr>(module, "Options")
+      .def(py::init<std::chrono::milliseconds>(), py::arg("timeout") = kBackendDefaultTimeout)
+      .def_readwrite("slot_bytes", &OptionsShm::slot_bytes)
+      .def_readwrite("yield_for", &OptionsShm::yield_for);
   module.def("register", &registerBackend, "Register the backend \"shm\".");
   registerBackend();
 }
-// [/module]

@@ -1,0 +1,232 @@
+#pragma once
+
+#include <Python.h>
+
+#include <map>
+
+#include <ATen/record_function.h>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include "rendezvous.hpp"
+#include "work.hpp"
+
+namespace shm_collectives {
+
+using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+
+// [options]
+struct OptionsShm : c10d::Backend::Options {
+  explicit OptionsShm(milliseconds timeout = kBackendDefaultTimeout)
+      : c10d::Backend::Options("shm", timeout) {}
+  // Virtual from PyTorch 2.14 on, where the base class could not copy these:
+  c10::intrusive_ptr<c10d::Backend::Options> clone() const {
+    return c10::make_intrusive<OptionsShm>(*this);
+  }
+
+  // Each rank has 4 slots of this size; larger tensors go in several steps.
+  uint64_t slot_bytes = 256 << 10;
+  // How long a waiting thread lets others run before it goes to sleep.
+  microseconds yield_for{500};
+};
+// [/options]
+
+// Closing a group waits for its thread, which may be about to call Python.
+class WithoutGil {
+ public:
+  WithoutGil() : state_(Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr) {}
+  ~WithoutGil() {
+    if (state_ != nullptr) PyEval_RestoreThread(state_);
+  }
+
+ private:
+  PyThreadState* state_;
+};
+
+// What is the same for all operations: how a group begins and ends, and how a
+// call of an operation runs.
+class CallRunner : public c10d::Backend {
+ public:
+  // Returns when all ranks of the group have called it.
+  CallRunner(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+      c10::intrusive_ptr<OptionsShm> options) : c10d::Backend(rank, size),
+      options_(std::move(options)), timeout_(options_->timeout) {
+    const uint64_t least = 2 * kCacheLine * size;
+    TORCH_CHECK_VALUE(options_->slot_bytes >= least && options_->slot_bytes <= kMostSlotBytes,
+        "Backend shm: slot_bytes must be from ", least, " to ", kMostSlotBytes, " for ", size,
+        " ranks, got ", options_->slot_bytes);
+    const Layout layout(size, options_->slot_bytes);
+    const auto& name = options_->group_name;
+    Memory memory = Meeting(*store, rank, layout, options_->timeout, name).meet();
+    // Spinning is for ranks that can all run at the same time.
+    const bool spin = static_cast<unsigned>(size) <= std::thread::hardware_concurrency();
+    progress_ = std::make_shared<Progress>(
+        Group(std::move(memory), rank, name, options_->global_ranks_in_group),
+        WaitingPolicy{spin, options_->yield_for});
+    const std::lock_guard lock(open_mutex_);
+    open_groups()[this] = progress_;
+  }
+
+  ~CallRunner() override {
+    {
+      const std::lock_guard lock(open_mutex_);
+      open_groups().erase(this);
+    }
+    const WithoutGil without_gil;
+    progress_->close("its group was destroyed");
+  }
+
+  void shutdown() override {
+    const WithoutGil without_gil;
+    progress_->drain();
+    progress_->close("its group was destroyed");
+  }
+
+  void abort() override {
+    const WithoutGil without_gil;
+    progress_->abort();
+  }
+
+  // For the end of the process: no thread may work for a group after that.
+  static void close_all() {
+    const WithoutGil without_gil;
+    std::unique_lock lock(open_mutex_);
+    const auto groups = open_groups();
+    lock.unlock();
+    for (const auto& [backend, progress] : groups) progress->close("Python exits");
+  }
+
+  const std::string getBackendName() const override { return "shm"; }
+  c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return options_; }
+  void setTimeout(milliseconds timeout) override { timeout_ = options_->timeout = timeout; }
+  uint64_t getSequenceNumberForGroup() override { return sequence_; }
+  void setSequenceNumberForGroup() override {} // it starts at 0 on every rank
+  bool supportsCoalescing() const override { return true; }
+
+  void startCoalescing() override {
+    TORCH_CHECK_VALUE(!coalesced_, "Backend shm: is coalescing already");
+    coalesced_.emplace();
+  }
+
+  WorkPtr endCoalescing() override {
+    TORCH_CHECK_VALUE(coalesced_, "Backend shm: is not coalescing");
+    auto [submit, operations, results] = std::move(*coalesced_);
+    coalesced_.reset();
+    for (const auto& operation : operations) {
+      if (!submit) progress_->submit(operation, Lanes::kCollectives);
+    }
+    const auto last = operations.empty() ? nullptr : operations.back();
+    auto work = c10::make_intrusive<WorkShm>(getRank(), c10d::OpType::COALESCED, "shm:coalesced",
+        progress_, std::move(operations), std::move(results));
+    if (last) progress_->leave(*last, /*large=*/false);
+    return work;
+  }
+
+ protected:
+  // The way of every call: begin, check and keep its tensors, number its note,
+  // make its steps of that, run them.
+  // [timeout-of-a-call]
+  Call begin(Kind kind, milliseconds timeout) const {
+    // A call without a timeout of its own has -1 or 0, depending on the caller.
+    return {kind, timeout > kNoTimeout ? timeout : timeout_.load(), getSize()};
+  }
+  // [/timeout-of-a-call]
+
+  Note number(Call& call, Bytes data = {}, int root = -1) {
+    call.note.bytes = data.size();
+    call.note.root = root;
+    call.note.sequence = ++sequence_;
+    return call.note;
+  }
+
+  // With `async`, returns the Work; otherwise waits and returns none.
+  WorkPtr run(Call& call, Steps steps, bool async, int lane = Lanes::kCollectives,
+      std::shared_ptr<std::atomic<int>> source = nullptr) {
+    const Note note = call.note;
+    const bool large = note.bytes > kLarge;
+    Tensors results = call.results;
+    auto operation = std::make_shared<Operation>(std::move(call), std::move(steps));
+    if (!coalesced_ || coalesced_->submit) progress_->submit(operation, lane);
+    if (coalesced_) {
+      coalesced_->operations.push_back(operation);
+      coalesced_->results.insert(coalesced_->results.end(), results.begin(), results.end());
+      if (!async || !coalesced_->submit) return nullptr; // whoever ends the coalescing waits
+    }
+    // [caller-or-thread]
+    const bool profiled = at::hasCallbacks(); // a profiler sees a Work with a title
+    if (!async && !profiled) {
+      progress_->wait(*operation, Clock::time_point::max());
+      if (operation->error()) std::rethrow_exception(operation->error());
+      return nullptr;
+    }
+    auto work = c10::make_intrusive<WorkShm>(getRank(), op_type(note.kind),
+        profiled ? title(note.kind) : nullptr, progress_, Operations{operation},
+        std::move(results), std::move(source));
+    if (async) {
+      progress_->leave(*operation, large);
+      return work;
+    }
+    // [/caller-or-thread]
+    work->wait();
+    return nullptr;
+  }
+
+  // Calls `call(i)` for each input, which runs an operation, as one Work. Nothing
+  // begins before all of them have checked their tensors.
+  template <class CallOne>
+  WorkPtr together(Kind kind, bool async, size_t outputs, size_t inputs, const CallOne& call) {
+    begin(kind, kNoTimeout).require(outputs == inputs, " takes as many outputs as inputs");
+    const bool inside = coalesced_.has_value(); // its end is still to come
+    if (!inside) coalesced_.emplace().submit = false;
+    const uint64_t sequence = sequence_;
+    try {
+      for (size_t i = 0; i < inputs; ++i) call(i);
+    } catch (...) {
+      if (!inside) sequence_ = sequence; // nothing has begun
+      coalesced_.reset();
+      throw;
+    }
+    if (inside) return nullptr;
+    auto work = endCoalescing();
+    if (async) return work;
+    work->wait();
+    return nullptr;
+  }
+
+  Channel& channel() { return progress_->channel(); }
+  Mailbox& mailbox() { return progress_->mailbox(); }
+  const OptionsShm& options() const { return *options_; }
+
+ private:
+  // The longest operation that is worth waiting for in place of a thread.
+  static constexpr uint64_t kLarge = 64 << 10;
+  // More than there is memory, and little enough to multiply.
+  static constexpr uint64_t kMostSlotBytes = uint64_t{1} << 44;
+
+  static c10d::OpType op_type(Kind kind) {
+    using enum c10d::OpType;
+    static constexpr c10d::OpType kTypes[] = {BARRIER, BROADCAST, ALLREDUCE, REDUCE, ALLGATHER,
+        GATHER, SCATTER, REDUCE_SCATTER, ALLTOALL, SEND, RECV, BARRIER};
+    return kTypes[static_cast<size_t>(kind)];
+  }
+
+  static inline std::mutex open_mutex_;
+  using Groups = std::map<CallRunner*, std::shared_ptr<Progress>>;
+  static Groups& open_groups() { // never destroyed: static objects of others may need it
+    static auto& groups = *new Groups();
+    return groups;
+  }
+
+  const c10::intrusive_ptr<OptionsShm> options_;
+  std::atomic<milliseconds> timeout_;
+  std::atomic<uint64_t> sequence_{0};
+  std::shared_ptr<Progress> progress_;
+
+  struct Coalesced {
+    bool submit = true; // each call at once
+    Operations operations;
+    Tensors results;
+  };
+  std::optional<Coalesced> coalesced_; // set while calls are being coalesced
+};
+
+} // namespace shm_collectives
