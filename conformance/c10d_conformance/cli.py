@@ -131,6 +131,7 @@ def _run(options):
         raise Mistake(f"no check matches -k {options.expression!r}")
     if add_to:
         add_to.write_text(report.claims_text(before, plugin.report))
+        print(f"{add_to}: {report.unclaimed_text(plugin.report)}")
     return plugin.report["status"]
 
 

@@ -195,16 +195,26 @@ def _copy(target, source):
 def compare(got, expected, what="the output", tolerance=None):
     """Raise Wrong with the first element that differs.
 
-    Without `tolerance` all bits must be equal, except that -0.0 equals 0.0.
+    Without `tolerance` all bits must be equal, except that -0.0 equals 0.0. The operation has
+    returned, so whatever goes wrong here is no refusal.
     """
+    try:
+        _compare(got, expected, what, tolerance)
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise Wrong(f"{what}: cannot be compared: {error}") from error
+
+
+def _compare(got, expected, what, tolerance):
     if tuple(got.shape) != tuple(expected.shape) or got.dtype != expected.dtype:
         raise Wrong(
             f"{what}: expected shape {tuple(expected.shape)} {name(expected.dtype)}, "
             f"got {tuple(got.shape)} {name(got.dtype)}"
         )
-    got = got.detach().cpu().resolve_conj().resolve_neg().contiguous().flatten()
-    # Its bytes, as they are now: it may change if it came too early, and bool has other bytes.
-    got = got.view(torch.uint8).clone().view(got.dtype)
+    # Its bytes, as they are now: it may change if it came too early, and a copy of bool may have
+    # other bytes.
+    got = got.detach().cpu().resolve_conj().resolve_neg()
+    raw = got.view(torch.uint8) if got.element_size() == 1 else got
+    got = raw.clone(memory_format=torch.contiguous_format).view(got.dtype).flatten()
     expected = expected.detach().cpu().contiguous().flatten()
     if not got.numel():
         return

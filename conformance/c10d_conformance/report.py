@@ -86,6 +86,13 @@ def claims_text(before, report):
     return "".join(f"{check}: {number}\n" for check, number in claims.items() if number)
 
 
+def unclaimed_text(report):
+    """Return what the claims of a run leave out: refused cases, and checks that fail."""
+    refused = sum(item["counts"][REFUSED] for item in report["checks"])
+    failing = {item["id"] for item in report["checks"] if item["verdict"] in FAILURES}
+    return f"not claimed: {refused} refused cases, {len(failing)} checks that fail"
+
+
 def entry(result):
     """Return what the report has of one check."""
     counts = Counter(outcome.verdict for outcome in result.outcomes)

@@ -284,7 +284,9 @@ def test_junit_and_skips(tmp_path, monkeypatch):
 def test_claims_are_noted_and_held(tmp_path, monkeypatch):
     claims = tmp_path / "claims.txt"
     claims.write_text("lifecycle.registered: 1\n")
-    run(tmp_path, monkeypatch, "-k", "works.callbacks", "--add-claims", str(claims), status=0)
+    arguments = ["-k", "works.callbacks", "--add-claims", str(claims)]
+    _, output = run(tmp_path, monkeypatch, *arguments, status=0)
+    assert f"{claims}: not claimed: 0 refused cases, 0 checks that fail" in output
     noted = claims.read_text()
     cases = int(re.search(r"works.callbacks: (\d+)", noted)[1])
     assert cases > 1 and noted.startswith("lifecycle.registered: 1\n")
@@ -301,7 +303,8 @@ def test_claims_are_noted_and_held(tmp_path, monkeypatch):
 def test_claims_of_checks_that_fail_or_are_not_there(tmp_path, monkeypatch, capfd):
     claims = tmp_path / "claims.txt"
     arguments = ["-k", "scatter_types", "--add-claims", str(claims)]
-    run(tmp_path, monkeypatch, *arguments, defect="scatter_is_rotated")
+    _, output = run(tmp_path, monkeypatch, *arguments, defect="scatter_is_rotated")
+    assert re.search(r"not claimed: \d+ refused cases, 1 checks that fail", output)
     assert "values.scatter_types" not in claims.read_text()
     for line, text in (
         ("a.b: 1", "the suite has no check a.b"),
