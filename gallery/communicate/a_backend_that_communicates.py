@@ -17,7 +17,7 @@ One decision for each file
 --------------------------
 
 The names of the files show the design. All of them are headers in ``include``, except
-``src/registration.cpp``. This is the only source, so the compiler reads PyTorch's headers once:
+``src/registration.cpp``. It is the only source, so the compiler reads PyTorch's headers once:
 
 .. list-table::
    :header-rows: 1
@@ -32,7 +32,7 @@ The names of the files show the design. All of them are headers in ``include``, 
      - in which order they write and read
    * - ``waiting``
      - how a rank waits for another one
-   * - ``collectives``, ``reductions``
+   * - ``collectives``, ``reductions``, ``sparse``
      - what a collective writes and reads, and how numbers are combined
    * - ``point_to_point``
      - how a message finds its receive
@@ -44,7 +44,8 @@ The names of the files show the design. All of them are headers in ``include``, 
      - how Python finds the backend
 
 You build and install it like the dummy: :doc:`/tutorial/step-3-build-and-install` shows how.
-It needs Linux, PyTorch and a C++20 compiler.
+It needs Linux, PyTorch and a C++20 compiler. To begin a backend of your own, take the project of
+:doc:`/tutorial/next-steps`.
 
 The same decisions for several hosts
 ------------------------------------
@@ -59,7 +60,8 @@ same decisions, but makes them differently. No page runs such a backend.
      - with sockets
    * - how the ranks find each other
      - Each rank writes its address and port into the store. In each pair, one rank connects
-       to the other.
+       to the other. It first sends its rank and a number from the store, because a program that
+       does not belong to the group can connect, too.
    * - what they share
      - A connection for each pair. TCP does not preserve the boundaries of messages, so each
        message begins with its length and a note of the operation.
@@ -68,14 +70,22 @@ same decisions, but makes them differently. No page runs such a backend.
        all of them wait. So a rank must send and receive at the same time.
    * - how a rank waits
      - It passes all its connections to one call of ``poll``, with the rest of its timeout.
+   * - who runs an operation
+     - A thread owns all connections. Other threads append operations to a list, and write to an
+       ``eventfd`` that wakes its ``poll``. A second thread calls the callbacks.
    * - who is lost
      - The kernel closes the connections of a process that ends: then ``recv`` of the other ranks
-       returns 0 or fails with ``ECONNRESET``. A host that fails sends nothing, so without TCP
-       keepalive only the timeout ends that wait. On a closed
-       connection, ``send`` raises the signal ``SIGPIPE``, which Python ignores. A program that does
-       not ignore it passes ``MSG_NOSIGNAL``.
-   * - how a message finds its receive
-     - The message contains its tag. A rank keeps a message for which nobody waits yet.
+       returns 0 or fails with ``ECONNRESET``. But a forked child, such as a worker of a
+       ``DataLoader``, keeps them open, and a host that fails sends nothing. Only the timeout ends
+       these waits. On a closed connection, ``send`` raises the signal ``SIGPIPE``, which Python
+       ignores. A program that does not ignore it passes ``MSG_NOSIGNAL``.
+   * - one failure, all ranks
+     - The rank that finds it sends the reason to all others. In the middle of a message it cannot,
+       and closes that connection. A rank that leaves the group says so before it closes, or it
+       looks like one that has died.
+   * - how data finds its operation
+     - Each message contains its tag, or the number of its collective. A rank keeps a message for
+       which nobody waits yet, and data of a collective that it has not begun.
 
 The first real sum
 ------------------

@@ -46,8 +46,7 @@ them, and no collective depends on the thread that runs it.
 One loop for all threads
 ------------------------
 
-Whoever waits calls ``drive``. Its argument ``done`` says what the thread waits for, and
-``drivers`` counts the threads that drive for the same reason:
+Whoever waits calls ``drive``. Its argument ``done`` says what the thread waits for:
 
 .. literalinclude:: /../extension/shm_collectives/include/progress.hpp
    :language: cpp
@@ -95,8 +94,9 @@ operations remain, the thread takes over:
    :end-before: // [/hand-over]
    :dedent:
 
-An asynchronous call hands over at once if the size in its note is more than 64 KiB. ``leave``
-drives a smaller one for up to 40 microseconds, because it may end sooner than a hand-over.
+``summon`` wakes a thread that rests. An asynchronous call hands over at once if the size in its
+note is more than 64 KiB. ``leave`` drives a smaller one for up to 40 microseconds, because it may
+end sooner than a hand-over. If a thread drives already, the call only wakes it.
 
 The first hand-over creates the thread. :doc:`overlap-and-futures` shows when a second one is
 needed. The worker below counts the threads with its name:

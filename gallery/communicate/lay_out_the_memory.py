@@ -48,9 +48,9 @@ assert all("rank 0 cannot reserve 140737490456832 bytes" in text for text in out
 #
 # ``ftruncate`` only sets the size. Without ``fallocate``, the kernel would look for a page
 # when a rank first uses it. If there were none, no function could return an error, and
-# the process would get a signal. ``fallocate`` reserves all pages in the constructor, where
-# an error can be thrown. The sample does not get that far: a size of more than half of the
-# machine's memory is an error before the kernel looks for pages.
+# the process would get a signal. ``fallocate`` reserves all pages while the group is formed,
+# when an error can be thrown. The sample does not reach ``fallocate``: a size of more than half of
+# the machine's memory is an error before the kernel looks for pages.
 #
 # A mistake: memory that can shrink
 # ---------------------------------

@@ -94,9 +94,9 @@ assert rows == [
 #    :end-before: // [/one-future]
 #    :dedent:
 #
-# If the operation has ended already, the callback runs at once, in ``get_future``. Otherwise it
-# later runs on the thread that brings the operation to its end. ``look`` of
-# :doc:`asynchronous-work` calls it:
+# If the operation has ended already, the callback runs at once, in ``get_future``. Otherwise the
+# operation keeps it. The callback completes the future, which runs the functions that the program
+# has attached. These can wait for anything, so only threads of the backend call them:
 #
 # .. literalinclude:: /../extension/shm_collectives/include/progress.hpp
 #    :language: cpp
@@ -105,15 +105,13 @@ assert rows == [
 #    :end-before: // [/callbacks]
 #    :dedent:
 #
-# ``stop_driving`` clears the flag of the thread and returns the operations that have ended. The
-# thread then holds no lock of the backend. So a callback can start another collective, and wait
-# for its work or its future. The ``wait`` of a future belongs to PyTorch, and drives nothing. That
-# is why ``drivers`` does not count a thread that is in a callback: the hand-over of the new call
-# finds no driver, and starts another thread. An earlier call gets no new hand-over. So a callback
-# must wait for the work of such a call, and not for its future.
-#
-# The progress thread does not hold Python's global interpreter lock either: PyTorch takes it
+# Meanwhile ``summon`` lets another thread stand by. It begins after a millisecond, or at once if
+# a callback starts an operation. So a callback can wait for the work or the future of any
+# operation. Threads of the backend do not hold Python's global interpreter lock: PyTorch takes it
 # for callbacks in Python.
+#
+# A program may take the value of a future as soon as ``wait`` of the work returns. So ``wait``
+# waits for the future, too, if there is one.
 #
 # A mistake: a future that is complete too early
 # ----------------------------------------------
@@ -190,7 +188,7 @@ assert output[0] == (
 # Destroying a tensor may need Python's interpreter lock, because Python may have an object for it.
 # A thread that destroys a tensor while it holds a mutex can therefore wait for a Python thread
 # that waits for this mutex. Destroy tensors, works and callbacks without a lock, and after the
-# waiting threads have been woken. ``look`` keeps ended operations in ``ended`` for this reason.
+# waiting threads have been woken. ``call_next`` destroys the operation then for this reason.
 
 output = launch("workers/works_of_a_group.py", ranks=2)
 

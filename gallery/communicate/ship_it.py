@@ -220,8 +220,8 @@ assert not any(file.name == "libc10.so" for file in package.files)
 #         return true;
 #       }
 #
-# These are the differences from ``shm``, according to the headers of PyTorch 2.15. No page runs
-# them:
+# These are the differences from ``shm``, according to the headers of PyTorch 2.15. No page
+# runs such code:
 #
 # * ``markCompleted`` records an event on the current stream of each device of the result. The
 #   guard has made ``stream_`` the current one. The future is complete before the data is there.

@@ -54,7 +54,7 @@ the slot, a reader takes old data. Atomic operations forbid this where the proto
    :end-before: // [/post]
    :dedent:
 
-The other half is in ``Until``, which reads the counter of a rank:
+The other half of the pair is in ``Until``, which reads the counter of a rank:
 
 .. literalinclude:: /../extension/shm_collectives/include/steps.hpp
    :language: cpp
@@ -147,8 +147,8 @@ print(explore([symmetric, symmetric], too_early=1), "states, nothing wrong")
 # .. admonition:: Solution
 #    :collapsible: closed
 #
-#    A rank that posts one step ahead needs a second slot. Before it reads, it waits until its
-#    only slot is free, but the slot is not free until this rank has read.
+#    With one slot, a rank that posts one step ahead waits for ever. Before it reads, it waits
+#    until its only slot is free, but the slot is not free until this rank has read.
 #
 #    .. literalinclude:: /../gallery/communicate/workers/one_slot.py
 #       :language: python

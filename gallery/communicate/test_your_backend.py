@@ -87,7 +87,7 @@ for part in ["right", "3 wrong", "8 refused", "<- FAILS", "(all refused)", "got 
 # rank.
 #
 # The same ranks run one check after another. After a check that fails, new ranks begin the next
-# one. After a crash or a hang, they continue with the next case of the same check. After the second
+# one. After a crash or a hang, new ranks continue with the next case of the same check. After the second
 # hang of a check, its other cases are left out. ``--report`` writes everything as JSON, and
 # ``--junit`` as JUnit XML.
 #

@@ -97,7 +97,7 @@ assert names == ["DistBackendError", "DistError", "RuntimeError", "Exception"]
 
 # %%
 # A program that catches ``RuntimeError`` therefore catches this one, too. A wrong argument is a
-# ``ValueError`` instead. The backend checks all arguments before an operation begins, also those of
+# ``ValueError`` instead, which ``TORCH_CHECK_VALUE`` of PyTorch throws. The backend checks all arguments before an operation begins, also those of
 # a coalesced call, so the group remains usable:
 
 import shm_collectives  # importing it registers "shm"

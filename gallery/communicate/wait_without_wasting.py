@@ -29,7 +29,7 @@ number still has the given value. For the kernel, this test and the beginning of
 one action, so no wakeup can come between them.
 
 The program adds the processor time of both processes, because that is what a wait can waste. It
-compares the medians of ten batches, up to five times if other programs disturb it.
+compares the medians of ten batches. Other programs can disturb this, so it tries up to five times.
 ``os.sched_setaffinity`` first keeps both processes on one core, and then gives each its own:
 """
 
@@ -60,6 +60,7 @@ assert output.count(": True\n") == 3
 #    :caption: extension/shm_collectives/include/waiting.hpp
 #    :start-after: // [patience]
 #    :end-before: // [/patience]
+#    :dedent:
 #
 # The thread spins 100 times. ``relax`` is one instruction that delays the loop a little: ``pause``
 # on x86-64, and ``isb`` on aarch64. Then the thread yields for ``yield_for``. This is an option of
@@ -109,6 +110,7 @@ assert output[0].count(": True\n") == 3 and not output[1]
 #    :caption: extension/shm_collectives/include/waiting.hpp
 #    :start-after: // [bell]
 #    :end-before: // [/bell]
+#    :dedent:
 #
 # The poster writes its counter and then calls ``ring``, which only reads a number if nobody
 # sleeps. The waiting rank creates a ``Sleep``, which announces that it is about to sleep. Then it

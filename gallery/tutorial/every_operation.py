@@ -123,8 +123,8 @@ describe("broadcast", "allreduce", "allgather")
 # * ``opts.reduceOp`` can be ``SUM``, ``AVG``, ``PRODUCT``, ``MIN``, ``MAX``, ``BAND``,
 #   ``BOR``, ``BXOR`` or ``PREMUL_SUM``. Refuse those that you do not implement.
 #   A backend that ignores ``reduceOp`` returns wrong results silently.
-# * ``opts.asyncOp`` is false if the program waits in the call. ``opts.timeout`` is –1 ms if
-#   the program gave none; use the timeout of the group then.
+# * ``opts.asyncOp`` is false if the program waits in the call. ``opts.timeout`` is –1 or 0 ms
+#   if the program gave none; use the timeout of the group then.
 # * The future of the ``Work`` must hold the list of the written tensors: DDP reads the
 #   gradients from it.
 #
@@ -152,10 +152,11 @@ describe("send", "recv", "recvAnysource")
 # %%
 # * ``dstRank`` and ``srcRank`` are ranks of the group. Messages between two ranks with one
 #   ``tag`` must arrive in the order in which they were sent.
-# * ``recvAnysource`` is a ``recv`` without a source. Override ``Work::sourceRank``: ``recv``
-#   returns that rank, as a rank of the world.
-# * ``batch_isend_irecv`` calls ``startCoalescing`` first if ``supportsCoalescing`` is true.
-#   Otherwise it calls ``send`` and ``recv`` in the order of the list.
+# * ``recvAnysource`` is a ``recv`` without a source. Let ``Work::sourceRank`` return the rank
+#   of the sender in the group. ``recv`` of Python returns it as a rank of the world.
+# * ``batch_isend_irecv`` calls ``startCoalescing`` first if ``supportsCoalescing`` is true. Until
+#   the batch ends, PyTorch then holds back the collectives of all threads in this group. No page
+#   shows this. Otherwise it calls ``send`` and ``recv`` in the order of the list.
 #
 # Operations with a root, and barriers
 # ------------------------------------
@@ -175,7 +176,9 @@ describe(
 #   the other ranks.
 # * ``barrier`` has no tensors. PyTorch chooses the backend by ``opts.device`` and does not
 #   pass it on. ``opts.device_ids`` contains what the program has passed.
-# * ``monitoredBarrier`` names the ranks that did not arrive.
+# * ``monitoredBarrier`` names the ranks that did not arrive: all of them if ``wait_all_ranks``,
+#   the second argument, is true. If rank 0 decides, let the others wait longer than the timeout.
+#   Otherwise one of them may give up first, and name rank 0.
 # * Some calls need several methods, one after the other. The error names the first:
 #   ``gather_object`` fails in ``allgather`` and does not reach ``gather``. Among the features,
 #   ``objects`` has all methods of the object collectives.
@@ -315,7 +318,8 @@ for name, fields in re.findall(structures, without_comments("Types.hpp"), re.S):
 # * ``wait`` returns when the caller may use the tensors, or throws. The timeout that it
 #   receives is 0 if the program gave none.
 # * ``getFuture`` returns a future whose value is the list of the written tensors. DDP needs
-#   it.
+#   it. A program may take this value as soon as ``wait`` has returned. PyTorch calls ``getFuture``
+#   with Python's interpreter lock, so do not wait in it. It releases the lock before ``wait``.
 # * ``isCompleted`` and ``isSuccess`` return at once.
 # * ``sourceRank`` returns the sender of what ``recvAnysource`` received.
 #

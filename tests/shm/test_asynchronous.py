@@ -139,6 +139,30 @@ def test_callbacks_may_call_the_backend():
     run(chained, 2, timeout=15)
 
 
+def future_after_wait(rank):
+    """Let a thread end two receives at once, and call back for the first one for a while."""
+    if rank == 1:
+        time.sleep(0.1)
+        dist.send(torch.ones(1), 0, tag=0)
+        time.sleep(0.1)
+        for work in [dist.isend(torch.ones(1), 0, tag=tag) for tag in (1, 2)]:
+            work.wait()
+        return
+    works = [dist.irecv(torch.empty(1), 1, tag=tag) for tag in range(3)]
+    futures = [work.get_future() for work in works]
+    futures[0] = futures[0].then(lambda _: time.sleep(0.3))  # Meanwhile the others come in.
+    futures[1] = futures[1].then(lambda _: time.sleep(0.5))
+    time.sleep(0.6)
+    assert not futures[1].done()
+    works[2].wait()
+    assert futures[2].done() and works[2].is_completed()
+    torch.futures.wait_all(futures)
+
+
+def test_a_future_is_complete_when_wait_returns():
+    run(future_after_wait, 2)
+
+
 def one_in_another(rank, levels):
     """Each callback starts an all-reduce, and waits for the callback of that."""
     if rank:
@@ -381,6 +405,47 @@ def waited_for_by_several_threads(rank):
 
 def test_several_threads_wait_in_one_group():
     run(waited_for_by_several_threads, 2, timeout=20)
+
+
+def beside_coalesced_calls(rank, batch):
+    """Call from two threads, one of which coalesces; return the wrong results of the other."""
+    wrong = []
+
+    def coalesce():
+        tensors = [torch.ones(4) for _ in range(8)]
+        while True:
+            if batch:
+                operations = [(dist.isend, torch.ones(4)), (dist.irecv, torch.empty(4))]
+                works = dist.batch_isend_irecv(
+                    [dist.P2POp(call, tensor, 1 - rank) for call, tensor in operations]
+                )
+                wrong.extend(work for work in works if work.wait() is None)
+            else:
+                dist.all_reduce_coalesced(tensors, group=other)
+            agree = torch.tensor(float(halted.is_set()))
+            dist.all_reduce(agree, group=other)
+            if agree:
+                return
+
+    other, halted = dist.new_group(backend="shm"), threading.Event()
+    thread = threading.Thread(target=coalesce)
+    thread.start()
+    for _ in range(200):
+        tensor = torch.ones(1000)
+        if batch:
+            dist.all_reduce(tensor)
+            wrong += [float(tensor[0])] if tensor[0] != 2 else []
+        else:
+            works = [call(tensor, 1 - rank, group=other) for call in (dist.isend, dist.irecv)]
+            wrong += [work for work in works if work is None or work.wait() is None]
+    halted.set()
+    thread.join()
+    return len(wrong)
+
+
+@pytest.mark.parametrize("batch", [False, True], ids=["all_reduce_coalesced", "batch_isend_irecv"])
+def test_one_thread_coalesces_and_another_does_not(batch):
+    assert run(beside_coalesced_calls, 2, batch) == [0, 0]
 
 
 def sub_groups(rank):

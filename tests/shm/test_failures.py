@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from ranks import Killed, error_of, run
+from shm_collectives import Options
 
 SOON = 1.5  # seconds; 0.5 on a machine with nothing else to do
 
@@ -162,6 +163,75 @@ def set_timeout(rank):
 def test_set_timeout():
     kind, text, seconds = run(set_timeout, 2)[0]
     assert kind == "DistBackendError" and "500 ms" in text and seconds < 0.5 + SOON
+
+
+def late_beside_traffic(rank):
+    """Wait for a message that does not come, while other messages do."""
+    if rank == 1:
+        deadline = time.monotonic() + 3
+        while time.monotonic() < deadline:
+            try:
+                dist.send(torch.ones(1), 0, tag=1)
+            except dist.DistBackendError:
+                break
+        return None
+    missing = dist.irecv(torch.ones(1), 1)
+    while not missing.is_completed():
+        dist.irecv(torch.ones(1), 1, tag=1).wait()
+    return error_of(missing.wait)
+
+
+def test_a_late_message_is_noticed_beside_others():
+    with pytest.raises(AssertionError, match=r"Timed out after 1000 ms: rank 0 has waited in recv"):
+        run(late_beside_traffic, 2, group_timeout=1)
+
+
+def dies_while_others_yield(rank):
+    all_reduce()
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return error_of(all_reduce)
+
+
+def test_a_rank_that_only_yields_looks_after_the_others():
+    options = Options()
+    options.yield_for = timedelta(hours=1)
+    answers = run(dies_while_others_yield, 2, options=options, may_be_killed=True)
+    kind, text, seconds = answers[0]
+    assert kind == "DistBackendError" and "rank 1 has died" in text and seconds < SOON
+
+
+def destroys_beside_a_message(rank, call):
+    """Return the seconds that it takes to leave a group with a message that nobody takes."""
+    dist.barrier()
+    if rank == 0:
+        work = call(torch.ones(1), 1)
+        start = time.monotonic()
+        dist.destroy_process_group()
+        assert error_of(work.wait)[0] == "DistBackendError"
+        return time.monotonic() - start
+    time.sleep(2.5)
+    return 0
+
+
+@pytest.mark.parametrize("call", [dist.isend, dist.irecv], ids=["send", "receive"])
+def test_a_group_ends_beside_a_message_that_nobody_takes(call):
+    assert run(destroys_beside_a_message, 2, call)[0] < 2
+
+
+def sends_and_destroys(rank):
+    """Send more than the memory has room for, and leave before it is received."""
+    tensor = torch.full((1_000_000,), float(rank))
+    if rank == 0:
+        dist.isend(tensor, 1)
+    else:
+        time.sleep(0.4)
+        dist.recv(tensor, 0)
+        assert not tensor.any()
+
+
+def test_a_message_is_delivered_although_its_group_ends():
+    run(sends_and_destroys, 2)
 
 
 def wait_with_timeout(rank):

@@ -2,7 +2,10 @@
 
 import contextlib
 import fcntl
+import multiprocessing
 import os
+import re
+import resource
 import signal
 import threading
 import time
@@ -133,6 +136,82 @@ def too_much(rank):
 def test_not_enough_memory():
     for kind, text, _ in run(too_much, 2, init=False):
         assert kind == "DistStoreError" and "cannot reserve" in text
+
+
+def in_a_sub_group(rank, what):
+    """Return the error of ranks 2 and 3 of the world, which are 0 and 1 of their group."""
+    if what == "meeting":
+        members = [2] if rank == 3 else [2, 3]  # Rank 3 does not come.
+        if rank < 2 or rank == 3:
+            time.sleep(2)
+            return None
+        return error_of(dist.new_group, members, timeout=timedelta(seconds=1))
+    group = dist.new_group([2, 3])
+    if rank < 2:
+        return None
+    rows = [1, 2] if rank == 2 else [1, 1]
+    sent = torch.ones(sum(rows))
+    return error_of(dist.all_to_all_single, torch.empty(2), sent, [1, 1], rows, group=group)
+
+
+@pytest.mark.parametrize(
+    ("what", "text"),
+    [
+        ("meeting", r"rank 0 \(global rank 2\) of 2 .* rank 1 \(global rank 3\) did not come"),
+        ("sizes", r"rank 0 \(global rank 2\) sends 8 bytes to rank 1 \(global rank 3\), which"),
+    ],
+)
+def test_errors_of_a_sub_group_name_global_ranks(what, text):
+    assert re.search(text, run(in_a_sub_group, 4, what)[2][1])
+
+
+def serve_store(pipe):
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    pipe.send(store.port)
+    time.sleep(60)
+
+
+@pytest.fixture
+def store():
+    """Return a process with a store, and its port."""
+    ours, theirs = multiprocessing.Pipe()
+    process = multiprocessing.get_context("fork").Process(target=serve_store, args=(theirs,))
+    process.start()
+    yield process, ours.recv()
+    process.kill()
+    process.join()
+
+
+def meet_at(rank, port, files_left=None):
+    """Return the error of a group of two ranks whose store is at a port."""
+    store = dist.TCPStore("127.0.0.1", port, is_master=False)
+    if files_left and rank == 0:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+        opened = []
+        with contextlib.suppress(OSError):
+            while True:
+                opened.append(os.open("/dev/null", os.O_RDONLY))
+        for file in opened[:files_left]:
+            os.close(file)
+    time_limit = timedelta(seconds=20)
+    options = {"store": store, "rank": rank, "world_size": 2, "timeout": time_limit}
+    return error_of(dist.init_process_group, "shm", **options)
+
+
+def test_too_many_open_files_are_the_reason(store):
+    _, port = store
+    for kind, text, _ in run(meet_at, 2, port, 1, init=False):
+        assert kind == "DistStoreError" and "oo many open files" in text
+
+
+def test_a_store_that_is_lost_is_named(store):
+    process, port = store
+    killer = threading.Timer(1, process.kill)
+    killer.start()
+    ((kind, text, seconds),) = run(meet_at, 1, port, init=False)
+    killer.join()
+    assert kind == "DistStoreError" and seconds < 5
+    assert "rank 0 of 2 cannot join group" in text and "the store is lost" in text
 
 
 def on_another_host(rank):

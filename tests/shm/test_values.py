@@ -1,5 +1,7 @@
 """The results of every collective are those of plain PyTorch."""
 
+import functools
+
 import pytest
 import tensors as t
 import torch
@@ -153,6 +155,52 @@ def sparse(rank, size):
 
 def test_sparse_tensors_are_summed():
     run(sparse, 3, 3)
+
+
+def sparse_as_it_is(rank):
+    """Sum sparse tensors of a shape for which there is no memory, with zeros among the values."""
+    indices = torch.tensor([[7, 10**12 - rank - 1, 7]])
+    coo = functools.partial(torch.sparse_coo_tensor, check_invariants=True)
+    tensor = coo(indices, torch.tensor([0.0, 1.0, 0.0]), (10**12,))
+    work = dist.all_reduce(tensor, async_op=True)
+    work.wait()
+    assert tensor.is_coalesced() and work.result()[0] is tensor
+    t.assert_same(tensor.indices(), torch.tensor([[7, 10**12 - 2, 10**12 - 1]]))
+    t.assert_same(tensor.values(), torch.tensor([0.0, 1.0, 1.0]))
+    # More values than a slot has room for, and other numbers of them on each rank.
+    count = 100_000 * (rank + 1)
+    long = coo(torch.arange(count)[None], torch.ones(count), (300_000,))
+    dist.all_reduce(long)
+    t.assert_same(long.to_dense().int().bincount(), torch.tensor([100_000] * 3))
+    other = coo(torch.tensor([[0]]), torch.ones(1), (5 + rank,))
+    return error_of(dist.all_reduce, other)
+
+
+def test_sparse_tensors_stay_sparse():
+    for kind, text, _ in run(sparse_as_it_is, 2):
+        assert kind == "DistBackendError"
+        assert "20 bytes" in text and "24 bytes" in text
+
+
+def uneven_reduce_scatter(rank, size):
+    """Each rank has another share, and rank 1 none."""
+    lengths = [0 if r == 1 else 3 * r + 100_000 for r in range(size)]
+    inputs = [torch.full((length,), rank + 10.0 * r) for r, length in enumerate(lengths)]
+    output = torch.empty(lengths[rank])
+    dist.reduce_scatter(output, inputs)
+    t.assert_same(output, torch.full_like(output, sum(r + 10.0 * rank for r in range(size))))
+    refused = error_of(dist.reduce_scatter, torch.empty(lengths[rank] + 1), inputs)
+    assert refused[0] == "ValueError" and "as large as the input of its rank" in refused[1]
+    halves = [torch.ones(1), torch.ones(2)] if rank == 0 else [torch.ones(2), torch.ones(1)]
+    own = [*halves, *[torch.ones(1)] * (size - 2)]
+    return error_of(dist.reduce_scatter, torch.empty_like(own[rank]), own)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_shares_of_different_sizes_are_reduced(size):
+    for kind, text, _ in run(uneven_reduce_scatter, size, size):
+        assert kind == "DistBackendError"
+        assert "the ranks do not agree" in text and "in different pieces" in text
 
 
 def moves(rank, size):

@@ -31,10 +31,12 @@ EDITS = {
     "A torch.distributed backend that sets .*zero": "The torch.distributed backend dummy",
     "The dummy c10d backend": "The c10d backend dummy",
     r'\{"cpu", "cuda"\}': '{"cpu"}',
+    r"(default, -O3 -g\.)": r"\1 A source that reduces data needs -O3.",
     r"(?m)^(?=c10.* createBackendDummy\(\n.*/\* store \*/)": """\
 // Let the ranks meet here. While this one waits for others, release Python's
 // interpreter lock (py::gil_scoped_release). The store may have keys of an
 // earlier group: https://SITE/communicate/meet-the-other-ranks.html
+// That page also has the form of this function that gets the name and the options of the group.
 """,
 }
 OPERATION = re.compile(r"\b(setToZero|allreduce|allgather)\(")
@@ -48,7 +50,8 @@ HERE = {
 // checks its arguments, moves the data, and returns a WorkDummy with its outputs.
 // That WorkDummy is complete at once, so the outputs must have their values:
 // https://SITE/tutorial/step-1-subclass-backend.html
-// To return earlier, complete the future of the WorkDummy in a thread:
+// To return earlier, complete the future of the WorkDummy in a thread and not in
+// its constructor, and let wait() keep its timeout:
 // https://SITE/communicate/overlap-and-futures.html""",
 }
 

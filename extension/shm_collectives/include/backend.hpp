@@ -60,8 +60,10 @@ class BackendShm : public CallRunner {
     const Bytes out = call.output(output);
     Tensors inputs = call.single(input_lists, "list of input tensors");
     for (auto& input : inputs) input = scaled(input, opts.reduceOp);
-    const Pieces in = call.inputs(inputs, &out);
-    const Note note = number(call, out);
+    const Pieces in = call.inputs(inputs);
+    call.require(in[getRank()].size() == out.size(), " takes an output as large as the input of "
+        "its rank, got ", out.size(), " and ", in[getRank()].size(), " bytes");
+    const Note note = number(call, call.sizes(in));
     return run(call, steps::reduce_scatter(channel(), note, reduce, in, out), opts.asyncOp);
   }
 
@@ -258,6 +260,12 @@ class BackendShm : public CallRunner {
   Steps reduce_to(Call& call, Tensors& tensors, const c10d::ReduceOp& op, int root) {
     const auto& tensor = call.single(tensors, "tensor");
     const auto reduce = reduction(call, tensor, op);
+    if (root == -1 && tensor.is_sparse()) {
+      auto of_all = std::make_shared<PackedTensors>(getSize());
+      const Bytes input = call.sparse(tensor, of_all);
+      const Note note = number(call, tensor.numel() * tensor.element_size());
+      return steps::gather_packed(channel(), note, input, of_all);
+    }
     Bytes input, output;
     if (root == -1 || root == getRank()) input = output = call.output(tensor, /*in_place=*/true);
     if (output.empty() || op.op_ == c10d::ReduceOp::PREMUL_SUM) {

@@ -8,6 +8,7 @@
 #include <ATen/ops/empty_like.h>
 
 #include "channel.hpp"
+#include "sparse.hpp"
 
 namespace shm_collectives {
 
@@ -30,11 +31,6 @@ class Call {
 
   Bytes output(const at::Tensor& tensor, bool in_place = false) {
     check(tensor);
-    if (tensor.is_sparse()) {
-      results.push_back(tensor);
-      copies_.emplace_back(tensor, tensor.to_dense());
-      return keep(copies_.back().second);
-    }
     require(!may_overlap(tensor),
         " cannot write to a tensor whose elements overlap in memory; clone() it before");
     for (const auto& other : results) {
@@ -49,14 +45,21 @@ class Call {
     // [/layouts]
   }
 
+  // A sparse tensor, which becomes the sum of those of all ranks.
+  Bytes sparse(const at::Tensor& tensor, std::shared_ptr<PackedTensors> of_all) {
+    check(tensor);
+    results.push_back(tensor);
+    of_all_ = std::move(of_all);
+    return keep(packed(tensor));
+  }
+
   // Gets the results to where they belong.
   void finish() const {
-    if (copies_.empty()) return;
+    if (copies_.empty() && !of_all_) return;
     // Whoever calls this may be a thread that knows nothing of autograd.
     const at::AutoDispatchBelowADInplaceOrView no_autograd;
-    for (const auto& [to, from] : copies_) {
-      to.copy_(to.is_sparse() ? from.to_sparse(to.sparse_dim()) : from);
-    }
+    for (const auto& [to, from] : copies_) to.copy_(from);
+    if (of_all_) results[0].copy_(sum_of(*of_all_, results[0]));
   }
 
   // One tensor for each rank, each as large as `one`, if that is given.
@@ -98,6 +101,19 @@ class Call {
     return pieces;
   }
 
+  // For the note: the size of each piece, or of all if they differ, and which they are.
+  size_t sizes(const Pieces& pieces) {
+    size_t total = 0;
+    bool same = true;
+    for (const Bytes piece : pieces) {
+      total += piece.size();
+      same = same && piece.size() == pieces[0].size();
+      note.tag = note.tag * 31 + static_cast<int64_t>(piece.size());
+    }
+    if (same) note.tag = 0;
+    return same ? pieces[0].size() : total;
+  }
+
   template <class T>
   T& single(std::vector<T>& list, const char* what) const {
     require(list.size() == 1, " takes one ", what, ", got ", list.size());
@@ -122,7 +138,6 @@ class Call {
   void check(const at::Tensor& tensor) {
     require(tensor.defined(), " got an undefined tensor");
     require(tensor.device().is_cpu(), " takes tensors of the CPU, got one of ", tensor.device());
-    // A sum of sparse tensors is built from the dense ones.
     const bool sum = note.kind == Kind::all_reduce && note.op == Op::sum && tensor.is_sparse();
     require(sum || (tensor.layout() == at::kStrided && !tensor.is_quantized()),
         " takes dense tensors, got one of layout ", tensor.layout(), " and dtype ",
@@ -183,6 +198,7 @@ class Call {
   int ranks_;
   Tensors kept_; // used until the end
   std::vector<std::pair<at::Tensor, at::Tensor>> copies_; // to, from
+  std::shared_ptr<PackedTensors> of_all_; // if the tensor is sparse
 };
 
 } // namespace shm_collectives

@@ -56,11 +56,13 @@ class CallRunner : public c10d::Backend {
         " ranks, got ", options_->slot_bytes);
     const Layout layout(size, options_->slot_bytes);
     const auto& name = options_->group_name;
-    Memory memory = Meeting(*store, rank, layout, options_->timeout, name).meet();
+    const auto& global_ranks = options_->global_ranks_in_group;
+    Memory memory =
+        Meeting(*store, rank, layout, options_->timeout, name, global_ranks).meet();
     // Spinning is for ranks that can all run at the same time.
     const bool spin = static_cast<unsigned>(size) <= std::thread::hardware_concurrency();
     progress_ = std::make_shared<Progress>(
-        Group(std::move(memory), rank, name, options_->global_ranks_in_group),
+        Group(std::move(memory), rank, name, global_ranks),
         WaitingPolicy{spin, options_->yield_for});
     const std::lock_guard lock(open_mutex_);
     open_groups()[this] = progress_;
@@ -71,6 +73,7 @@ class CallRunner : public c10d::Backend {
       const std::lock_guard lock(open_mutex_);
       open_groups().erase(this);
     }
+    coalesced_.erase(this);
     const WithoutGil without_gil;
     progress_->close("its group was destroyed");
   }
@@ -100,17 +103,17 @@ class CallRunner : public c10d::Backend {
   void setTimeout(milliseconds timeout) override { timeout_ = options_->timeout = timeout; }
   uint64_t getSequenceNumberForGroup() override { return sequence_; }
   void setSequenceNumberForGroup() override {} // it starts at 0 on every rank
-  bool supportsCoalescing() const override { return true; }
 
+  // supportsCoalescing() stays false: batch_isend_irecv would coalesce in Python,
+  // which then keeps back what another thread calls meanwhile.
   void startCoalescing() override {
-    TORCH_CHECK_VALUE(!coalesced_, "Backend shm: is coalescing already");
-    coalesced_.emplace();
+    TORCH_CHECK_VALUE(coalesced() == nullptr, "Backend shm: is coalescing already");
+    coalesced_[this];
   }
 
   WorkPtr endCoalescing() override {
-    TORCH_CHECK_VALUE(coalesced_, "Backend shm: is not coalescing");
-    auto [submit, operations, results] = std::move(*coalesced_);
-    coalesced_.reset();
+    TORCH_CHECK_VALUE(coalesced() != nullptr, "Backend shm: is not coalescing");
+    auto [submit, operations, results] = std::move(coalesced_.extract(this).mapped());
     for (const auto& operation : operations) {
       if (!submit) progress_->submit(operation, Lanes::kCollectives);
     }
@@ -132,7 +135,10 @@ class CallRunner : public c10d::Backend {
   // [/timeout-of-a-call]
 
   Note number(Call& call, Bytes data = {}, int root = -1) {
-    call.note.bytes = data.size();
+    return number(call, data.size(), root);
+  }
+  Note number(Call& call, size_t bytes, int root = -1) {
+    call.note.bytes = bytes;
     call.note.root = root;
     call.note.sequence = ++sequence_;
     return call.note;
@@ -145,16 +151,17 @@ class CallRunner : public c10d::Backend {
     const bool large = note.bytes > kLarge;
     Tensors results = call.results;
     auto operation = std::make_shared<Operation>(std::move(call), std::move(steps));
-    if (!coalesced_ || coalesced_->submit) progress_->submit(operation, lane);
-    if (coalesced_) {
-      coalesced_->operations.push_back(operation);
-      coalesced_->results.insert(coalesced_->results.end(), results.begin(), results.end());
-      if (!async || !coalesced_->submit) return nullptr; // whoever ends the coalescing waits
+    Coalesced* coalesced = this->coalesced();
+    if (coalesced == nullptr || coalesced->submit) progress_->submit(operation, lane);
+    if (coalesced != nullptr) {
+      coalesced->operations.push_back(operation);
+      coalesced->results.insert(coalesced->results.end(), results.begin(), results.end());
+      if (!async || !coalesced->submit) return nullptr; // whoever ends the coalescing waits
     }
     // [caller-or-thread]
     const bool profiled = at::hasCallbacks(); // a profiler sees a Work with a title
     if (!async && !profiled) {
-      progress_->wait(*operation, Clock::time_point::max());
+      progress_->wait([&] { return operation->ended(); }, Clock::time_point::max());
       if (operation->error()) std::rethrow_exception(operation->error());
       return nullptr;
     }
@@ -175,14 +182,14 @@ class CallRunner : public c10d::Backend {
   template <class CallOne>
   WorkPtr together(Kind kind, bool async, size_t outputs, size_t inputs, const CallOne& call) {
     begin(kind, kNoTimeout).require(outputs == inputs, " takes as many outputs as inputs");
-    const bool inside = coalesced_.has_value(); // its end is still to come
-    if (!inside) coalesced_.emplace().submit = false;
+    const bool inside = coalesced() != nullptr; // its end is still to come
+    if (!inside) coalesced_[this].submit = false;
     const uint64_t sequence = sequence_;
     try {
       for (size_t i = 0; i < inputs; ++i) call(i);
     } catch (...) {
       if (!inside) sequence_ = sequence; // nothing has begun
-      coalesced_.reset();
+      coalesced_.erase(this);
       throw;
     }
     if (inside) return nullptr;
@@ -201,6 +208,17 @@ class CallRunner : public c10d::Backend {
   static constexpr uint64_t kLarge = 64 << 10;
   // More than there is memory, and little enough to multiply.
   static constexpr uint64_t kMostSlotBytes = uint64_t{1} << 44;
+
+  struct Coalesced {
+    bool submit = true; // each call at once
+    Operations operations;
+    Tensors results;
+  };
+  // What this thread coalesces in this group, if it does.
+  Coalesced* coalesced() const {
+    const auto found = coalesced_.find(this);
+    return found == coalesced_.end() ? nullptr : &found->second;
+  }
 
   static c10d::OpType op_type(Kind kind) {
     using enum c10d::OpType;
@@ -221,12 +239,8 @@ class CallRunner : public c10d::Backend {
   std::atomic<uint64_t> sequence_{0};
   std::shared_ptr<Progress> progress_;
 
-  struct Coalesced {
-    bool submit = true; // each call at once
-    Operations operations;
-    Tensors results;
-  };
-  std::optional<Coalesced> coalesced_; // set while calls are being coalesced
+  // The calls that this thread coalesces, for each group.
+  static inline thread_local std::map<const CallRunner*, Coalesced> coalesced_;
 };
 
 } // namespace shm_collectives

@@ -79,6 +79,8 @@ class Step {
     return {&group_.memory().member(rank).posted, number_ + 1, rank, 1};
   }
 
+  std::string who(int rank) const { return group_.who(rank); }
+
   Bytes of(int rank) const {
     const auto& memory = group_.memory();
     return {memory.slot(rank, number_).data(), memory.layout().slot_bytes};

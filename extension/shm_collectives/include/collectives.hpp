@@ -2,6 +2,7 @@
 
 #include "channel.hpp"
 #include "reductions.hpp"
+#include "sparse.hpp"
 
 // The collectives, as the steps that they take on the slots of all ranks. Where
 // only some ranks have an input or an output, the others pass nothing.
@@ -152,12 +153,16 @@ inline Steps all_reduce(Channel& channel, Note note, Reduction reduce, Bytes inp
 }
 // [/all-reduce-by-shares]
 
+inline size_t largest(const Pieces& pieces) {
+  return std::ranges::max(pieces, {}, &Bytes::size).size();
+}
+
 inline Steps reduce_scatter(
     Channel& channel, Note note, Reduction reduce, Pieces inputs, Bytes output) {
   const int me = channel.rank();
   const auto others = channel.others();
   const size_t size = channel.block_bytes();
-  return pipeline(channel, note, parts(output.size(), size), kEveryone,
+  return pipeline(channel, note, parts(largest(inputs), size), kEveryone,
       [=](const Step& step, size_t i) {
         for (const int rank : others) copy(step.mine(rank), part(inputs[rank], i, size));
       },
@@ -185,9 +190,9 @@ inline size_t compare_sizes(const Step& step, int ranks) {
       const size_t expected = PieceSizes::in(step.of(to, from)).expected;
       largest = std::max(largest, sent);
       if (sent != expected) {
-        throw std::runtime_error("the ranks do not agree: in all_to_all, rank " +
-            std::to_string(from) + " sends " + std::to_string(sent) + " bytes to rank " +
-            std::to_string(to) + ", which expects " + std::to_string(expected));
+        throw std::runtime_error("the ranks do not agree: in all_to_all, " + step.who(from) +
+            " sends " + std::to_string(sent) + " bytes to " + step.who(to) +
+            ", which expects " + std::to_string(expected));
       }
     }
   }
@@ -197,9 +202,7 @@ inline size_t compare_sizes(const Step& step, int ranks) {
 inline Steps all_to_all(Channel& channel, Note note, Pieces inputs, Pieces outputs) {
   const int me = channel.rank(), ranks = channel.size();
   const size_t size = channel.block_bytes() - sizeof(PieceSizes);
-  size_t largest = 0;
-  for (const Bytes piece : inputs) largest = std::max(largest, piece.size());
-  return pipeline(channel, note, parts(largest, size), kEveryone,
+  return pipeline(channel, note, parts(largest(inputs), size), kEveryone,
       [=](const Step& step, size_t i) {
         for (int rank = 0; rank < ranks; ++rank) {
           const Bytes block = step.mine(rank);
@@ -212,6 +215,25 @@ inline Steps all_to_all(Channel& channel, Note note, Pieces inputs, Pieces outpu
         for (int rank = 0; rank < ranks; ++rank) {
           copy(part(outputs[rank], i, size), rank == me ? part(inputs[me], i, size)
               : step.of(rank, me).subspan(sizeof(PieceSizes)));
+        }
+      });
+}
+
+// Every rank gets the sparse tensors of all ranks, which may have different sizes.
+inline Steps gather_packed(
+    Channel& channel, Note note, Bytes input, std::shared_ptr<PackedTensors> outputs) {
+  const size_t size = channel.slot_bytes() - sizeof(PieceSizes);
+  return pipeline(channel, note, parts(input.size(), size), kEveryone,
+      [=](const Step& step, size_t i) {
+        PieceSizes::in(step.mine()).sent = input.size();
+        copy(step.mine().subspan(sizeof(PieceSizes)), part(input, i, size));
+      },
+      [=](const Step& step, size_t i, size_t& count) {
+        for (size_t rank = 0; rank < outputs->size(); ++rank) {
+          auto& output = (*outputs)[rank];
+          if (i == 0) output.resize(PieceSizes::in(step.of(rank)).sent);
+          count = std::max(count, parts(output.size(), size));
+          copy(part(output, i, size), step.of(rank).subspan(sizeof(PieceSizes)));
         }
       });
 }

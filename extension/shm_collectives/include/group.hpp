@@ -31,15 +31,7 @@ class Group {
   const std::string& name() const { return name_; }
   Member& me() const { return memory_.member(rank_); }
 
-  // "rank 1", with the global rank where that is another number.
-  std::string who(int rank) const {
-    std::string name = "rank " + std::to_string(rank);
-    const auto index = static_cast<size_t>(rank);
-    if (index < global_ranks_.size() && global_ranks_[index] != index) {
-      name += " (global rank " + std::to_string(global_ranks_[index]) + ")";
-    }
-    return name;
-  }
+  std::string who(int rank) const { return shm_collectives::who(rank, global_ranks_); }
 
   // The ranks that have not done what `until` waits for, all or the first, in
   // the words of PyTorch's own monitored barrier: "Rank 1", "Ranks 1, 2".

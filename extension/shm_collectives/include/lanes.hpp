@@ -24,10 +24,10 @@ class Lanes {
   static int sends_to(int rank) { return 1 + rank; }
 
   void add(OperationPtr operation, int lane) {
-    if (lane == kReceives) {
-      receives_.push_back(std::move(operation));
-    } else {
+    if (lane != kReceives) {
       lanes_[lane].push_back(std::move(operation));
+    } else if (advance(operation, /*check=*/false); !operation->done) {
+      receives_.push_back(std::move(operation));
     }
   }
 
@@ -38,14 +38,15 @@ class Lanes {
     for (auto& lane : lanes_) {
       while (!lane.empty()) {
         moved |= advance(lane.front(), check);
-        if (!lane.front()->ended()) break;
+        if (!lane.front()->done) break;
         lane.pop_front();
       }
     }
-    for (auto receive = receives_.begin(); receive != receives_.end();) {
-      moved |= advance(*receive, check);
-      receive = (*receive)->ended() ? receives_.erase(receive) : ++receive;
-    }
+    if (!moved && !check && !broken_) return false; // no receive has ended
+    std::erase_if(receives_, [&](const auto& receive) {
+      moved |= advance(receive, check);
+      return receive->done;
+    });
     return moved;
   }
 
@@ -124,8 +125,9 @@ class Lanes {
         "\" failed on " + group_.who(group_.rank()) + ": " + problem)));
   }
 
-  void end(const OperationPtr& operation, std::exception_ptr error) {
-    operation->end(std::move(error));
+  void end(const OperationPtr& operation, std::exception_ptr problem) {
+    operation->problem = std::move(problem);
+    operation->done = true;
     ended_.push_back(operation);
   }
 

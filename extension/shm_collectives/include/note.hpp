@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <c10/core/ScalarType.h>
 
@@ -20,7 +21,7 @@ enum class Op : uint8_t { sum, avg, product, min, max, band, bor, bxor, premul_s
 struct Note {
   uint64_t sequence = 0; // the how-many-th operation of the group this is
   uint64_t bytes = 0; // of the tensor that has this size on all ranks
-  int64_t tag = 0; // of a message between two ranks
+  int64_t tag = 0; // of a message; of a collective: which different sizes its pieces have
   int32_t root = -1; // or the other rank of a message
   Kind kind = Kind::barrier;
   Op op = Op::none;
@@ -38,6 +39,10 @@ inline const char* title(Kind kind) {
   return index < std::size(kTitles) ? kTitles[index] : "shm:an unknown operation";
 }
 
+inline bool is_message(Kind kind) {
+  return kind == Kind::send || kind == Kind::receive;
+}
+
 inline const char* name(Kind kind) {
   return title(kind) + 4;
 }
@@ -49,17 +54,29 @@ inline const char* name(Op op) {
   return index < std::size(kNames) ? kNames[index] : "an unknown ReduceOp";
 }
 
+// "rank 1", with the global rank where that is another number.
+inline std::string who(int rank, const std::vector<uint64_t>& global_ranks) {
+  std::string name = "rank " + std::to_string(rank);
+  const auto index = static_cast<size_t>(rank);
+  if (index < global_ranks.size() && global_ranks[index] != index) {
+    name += " (global rank " + std::to_string(global_ranks[index]) + ")";
+  }
+  return name;
+}
+
 // The note as text, for errors: "all_reduce #3 of 4 bytes of Float with SUM".
 inline std::string describe(const Note& note) {
   std::string text = name(note.kind);
   if (note.sequence > 0) text += " #" + std::to_string(note.sequence);
   if (note.dtype >= 0) {
-    text += " of " + std::to_string(note.bytes) + " bytes of " +
-        c10::toString(static_cast<c10::ScalarType>(note.dtype));
+    text += " of ";
+    if (note.kind != Kind::all_to_all) text += std::to_string(note.bytes) + " bytes of ";
+    text += c10::toString(static_cast<c10::ScalarType>(note.dtype));
   }
   if (note.op != Op::none) text += std::string(" with ") + name(note.op);
-  const bool message = note.kind == Kind::send || note.kind == Kind::receive;
+  const bool message = is_message(note.kind);
   if (message) text += " with tag " + std::to_string(note.tag);
+  if (!message && note.tag != 0) text += " in different pieces (" + std::to_string(note.tag) + ")";
   if (note.root >= 0) {
     text += !message ? " with root " : note.kind == Kind::send ? " to rank " : " from rank ";
     text += std::to_string(note.root);

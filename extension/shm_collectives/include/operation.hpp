@@ -15,38 +15,53 @@ class Operation {
 
   bool ended() const { return ended_.load(); }
   // What went wrong; null if nothing did.
-  std::exception_ptr error() const { return ended() ? error_ : nullptr; }
+  std::exception_ptr error() const { return ended() ? problem : nullptr; }
 
-  void end(std::exception_ptr error) {
-    const std::lock_guard lock(mutex_);
-    error_ = std::move(error);
+  // Tells everybody that it has ended; true if it has callbacks of the program.
+  bool end() {
+    std::unique_lock lock(mutex_);
     ended_.store(true);
+    const bool has_callbacks = !callbacks_.empty();
+    const auto at_end = std::exchange(at_end_, {});
+    lock.unlock();
+    for (const auto& callback : at_end) callback();
+    return has_callbacks;
   }
 
-  // Calls `callback` at the end, or at once if it has ended, without any lock: on
-  // the thread that has brought the operation to its end, whichever that is.
-  void when_ended(std::function<void()> callback) {
+  // Keeps a callback of the program; false if the operation has ended, unless `always`.
+  bool keep(std::function<void()> callback, bool always) {
+    const std::lock_guard lock(mutex_);
+    if (ended() && !always) return false;
+    callbacks_.push_back(std::move(callback));
+    return true;
+  }
+
+  void call_back() {
     std::unique_lock lock(mutex_);
-    if (!ended()) return callbacks_.push_back(std::move(callback));
+    const auto callbacks = std::exchange(callbacks_, {});
+    lock.unlock();
+    for (const auto& callback : callbacks) callback();
+  }
+
+  // Calls `callback` on the thread that ends the operation. It must be short.
+  void at_end(std::function<void()> callback) {
+    std::unique_lock lock(mutex_);
+    if (!ended()) return at_end_.push_back(std::move(callback));
     lock.unlock();
     callback();
-  }
-
-  std::vector<std::function<void()>> take_callbacks() {
-    const std::lock_guard lock(mutex_);
-    return std::exchange(callbacks_, {});
   }
 
   const Call call;
   // Only whoever drives the operations uses these:
   Steps steps;
   std::optional<Clock::time_point> deadline; // from the first step on
+  std::exception_ptr problem;
+  bool done = false;
 
  private:
   std::atomic<bool> ended_{false};
-  std::exception_ptr error_;
   std::mutex mutex_;
-  std::vector<std::function<void()>> callbacks_;
+  std::vector<std::function<void()>> callbacks_, at_end_;
 };
 
 using OperationPtr = std::shared_ptr<Operation>;

@@ -136,8 +136,7 @@ class Mailbox {
     receive->source = from;
     if (receive->note.bytes != message.bytes || receive->note.dtype != message.dtype) {
       receive->error = "the ranks do not agree: " + group_.who(from) + " runs " +
-          describe(message) + " to " + group_.who(group_.rank()) + ", which runs " +
-          describe(receive->note);
+          describe(message) + ", " + group_.who(group_.rank()) + " runs " + describe(receive->note);
     }
     return receive;
   }

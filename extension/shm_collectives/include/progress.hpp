@@ -9,14 +9,10 @@
 
 namespace shm_collectives {
 
-struct WaitingPolicy {
-  bool spin;
-  microseconds yield_for;
-};
-
 // Who runs the operations of one rank of a group. Whoever waits for an operation
 // runs them all; while nobody waits, a thread does, which exists from the first
-// time that it is needed. For what a callback starts on it, there is another one.
+// time that it is needed. Only such threads call the callbacks of the program,
+// which may take long and wait for anything: meanwhile there is another one.
 class Progress : public std::enable_shared_from_this<Progress> {
  public:
   Progress(Group group, WaitingPolicy policy)
@@ -31,51 +27,71 @@ class Progress : public std::enable_shared_from_this<Progress> {
     const std::lock_guard lock(mutex_);
     TORCH_CHECK_WITH(DistBackendError, !closed_, "Backend shm cannot run ",
         describe(operation->call.note), ": ", closed_.value_or(""));
-    pending_.fetch_add(1);
+    count(*operation, 1);
     submitted_.emplace_back(std::move(operation), lane);
   }
 
-  // Returns at the end of the operation, or at the limit.
-  void wait(const Operation& operation, Clock::time_point limit) {
+  // Returns when `done()` is true, or at the limit.
+  template <class Done>
+  void wait(const Done& done, Clock::time_point limit) {
     check_process();
-    call([&] { return operation.ended(); }, limit, policy_);
+    call(done, limit, policy_);
   }
 
-  // Leaves the operation to the thread, unless it ends in less time than it
-  // takes to wake the thread. A large operation does not.
+  // Leaves the operation to a thread, unless it ends in less time than it takes to
+  // wake the thread. A large operation does not, nor one behind others.
   void leave(const Operation& operation, bool large) {
-    if (!large) {
+    if (!large && drivers_ == 0) {
       return call([&] { return operation.ended(); }, Clock::now() + kBrief, {policy_.spin, kBrief});
     }
     hand_over();
-    group_.me().bell.ring(); // whoever waits for a message can run this
+    group_.me().bell.ring(); // whoever drives already can run this
   }
 
-  // Waits for the end of everything that was submitted.
+  // Calls `callback` when the operation has ended: now, or on a thread, and then
+  // behind the callbacks of earlier operations.
+  void when_ended(const OperationPtr& operation, const std::function<void()>& callback) {
+    std::unique_lock lock(mutex_);
+    const bool behind = !uncalled_.empty() || (in_callbacks_ > 0 && in_callback_ == 0);
+    if (operation->keep(callback, /*always=*/behind && !closed_)) {
+      if (operation->ended()) let_call(operation);
+      return;
+    }
+    lock.unlock();
+    callback();
+  }
+
+  // Waits for the end of what other ranks need of this one: all collectives, and
+  // sends for as long as anything gets on. Nobody may ever take the others.
   void drain() {
     if (forks_ != fork_count()) return; // what was submitted belongs to the parent
-    call([&] { return pending_ == 0; }, Clock::time_point::max(), policy_);
+    call([&] { return collectives_ == 0; }, Clock::time_point::max(), policy_);
+    for (uint64_t before = ~uint64_t{0}; sends_ > 0 && before != moves_;) {
+      before = moves_;
+      call([&] { return sends_ == 0; }, Clock::now() + kGiveUp, policy_);
+    }
   }
 
-  // Ends everything that was submitted, and the thread. Call it before the last
+  // Ends everything that was submitted, and the threads. Call it before the last
   // owner goes.
   void close(const std::string& reason) {
     if (forks_ != fork_count()) {
       new auto(shared_from_this()); // a fork has no thread that could be joined
       return;
     }
-    std::vector<std::thread> threads;
-    {
-      const std::lock_guard lock(mutex_);
-      if (!closed_) closed_ = reason;
-      closing_ = true;
-      threads.swap(threads_);
-      wake_.notify_all();
-    }
+    std::unique_lock lock(mutex_);
+    if (!closed_) closed_ = reason;
+    closing_ = true;
+    auto threads = std::exchange(threads_, {});
+    wake_.notify_all();
+    lock.unlock();
     while (driving_.test_and_set()) std::this_thread::yield();
     take_submitted();
     lanes_.close(*closed_);
-    for (const auto& operation : stop_driving()) call_all(operation->take_callbacks());
+    stop_driving();
+    group_.me().bell.ring();
+    for (lock.lock(); !uncalled_.empty();) call_next(lock); // the threads do not come any more
+    lock.unlock();
     for (auto& thread : threads) { // a callback, which runs on one, may be what closes the group
       thread.get_id() == std::this_thread::get_id() ? thread.detach() : thread.join();
     }
@@ -92,7 +108,9 @@ class Progress : public std::enable_shared_from_this<Progress> {
 
  private:
   static constexpr milliseconds kCheckEvery{50}; // sleepers look after the others
-  static constexpr microseconds kBrief{40}; // about what it costs to hand over to the thread
+  static constexpr milliseconds kGiveUp{1000}; // a send, at the end of the group
+  static constexpr milliseconds kStandBy{1}; // most callbacks are shorter
+  static constexpr microseconds kBrief{40}; // about what it costs to hand over to a thread
   static constexpr microseconds kThreadYields{50}; // the caller may need the processor
 
   void check_process() const {
@@ -106,57 +124,98 @@ class Progress : public std::enable_shared_from_this<Progress> {
   template <class Done>
   void call(const Done& done, Clock::time_point limit, WaitingPolicy policy) {
     callers_.fetch_add(1);
-    drive(done, limit, policy, callers_);
+    drive(done, limit, policy);
     const bool last = callers_.fetch_sub(1) == 1;
-    if (last || in_callback_) hand_over();
-    if (!last) group_.me().bell.ring();
+    last ? hand_over() : group_.me().bell.ring();
   }
   // [/caller]
 
   // [hand-over]
+  bool needs_driver() const { return pending_ > 0 && callers_ == 0 && drivers_ == 0; }
+
   void hand_over() {
-    if (pending_ > 0 && (callers_ == 0 || in_callback_)) {
-      const std::lock_guard lock(mutex_);
-      if (!closed_ && (threads_.empty() || (in_callback_ && resting_ == 0 && drivers_ == 0))) {
-        threads_.emplace_back([self = shared_from_this()] { self->serve(); });
-        ++resting_;
-      }
-      wake_.notify_one();
+    if (!needs_driver()) return;
+    const std::lock_guard lock(mutex_);
+    summon();
+  }
+
+  void drive_as_thread(std::unique_lock<std::mutex>& lock) {
+    ++drivers_;
+    lock.unlock();
+    drive([&] { return closing_ || pending_ == 0 || callers_ > 0 || has_uncalled_; },
+        Clock::time_point::max(), {policy_.spin, kThreadYields});
+    lock.lock();
+    --drivers_;
+  }
+  // [/hand-over]
+
+  // Lets a thread come, and at once if this one is in a callback that may wait for it.
+  void summon() {
+    if (closed_) return;
+    urgent_ = urgent_ || in_callback_;
+    if (resting_ == 0) {
+      threads_.emplace_back([self = shared_from_this()] { self->serve(); });
+      ++resting_;
     }
+    wake_.notify_one();
   }
 
   void serve() {
     c10::setThreadName("shm_progress");
-    const auto idle = [this] { return pending_ == 0 || callers_ > 0; };
     std::unique_lock lock(mutex_);
-    while (!closing_) {
-      wake_.wait(lock, [&] { return closing_ || (!idle() && drivers_ == 0); });
+    const auto needed = [this] { return !uncalled_.empty() || needs_driver(); };
+    while (true) {
+      wake_.wait(lock, [&] { return closing_ || needed(); });
+      // Another thread that has just begun a callback may come back soon, and do this.
+      if (in_callbacks_ > in_long_callbacks_) {
+        const auto over = [&] { return closing_ || urgent_ || !needed(); };
+        if (!wake_.wait_for(lock, kStandBy, over)) in_long_callbacks_ = in_callbacks_;
+      }
+      if (closing_) return;
+      if (!needed()) continue;
+      urgent_ = false;
       --resting_;
-      ++drivers_;
-      lock.unlock();
-      drive([&] { return closing_ || idle() || drivers_ > 1; }, Clock::time_point::max(),
-          {policy_.spin, kThreadYields}, drivers_);
-      lock.lock();
-      --drivers_;
+      uncalled_.empty() ? drive_as_thread(lock) : call_next(lock);
       ++resting_;
     }
   }
-  // [/hand-over]
+
+  // [callbacks]
+  void call_next(std::unique_lock<std::mutex>& lock) {
+    auto operation = std::move(uncalled_.front());
+    uncalled_.pop_front();
+    has_uncalled_ = !uncalled_.empty();
+    ++in_callbacks_;
+    if (has_uncalled_ || needs_driver()) summon(); // if the callbacks take long
+    lock.unlock();
+    ++in_callback_;
+    operation->call_back();
+    --in_callback_;
+    operation.reset();
+    group_.me().bell.ring(); // somebody may wait for the future
+    lock.lock();
+    in_long_callbacks_ = std::min(in_long_callbacks_, --in_callbacks_);
+  }
+  // [/callbacks]
 
   // [drive-loop]
   template <class Done>
-  void drive(const Done& done, Clock::time_point limit, WaitingPolicy policy,
-      std::atomic<int>& drivers) {
-    Patience patience(policy.spin, policy.yield_for);
+  void drive(const Done& done, Clock::time_point limit, WaitingPolicy policy) {
+    Patience patience(policy.spin, std::min<microseconds>(policy.yield_for, kCheckEvery));
+    auto next_check = Clock::now() + kCheckEvery;
+    bool check = false;
     while (!done()) {
-      if (look(/*check=*/false, drivers)) {
-        if (Clock::now() >= limit) return;
+      if (look(check)) {
+        const auto now = Clock::now();
+        if (now >= limit) return;
+        check = now >= next_check; // other operations may be late
+        if (check) next_check = now + kCheckEvery;
         patience.renew();
       } else if (!patience.pause()) {
         const auto left = limit - Clock::now();
         if (left <= Clock::duration::zero()) return;
         Bell::Sleep sleep(group_.me().bell);
-        if (!look(/*check=*/true, drivers) && !done()) {
+        if (!look(/*check=*/true) && !done()) {
           sleep.wait_for(std::chrono::duration_cast<microseconds>(
               std::min<Clock::duration>(left, kCheckEvery)));
         }
@@ -166,19 +225,12 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // [/drive-loop]
 
   // Advances what can advance; false if nothing could, or another thread does it.
-  bool look(bool check, std::atomic<int>& drivers) {
+  bool look(bool check) {
     if (driving_.test_and_set()) return false;
     take_submitted();
     const bool moved = lanes_.advance(check);
-    // [callbacks]
-    for (const auto& operation : stop_driving()) {
-      const auto callbacks = operation->take_callbacks();
-      if (callbacks.empty()) continue;
-      drivers.fetch_sub(1); // they may wait for what they start: another thread must run that
-      call_all(callbacks);
-      drivers.fetch_add(1);
-    }
-    // [/callbacks]
+    if (moved) moves_.fetch_add(1);
+    stop_driving();
     return moved;
   }
 
@@ -188,19 +240,32 @@ class Progress : public std::enable_shared_from_this<Progress> {
     submitted_.clear();
   }
 
-  // Lets other threads drive; returns the operations that have ended meanwhile.
-  Operations stop_driving() {
-    auto ended = lanes_.take_ended();
-    pending_.fetch_sub(static_cast<int>(ended.size()));
-    driving_.clear();
-    if (!ended.empty()) group_.me().bell.ring(); // another thread may wait for one of them
-    return ended;
+  void count(const Operation& operation, int change) {
+    const Kind kind = operation.call.note.kind;
+    pending_.fetch_add(change);
+    if (kind == Kind::send) sends_.fetch_add(change);
+    if (!is_message(kind)) collectives_.fetch_add(change);
   }
 
-  static void call_all(const std::vector<std::function<void()>>& callbacks) {
-    ++in_callback_;
-    for (const auto& callback : callbacks) callback();
-    --in_callback_;
+  // Tells who waits what has ended, and lets other threads drive.
+  void stop_driving() {
+    const auto ended = lanes_.take_ended();
+    if (ended.empty()) return driving_.clear();
+    std::unique_lock lock(mutex_);
+    for (const auto& operation : ended) {
+      count(*operation, -1);
+      if (operation->end()) let_call(operation);
+    }
+    lock.unlock();
+    driving_.clear();
+    group_.me().bell.ring();
+  }
+
+  // Lets a thread call the callbacks of the operation: this one soon, if it drives.
+  void let_call(const OperationPtr& operation) {
+    uncalled_.push_back(operation);
+    has_uncalled_ = true;
+    if (drivers_ == 0) summon();
   }
 
   const Group group_;
@@ -208,18 +273,23 @@ class Progress : public std::enable_shared_from_this<Progress> {
   const WaitingPolicy policy_;
 
   std::atomic<int> pending_{0}; // operations that have not ended
-  // Who drives, callbacks aside: threads that wait for an operation, own threads.
-  std::atomic<int> callers_{0};
-  std::atomic<int> drivers_{0};
+  std::atomic<int> collectives_{0}, sends_{0}; // of these
+  std::atomic<int> callers_{0}; // threads that wait for an operation, and so drive
+  std::atomic<int> drivers_{0}; // own threads that drive
+  std::atomic<uint64_t> moves_{0}; // how often something has advanced
   std::atomic<bool> closing_{false};
-  // Of whichever group: this thread may not drive for long.
+  std::atomic<bool> has_uncalled_{false};
+  // Of whichever group: how many callbacks this thread is in.
   static inline thread_local int in_callback_ = 0;
 
   std::mutex mutex_; // guards these, and is never held for long
   std::vector<std::pair<OperationPtr, int>> submitted_;
+  std::deque<OperationPtr> uncalled_; // have ended, and have callbacks
   std::optional<std::string> closed_;
   std::vector<std::thread> threads_;
   int resting_ = 0; // of these threads
+  int in_callbacks_ = 0, in_long_callbacks_ = 0; // of these threads
+  bool urgent_ = false; // a callback may wait for what a thread is to do
   std::condition_variable wake_;
 
   // Whoever sets this owns what follows. Nobody ever blocks on it.

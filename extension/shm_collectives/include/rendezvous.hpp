@@ -22,8 +22,8 @@ using std::to_string;
 inline std::string home() {
   char host[HOST_NAME_MAX + 1] = "?";
   gethostname(host, sizeof(host) - 1);
-  std::string boot = "?";
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  std::string boot;
+  if (!(std::ifstream("/proc/sys/kernel/random/boot_id") >> boot)) boot = std::strerror(errno);
   char space[64] = "?";
   const auto length = readlink("/proc/self/ns/pid", space, sizeof(space));
   return "user " + to_string(geteuid()) + ", host " + host + ", boot " + boot + ", " +
@@ -48,14 +48,22 @@ inline std::string home() {
 class Meeting {
  public:
   Meeting(c10d::Store& store, int rank, const Layout& layout, milliseconds timeout,
-      const std::string& group) : store_(store), rank_(rank), layout_(layout), timeout_(timeout),
-      what_("Backend shm: rank " + to_string(rank) + " of " + to_string(layout.ranks) +
+      const std::string& group, std::vector<uint64_t> global_ranks) : store_(store), rank_(rank),
+      layout_(layout), timeout_(timeout), global_ranks_(std::move(global_ranks)),
+      what_("Backend shm: " + who(rank, global_ranks_) + " of " + to_string(layout.ranks) +
       " cannot join group \"" + group + "\": ") {}
 
   // Returns the memory that the ranks share when all of them have mapped it;
   // throws, on every rank that has come, if they do not all come in time or
   // cannot share memory.
-  Memory meet() { return rank_ == 0 ? host() : join(); }
+  Memory meet() {
+    try {
+      return rank_ == 0 ? host() : join();
+    } catch (const c10::DistNetworkError& error) {
+      refuse_if(std::string("the store is lost: ") + error.what_without_backtrace());
+      throw;
+    }
+  }
 
  private:
   // [host]
@@ -75,7 +83,7 @@ class Meeting {
       }
       return missing().empty() || !get(begin()).empty(); // or a rank has given up
     });
-    problem = joined(problem.empty() ? "" : "rank 0 " + problem, late(missing()));
+    problem = joined(problem.empty() ? "" : who(0, global_ranks_) + " " + problem, late(missing()));
     for (int rank = 1; rank < ranks(); ++rank) {
       const std::string text = get(mapped(rank));
       if (text != kYes) problem = joined(problem, text);
@@ -101,24 +109,25 @@ class Meeting {
     // [/announce]
 
     // [refuse]
+    const std::string first = who(0, global_ranks_);
     std::string problem;
     if (home() != host) {
-      problem = "it is (" + home() + "), rank 0 is (" + host + ")";
+      problem = "it is (" + home() + "), " + first + " is (" + host + ")";
     } else if (descriptor >= 0) { // or rank 0 will say what it lacks
       problem = try_memory(
           [&] { return Memory::open(process, descriptor, layout_, stoull(number_)); });
       if (memory_) memory_->member(rank_).process = getpid();
     }
     if (!problem.empty()) {
-      problem = "rank " + to_string(rank_) + " cannot share memory with rank 0: " + problem +
+      problem = who(rank_, global_ranks_) + " cannot share memory with " + first + ": " + problem +
           "; ranks of different hosts, containers or users can use gloo";
     }
     set(mapped(rank_), problem.empty() ? kYes : problem);
     // [/refuse]
-    const auto first = Process::find(process);
+    const auto host_process = Process::find(process);
     const bool in_time =
-        await([&] { return !get(begin()).empty() || (memory_ && first->ended()); });
-    std::string reason = "rank 0 has died (process " + to_string(process) + ")";
+        await([&] { return !get(begin()).empty() || (memory_ && host_process->ended()); });
+    std::string reason = first + " has died (process " + to_string(process) + ")";
     if (!in_time) {
       const auto absent = missing();
       reason = late(absent.empty() ? std::vector{0} : absent);
@@ -201,7 +210,7 @@ class Meeting {
 
   std::string late(const std::vector<int>& missing) const {
     std::string names;
-    for (const int rank : missing) names += (names.empty() ? "rank " : ", rank ") + to_string(rank);
+    for (const int rank : missing) names += (names.empty() ? "" : ", ") + who(rank, global_ranks_);
     const auto time = to_string(timeout_.count()) + " ms";
     return names.empty() ? "" : names + " did not come within " + time;
   }
@@ -215,6 +224,7 @@ class Meeting {
   const Layout layout_;
   const milliseconds timeout_;
   const Clock::time_point deadline_ = Clock::now() + timeout_;
+  const std::vector<uint64_t> global_ranks_;
   const std::string what_;
   std::string number_; // that of rank 0
   std::optional<Memory> memory_;

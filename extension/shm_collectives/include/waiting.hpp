@@ -23,7 +23,6 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-// [bell]
 // Where the threads of one rank sleep until something happens. It is in shared
 // memory, so that every rank can ring it.
 //
@@ -33,6 +32,7 @@ using std::chrono::milliseconds;
 // promise that, so the counters and these fields use nothing weaker.
 class Bell {
  public:
+  // [bell]
   // Call this after writing what the sleepers wait for.
   void ring() {
     if (sleepers_.load() > 0) {
@@ -42,7 +42,7 @@ class Bell {
   }
 
   // Announces a sleep for as long as it exists. Look once more between creating
-  // it and calling wait_for(): what came in between makes wait_for() return.
+  // it and calling wait_for(): a post in between makes wait_for() return.
   class Sleep {
    public:
     explicit Sleep(Bell& bell) : bell_(bell) {
@@ -56,6 +56,7 @@ class Bell {
       // Returns at once if the bell has rung since it was read.
       syscall(SYS_futex, &bell_.rings_, FUTEX_WAIT, rings_, &limit, nullptr, 0);
     }
+  // [/bell]
 
    private:
     Bell& bell_;
@@ -66,13 +67,12 @@ class Bell {
   std::atomic<uint32_t> rings_;
   std::atomic<uint32_t> sleepers_;
 };
-// [/bell]
 
-// [patience]
 // What a waiting thread does next. It spins as long as the answer of a running
 // rank takes, then lets other threads run, then goes to sleep.
 class Patience {
  public:
+  // [patience]
   // Spinning helps only if all ranks can run at the same time.
   Patience(bool spin, microseconds yield_for) : spins_(spin ? 100 : 0), yield_for_(yield_for) {}
 
@@ -87,6 +87,7 @@ class Patience {
     sched_yield();
     return now - yielding_since_ < yield_for_;
   }
+  // [/patience]
 
   // Something has happened, so that more may follow soon.
   void renew() { pauses_ = 0; }
@@ -105,7 +106,11 @@ class Patience {
   int pauses_ = 0;
   Clock::time_point yielding_since_;
 };
-// [/patience]
+
+struct WaitingPolicy {
+  bool spin; // or yield from the beginning
+  microseconds yield_for; // and then sleep
+};
 
 // An open file, closed with its last owner.
 class Descriptor {

@@ -10,6 +10,8 @@ namespace shm_collectives {
 // What a call returns: one operation, or several that were called together. It
 // can outlive its group.
 class WorkShm : public c10d::Work {
+  using Callback = std::function<void(std::exception_ptr)>;
+
  public:
   // [profiler]
   WorkShm(int rank, c10d::OpType op_type, const char* profiling_title,
@@ -19,13 +21,18 @@ class WorkShm : public c10d::Work {
       operations_(std::move(operations)), outputs_(std::move(outputs)),
       source_(std::move(source)) {
     if (recordFunctionEndCallback_) { // a profiler is running
-      when_ended([end = recordFunctionEndCallback_](auto) { end(); });
+      const auto end = last_time([end = recordFunctionEndCallback_](auto) { end(); });
+      for (const auto& operation : operations_) operation->at_end(end);
     }
   }
   // [/profiler]
 
+  // The future, if there is one, is complete then, and has its value.
   bool isCompleted() override {
-    return std::ranges::all_of(operations_, [](const auto& one) { return one->ended(); });
+    const auto ended = [](const auto& operation) { return operation->ended(); };
+    if (!std::ranges::all_of(operations_, ended)) return false;
+    const std::lock_guard lock(mutex_);
+    return !future_ || future_->completed();
   }
   bool isSuccess() const override {
     return std::ranges::all_of(
@@ -48,8 +55,9 @@ class WorkShm : public c10d::Work {
   // work goes on and can be waited for again. 0 means no timeout but the work's.
   bool wait(milliseconds timeout = kNoTimeout) override {
     const auto limit = timeout > kNoTimeout ? Clock::now() + timeout : Clock::time_point::max();
+    const auto completed = [this] { return isCompleted(); };
+    if (!completed()) progress_->wait(completed, limit);
     for (const auto& operation : operations_) {
-      if (!operation->ended()) progress_->wait(*operation, limit);
       TORCH_CHECK_WITH(DistBackendError, operation->ended(), "Backend shm: ",
           describe(operation->call.note), " of group \"", progress_->group().name(),
           "\" has not ended within the ", timeout.count(), " ms of this wait()");
@@ -64,12 +72,9 @@ class WorkShm : public c10d::Work {
 
   // [one-future]
   // Calls back once, when the last operation has ended.
-  void when_ended(std::function<void(std::exception_ptr)> callback) {
-    auto left = std::make_shared<std::atomic<size_t>>(operations_.size());
-    auto last = [callback, left, operations = operations_] {
-      if (left->fetch_sub(1) == 1) callback(first_error(operations));
-    };
-    for (const auto& operation : operations_) operation->when_ended(last);
+  void when_ended(const Callback& callback) {
+    const auto last = last_time(callback);
+    for (const auto& operation : operations_) progress_->when_ended(operation, last);
     if (operations_.empty()) callback(nullptr);
   }
 
@@ -96,6 +101,14 @@ class WorkShm : public c10d::Work {
   }
 
  private:
+  // Each operation calls this; the last one calls back.
+  std::function<void()> last_time(const Callback& callback) const {
+    auto left = std::make_shared<std::atomic<size_t>>(operations_.size());
+    return [callback, left, operations = operations_] {
+      if (left->fetch_sub(1) == 1) callback(first_error(operations));
+    };
+  }
+
   static std::exception_ptr first_error(const Operations& operations) {
     for (const auto& operation : operations) {
       if (operation->error()) return operation->error();

@@ -53,7 +53,7 @@ receives = dist.P2POp(dist.irecv, number, left)
 works = dist.batch_isend_irecv([sends, receives])
 for work in works:
     work.wait()
-print(f"{len(works)} work, received {number.item()} from rank {left}")
+print(f"{len(works)} works, received {number.item()} from rank {left}")
 # [/batch]
 assert number.item() == left
 

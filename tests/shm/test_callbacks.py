@@ -1,0 +1,156 @@
+"""Callbacks of the program: they may take long, wait for anything and hold nothing up."""
+
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+import torch
+import torch.distributed as dist
+from ranks import run
+
+
+def ones():
+    return torch.ones(1)
+
+
+def blocked_until_another_work_has_ended(rank, message, by_callback):
+    """Let the callback of one work wait for a later work, which was submitted before."""
+    other_has_ended, in_time = threading.Event(), []
+    if rank == 1:
+        time.sleep(0.2)  # Then rank 0 has submitted both.
+    first = dist.all_reduce(ones(), async_op=True)
+    if rank == 0:
+        done = first.get_future().then(lambda _: in_time.append(other_has_ended.wait(5)))
+    if message:
+        call = dist.isend if rank else dist.irecv
+        second = call(ones(), 1 - rank)
+    else:
+        second = dist.all_reduce(ones(), async_op=True)
+    if rank == 0:
+        if by_callback:
+            second.get_future().then(lambda _: other_has_ended.set())
+        else:
+            second.wait()
+            other_has_ended.set()
+        done.wait()
+        assert in_time == [True]
+    second.wait()
+
+
+@pytest.mark.parametrize("by_callback", [False, True], ids=["after wait", "by a callback"])
+@pytest.mark.parametrize("message", [False, True], ids=["collective", "message"])
+def test_a_callback_that_waits_for_another_work_does_not_hold_it_up(message, by_callback):
+    run(blocked_until_another_work_has_ended, 2, message, by_callback)
+
+
+def one_long_many_short(rank):
+    """Return the seconds of calls with futures while a callback takes long."""
+    release = threading.Event()
+    if rank == 1:
+        time.sleep(0.1)
+    long = dist.all_reduce(ones(), async_op=True).get_future()
+    long = long.then(lambda _: release.wait(20) if rank == 0 else None)
+    dist.barrier()
+    start = time.monotonic()
+    for _ in range(100):
+        dist.all_reduce(ones(), async_op=True).get_future().wait()
+    seconds = time.monotonic() - start
+    assert rank == 1 or not long.done()
+    release.set()
+    long.wait()
+    return seconds
+
+
+def test_other_works_go_on_quickly_beside_a_long_callback():
+    assert max(run(one_long_many_short, 2)) < 1
+
+
+def with_a_lock(rank, synchronous):
+    """Wait while holding a lock that the callback of an earlier work takes."""
+    lock, called = threading.Lock(), []
+
+    def callback(_):
+        with lock:
+            called.append(threading.current_thread() is threading.main_thread())
+
+    if rank == 1:
+        time.sleep(0.1)
+    first = dist.all_reduce(ones(), async_op=True)
+    done = first.get_future().then(callback)
+    with lock:
+        if synchronous:
+            dist.all_reduce(ones())
+        else:
+            dist.all_reduce(ones(), async_op=True).wait()
+    done.wait()
+    return called
+
+
+@pytest.mark.parametrize("synchronous", [False, True], ids=["wait", "synchronous call"])
+def test_a_thread_that_waits_runs_no_callbacks(synchronous):
+    called = run(with_a_lock, 2, synchronous)
+    assert called[0] == [False]  # Rank 1's first work has ended before it asks for a future.
+
+
+def state_of_the_thread(rank):
+    """Return whether callbacks see the modes of the thread that waits."""
+    if rank == 1:
+        time.sleep(0.1)
+    seen = []
+    with torch.inference_mode():
+        first = dist.all_reduce(ones(), async_op=True)
+        done = first.get_future().then(lambda _: seen.append(torch.is_inference_mode_enabled()))
+        first.wait()
+        done.wait()
+    return seen
+
+
+def test_callbacks_do_not_see_the_modes_of_a_thread_that_waits():
+    assert run(state_of_the_thread, 2)[0] == [False]
+
+
+def wait_beside_a_long_callback(rank):
+    """Return the seconds and the error of a wait with a timeout."""
+    if rank == 1:
+        time.sleep(0.1)
+    first = dist.all_reduce(ones(), async_op=True)
+    if rank == 0:
+        done = first.get_future().then(lambda _: time.sleep(1.5))
+    else:
+        time.sleep(1)
+    second = dist.all_reduce(ones(), async_op=True)
+    if rank == 1:
+        return second.wait()
+    start = time.monotonic()
+    with pytest.raises(dist.DistBackendError, match="has not ended within the 400 ms"):
+        second.wait(timedelta(seconds=0.4))
+    seconds = time.monotonic() - start
+    second.wait()
+    done.wait()
+    return seconds
+
+
+def test_a_wait_keeps_its_timeout_beside_a_long_callback():
+    assert 0.4 <= run(wait_beside_a_long_callback, 2)[0] < 0.9
+
+
+def in_the_order_of_the_works(rank):
+    """Return the order of callbacks, some of which are registered when their work has ended."""
+    order, hold = [], threading.Event()
+    if rank == 1:
+        time.sleep(0.1)
+    works = [dist.all_reduce(ones(), async_op=True) for _ in range(3)]
+    done = [works[0].get_future().then(lambda _: (hold.wait(5), order.append(0)))]
+    dist.all_reduce(ones())  # All works have ended then.
+    for number in (1, 2):
+        future = works[number].get_future()
+        done.append(future.then(lambda _, number=number: order.append(number)))
+    time.sleep(0.05)
+    hold.set()
+    torch.futures.wait_all(done)
+    return sorted(order)
+
+
+def test_all_callbacks_run_although_one_blocks():
+    assert run(in_the_order_of_the_works, 2) == [[0, 1, 2]] * 2
