@@ -31,12 +31,12 @@ EDITS = {
     "A torch.distributed backend that sets .*zero": "The torch.distributed backend dummy",
     "The dummy c10d backend": "The c10d backend dummy",
     r'\{"cpu", "cuda"\}': '{"cpu"}',
-    r"(default, -O3 -g\.)": r"\1 A source that reduces data needs -O3.",
+    r"(?m)^(fast_to_compile = .*)$": r"\1\n# Sources that reduce or copy data need -O3.",
     r"(?m)^(?=c10.* createBackendDummy\(\n.*/\* store \*/)": """\
 // Let the ranks meet here. While this one waits for others, release Python's
 // interpreter lock (py::gil_scoped_release). The store may have keys of an
 // earlier group: https://SITE/communicate/meet-the-other-ranks.html
-// That page also has the form of this function that gets the name and the options of the group.
+// That page also has a form of this function that gets the group's name and options.
 """,
 }
 OPERATION = re.compile(r"\b(setToZero|allreduce|allgather)\(")
