@@ -105,8 +105,8 @@ A send of ``shm`` does not end before the other rank calls a receive. If all ran
 neighbours first and wait, nobody receives. ``batch_isend_irecv`` begins all messages before the
 program waits. A backend can return true from ``supportsCoalescing``. Then it gets the messages
 between ``startCoalescing`` and ``endCoalescing``, and returns one ``Work`` for all. But PyTorch
-then also holds back the collectives that other threads call in the group, which no sample shows.
-So ``shm`` returns a work for each message:
+then also holds back an ``all_reduce`` that another thread calls in the group, which no sample
+shows. So ``shm`` returns a work for each message:
 
 .. literalinclude:: /../gallery/communicate/workers/roots_and_messages.py
    :language: python

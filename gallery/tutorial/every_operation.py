@@ -154,9 +154,10 @@ describe("send", "recv", "recvAnysource")
 #   ``tag`` must arrive in the order in which they were sent.
 # * ``recvAnysource`` is a ``recv`` without a source. Let ``Work::sourceRank`` return the rank
 #   of the sender in the group. ``recv`` of Python returns it as a rank of the world.
-# * ``batch_isend_irecv`` calls ``startCoalescing`` first if ``supportsCoalescing`` is true. Until
-#   the batch ends, PyTorch then holds back the collectives of all threads in this group. No page
-#   shows this. Otherwise it calls ``send`` and ``recv`` in the order of the list.
+# * ``batch_isend_irecv`` calls ``send`` and ``recv`` in the order of the list. If
+#   ``supportsCoalescing`` is true, it calls ``startCoalescing`` before. Until the batch ends,
+#   PyTorch then also holds back some collectives that other threads call in this group, such as
+#   ``all_reduce``. No page shows this.
 #
 # Operations with a root, and barriers
 # ------------------------------------
