@@ -14,7 +14,6 @@ namespace shm_collectives {
 
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
-// [options]
 struct OptionsShm : c10d::Backend::Options {
   explicit OptionsShm(milliseconds timeout = kBackendDefaultTimeout)
       : c10d::Backend::Options("shm", timeout) {}
@@ -28,7 +27,6 @@ struct OptionsShm : c10d::Backend::Options {
   // How long a waiting thread lets others run before it goes to sleep.
   microseconds yield_for{500};
 };
-// [/options]
 
 // Closing a group waits for its thread, which may be about to call Python.
 class WithoutGil {

@@ -6,7 +6,6 @@
 
 namespace shm_collectives {
 
-// [work]
 // What a call returns: one operation, or several that were called together. It
 // can outlive its group.
 class WorkShm : public c10d::Work {
@@ -122,6 +121,5 @@ class WorkShm : public c10d::Work {
   const std::shared_ptr<std::atomic<int>> source_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
-// [/work]
 
 } // namespace shm_collectives

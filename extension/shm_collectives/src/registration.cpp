@@ -30,7 +30,6 @@ c10::intrusive_ptr<c10d::Backend> create(const c10d::DistributedBackendOptions& 
 }
 // [/create]
 
-// [register]
 // Tells torch.distributed that there is a backend "shm", for which devices, and
 // how to create it. Doing so a second time changes nothing.
 void registerBackend() {
@@ -41,7 +40,6 @@ void registerBackend() {
   // A thread that calls Python after its end would take the process with it.
   py::module_::import("atexit").attr("register")(py::cpp_function(&BackendShm::close_all));
 }
-// [/register]
 
 } // namespace
 
