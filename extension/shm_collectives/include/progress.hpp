@@ -202,14 +202,9 @@ class Progress : public std::enable_shared_from_this<Progress> {
   template <class Done>
   void drive(const Done& done, Clock::time_point limit, WaitingPolicy policy) {
     Patience patience(policy.spin, std::min<microseconds>(policy.yield_for, kCheckEvery));
-    auto next_check = Clock::now() + kCheckEvery;
-    bool check = false;
     while (!done()) {
-      if (look(check)) {
-        const auto now = Clock::now();
-        if (now >= limit) return;
-        check = now >= next_check; // other operations may be late
-        if (check) next_check = now + kCheckEvery;
+      if (look(/*check=*/false)) {
+        if (Clock::now() >= limit) return;
         patience.renew();
       } else if (!patience.pause()) {
         const auto left = limit - Clock::now();
@@ -228,6 +223,9 @@ class Progress : public std::enable_shared_from_this<Progress> {
   bool look(bool check) {
     if (driving_.test_and_set()) return false;
     take_submitted();
+    // However short the waits are, others may be late. A look is shorter than the clock.
+    check = check || (++looks_ % 64 == 0 && Clock::now() >= next_check_);
+    if (check) next_check_ = Clock::now() + kCheckEvery;
     const bool moved = lanes_.advance(check);
     if (moved) moves_.fetch_add(1);
     stop_driving();
@@ -294,6 +292,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
 
   // Whoever sets this owns what follows. Nobody ever blocks on it.
   std::atomic_flag driving_;
+  uint64_t looks_ = 0;
+  Clock::time_point next_check_;
   Lanes lanes_;
 };
 
