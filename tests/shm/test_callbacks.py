@@ -1,5 +1,6 @@
 """Callbacks of the program: they may take long, wait for anything and hold nothing up."""
 
+import random
 import threading
 import time
 from datetime import timedelta
@@ -44,6 +45,52 @@ def test_a_callback_that_waits_for_another_work_does_not_hold_it_up(message, by_
     run(blocked_until_another_work_has_ended, 2, message, by_callback)
 
 
+def called_in_order(rank, seconds):
+    """Return in which order the callbacks of 20 works begin and end."""
+    calls = []
+
+    def callback(_, number):
+        calls.append(("begins", number))
+        time.sleep(seconds)
+        calls.append(("ends", number))
+
+    done = []
+    if rank == 1:
+        time.sleep(0.1)
+    for number in range(20):
+        future = dist.all_reduce(ones(), async_op=True).get_future()
+        done.append(future.then(lambda _, number=number: callback(_, number)))
+    torch.futures.wait_all(done)
+    return calls
+
+
+@pytest.mark.parametrize("seconds", [0, 0.01])
+def test_one_callback_follows_another(seconds):
+    calls = [(what, number) for number in range(20) for what in ("begins", "ends")]
+    assert run(called_in_order, 2, seconds) == [calls] * 2
+
+
+def chains(rank):
+    """Let the callbacks of several works use the group; return what these calls give."""
+    random.seed(rank)
+
+    def callback(number):
+        time.sleep(random.random() / 50)
+        tensor = dist.all_reduce(number * ones(), async_op=True).get_future().wait()[0]
+        time.sleep(random.random() / 50)
+        dist.all_reduce(tensor)
+        return float(tensor)
+
+    futures = [dist.all_reduce(ones(), async_op=True).get_future() for _ in range(10)]
+    done = [future.then(lambda _, x=number: callback(x)) for number, future in enumerate(futures)]
+    return [future.wait() for future in done]
+
+
+def test_callbacks_of_all_ranks_call_the_group_in_the_same_order():
+    sums = [9 * number for number in range(10)]
+    assert run(chains, 3) == [sums] * 3
+
+
 def one_long_many_short(rank):
     """Return the seconds of calls with futures while a callback takes long."""
     release = threading.Event()
@@ -63,7 +110,7 @@ def one_long_many_short(rank):
 
 
 def test_other_works_go_on_quickly_beside_a_long_callback():
-    assert max(run(one_long_many_short, 2)) < 1
+    assert max(run(one_long_many_short, 2)) < 2
 
 
 def with_a_lock(rank, synchronous):
@@ -91,6 +138,26 @@ def with_a_lock(rank, synchronous):
 def test_a_thread_that_waits_runs_no_callbacks(synchronous):
     called = run(with_a_lock, 2, synchronous)
     assert called[0] == [False]  # Rank 1's first work has ended before it asks for a future.
+
+
+def asks_in_a_callback(rank):
+    """Return the seconds of callbacks that wait for callbacks of what they call."""
+
+    def callback(_):
+        inner = dist.all_reduce(ones(), async_op=True).get_future()
+        return inner.then(lambda future: future.value()[0]).wait()
+
+    if rank == 1:
+        time.sleep(0.1)
+    start = time.monotonic()
+    futures = [dist.all_reduce(ones(), async_op=True).get_future() for _ in range(20)]
+    for future in [future.then(callback) for future in futures]:
+        assert future.wait() == 2
+    return time.monotonic() - start
+
+
+def test_a_callback_that_asks_for_another_one_gets_it_quickly():
+    assert max(run(asks_in_a_callback, 2)) < 4
 
 
 def state_of_the_thread(rank):

@@ -29,12 +29,15 @@ class Operation {
   }
 
   // Keeps a callback of the program; false if the operation has ended, unless `always`.
-  bool keep(std::function<void()> callback, bool always) {
+  bool keep(std::function<void()> callback, bool urgent, bool always) {
     const std::lock_guard lock(mutex_);
     if (ended() && !always) return false;
     callbacks_.push_back(std::move(callback));
+    urgent_ = urgent_ || urgent;
     return true;
   }
+  // Whether a callback may wait for those that are kept.
+  bool urgent() const { return urgent_; }
 
   void call_back() {
     std::unique_lock lock(mutex_);
@@ -62,6 +65,7 @@ class Operation {
   std::atomic<bool> ended_{false};
   std::mutex mutex_;
   std::vector<std::function<void()>> callbacks_, at_end_;
+  bool urgent_ = false;
 };
 
 using OperationPtr = std::shared_ptr<Operation>;

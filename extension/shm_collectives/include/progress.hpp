@@ -5,6 +5,7 @@
 
 #include <c10/util/thread_name.h>
 
+#include "callbacks.hpp"
 #include "lanes.hpp"
 
 namespace shm_collectives {
@@ -52,8 +53,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // behind the callbacks of earlier operations.
   void when_ended(const OperationPtr& operation, const std::function<void()>& callback) {
     std::unique_lock lock(mutex_);
-    const bool behind = !uncalled_.empty() || (in_callbacks_ > 0 && in_callback_ == 0);
-    if (operation->keep(callback, /*always=*/behind && !closed_)) {
+    const bool behind = !closed_ && callbacks_.go_first();
+    if (operation->keep(callback, /*urgent=*/Callbacks::inside(), /*always=*/behind)) {
       if (operation->ended()) let_call(operation);
       return;
     }
@@ -90,7 +91,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
     lanes_.close(*closed_);
     stop_driving();
     group_.me().bell.ring();
-    for (lock.lock(); !uncalled_.empty();) call_next(lock); // the threads do not come any more
+    for (lock.lock(); !callbacks_.empty();) attend(lock); // the threads do not come any more
     lock.unlock();
     for (auto& thread : threads) { // a callback, which runs on one, may be what closes the group
       thread.get_id() == std::this_thread::get_id() ? thread.detach() : thread.join();
@@ -141,9 +142,14 @@ class Progress : public std::enable_shared_from_this<Progress> {
 
   void drive_as_thread(std::unique_lock<std::mutex>& lock) {
     ++drivers_;
+    urgent_ = false;
     lock.unlock();
-    drive([&] { return closing_ || pending_ == 0 || callers_ > 0 || has_uncalled_; },
-        Clock::time_point::max(), {policy_.spin, kThreadYields});
+    const auto done = [&] {
+      const auto call_at = callbacks_.due();
+      return closing_ || pending_ == 0 || callers_ > 0 ||
+          (call_at != Clock::time_point::max() && Clock::now() >= call_at);
+    };
+    drive(done, Clock::time_point::max(), {policy_.spin, kThreadYields});
     lock.lock();
     --drivers_;
   }
@@ -152,7 +158,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // Lets a thread come, and at once if this one is in a callback that may wait for it.
   void summon() {
     if (closed_) return;
-    urgent_ = urgent_ || in_callback_;
+    urgent_ = urgent_ || Callbacks::inside();
     if (resting_ == 0) {
       threads_.emplace_back([self = shared_from_this()] { self->serve(); });
       ++resting_;
@@ -163,38 +169,36 @@ class Progress : public std::enable_shared_from_this<Progress> {
   void serve() {
     c10::setThreadName("shm_progress");
     std::unique_lock lock(mutex_);
-    const auto needed = [this] { return !uncalled_.empty() || needs_driver(); };
-    while (true) {
-      wake_.wait(lock, [&] { return closing_ || needed(); });
-      // Another thread that has just begun a callback may come back soon, and do this.
-      if (in_callbacks_ > in_long_callbacks_) {
-        const auto over = [&] { return closing_ || urgent_ || !needed(); };
-        if (!wake_.wait_for(lock, kStandBy, over)) in_long_callbacks_ = in_callbacks_;
-      }
-      if (closing_) return;
-      if (!needed()) continue;
-      urgent_ = false;
-      --resting_;
-      uncalled_.empty() ? drive_as_thread(lock) : call_next(lock);
-      ++resting_;
-    }
+    --resting_;
+    while (!closing_) attend(lock);
+    wake_.notify_all(); // whoever closes the group may wait for a callback of this thread
+  }
+
+  // Does what there is to do, or rests until there may be something.
+  void attend(std::unique_lock<std::mutex>& lock) {
+    const auto now = Clock::now();
+    const auto call_at = callbacks_.due();
+    auto drive_at = Clock::time_point::max();
+    // A thread that has just begun a callback may come back soon, and drive.
+    if (needs_driver()) drive_at = urgent_ ? now : callbacks_.began() + kStandBy;
+    if (now >= call_at) return call_next(lock);
+    if (now >= drive_at) return drive_as_thread(lock);
+    ++resting_;
+    const auto next = std::min(call_at, drive_at);
+    next == Clock::time_point::max() ? wake_.wait(lock) : (void)wake_.wait_until(lock, next);
+    --resting_;
   }
 
   // [callbacks]
   void call_next(std::unique_lock<std::mutex>& lock) {
-    auto operation = std::move(uncalled_.front());
-    uncalled_.pop_front();
-    has_uncalled_ = !uncalled_.empty();
-    ++in_callbacks_;
-    if (has_uncalled_ || needs_driver()) summon(); // if the callbacks take long
+    auto turn = callbacks_.begin_next();
+    if (!callbacks_.empty() || needs_driver()) summon(); // if the callbacks take long
     lock.unlock();
-    ++in_callback_;
-    operation->call_back();
-    --in_callback_;
-    operation.reset();
+    Callbacks::call(*turn.operation);
+    turn.operation.reset();
     group_.me().bell.ring(); // somebody may wait for the future
     lock.lock();
-    in_long_callbacks_ = std::min(in_long_callbacks_, --in_callbacks_);
+    callbacks_.end(turn);
   }
   // [/callbacks]
 
@@ -261,8 +265,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
 
   // Lets a thread call the callbacks of the operation: this one soon, if it drives.
   void let_call(const OperationPtr& operation) {
-    uncalled_.push_back(operation);
-    has_uncalled_ = true;
+    callbacks_.add(operation);
     if (drivers_ == 0) summon();
   }
 
@@ -276,17 +279,13 @@ class Progress : public std::enable_shared_from_this<Progress> {
   std::atomic<int> drivers_{0}; // own threads that drive
   std::atomic<uint64_t> moves_{0}; // how often something has advanced
   std::atomic<bool> closing_{false};
-  std::atomic<bool> has_uncalled_{false};
-  // Of whichever group: how many callbacks this thread is in.
-  static inline thread_local int in_callback_ = 0;
 
   std::mutex mutex_; // guards these, and is never held for long
   std::vector<std::pair<OperationPtr, int>> submitted_;
-  std::deque<OperationPtr> uncalled_; // have ended, and have callbacks
+  Callbacks callbacks_;
   std::optional<std::string> closed_;
   std::vector<std::thread> threads_;
   int resting_ = 0; // of these threads
-  int in_callbacks_ = 0, in_long_callbacks_ = 0; // of these threads
   bool urgent_ = false; // a callback may wait for what a thread is to do
   std::condition_variable wake_;
 
