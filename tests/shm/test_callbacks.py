@@ -49,17 +49,16 @@ def called_in_order(rank, seconds):
     """Return in which order the callbacks of 20 works begin and end."""
     calls = []
 
-    def callback(_, number):
+    def callback(number):
         calls.append(("begins", number))
         time.sleep(seconds)
         calls.append(("ends", number))
 
-    done = []
     if rank == 1:
         time.sleep(0.1)
-    for number in range(20):
-        future = dist.all_reduce(ones(), async_op=True).get_future()
-        done.append(future.then(lambda _, number=number: callback(_, number)))
+    works = [dist.all_reduce(ones(), async_op=True) for _ in range(20)]
+    futures = [work.get_future() for work in works]
+    done = [future.then(lambda _, x=number: callback(x)) for number, future in enumerate(futures)]
     torch.futures.wait_all(done)
     return calls
 
@@ -144,6 +143,7 @@ def asks_in_a_callback(rank):
     """Return the seconds of callbacks that wait for callbacks of what they call."""
 
     def callback(_):
+        time.sleep(0.005 * rank)  # Then rank 0 has to wait for what it asks for.
         inner = dist.all_reduce(ones(), async_op=True).get_future()
         return inner.then(lambda future: future.value()[0]).wait()
 
