@@ -459,6 +459,21 @@ def test_one_thread_coalesces_and_another_does_not(batch):
     assert run(beside_coalesced_calls, 2, batch) == [[], []]
 
 
+def ends_groups_while_a_thread_coalesces(rank):
+    """Let a thread begin to coalesce in groups that end; each is where the one before was."""
+    device = torch.device("cpu")
+    with ThreadPoolExecutor(1) as other:
+        for _ in range(5):
+            group = dist.new_group(backend="shm")
+            other.submit(group._start_coalescing, device).result()
+            dist.destroy_process_group(group)
+            del group
+
+
+def test_a_new_group_does_not_coalesce_what_an_earlier_one_did():
+    run(ends_groups_while_a_thread_coalesces, 2)
+
+
 def sub_groups(rank):
     even, odd = dist.new_group([0, 2], backend="shm"), dist.new_group([1, 3], backend="shm")
     mine = odd if rank % 2 else even

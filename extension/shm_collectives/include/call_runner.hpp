@@ -71,7 +71,7 @@ class CallRunner : public c10d::Backend {
       const std::lock_guard lock(open_mutex_);
       open_groups().erase(this);
     }
-    coalesced_.erase(this);
+    coalesced_.erase(id_);
     const WithoutGil without_gil;
     progress_->close("its group was destroyed");
   }
@@ -89,6 +89,7 @@ class CallRunner : public c10d::Backend {
 
   // For the end of the process: no thread may work for a group after that.
   static void close_all() {
+    PythonExit::begin();
     const WithoutGil without_gil;
     std::unique_lock lock(open_mutex_);
     const auto groups = open_groups();
@@ -106,12 +107,12 @@ class CallRunner : public c10d::Backend {
   // which then keeps back what another thread calls meanwhile.
   void startCoalescing() override {
     TORCH_CHECK_VALUE(coalesced() == nullptr, "Backend shm: is coalescing already");
-    coalesced_[this];
+    coalesced_[id_];
   }
 
   WorkPtr endCoalescing() override {
     TORCH_CHECK_VALUE(coalesced() != nullptr, "Backend shm: is not coalescing");
-    auto [submit, operations, results] = std::move(coalesced_.extract(this).mapped());
+    auto [submit, operations, results] = std::move(coalesced_.extract(id_).mapped());
     for (const auto& operation : operations) {
       if (!submit) progress_->submit(operation, Lanes::kCollectives);
     }
@@ -181,13 +182,13 @@ class CallRunner : public c10d::Backend {
   WorkPtr together(Kind kind, bool async, size_t outputs, size_t inputs, const CallOne& call) {
     begin(kind, kNoTimeout).require(outputs == inputs, " takes as many outputs as inputs");
     const bool inside = coalesced() != nullptr; // its end is still to come
-    if (!inside) coalesced_[this].submit = false;
+    if (!inside) coalesced_[id_].submit = false;
     const uint64_t sequence = sequence_;
     try {
       for (size_t i = 0; i < inputs; ++i) call(i);
     } catch (...) {
       if (!inside) sequence_ = sequence; // nothing has begun
-      coalesced_.erase(this);
+      coalesced_.erase(id_);
       throw;
     }
     if (inside) return nullptr;
@@ -214,7 +215,7 @@ class CallRunner : public c10d::Backend {
   };
   // What this thread coalesces in this group, if it does.
   Coalesced* coalesced() const {
-    const auto found = coalesced_.find(this);
+    const auto found = coalesced_.find(id_);
     return found == coalesced_.end() ? nullptr : &found->second;
   }
 
@@ -237,8 +238,10 @@ class CallRunner : public c10d::Backend {
   std::atomic<uint64_t> sequence_{0};
   std::shared_ptr<Progress> progress_;
 
+  static inline std::atomic<uint64_t> ids_{0};
+  const uint64_t id_ = ids_.fetch_add(1); // an address may be that of an earlier group
   // The calls that this thread coalesces, for each group.
-  static inline thread_local std::map<const CallRunner*, Coalesced> coalesced_;
+  static inline thread_local std::map<uint64_t, Coalesced> coalesced_;
 };
 
 } // namespace shm_collectives

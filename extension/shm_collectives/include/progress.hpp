@@ -37,6 +37,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   void wait(const Done& done, Clock::time_point limit) {
     check_process();
     call(done, limit, policy_);
+    if (!Callbacks::inside()) PythonExit::keep_other_threads();
   }
 
   // Leaves the operation to a thread, unless it ends in less time than it takes to

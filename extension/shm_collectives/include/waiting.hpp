@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include <linux/futex.h>
@@ -165,5 +166,21 @@ inline uint64_t fork_count() {
   (void)registered;
   return count.load();
 }
+
+// Once Python exits, it ends each other thread that asks for its lock, in the middle
+// of C++, and that aborts the process. So these threads do not come back from a wait.
+class PythonExit {
+ public:
+  static void begin() { thread_ = std::this_thread::get_id(); }
+
+  static void keep_other_threads() {
+    const auto thread = thread_.load();
+    if (thread == std::thread::id() || thread == std::this_thread::get_id()) return;
+    while (true) ::pause();
+  }
+
+ private:
+  static inline std::atomic<std::thread::id> thread_{}; // the one that ends Python
+};
 
 } // namespace shm_collectives
