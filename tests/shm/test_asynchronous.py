@@ -459,6 +459,23 @@ def test_one_thread_coalesces_and_another_does_not(batch):
     assert run(beside_coalesced_calls, 2, batch) == [[], []]
 
 
+def while_a_thread_coalesces(rank):
+    world, device = dist.group.WORLD, torch.device("cpu")
+    tensor = torch.ones(1)
+    with ThreadPoolExecutor(1) as other:
+        other.submit(world._start_coalescing, device).result()
+        if rank == 1:
+            time.sleep(0.1)
+        dist.all_reduce(tensor)
+        result = float(tensor)
+        other.submit(world._end_coalescing, device).result()
+    return result
+
+
+def test_a_call_returns_at_its_end_although_another_thread_coalesces():
+    assert run(while_a_thread_coalesces, 2) == [2, 2]
+
+
 def ends_groups_while_a_thread_coalesces(rank):
     """Let a thread begin to coalesce in groups that end; each is where the one before was."""
     device = torch.device("cpu")

@@ -128,21 +128,26 @@ def test_batches(size):
         run(ring, size, size, count)
 
 
-def first_of_a_batch(rank):
+def first_of_coalesced_messages(rank):
     tensor = torch.ones(1)
     if rank == 0:
-        received = torch.zeros(1)
-        batch = [dist.P2POp(dist.irecv, received, 1), dist.P2POp(dist.isend, tensor, 1)]
-        for work in dist.batch_isend_irecv(batch):
-            work.wait()
-        return float(received)
-    dist.recv(tensor, 0)
-    time.sleep(0.2)
-    dist.send(tensor, 0)
+        received, world, device = torch.zeros(1), dist.group.WORLD, torch.device("cpu")
+        world._start_coalescing(device)
+        world.recv([received], 1, 0)
+        world.send([tensor], 1, 0)
+        world._end_coalescing(device).wait()
+        result = float(received)
+    else:
+        dist.recv(tensor, 0)
+        time.sleep(0.2)
+        dist.send(tensor, 0)
+        result = None
+    dist.barrier()
+    return result
 
 
-def test_a_batch_waits_for_its_first_message():
-    assert run(first_of_a_batch, 2)[0] == 1
+def test_coalesced_messages_end_with_the_first_one():
+    assert run(first_of_coalesced_messages, 2)[0] == 1
 
 
 def after_collectives(rank):
