@@ -10,7 +10,7 @@ namespace shm_collectives {
 // the order of these ends, so that what they call has the same order on all ranks.
 // But a callback may wait for a later one, which is then called at once if a callback
 // has asked for it, and otherwise as soon as the one before has taken long. The mutex
-// of the owner guards all of this but due().
+// of the owner guards all of this but due() and are_due().
 class Callbacks {
  public:
   // The callbacks of one operation.
@@ -25,6 +25,10 @@ class Callbacks {
   bool empty() const { return in_order_.empty() && urgent_.empty(); }
   // From when on the next ones may be called; max if there are none.
   Clock::time_point due() const { return due_.load(); }
+  bool are_due() const {
+    const auto due = this->due();
+    return due != Clock::time_point::max() && Clock::now() >= due;
+  }
   // When the callbacks began that others wait for; kNever if there are none.
   Clock::time_point began() const { return began_; }
 

@@ -145,12 +145,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
     ++drivers_;
     urgent_ = false;
     lock.unlock();
-    const auto done = [&] {
-      const auto call_at = callbacks_.due();
-      return closing_ || pending_ == 0 || callers_ > 0 ||
-          (call_at != Clock::time_point::max() && Clock::now() >= call_at);
-    };
-    drive(done, Clock::time_point::max(), {policy_.spin, kThreadYields});
+    drive([&] { return closing_ || pending_ == 0 || callers_ > 0 || callbacks_.are_due(); },
+        Clock::time_point::max(), {policy_.spin, kThreadYields});
     lock.lock();
     --drivers_;
   }
