@@ -90,6 +90,33 @@ def test_callbacks_of_all_ranks_call_the_group_in_the_same_order():
     assert run(chains, 3) == [sums] * 3
 
 
+def two_stages(rank):
+    """Let callbacks start works and not wait; return the calls of the callbacks of these."""
+    calls, second_stage = [], []
+
+    def second(number):
+        calls.append(("begins", number))
+        time.sleep(0.03)
+        calls.append(("ends", number))
+
+    def first(number):
+        time.sleep(0.02 * rank)  # On rank 0, this has ended when what it starts ends.
+        future = dist.all_reduce(ones(), async_op=True).get_future()
+        second_stage.append(future.then(lambda _: second(number)))
+
+    works = [dist.all_reduce(ones(), async_op=True) for _ in range(10)]
+    futures = [work.get_future() for work in works]
+    done = [future.then(lambda _, x=number: first(x)) for number, future in enumerate(futures)]
+    for stage in (done, second_stage):
+        torch.futures.wait_all(stage)
+    return calls
+
+
+def test_what_a_callback_starts_calls_back_in_order_if_it_does_not_wait():
+    calls = [(what, number) for number in range(10) for what in ("begins", "ends")]
+    assert run(two_stages, 2)[0] == calls
+
+
 def one_long_many_short(rank):
     """Return the seconds of calls with futures while a callback takes long."""
     release = threading.Event()
@@ -137,6 +164,54 @@ def with_a_lock(rank, synchronous):
 def test_a_thread_that_waits_runs_no_callbacks(synchronous):
     called = run(with_a_lock, 2, synchronous)
     assert called[0] == [False]  # Rank 1's first work has ended before it asks for a future.
+
+
+def wait_behind_a_callback(rank):
+    """Return whether a wait whose time is over says so although only the future is late."""
+    if rank == 1:
+        time.sleep(0.1)
+    works = [dist.all_reduce(ones(), async_op=True) for _ in range(2)]
+    futures = [work.get_future() for work in works]
+    if rank == 1:
+        return True
+    done = futures[0].then(lambda _: time.sleep(0.45))
+    with pytest.raises(dist.DistBackendError, match="has not ended within the 250 ms"):
+        works[1].wait(timedelta(seconds=0.25))
+    assert not futures[1].done()
+    works[1].wait()
+    assert futures[1].done()
+    done.wait()
+    return True
+
+
+def test_a_wait_whose_time_is_over_does_not_return():
+    run(wait_behind_a_callback, 2)
+
+
+def callbacks_that_close(rank, how):
+    """Let a callback of each of two groups close both groups."""
+    groups = [dist.new_group(backend="shm") for _ in range(2)]
+    both = threading.Barrier(2)
+
+    def callback(_):
+        both.wait(10)
+        for group in groups:
+            if how == "abort":
+                group._get_backend(torch.device("cpu")).abort()
+            else:
+                group._get_backend(torch.device("cpu")).shutdown()
+
+    if rank == 1:
+        time.sleep(0.1)
+    works = [dist.all_reduce(ones(), group=group, async_op=True) for group in groups]
+    if rank == 0:
+        torch.futures.wait_all([work.get_future().then(callback) for work in works])
+    dist.barrier()
+
+
+@pytest.mark.parametrize("how", ["abort", "shutdown"])
+def test_callbacks_close_their_groups_and_others(how):
+    run(callbacks_that_close, 2, how, timeout=15)
 
 
 def asks_in_a_callback(rank):

@@ -391,6 +391,27 @@ if dist.get_rank() == 0:
 else:
     time.sleep(1)
 """
+DESTROYED_AT_EXIT = """
+if dist.get_rank() == 0:
+    dist.all_reduce(torch.ones(1), async_op=True)
+    threading.Thread(target=dist.destroy_process_group, daemon=True).start()
+    time.sleep(0.3)
+else:
+    time.sleep(1)
+"""
+LOCK_AT_EXIT = """
+if dist.get_rank() == 0:
+    lock = threading.Lock()
+    first = dist.all_reduce(torch.ones(1), async_op=True)
+    first.get_future().then(lambda _: lock.acquire())
+    def receive():
+        with lock:
+            dist.recv(torch.ones(1), 1)
+    threading.Thread(target=receive, daemon=True).start()
+    time.sleep(0.3)
+else:
+    time.sleep(1)
+"""
 
 
 def exits(rank, program):
@@ -416,8 +437,13 @@ dist.all_reduce(torch.ones(1))
 
 @pytest.mark.parametrize(
     ("program", "outputs"),
-    [(WORK_AT_EXIT, ["ended\n", ""]), (THREADS_AT_EXIT, ["", ""])],
-    ids=["work", "daemon threads"],
+    [
+        (WORK_AT_EXIT, ["ended\n", ""]),
+        (THREADS_AT_EXIT, ["", ""]),
+        (DESTROYED_AT_EXIT, ["", ""]),
+        (LOCK_AT_EXIT, ["", ""]),
+    ],
+    ids=["work", "daemon threads", "a thread that destroys the group", "a lock of a thread"],
 )
 def test_exit_without_destroying_the_group(program, outputs):
     for answer, output in zip(run(exits, 2, program, init=False), outputs, strict=True):

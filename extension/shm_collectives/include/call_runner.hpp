@@ -67,13 +67,11 @@ class CallRunner : public c10d::Backend {
   }
 
   ~CallRunner() override {
-    {
-      const std::lock_guard lock(open_mutex_);
-      open_groups().erase(this);
-    }
     coalesced_.erase(id_);
     const WithoutGil without_gil;
     progress_->close("its group was destroyed");
+    const std::lock_guard lock(open_mutex_);
+    open_groups().erase(this);
   }
 
   void shutdown() override {
@@ -94,7 +92,8 @@ class CallRunner : public c10d::Backend {
     std::unique_lock lock(open_mutex_);
     const auto groups = open_groups();
     lock.unlock();
-    for (const auto& [backend, progress] : groups) progress->close("Python exits");
+    for (const auto& [backend, progress] : groups) progress->end_operations("Python exits");
+    for (const auto& [backend, progress] : groups) progress->end_threads();
   }
 
   const std::string getBackendName() const override { return "shm"; }

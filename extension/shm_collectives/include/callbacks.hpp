@@ -8,8 +8,8 @@ namespace shm_collectives {
 
 // The callbacks of the program whose operations have ended. One follows another in
 // the order of these ends, so that what they call has the same order on all ranks.
-// But a callback may wait for a later one, which is then called at once if a callback
-// has asked for it, and otherwise as soon as the one before has taken long. The mutex
+// But a callback may wait for a later one, which is then called at once if it has asked
+// for it itself, and otherwise as soon as the one before has taken long. The mutex
 // of the owner guards all of this but due() and are_due().
 class Callbacks {
  public:
@@ -19,8 +19,9 @@ class Callbacks {
     Clock::time_point began; // kNever if others need not wait for it
   };
 
-  // Whether this thread is in a callback, of whichever group.
-  static bool inside() { return depth_ > 0; }
+  // The callback that this thread is in, of whichever group; null in none. It is
+  // destroyed with its end.
+  static const std::shared_ptr<void>& current() { return current_; }
 
   bool empty() const { return in_order_.empty() && urgent_.empty(); }
   // From when on the next ones may be called; max if there are none.
@@ -33,7 +34,7 @@ class Callbacks {
   Clock::time_point began() const { return began_; }
 
   // Whether what this thread wants to be called has to wait for others.
-  bool go_first() const { return !inside() && (!empty() || began_ != kNever); }
+  bool go_first() const { return !current() && (!empty() || began_ != kNever); }
 
   void add(const OperationPtr& operation) {
     (operation->urgent() ? urgent_ : in_order_).push_back(operation);
@@ -51,9 +52,9 @@ class Callbacks {
 
   // Call this without the mutex: callbacks may do anything.
   static void call(Operation& operation) {
-    ++depth_;
+    current_ = std::make_shared<char>();
     operation.call_back();
-    --depth_;
+    current_.reset();
   }
 
   void end(const Turn& turn) {
@@ -71,7 +72,7 @@ class Callbacks {
         : in_order_.empty() ? Clock::time_point::max() : began_ + kLong;
   }
 
-  static inline thread_local int depth_ = 0;
+  static inline thread_local std::shared_ptr<void> current_;
 
   std::deque<OperationPtr> in_order_, urgent_;
   Clock::time_point began_ = kNever;

@@ -28,16 +28,17 @@ class Operation {
     return has_callbacks;
   }
 
-  // Keeps a callback of the program; false if the operation has ended, unless `always`.
-  bool keep(std::function<void()> callback, bool urgent, bool always) {
+  // Keeps a callback of the program; false if the operation has ended, unless
+  // `always`. The asker is the callback that asks for it, if one does.
+  bool keep(std::function<void()> callback, const std::weak_ptr<void>& asker, bool always) {
     const std::lock_guard lock(mutex_);
     if (ended() && !always) return false;
     callbacks_.push_back(std::move(callback));
-    urgent_ = urgent_ || urgent;
+    if (!asker.expired()) asker_ = asker;
     return true;
   }
-  // Whether a callback may wait for those that are kept.
-  bool urgent() const { return urgent_; }
+  // Whether a callback that has not ended may wait for those that are kept.
+  bool urgent() const { return !asker_.expired(); }
 
   void call_back() {
     std::unique_lock lock(mutex_);
@@ -65,7 +66,7 @@ class Operation {
   std::atomic<bool> ended_{false};
   std::mutex mutex_;
   std::vector<std::function<void()>> callbacks_, at_end_;
-  bool urgent_ = false;
+  std::weak_ptr<void> asker_;
 };
 
 using OperationPtr = std::shared_ptr<Operation>;

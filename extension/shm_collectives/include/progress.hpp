@@ -1,12 +1,8 @@
 #pragma once
 
-#include <condition_variable>
-#include <thread>
-
-#include <c10/util/thread_name.h>
-
 #include "callbacks.hpp"
 #include "lanes.hpp"
+#include "threads.hpp"
 
 namespace shm_collectives {
 
@@ -37,7 +33,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   void wait(const Done& done, Clock::time_point limit) {
     check_process();
     call(done, limit, policy_);
-    if (!Callbacks::inside()) PythonExit::keep_other_threads();
+    keep_at_exit();
   }
 
   // Leaves the operation to a thread, unless it ends in less time than it takes to
@@ -54,8 +50,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // behind the callbacks of earlier operations.
   void when_ended(const OperationPtr& operation, const std::function<void()>& callback) {
     std::unique_lock lock(mutex_);
-    const bool behind = !closed_ && callbacks_.go_first();
-    if (operation->keep(callback, /*urgent=*/Callbacks::inside(), /*always=*/behind)) {
+    const bool behind = !closed_ && forks_ == fork_count() && callbacks_.go_first();
+    if (operation->keep(callback, Callbacks::current(), /*always=*/behind)) {
       if (operation->ended()) let_call(operation);
       return;
     }
@@ -77,29 +73,37 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // Ends everything that was submitted, and the threads. Call it before the last
   // owner goes.
   void close(const std::string& reason) {
-    if (forks_ != fork_count()) {
-      new auto(shared_from_this()); // a fork has no thread that could be joined
-      return;
-    }
+    end_operations(reason);
+    end_threads();
+  }
+
+  void end_operations(const std::string& reason) {
+    if (forks_ != fork_count()) return;
     std::unique_lock lock(mutex_);
     if (!closed_) closed_ = reason;
-    closing_ = true;
-    auto threads = std::exchange(threads_, {});
-    wake_.notify_all();
+    threads_.end();
     lock.unlock();
     while (driving_.test_and_set()) std::this_thread::yield();
     take_submitted();
     lanes_.close(*closed_);
     stop_driving();
     group_.me().bell.ring();
-    for (lock.lock(); !callbacks_.empty();) attend(lock); // the threads do not come any more
-    lock.unlock();
-    for (auto& thread : threads) { // a callback, which runs on one, may be what closes the group
-      thread.get_id() == std::this_thread::get_id() ? thread.detach() : thread.join();
+  }
+
+  // Waits until threads have called the callbacks, except in one. When Python exits,
+  // a thread that does not come back may have what they need, and so this has a limit.
+  void end_threads() {
+    if (forks_ != fork_count()) {
+      new auto(shared_from_this()); // a fork has no thread that could be joined
+      return;
     }
+    std::unique_lock lock(mutex_);
+    threads_.join(lock, Callbacks::current() ? milliseconds{0}
+        : PythonExit::begun() ? kLastCallbacks : Threads::kNoLimit);
     group_.me().left.store(true);
     group_.ring_others();
     group_.me().bell.ring();
+    keep_at_exit();
   }
 
   // The same, on all ranks.
@@ -111,9 +115,14 @@ class Progress : public std::enable_shared_from_this<Progress> {
  private:
   static constexpr milliseconds kCheckEvery{50}; // sleepers look after the others
   static constexpr milliseconds kGiveUp{1000}; // a send, at the end of the group
+  static constexpr milliseconds kLastCallbacks{5000}; // when Python exits
   static constexpr milliseconds kStandBy{1}; // most callbacks are shorter
   static constexpr microseconds kBrief{40}; // about what it costs to hand over to a thread
   static constexpr microseconds kThreadYields{50}; // the caller may need the processor
+
+  static void keep_at_exit() {
+    if (!Callbacks::current()) PythonExit::keep_other_threads();
+  }
 
   void check_process() const {
     TORCH_CHECK_WITH(DistBackendError, forks_ == fork_count(), "Backend shm: group \"",
@@ -145,30 +154,22 @@ class Progress : public std::enable_shared_from_this<Progress> {
     ++drivers_;
     urgent_ = false;
     lock.unlock();
-    drive([&] { return closing_ || pending_ == 0 || callers_ > 0 || callbacks_.are_due(); },
+    drive([&] { return threads_.ending() || pending_ == 0 || callers_ > 0 || callbacks_.are_due(); },
         Clock::time_point::max(), {policy_.spin, kThreadYields});
     lock.lock();
     --drivers_;
+    if (callers_ > 0) group_.me().bell.ring(); // one may have slept while this looked
   }
   // [/hand-over]
 
   // Lets a thread come, and at once if this one is in a callback that may wait for it.
   void summon() {
-    if (closed_) return;
-    urgent_ = urgent_ || Callbacks::inside();
-    if (resting_ == 0) {
-      threads_.emplace_back([self = shared_from_this()] { self->serve(); });
-      ++resting_;
-    }
-    wake_.notify_one();
+    urgent_ = urgent_ || Callbacks::current();
+    threads_.summon(mutex_, [self = shared_from_this()](auto& lock) { self->serve(lock); });
   }
 
-  void serve() {
-    c10::setThreadName("shm_progress");
-    std::unique_lock lock(mutex_);
-    --resting_;
-    while (!closing_) attend(lock);
-    wake_.notify_all(); // whoever closes the group may wait for a callback of this thread
+  void serve(std::unique_lock<std::mutex>& lock) {
+    while (!threads_.ending() || !callbacks_.empty()) attend(lock);
   }
 
   // Does what there is to do, or rests until there may be something.
@@ -180,10 +181,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
     if (needs_driver()) drive_at = urgent_ ? now : callbacks_.began() + kStandBy;
     if (now >= call_at) return call_next(lock);
     if (now >= drive_at) return drive_as_thread(lock);
-    ++resting_;
-    const auto next = std::min(call_at, drive_at);
-    next == Clock::time_point::max() ? wake_.wait(lock) : (void)wake_.wait_until(lock, next);
-    --resting_;
+    threads_.rest(lock, std::min(call_at, drive_at));
   }
 
   // [callbacks]
@@ -275,16 +273,13 @@ class Progress : public std::enable_shared_from_this<Progress> {
   std::atomic<int> callers_{0}; // threads that wait for an operation, and so drive
   std::atomic<int> drivers_{0}; // own threads that drive
   std::atomic<uint64_t> moves_{0}; // how often something has advanced
-  std::atomic<bool> closing_{false};
 
   std::mutex mutex_; // guards these, and is never held for long
   std::vector<std::pair<OperationPtr, int>> submitted_;
   Callbacks callbacks_;
   std::optional<std::string> closed_;
-  std::vector<std::thread> threads_;
-  int resting_ = 0; // of these threads
+  Threads threads_;
   bool urgent_ = false; // a callback may wait for what a thread is to do
-  std::condition_variable wake_;
 
   // Whoever sets this owns what follows. Nobody ever blocks on it.
   std::atomic_flag driving_;

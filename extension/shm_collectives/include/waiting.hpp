@@ -172,11 +172,10 @@ inline uint64_t fork_count() {
 class PythonExit {
  public:
   static void begin() { thread_ = std::this_thread::get_id(); }
+  static bool begun() { return thread_.load() != std::thread::id(); }
 
   static void keep_other_threads() {
-    const auto thread = thread_.load();
-    if (thread == std::thread::id() || thread == std::this_thread::get_id()) return;
-    while (true) ::pause();
+    while (begun() && thread_.load() != std::this_thread::get_id()) ::pause();
   }
 
  private:

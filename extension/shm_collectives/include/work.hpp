@@ -56,10 +56,12 @@ class WorkShm : public c10d::Work {
     const auto limit = timeout > kNoTimeout ? Clock::now() + timeout : Clock::time_point::max();
     const auto completed = [this] { return isCompleted(); };
     if (!completed()) progress_->wait(completed, limit);
-    for (const auto& operation : operations_) {
-      TORCH_CHECK_WITH(DistBackendError, operation->ended(), "Backend shm: ",
-          describe(operation->call.note), " of group \"", progress_->group().name(),
-          "\" has not ended within the ", timeout.count(), " ms of this wait()");
+    if (!completed()) {
+      const auto open = std::ranges::find_if(operations_, [](auto& one) { return !one->ended(); });
+      const auto& note = (open == operations_.end() ? operations_.back() : *open)->call.note;
+      TORCH_CHECK_WITH(DistBackendError, false, "Backend shm: ", describe(note), " of group \"",
+          progress_->group().name(), "\" has not ended within the ", timeout.count(),
+          " ms of this wait()");
     }
     if (const auto error = exception()) std::rethrow_exception(error);
     return true;

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <condition_variable>
+#include <thread>
+#include <vector>
+
+#include <c10/util/thread_name.h>
+
+#include "waiting.hpp"
+
+namespace shm_collectives {
+
+// The threads of one group of this process, created when they are needed. The
+// mutex of the owner guards all of this.
+class Threads {
+ public:
+  using Lock = std::unique_lock<std::mutex>;
+
+  // Wakes one that rests. If there is none, starts one, which calls `serve`.
+  void summon(std::mutex& mutex, std::function<void(Lock&)> serve) {
+    if (resting_ == 0) {
+      std::thread thread([this, &mutex, serve = std::move(serve)] {
+        c10::setThreadName("shm_progress");
+        Lock lock(mutex);
+        --resting_;
+        serve(lock);
+        if (--serving_ == 0) none_.notify_all();
+      });
+      ending_ ? thread.detach() : threads_.push_back(std::move(thread));
+      ++serving_;
+      ++resting_;
+    }
+    wake_.notify_one();
+  }
+
+  // Returns at that time, or when this thread is summoned, or for no reason.
+  void rest(Lock& lock, Clock::time_point until) {
+    ++resting_;
+    if (until == Clock::time_point::max()) {
+      wake_.wait(lock);
+    } else {
+      wake_.wait_until(lock, until);
+    }
+    --resting_;
+  }
+
+  // Lets all of them look for what is left to do.
+  bool ending() const { return ending_; }
+  void end() {
+    ending_ = true;
+    wake_.notify_all();
+  }
+
+  // Waits until all have ended, or for that time.
+  void join(Lock& lock, milliseconds limit) {
+    const auto ended = [this] { return serving_ == 0; };
+    if (limit == kNoLimit) {
+      none_.wait(lock, ended);
+    } else {
+      none_.wait_for(lock, limit, ended);
+    }
+    auto threads = std::exchange(threads_, {});
+    const bool join = ended();
+    lock.unlock();
+    for (auto& thread : threads) join ? thread.join() : thread.detach();
+  }
+  static constexpr auto kNoLimit = milliseconds::max();
+
+ private:
+  std::vector<std::thread> threads_;
+  int serving_ = 0, resting_ = 0; // of all, also those that are not in the list
+  std::atomic<bool> ending_{false};
+  std::condition_variable wake_, none_;
+};
+
+} // namespace shm_collectives
