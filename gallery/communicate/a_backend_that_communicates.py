@@ -38,7 +38,8 @@ The names of the files show the design. All of them are headers in ``include``, 
      - how a message finds its receive
    * - ``call``, ``backend``
      - which tensors each method of ``c10d::Backend`` takes
-   * - ``call_runner``, ``operation``, ``lanes``, ``progress``, ``callbacks``, ``work``
+   * - ``call_runner``, ``operation``, ``lanes``, ``progress``, ``callbacks``, ``threads``,
+       ``work``
      - who runs an operation, and how a program learns of its end
    * - ``registration``
      - how Python finds the backend
