@@ -168,7 +168,7 @@ def test_set_timeout():
 def late_beside_traffic(rank):
     """Wait for a message that does not come, while other messages do."""
     if rank == 1:
-        deadline = time.monotonic() + 3
+        deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
             try:
                 dist.send(torch.ones(1), 0, tag=1)
@@ -190,7 +190,7 @@ def test_a_late_message_is_noticed_beside_others():
     options.yield_for = timedelta(hours=1)  # Before a rank sleeps, it checks anyway.
     kind, text, seconds = run(late_beside_traffic, 2, group_timeout=1, options=options)[0]
     assert kind == "DistBackendError"
-    assert "Timed out after 1000 ms: rank 0 has waited in recv" in text and 0.9 < seconds < 2
+    assert "Timed out after 1000 ms: rank 0 has waited in recv" in text and 0.9 < seconds < 5
 
 
 def dies_while_others_yield(rank):

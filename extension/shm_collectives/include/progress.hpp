@@ -223,7 +223,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
     if (driving_.test_and_set()) return false;
     take_submitted();
     // However short the waits are, others may be late. A look is shorter than the clock.
-    check = check || (++looks_ % 64 == 0 && Clock::now() >= next_check_);
+    check = check || (++looks_ % 8 == 0 && Clock::now() >= next_check_);
     if (check) next_check_ = Clock::now() + kCheckEvery;
     const bool moved = lanes_.advance(check);
     if (moved) moves_.fetch_add(1);
