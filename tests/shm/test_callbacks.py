@@ -96,15 +96,17 @@ def two_stages(rank):
 
     def second(number):
         calls.append(("begins", number))
-        time.sleep(0.03)
+        time.sleep(0.2 * (1 - rank))  # Longer than the time until the next one ends.
         calls.append(("ends", number))
 
     def first(number):
-        time.sleep(0.02 * rank)  # On rank 0, this has ended when what it starts ends.
+        time.sleep(0.1 * rank)  # On rank 0, this has ended when what it starts ends.
         future = dist.all_reduce(ones(), async_op=True).get_future()
         second_stage.append(future.then(lambda _: second(number)))
 
-    works = [dist.all_reduce(ones(), async_op=True) for _ in range(10)]
+    if rank == 1:
+        time.sleep(0.1)
+    works = [dist.all_reduce(ones(), async_op=True) for _ in range(5)]
     futures = [work.get_future() for work in works]
     done = [future.then(lambda _, x=number: first(x)) for number, future in enumerate(futures)]
     for stage in (done, second_stage):
@@ -113,7 +115,7 @@ def two_stages(rank):
 
 
 def test_what_a_callback_starts_calls_back_in_order_if_it_does_not_wait():
-    calls = [(what, number) for number in range(10) for what in ("begins", "ends")]
+    calls = [(what, number) for number in range(5) for what in ("begins", "ends")]
     assert run(two_stages, 2)[0] == calls
 
 
