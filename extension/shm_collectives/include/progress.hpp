@@ -165,7 +165,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // Lets a thread come, and at once if this one is in a callback that may wait for it.
   void summon() {
     urgent_ = urgent_ || Callbacks::current();
-    threads_.summon(mutex_, [self = shared_from_this()](auto& lock) { self->serve(lock); });
+    if (threads_.wake()) return;
+    threads_.start(mutex_, [self = shared_from_this()](auto& lock) { self->serve(lock); });
   }
 
   void serve(std::unique_lock<std::mutex>& lock) {

@@ -16,24 +16,29 @@ class Threads {
  public:
   using Lock = std::unique_lock<std::mutex>;
 
-  // Wakes one that rests. If there is none, starts one, which calls `serve`.
-  void summon(std::mutex& mutex, std::function<void(Lock&)> serve) {
-    if (resting_ == 0) {
-      std::thread thread([this, &mutex, serve = std::move(serve)] {
-        c10::setThreadName("shm_progress");
-        Lock lock(mutex);
-        --resting_;
-        serve(lock);
-        if (--serving_ == 0) none_.notify_all();
-      });
-      ending_ ? thread.detach() : threads_.push_back(std::move(thread));
-      ++serving_;
-      ++resting_;
-    }
+  // Wakes one that rests; false if there is none.
+  bool wake() {
+    if (resting_ == 0) return false;
     wake_.notify_one();
+    return true;
   }
 
-  // Returns at that time, or when this thread is summoned, or for no reason.
+  // Starts one, which calls `serve`.
+  template <class Serve>
+  void start(std::mutex& mutex, Serve serve) {
+    std::thread thread([this, &mutex, serve = std::move(serve)] {
+      c10::setThreadName("shm_progress");
+      Lock lock(mutex);
+      --resting_;
+      serve(lock);
+      if (--serving_ == 0) none_.notify_all();
+    });
+    ending_ ? thread.detach() : threads_.push_back(std::move(thread));
+    ++serving_;
+    ++resting_;
+  }
+
+  // Returns at that time, or when this thread is woken, or for no reason.
   void rest(Lock& lock, Clock::time_point until) {
     ++resting_;
     if (until == Clock::time_point::max()) {
