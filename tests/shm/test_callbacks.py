@@ -15,6 +15,15 @@ def ones():
     return torch.ones(1)
 
 
+def call_back(rank, count, callback):
+    """Return the futures of the callbacks of all_reduces: ``callback(0)``, ``callback(1)``, ..."""
+    if rank == 1:
+        time.sleep(0.1)  # Then no work of rank 0 has ended when it asks for the future.
+    works = [dist.all_reduce(ones(), async_op=True) for _ in range(count)]
+    futures = [work.get_future() for work in works]
+    return [future.then(lambda _, x=number: callback(x)) for number, future in enumerate(futures)]
+
+
 def blocked_until_another_work_has_ended(rank, message, by_callback):
     """Let the callback of one work wait for a later work, which was submitted before."""
     other_has_ended, in_time = threading.Event(), []
@@ -54,12 +63,7 @@ def called_in_order(rank, seconds):
         time.sleep(seconds)
         calls.append(("ends", number))
 
-    if rank == 1:
-        time.sleep(0.1)
-    works = [dist.all_reduce(ones(), async_op=True) for _ in range(20)]
-    futures = [work.get_future() for work in works]
-    done = [future.then(lambda _, x=number: callback(x)) for number, future in enumerate(futures)]
-    torch.futures.wait_all(done)
+    torch.futures.wait_all(call_back(rank, 20, callback))
     return calls
 
 
@@ -80,9 +84,7 @@ def chains(rank):
         dist.all_reduce(tensor)
         return float(tensor)
 
-    futures = [dist.all_reduce(ones(), async_op=True).get_future() for _ in range(10)]
-    done = [future.then(lambda _, x=number: callback(x)) for number, future in enumerate(futures)]
-    return [future.wait() for future in done]
+    return [future.wait() for future in call_back(rank, 10, callback)]
 
 
 def test_callbacks_of_all_ranks_call_the_group_in_the_same_order():
@@ -104,12 +106,7 @@ def two_stages(rank):
         future = dist.all_reduce(ones(), async_op=True).get_future()
         second_stage.append(future.then(lambda _: second(number)))
 
-    if rank == 1:
-        time.sleep(0.1)
-    works = [dist.all_reduce(ones(), async_op=True) for _ in range(5)]
-    futures = [work.get_future() for work in works]
-    done = [future.then(lambda _, x=number: first(x)) for number, future in enumerate(futures)]
-    for stage in (done, second_stage):
+    for stage in (call_back(rank, 5, first), second_stage):
         torch.futures.wait_all(stage)
     return calls
 
@@ -169,20 +166,19 @@ def test_a_thread_that_waits_runs_no_callbacks(synchronous):
 
 
 def wait_behind_a_callback(rank):
-    """Return whether a wait whose time is over says so although only the future is late."""
+    """Wait until the time is over although only the future is late."""
     if rank == 1:
         time.sleep(0.05)
     works = [dist.all_reduce(ones(), async_op=True) for _ in range(2)]
     futures = [work.get_future() for work in works]
     if rank == 1:
-        return True
+        return
     done = futures[0].then(lambda _: time.sleep(0.45))
     with pytest.raises(dist.DistBackendError, match="has not ended within the 150 ms"):
         works[1].wait(timedelta(seconds=0.15))
     works[1].wait()
     assert futures[1].done()
     done.wait()
-    return True
 
 
 def test_a_wait_whose_time_is_over_does_not_return():
@@ -197,10 +193,7 @@ def callbacks_that_close(rank, how):
     def callback(_):
         both.wait(10)
         for group in groups:
-            if how == "abort":
-                group._get_backend(torch.device("cpu")).abort()
-            else:
-                group._get_backend(torch.device("cpu")).shutdown()
+            getattr(group._get_backend(torch.device("cpu")), how)()
 
     if rank == 1:
         time.sleep(0.1)
@@ -223,11 +216,8 @@ def asks_in_a_callback(rank):
         inner = dist.all_reduce(ones(), async_op=True).get_future()
         return inner.then(lambda future: future.value()[0]).wait()
 
-    if rank == 1:
-        time.sleep(0.1)
     start = time.monotonic()
-    futures = [dist.all_reduce(ones(), async_op=True).get_future() for _ in range(20)]
-    for future in [future.then(callback) for future in futures]:
+    for future in call_back(rank, 20, callback):
         assert future.wait() == 2
     return time.monotonic() - start
 

@@ -375,42 +375,30 @@ def test_with_debug_level_detail(monkeypatch):
 
 
 WORK_AT_EXIT = """
-if dist.get_rank() == 0:
-    work = dist.all_reduce(torch.ones(1), async_op=True)
-    work.get_future().then(lambda future: future.value())
-    work.get_future().add_done_callback(lambda future: print("ended"))
-else:
-    time.sleep(1)
+work = dist.all_reduce(torch.ones(1), async_op=True)
+work.get_future().then(lambda future: future.value())
+work.get_future().add_done_callback(lambda future: print("ended"))
 """
 THREADS_AT_EXIT = """
-if dist.get_rank() == 0:
-    for tag in range(20):
-        call = functools.partial(dist.recv, torch.ones(1), 1, tag=tag)
-        threading.Thread(target=call, daemon=True).start()
-    time.sleep(0.3)
-else:
-    time.sleep(1)
+for tag in range(20):
+    call = functools.partial(dist.recv, torch.ones(1), 1, tag=tag)
+    threading.Thread(target=call, daemon=True).start()
+time.sleep(0.3)
 """
 DESTROYED_AT_EXIT = """
-if dist.get_rank() == 0:
-    dist.all_reduce(torch.ones(1), async_op=True)
-    threading.Thread(target=dist.destroy_process_group, daemon=True).start()
-    time.sleep(0.3)
-else:
-    time.sleep(1)
+dist.all_reduce(torch.ones(1), async_op=True)
+threading.Thread(target=dist.destroy_process_group, daemon=True).start()
+time.sleep(0.3)
 """
 LOCK_AT_EXIT = """
-if dist.get_rank() == 0:
-    lock = threading.Lock()
-    first = dist.all_reduce(torch.ones(1), async_op=True)
-    first.get_future().then(lambda _: lock.acquire())
-    def receive():
-        with lock:
-            dist.recv(torch.ones(1), 1)
-    threading.Thread(target=receive, daemon=True).start()
-    time.sleep(0.3)
-else:
-    time.sleep(1)
+lock = threading.Lock()
+first = dist.all_reduce(torch.ones(1), async_op=True)
+first.get_future().then(lambda _: lock.acquire())
+def receive():
+    with lock:
+        dist.recv(torch.ones(1), 1)
+threading.Thread(target=receive, daemon=True).start()
+time.sleep(0.3)
 """
 
 
@@ -420,10 +408,13 @@ def exits(rank, program):
     import sys
 
     start = """
-import functools, threading, time, torch, torch.distributed as dist
+import functools, sys, threading, time, torch, torch.distributed as dist
 from ranks import start_group
 start_group()
 dist.all_reduce(torch.ones(1))
+if dist.get_rank() == 1:
+    time.sleep(1)
+    sys.exit()
 """
     done = subprocess.run(
         [sys.executable, "-c", start + program],
