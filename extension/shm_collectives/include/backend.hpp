@@ -218,32 +218,6 @@ class BackendShm : public CallRunner {
     return receive(call, tensors, kAnySource, tag);
   }
 
-  // The names of PyTorch 2.14 for the same. What it does in place of these works
-  // once at a time in a thread, but a callback may call what is calling it.
-  WorkPtr all_gather_single(
-      at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& o) {
-    return _allgather_base(output, input, o);
-  }
-  WorkPtr all_gather_single_coalesced(
-      Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions& o) {
-    return allgather_into_tensor_coalesced(outputs, inputs, o);
-  }
-  WorkPtr gather_single(at::Tensor& output, at::Tensor& input, const c10d::GatherOptions& o) {
-    return gather_into_tensor(output, input, o);
-  }
-  WorkPtr reduce_scatter_single(
-      at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& o) {
-    return _reduce_scatter_base(output, input, o);
-  }
-  WorkPtr reduce_scatter_single_coalesced(
-      Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& o) {
-    return reduce_scatter_tensor_coalesced(outputs, inputs, o);
-  }
-  WorkPtr all_to_all_single(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& out_rows,
-      std::vector<int64_t>& in_rows, const c10d::AllToAllOptions& o) {
-    return alltoall_base(output, input, out_rows, in_rows, o);
-  }
-
  private:
   static c10::intrusive_ptr<OptionsShm> copy_of(const OptionsBase& given) {
     const auto ours = c10::dynamic_intrusive_pointer_cast<OptionsShm>(given);

@@ -2,19 +2,8 @@
 
 #include <algorithm>
 
-#include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/add_cpu_dispatch.h>
-#include <ATen/ops/bitwise_and_cpu_dispatch.h>
-#include <ATen/ops/bitwise_or_cpu_dispatch.h>
-#include <ATen/ops/bitwise_xor.h>
-#include <ATen/ops/bitwise_xor_cpu_dispatch.h>
-#include <ATen/ops/div_cpu_dispatch.h>
-#include <ATen/ops/from_blob.h>
-#include <ATen/ops/maximum_cpu_dispatch.h>
-#include <ATen/ops/minimum_cpu_dispatch.h>
-#include <ATen/ops/mul_cpu_dispatch.h>
-#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ATen.h>
+#include <ATen/CPUFunctions.h>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
 #include "memory.hpp"

@@ -1,9 +1,6 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/_sparse_coo_tensor_with_dims_and_tensors.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/from_blob.h>
+#include <ATen/ATen.h>
 
 #include "memory.hpp"
 

@@ -19,10 +19,6 @@ class Steps {
   using Handle = std::coroutine_handle<promise_type>;
 
   Steps(Steps&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}
-  Steps& operator=(Steps&& other) noexcept {
-    std::swap(handle_, other.handle_);
-    return *this;
-  }
   ~Steps() {
     if (handle_) handle_.destroy();
   }
