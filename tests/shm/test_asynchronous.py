@@ -1,9 +1,14 @@
 """Works: completion, order, futures, callbacks, threads, and works that outlive their group."""
 
+import contextlib
+import os
+import random
+import resource
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,8 +19,6 @@ from shm_collectives import Options
 
 def threads():
     """Return the names of this process's threads."""
-    from pathlib import Path
-
     return [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
 
 
@@ -491,6 +494,37 @@ def test_a_new_group_does_not_coalesce_what_an_earlier_one_did():
     run(ends_groups_while_a_thread_coalesces, 2)
 
 
+def without_threads(rank):
+    """Wait for works when there is no memory for the stack of a thread, and then there is."""
+    if rank == 1:
+        time.sleep(0.5)
+        for _ in range(3):
+            dist.all_reduce(torch.ones(1))
+        return None
+    called = []
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + 2**21
+    resource.setrlimit(resource.RLIMIT_AS, (limit, before[1]))
+    with pytest.raises(RuntimeError, match="start new thread"):
+        threading.Thread(target=called.append).start()
+    first = dist.all_reduce(torch.ones(1), async_op=True)
+    done = first.get_future().then(lambda _: called.append(first.is_completed()))
+    second = dist.all_reduce(torch.ones(1), async_op=True)
+    while not second.is_completed():
+        with contextlib.suppress(dist.DistBackendError):
+            second.wait(timedelta(seconds=0.1))
+    resource.setrlimit(resource.RLIMIT_AS, before)
+    dist.all_reduce(torch.ones(1), async_op=True).get_future().wait()
+    done.wait()
+    return called
+
+
+@pytest.mark.skipif("san.so" in os.environ.get("LD_PRELOAD", ""), reason="it needs memory, too")
+def test_works_end_although_there_is_no_thread_to_be_had():
+    assert run(without_threads, 2)[0] == [True]
+
+
 def sub_groups(rank):
     even, odd = dist.new_group([0, 2], backend="shm"), dist.new_group([1, 3], backend="shm")
     mine = odd if rank % 2 else even
@@ -517,6 +551,26 @@ def profiled(rank):
 def test_the_profiler_shows_the_operations():
     for names in run(profiled, 2):
         assert {"shm:all_reduce", "shm:broadcast"} <= set(names)
+
+
+def profiled_with_hooks(rank):
+    """Ask for futures while a thread ends works with hooks that are Python's."""
+    random.seed(rank)
+
+    def same(tensor):
+        return tensor
+
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+        for _ in range(300):
+            with torch.autograd.graph.saved_tensors_hooks(same, same):
+                work = dist.all_reduce(torch.ones(1), async_op=True)
+            time.sleep(random.random() / 1000)
+            work.get_future().wait()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_profiler_does_not_hold_up_who_asks_for_a_future():
+    run(profiled_with_hooks, 2, timeout=30)
 
 
 def sequence_numbers(rank):

@@ -257,6 +257,18 @@ def test_wait_with_a_timeout():
     assert kind == "DistBackendError" and "200 ms" in text and seconds < 0.8 and value == 2
 
 
+def centuries(rank):
+    dist.set_timeout(timedelta(days=1_000_000))
+    if rank == 1:
+        time.sleep(0.2)
+    dist.all_reduce(torch.ones(1), async_op=True).wait(timedelta(days=1_000_000))
+    all_reduce()
+
+
+def test_a_timeout_may_be_longer_than_the_clock_counts():
+    run(centuries, 2)
+
+
 def different(rank, size, calls):
     return error_of(calls[rank % len(calls)])
 
@@ -330,12 +342,14 @@ def test_monitored_barrier(wait_all, names):
 
 def forked(rank):
     all_reduce()
+    receive = dist.irecv(torch.ones(1), 1 - rank)
     work = dist.all_reduce(torch.ones(1), async_op=True)
     reading, writing = os.pipe()
     process = os.fork()
     if process == 0:
         try:
-            texts = [error_of(all_reduce)[1], error_of(dist.group.WORLD.barrier)[1]]
+            calls = [all_reduce, dist.group.WORLD.barrier, receive.get_future, receive.get_future]
+            texts = [error_of(call)[1] for call in calls]
             dist.group.WORLD._get_backend(torch.device("cpu")).abort()
             dist.destroy_process_group()
             dist.init_process_group("shm", store=dist.HashStore(), rank=0, world_size=1)
@@ -346,13 +360,15 @@ def forked(rank):
     os.close(writing)
     os.waitpid(process, 0)
     work.wait()
+    dist.send(torch.ones(1), 1 - rank)
+    receive.wait()
     all_reduce()  # the parent's group is as good as before
     return os.read(reading, 10000).decode()
 
 
 def test_a_fork_does_not_have_the_group():
     for text in run(forked, 2):
-        assert text.count("belongs to the process that created it") == 2
+        assert text.count("belongs to the process that created it") == 4
         assert text.endswith("a group of its own: None")
 
 
@@ -390,6 +406,14 @@ dist.all_reduce(torch.ones(1), async_op=True)
 threading.Thread(target=dist.destroy_process_group, daemon=True).start()
 time.sleep(0.3)
 """
+RETRIES_AT_EXIT = """
+def retry():
+    while True:
+        with contextlib.suppress(dist.DistBackendError):
+            dist.barrier(async_op=True)
+threading.Thread(target=retry, daemon=True).start()
+time.sleep(0.3)
+"""
 LOCK_AT_EXIT = """
 lock = threading.Lock()
 first = dist.all_reduce(torch.ones(1), async_op=True)
@@ -408,7 +432,7 @@ def exits(rank, program):
     import sys
 
     start = """
-import functools, sys, threading, time, torch, torch.distributed as dist
+import contextlib, functools, sys, threading, time, torch, torch.distributed as dist
 from ranks import start_group
 start_group()
 dist.all_reduce(torch.ones(1))
@@ -432,9 +456,16 @@ if dist.get_rank() == 1:
         (WORK_AT_EXIT, ["ended\n", ""]),
         (THREADS_AT_EXIT, ["", ""]),
         (DESTROYED_AT_EXIT, ["", ""]),
+        (RETRIES_AT_EXIT, ["", ""]),
         (LOCK_AT_EXIT, ["", ""]),
     ],
-    ids=["work", "daemon threads", "a thread that destroys the group", "a lock of a thread"],
+    ids=[
+        "work",
+        "daemon threads",
+        "a thread that destroys the group",
+        "a thread that tries again",
+        "a lock of a thread",
+    ],
 )
 def test_exit_without_destroying_the_group(program, outputs):
     for answer, output in zip(run(exits, 2, program, init=False), outputs, strict=True):

@@ -182,6 +182,22 @@ def test_sparse_tensors_stay_sparse():
         assert "20 bytes" in text and "24 bytes" in text
 
 
+def sparse_beside(rank, other):
+    tensor = torch.eye(4, 6).to_sparse() if rank == 0 else other
+    return error_of(dist.all_reduce, tensor)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [torch.eye(4, 6), torch.eye(6, 4).to_sparse(), torch.eye(4, 6).to_sparse(1)],
+    ids=["dense", "other sizes", "a dense dimension"],
+)
+def test_a_sparse_tensor_beside_another_kind_is_an_error_on_both_ranks(other):
+    for kind, text, _ in run(sparse_beside, 2, other):
+        assert kind == "DistBackendError"
+        assert "the ranks do not agree" in text and "of a sparse tensor" in text
+
+
 def uneven_reduce_scatter(rank, size):
     """Each rank has another share, and rank 1 none."""
     lengths = [0 if r == 1 else 3 * r + 100_000 for r in range(size)]

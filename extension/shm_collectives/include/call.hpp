@@ -3,9 +3,6 @@
 #include <numeric>
 
 #include <ATen/MemoryOverlap.h>
-#include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/empty_like.h>
 
 #include "channel.hpp"
 #include "sparse.hpp"
@@ -49,6 +46,8 @@ class Call {
   Bytes sparse(const at::Tensor& tensor, std::shared_ptr<PackedTensors> of_all) {
     check(tensor);
     results.push_back(tensor);
+    for (const int64_t size : tensor.sizes()) add_to_tag(size);
+    add_to_tag(tensor.sparse_dim());
     of_all_ = std::move(of_all);
     return keep(packed(tensor));
   }
@@ -108,7 +107,7 @@ class Call {
     for (const Bytes piece : pieces) {
       total += piece.size();
       same = same && piece.size() == pieces[0].size();
-      note.tag = note.tag * 31 + static_cast<int64_t>(piece.size());
+      add_to_tag(piece.size());
     }
     if (same) note.tag = 0;
     return same ? pieces[0].size() : total;
@@ -147,6 +146,9 @@ class Call {
         static_cast<at::ScalarType>(note.dtype), " and ", tensor.scalar_type());
     note.dtype = dtype;
   }
+
+  // Unsigned numbers may overflow.
+  void add_to_tag(uint64_t number) { note.tag = static_cast<uint64_t>(note.tag) * 31 + number; }
 
   Pieces checked(Pieces pieces, const char* what, const Bytes* one) const {
     const auto count = static_cast<int>(pieces.size());

@@ -118,7 +118,7 @@ class CallRunner : public c10d::Backend {
     const auto last = operations.empty() ? nullptr : operations.back();
     auto work = c10::make_intrusive<WorkShm>(getRank(), c10d::OpType::COALESCED, "shm:coalesced",
         progress_, std::move(operations), std::move(results));
-    if (last) progress_->leave(*last, /*large=*/false);
+    if (last) progress_->leave(*last);
     return work;
   }
 
@@ -146,7 +146,6 @@ class CallRunner : public c10d::Backend {
   WorkPtr run(Call& call, Steps steps, bool async, int lane = Lanes::kCollectives,
       std::shared_ptr<std::atomic<int>> source = nullptr) {
     const Note note = call.note;
-    const bool large = note.bytes > kLarge;
     Tensors results = call.results;
     auto operation = std::make_shared<Operation>(std::move(call), std::move(steps));
     Coalesced* coalesced = this->coalesced();
@@ -167,7 +166,7 @@ class CallRunner : public c10d::Backend {
         profiled ? title(note.kind) : nullptr, progress_, Operations{operation},
         std::move(results), std::move(source));
     if (async) {
-      progress_->leave(*operation, large);
+      progress_->leave(*operation);
       return work;
     }
     // [/caller-or-thread]
@@ -202,8 +201,6 @@ class CallRunner : public c10d::Backend {
   const OptionsShm& options() const { return *options_; }
 
  private:
-  // The longest operation that is worth waiting for in place of a thread.
-  static constexpr uint64_t kLarge = 64 << 10;
   // More than there is memory, and little enough to multiply.
   static constexpr uint64_t kMostSlotBytes = uint64_t{1} << 44;
 

@@ -51,9 +51,10 @@ class Callbacks {
   }
 
   // Call this without the mutex: callbacks may do anything.
-  static void call(Operation& operation) {
+  static void call(OperationPtr operation) {
     current_ = std::make_shared<char>();
-    operation.call_back();
+    operation->call_back();
+    operation.reset(); // with it may go the last tensors, and what they hold
     current_.reset();
   }
 

@@ -78,7 +78,7 @@ class Lanes {
     std::optional<std::string> problem;
     try {
       if (!operation->deadline) { // its first step
-        operation->deadline = Clock::now() + operation->call.timeout;
+        operation->deadline = in(operation->call.timeout);
         broken_ = broken_ || group_.failure();
       }
       const bool moved = !broken_ && operation->steps.advance();

@@ -21,7 +21,7 @@ enum class Op : uint8_t { sum, avg, product, min, max, band, bor, bxor, premul_s
 struct Note {
   uint64_t sequence = 0; // the how-many-th operation of the group this is
   uint64_t bytes = 0; // of the tensor that has this size on all ranks
-  int64_t tag = 0; // of a message; of a collective: which different sizes its pieces have
+  int64_t tag = 0; // of a message; of a collective: which sizes, if there are several
   int32_t root = -1; // or the other rank of a message
   Kind kind = Kind::barrier;
   Op op = Op::none;
@@ -76,7 +76,10 @@ inline std::string describe(const Note& note) {
   if (note.op != Op::none) text += std::string(" with ") + name(note.op);
   const bool message = is_message(note.kind);
   if (message) text += " with tag " + std::to_string(note.tag);
-  if (!message && note.tag != 0) text += " in different pieces (" + std::to_string(note.tag) + ")";
+  if (!message && note.tag != 0) {
+    text += note.kind == Kind::all_reduce ? " of a sparse tensor" : " in different pieces";
+    text += " (" + std::to_string(note.tag) + ")";
+  }
   if (note.root >= 0) {
     text += !message ? " with root " : note.kind == Kind::send ? " to rank " : " from rank ";
     text += std::to_string(note.root);

@@ -17,15 +17,11 @@ class Operation {
   // What went wrong; null if nothing did.
   std::exception_ptr error() const { return ended() ? problem : nullptr; }
 
-  // Tells everybody that it has ended; true if it has callbacks of the program.
+  // Says that it has ended; true if it has callbacks of the program.
   bool end() {
-    std::unique_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     ended_.store(true);
-    const bool has_callbacks = !callbacks_.empty();
-    const auto at_end = std::exchange(at_end_, {});
-    lock.unlock();
-    for (const auto& callback : at_end) callback();
-    return has_callbacks;
+    return !callbacks_.empty();
   }
 
   // Keeps a callback of the program; false if the operation has ended, unless
@@ -40,12 +36,9 @@ class Operation {
   // Whether a callback that has not ended may wait for those that are kept.
   bool urgent() const { return !asker_.expired(); }
 
-  void call_back() {
-    std::unique_lock lock(mutex_);
-    const auto callbacks = std::exchange(callbacks_, {});
-    lock.unlock();
-    for (const auto& callback : callbacks) callback();
-  }
+  // Call these two without any mutex: callbacks may wait for Python.
+  void call_back() { call_all(callbacks_); }
+  void call_at_end() { call_all(at_end_); }
 
   // Calls `callback` on the thread that ends the operation. It must be short.
   void at_end(std::function<void()> callback) {
@@ -63,9 +56,17 @@ class Operation {
   bool done = false;
 
  private:
+  using List = std::vector<std::function<void()>>;
+  void call_all(List& list) {
+    std::unique_lock lock(mutex_);
+    const auto callbacks = std::exchange(list, {});
+    lock.unlock();
+    for (const auto& callback : callbacks) callback();
+  }
+
   std::atomic<bool> ended_{false};
   std::mutex mutex_;
-  std::vector<std::function<void()>> callbacks_, at_end_;
+  List callbacks_, at_end_;
   std::weak_ptr<void> asker_;
 };
 

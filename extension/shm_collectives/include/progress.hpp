@@ -21,6 +21,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
 
   void submit(OperationPtr operation, int lane) {
     check_process();
+    keep_at_exit();
     const std::lock_guard lock(mutex_);
     TORCH_CHECK_WITH(DistBackendError, !closed_, "Backend shm cannot run ",
         describe(operation->call.note), ": ", closed_.value_or(""));
@@ -38,19 +39,23 @@ class Progress : public std::enable_shared_from_this<Progress> {
 
   // Leaves the operation to a thread, unless it ends in less time than it takes to
   // wake the thread. A large operation does not, nor one behind others.
-  void leave(const Operation& operation, bool large) {
-    if (!large && drivers_ == 0) {
-      return call([&] { return operation.ended(); }, Clock::now() + kBrief, {policy_.spin, kBrief});
+  void leave(const Operation& operation) {
+    if (operation.call.note.bytes <= kLarge && drivers_ == 0) {
+      call([&] { return operation.ended(); }, in(kBrief), {policy_.spin, kBrief});
+    } else {
+      hand_over();
+      group_.me().bell.ring(); // whoever drives already can run this
     }
-    hand_over();
-    group_.me().bell.ring(); // whoever drives already can run this
+    keep_at_exit();
   }
 
   // Calls `callback` when the operation has ended: now, or on a thread, and then
   // behind the callbacks of earlier operations.
   void when_ended(const OperationPtr& operation, const std::function<void()>& callback) {
+    if (forks_ != fork_count() && operation->ended()) return callback();
+    check_process();
     std::unique_lock lock(mutex_);
-    const bool behind = !closed_ && forks_ == fork_count() && callbacks_.go_first();
+    const bool behind = !closed_ && callbacks_.go_first();
     if (operation->keep(callback, Callbacks::current(), /*always=*/behind)) {
       if (operation->ended()) let_call(operation);
       return;
@@ -66,12 +71,11 @@ class Progress : public std::enable_shared_from_this<Progress> {
     call([&] { return collectives_ == 0; }, Clock::time_point::max(), policy_);
     for (uint64_t before = ~uint64_t{0}; sends_ > 0 && before != moves_;) {
       before = moves_;
-      call([&] { return sends_ == 0; }, Clock::now() + kGiveUp, policy_);
+      call([&] { return sends_ == 0; }, in(kGiveUp), policy_);
     }
   }
 
-  // Ends everything that was submitted, and the threads. Call it before the last
-  // owner goes.
+  // Ends all that was submitted, and the threads. Needed before the last owner goes.
   void close(const std::string& reason) {
     end_operations(reason);
     end_threads();
@@ -117,6 +121,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   static constexpr milliseconds kGiveUp{1000}; // a send, at the end of the group
   static constexpr milliseconds kLastCallbacks{5000}; // when Python exits
   static constexpr milliseconds kStandBy{1}; // most callbacks are shorter
+  static constexpr uint64_t kLarge = 64 << 10; // more bytes take longer than this:
   static constexpr microseconds kBrief{40}; // about what it costs to hand over to a thread
   static constexpr microseconds kThreadYields{50}; // the caller may need the processor
 
@@ -166,7 +171,10 @@ class Progress : public std::enable_shared_from_this<Progress> {
   void summon() {
     urgent_ = urgent_ || Callbacks::current();
     if (threads_.wake()) return;
-    threads_.start(mutex_, [self = shared_from_this()](auto& lock) { self->serve(lock); });
+    try {
+      threads_.start(mutex_, [self = shared_from_this()](auto& lock) { self->serve(lock); });
+    } catch (const std::system_error&) { // there is no thread to be had; who waits drives
+    }
   }
 
   void serve(std::unique_lock<std::mutex>& lock) {
@@ -190,8 +198,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
     auto turn = callbacks_.begin_next();
     if (!callbacks_.empty() || needs_driver()) summon(); // if the callbacks take long
     lock.unlock();
-    Callbacks::call(*turn.operation);
-    turn.operation.reset();
+    Callbacks::call(std::move(turn.operation));
     group_.me().bell.ring(); // somebody may wait for the future
     lock.lock();
     callbacks_.end(turn);
@@ -255,14 +262,15 @@ class Progress : public std::enable_shared_from_this<Progress> {
       if (operation->end()) let_call(operation);
     }
     lock.unlock();
+    for (const auto& operation : ended) operation->call_at_end();
     driving_.clear();
     group_.me().bell.ring();
   }
 
-  // Lets a thread call the callbacks of the operation: this one soon, if it drives.
+  // Lets a thread call the callbacks of the operation: the one that drives, if one does.
   void let_call(const OperationPtr& operation) {
     callbacks_.add(operation);
-    if (drivers_ == 0) summon();
+    drivers_ == 0 ? summon() : group_.me().bell.ring();
   }
 
   const Group group_;

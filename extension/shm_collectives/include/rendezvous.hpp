@@ -223,7 +223,7 @@ class Meeting {
   const int rank_;
   const Layout layout_;
   const milliseconds timeout_;
-  const Clock::time_point deadline_ = Clock::now() + timeout_;
+  const Clock::time_point deadline_ = in(timeout_);
   const std::vector<uint64_t> global_ranks_;
   const std::string what_;
   std::string number_; // that of rank 0

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -41,11 +42,7 @@ class Threads {
   // Returns at that time, or when this thread is woken, or for no reason.
   void rest(Lock& lock, Clock::time_point until) {
     ++resting_;
-    if (until == Clock::time_point::max()) {
-      wake_.wait(lock);
-    } else {
-      wake_.wait_until(lock, until);
-    }
+    wake_.wait_until(lock, std::min(until, in(std::chrono::hours(1))));
     --resting_;
   }
 
@@ -59,17 +56,13 @@ class Threads {
   // Waits until all have ended, or for that time.
   void join(Lock& lock, milliseconds limit) {
     const auto ended = [this] { return serving_ == 0; };
-    if (limit == kNoLimit) {
-      none_.wait(lock, ended);
-    } else {
-      none_.wait_for(lock, limit, ended);
-    }
+    none_.wait_until(lock, in(limit), ended);
     auto threads = std::exchange(threads_, {});
     const bool join = ended();
     lock.unlock();
     for (auto& thread : threads) join ? thread.join() : thread.detach();
   }
-  static constexpr auto kNoLimit = milliseconds::max();
+  static constexpr milliseconds kNoLimit = std::chrono::hours(24 * 365);
 
  private:
   std::vector<std::thread> threads_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -23,6 +24,11 @@ namespace shm_collectives {
 using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
+
+// So much later than now, and at most what the clock can count.
+inline Clock::time_point in(microseconds time) {
+  return Clock::now() + std::min<microseconds>(time, std::chrono::hours(24 * 36500));
+}
 
 // Where the threads of one rank sleep until something happens. It is in shared
 // memory, so that every rank can ring it.

@@ -53,10 +53,10 @@ class WorkShm : public c10d::Work {
   // Throws if the work has failed or the timeout is over. After a timeout, the
   // work goes on and can be waited for again. 0 means no timeout but the work's.
   bool wait(milliseconds timeout = kNoTimeout) override {
-    const auto limit = timeout > kNoTimeout ? Clock::now() + timeout : Clock::time_point::max();
-    const auto completed = [this] { return isCompleted(); };
-    if (!completed()) progress_->wait(completed, limit);
-    if (!completed()) {
+    const auto limit = timeout > kNoTimeout ? in(timeout) : Clock::time_point::max();
+    bool completed = isCompleted();
+    if (!completed) progress_->wait([&] { return completed = isCompleted(); }, limit);
+    if (!completed && !isCompleted()) {
       const auto open = std::ranges::find_if(operations_, [](auto& one) { return !one->ended(); });
       const auto& note = (open == operations_.end() ? operations_.back() : *open)->call.note;
       TORCH_CHECK_WITH(DistBackendError, false, "Backend shm: ", describe(note), " of group \"",
@@ -82,11 +82,12 @@ class WorkShm : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
     const std::lock_guard lock(mutex_);
     if (!future_) {
-      future_ = c10::make_intrusive<c10::ivalue::Future>(
+      auto future = c10::make_intrusive<c10::ivalue::Future>(
           c10::ListType::create(c10::TensorType::get()));
-      when_ended([future = future_, outputs = outputs_](auto error) {
+      when_ended([future, outputs = outputs_](auto error) {
         error ? future->setError(error) : future->markCompleted(c10::IValue(outputs));
       });
+      future_ = std::move(future);
     }
     return future_;
   }
