@@ -342,13 +342,15 @@ def test_monitored_barrier(wait_all, names):
 
 def forked(rank):
     all_reduce()
-    receive = dist.irecv(torch.ones(1), 1 - rank)
+    receives = [dist.irecv(torch.ones(1), 1 - rank) for _ in range(2)]
+    receives[0].get_future()
     work = dist.all_reduce(torch.ones(1), async_op=True)
     reading, writing = os.pipe()
     process = os.fork()
     if process == 0:
         try:
-            calls = [all_reduce, dist.group.WORLD.barrier, receive.get_future, receive.get_future]
+            calls = [all_reduce, dist.group.WORLD.barrier]
+            calls += [receive.get_future for receive in receives]
             texts = [error_of(call)[1] for call in calls]
             dist.group.WORLD._get_backend(torch.device("cpu")).abort()
             dist.destroy_process_group()
@@ -360,8 +362,9 @@ def forked(rank):
     os.close(writing)
     os.waitpid(process, 0)
     work.wait()
-    dist.send(torch.ones(1), 1 - rank)
-    receive.wait()
+    for receive in receives:
+        dist.isend(torch.ones(1), 1 - rank)
+        receive.wait()
     all_reduce()  # the parent's group is as good as before
     return os.read(reading, 10000).decode()
 

@@ -182,18 +182,23 @@ def test_sparse_tensors_stay_sparse():
         assert "20 bytes" in text and "24 bytes" in text
 
 
-def sparse_beside(rank, other):
-    tensor = torch.eye(4, 6).to_sparse() if rank == 0 else other
-    return error_of(dist.all_reduce, tensor)
+def sparse_beside(rank, *tensors):
+    return error_of(dist.all_reduce, tensors[rank])
 
 
 @pytest.mark.parametrize(
-    "other",
-    [torch.eye(4, 6), torch.eye(6, 4).to_sparse(), torch.eye(4, 6).to_sparse(1)],
-    ids=["dense", "other sizes", "a dense dimension"],
+    ("tensor", "other"),
+    [
+        (torch.eye(4, 6).to_sparse(), torch.eye(4, 6)),
+        (torch.tensor(5.0).to_sparse(), torch.tensor(5.0)),
+        (torch.ones(1, 62).to_sparse(), torch.ones(2, 31).to_sparse()),
+        (torch.ones(1024).to_sparse(), torch.ones(32, 32).to_sparse(1)),
+        (torch.eye(4, 6).to_sparse(), torch.eye(4, 6).to_sparse(1)),
+    ],
+    ids=["dense", "no dimensions", "other sizes", "rows", "a dense dimension"],
 )
-def test_a_sparse_tensor_beside_another_kind_is_an_error_on_both_ranks(other):
-    for kind, text, _ in run(sparse_beside, 2, other):
+def test_a_sparse_tensor_beside_another_kind_is_an_error_on_both_ranks(tensor, other):
+    for kind, text, _ in run(sparse_beside, 2, tensor, other):
         assert kind == "DistBackendError"
         assert "the ranks do not agree" in text and "of a sparse tensor" in text
 

@@ -47,7 +47,7 @@ class Call {
     check(tensor);
     results.push_back(tensor);
     for (const int64_t size : tensor.sizes()) add_to_tag(size);
-    add_to_tag(tensor.sparse_dim());
+    add_to_tag(1 + tensor.sparse_dim());
     of_all_ = std::move(of_all);
     return keep(packed(tensor));
   }
@@ -147,8 +147,10 @@ class Call {
     note.dtype = dtype;
   }
 
-  // Unsigned numbers may overflow.
-  void add_to_tag(uint64_t number) { note.tag = static_cast<uint64_t>(note.tag) * 31 + number; }
+  // The tag tells sequences of numbers apart: the factor is larger than the numbers, and odd.
+  void add_to_tag(uint64_t number) {
+    note.tag = static_cast<uint64_t>(note.tag) * 0x9E3779B97F4A7C15 + number;
+  }
 
   Pieces checked(Pieces pieces, const char* what, const Bytes* one) const {
     const auto count = static_cast<int>(pieces.size());

@@ -23,6 +23,11 @@ class Callbacks {
   // destroyed with its end.
   static const std::shared_ptr<void>& current() { return current_; }
 
+  // Once Python exits, threads stay here, except in callbacks.
+  static void keep_at_exit() {
+    if (!current()) PythonExit::keep_other_threads();
+  }
+
   bool empty() const { return in_order_.empty() && urgent_.empty(); }
   // From when on the next ones may be called; max if there are none.
   Clock::time_point due() const { return due_.load(); }
@@ -52,10 +57,10 @@ class Callbacks {
 
   // Call this without the mutex: callbacks may do anything.
   static void call(OperationPtr operation) {
-    current_ = std::make_shared<char>();
+    const auto outer = std::exchange(current_, std::make_shared<char>());
     operation->call_back();
     operation.reset(); // with it may go the last tensors, and what they hold
-    current_.reset();
+    current_ = outer;
   }
 
   void end(const Turn& turn) {

@@ -6,10 +6,9 @@
 
 namespace shm_collectives {
 
-// Who runs the operations of one rank of a group. Whoever waits for an operation
-// runs them all; while nobody waits, a thread does, which exists from the first
-// time that it is needed. Only such threads call the callbacks of the program,
-// which may take long and wait for anything: meanwhile there is another one.
+// Who runs the operations of one rank of a group: whoever waits for one runs them all;
+// while nobody waits, a thread does, made when it is needed first. Threads also call
+// the callbacks of the program, which may take long: meanwhile there is another thread.
 class Progress : public std::enable_shared_from_this<Progress> {
  public:
   Progress(Group group, WaitingPolicy policy)
@@ -19,9 +18,15 @@ class Progress : public std::enable_shared_from_this<Progress> {
   Channel& channel() { return lanes_.channel(); }
   Mailbox& mailbox() { return lanes_.mailbox(); }
 
+  void check_process() const {
+    TORCH_CHECK_WITH(DistBackendError, forks_ == fork_count(), "Backend shm: group \"",
+        group_.name(), "\" belongs to the process that created it, not to a fork of it; call "
+        "init_process_group in the new process");
+  }
+
   void submit(OperationPtr operation, int lane) {
     check_process();
-    keep_at_exit();
+    Callbacks::keep_at_exit();
     const std::lock_guard lock(mutex_);
     TORCH_CHECK_WITH(DistBackendError, !closed_, "Backend shm cannot run ",
         describe(operation->call.note), ": ", closed_.value_or(""));
@@ -34,7 +39,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   void wait(const Done& done, Clock::time_point limit) {
     check_process();
     call(done, limit, policy_);
-    keep_at_exit();
+    Callbacks::keep_at_exit();
   }
 
   // Leaves the operation to a thread, unless it ends in less time than it takes to
@@ -46,7 +51,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
       hand_over();
       group_.me().bell.ring(); // whoever drives already can run this
     }
-    keep_at_exit();
+    Callbacks::keep_at_exit();
   }
 
   // Calls `callback` when the operation has ended: now, or on a thread, and then
@@ -101,13 +106,14 @@ class Progress : public std::enable_shared_from_this<Progress> {
       new auto(shared_from_this()); // a fork has no thread that could be joined
       return;
     }
+    call_without_threads();
     std::unique_lock lock(mutex_);
     threads_.join(lock, Callbacks::current() ? milliseconds{0}
         : PythonExit::begun() ? kLastCallbacks : Threads::kNoLimit);
     group_.me().left.store(true);
     group_.ring_others();
     group_.me().bell.ring();
-    keep_at_exit();
+    Callbacks::keep_at_exit();
   }
 
   // The same, on all ranks.
@@ -124,16 +130,6 @@ class Progress : public std::enable_shared_from_this<Progress> {
   static constexpr uint64_t kLarge = 64 << 10; // more bytes take longer than this:
   static constexpr microseconds kBrief{40}; // about what it costs to hand over to a thread
   static constexpr microseconds kThreadYields{50}; // the caller may need the processor
-
-  static void keep_at_exit() {
-    if (!Callbacks::current()) PythonExit::keep_other_threads();
-  }
-
-  void check_process() const {
-    TORCH_CHECK_WITH(DistBackendError, forks_ == fork_count(), "Backend shm: group \"",
-        group_.name(), "\" belongs to the process that created it, not to a fork of it; call "
-        "init_process_group in the new process");
-  }
 
   // [caller]
   // Drives for as long as the caller waits, and leaves what remains to others.
@@ -171,10 +167,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   void summon() {
     urgent_ = urgent_ || Callbacks::current();
     if (threads_.wake()) return;
-    try {
-      threads_.start(mutex_, [self = shared_from_this()](auto& lock) { self->serve(lock); });
-    } catch (const std::system_error&) { // there is no thread to be had; who waits drives
-    }
+    threads_.start(mutex_, [self = shared_from_this()](auto& lock) { self->serve(lock); });
   }
 
   void serve(std::unique_lock<std::mutex>& lock) {
@@ -204,6 +197,11 @@ class Progress : public std::enable_shared_from_this<Progress> {
     callbacks_.end(turn);
   }
   // [/callbacks]
+
+  void call_without_threads() {
+    std::unique_lock lock(mutex_);
+    while (threads_.none() && !callbacks_.empty()) call_next(lock);
+  }
 
   // [drive-loop]
   template <class Done>
@@ -236,13 +234,15 @@ class Progress : public std::enable_shared_from_this<Progress> {
     const bool moved = lanes_.advance(check);
     if (moved) moves_.fetch_add(1);
     stop_driving();
+    if (check) call_without_threads();
     return moved;
   }
 
   void take_submitted() {
-    const std::lock_guard lock(mutex_);
-    for (auto& [operation, lane] : submitted_) lanes_.add(std::move(operation), lane);
-    submitted_.clear();
+    std::unique_lock lock(mutex_);
+    const auto submitted = std::exchange(submitted_, {});
+    lock.unlock();
+    for (const auto& [operation, lane] : submitted) lanes_.add(operation, lane);
   }
 
   void count(const Operation& operation, int change) {

@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include <c10/util/Exception.h>
 #include <c10/util/thread_name.h>
 
 #include "waiting.hpp"
@@ -24,19 +25,24 @@ class Threads {
     return true;
   }
 
-  // Starts one, which calls `serve`.
+  // Starts one, which calls `serve`, if the system has room for another.
   template <class Serve>
   void start(std::mutex& mutex, Serve serve) {
-    std::thread thread([this, &mutex, serve = std::move(serve)] {
-      c10::setThreadName("shm_progress");
-      Lock lock(mutex);
-      --resting_;
-      serve(lock);
-      if (--serving_ == 0) none_.notify_all();
-    });
-    ending_ ? thread.detach() : threads_.push_back(std::move(thread));
-    ++serving_;
-    ++resting_;
+    try {
+      std::thread thread([this, &mutex, serve = std::move(serve)] {
+        c10::setThreadName("shm_progress");
+        Lock lock(mutex);
+        --resting_;
+        serve(lock);
+        if (--serving_ == 0) none_.notify_all();
+      });
+      ending_ ? thread.detach() : threads_.push_back(std::move(thread));
+      ++serving_;
+      ++resting_;
+    } catch (const std::system_error& error) {
+      TORCH_WARN_ONCE("Backend shm cannot start a thread, so that operations get on only while "
+          "somebody waits for one: ", error.what());
+    }
   }
 
   // Returns at that time, or when this thread is woken, or for no reason.
@@ -45,6 +51,8 @@ class Threads {
     wake_.wait_until(lock, std::min(until, in(std::chrono::hours(1))));
     --resting_;
   }
+
+  bool none() const { return serving_ == 0; }
 
   // Lets all of them look for what is left to do.
   bool ending() const { return ending_; }
@@ -55,14 +63,13 @@ class Threads {
 
   // Waits until all have ended, or for that time.
   void join(Lock& lock, milliseconds limit) {
-    const auto ended = [this] { return serving_ == 0; };
-    none_.wait_until(lock, in(limit), ended);
+    none_.wait_until(lock, in(limit), [this] { return none(); });
     auto threads = std::exchange(threads_, {});
-    const bool join = ended();
+    const bool join = none();
     lock.unlock();
     for (auto& thread : threads) join ? thread.join() : thread.detach();
   }
-  static constexpr milliseconds kNoLimit = std::chrono::hours(24 * 365);
+  static constexpr auto kNoLimit = milliseconds::max();
 
  private:
   std::vector<std::thread> threads_;

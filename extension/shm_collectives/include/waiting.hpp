@@ -26,8 +26,8 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 // So much later than now, and at most what the clock can count.
-inline Clock::time_point in(microseconds time) {
-  return Clock::now() + std::min<microseconds>(time, std::chrono::hours(24 * 36500));
+inline Clock::time_point in(auto time) {
+  return Clock::now() + std::min<decltype(time)>(time, std::chrono::hours(24 * 36500));
 }
 
 // Where the threads of one rank sleep until something happens. It is in shared

@@ -80,6 +80,7 @@ class WorkShm : public c10d::Work {
   }
 
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
+    if (!isCompleted()) progress_->check_process();
     const std::lock_guard lock(mutex_);
     if (!future_) {
       auto future = c10::make_intrusive<c10::ivalue::Future>(
