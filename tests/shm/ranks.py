@@ -1,8 +1,10 @@
 """Run a function in several ranks, which are forks of this process."""
 
+import contextlib
 import multiprocessing.connection
 import os
 import pickle
+import resource
 import signal
 import tempfile
 import time
@@ -173,6 +175,19 @@ def start_group(timeout=20, options=None, backend="shm"):
         timeout=timedelta(seconds=timeout),
         pg_options=options,
     )
+
+
+@contextlib.contextmanager
+def memory_limit(more):
+    """Let this process map at most ``more`` bytes beyond what it has mapped."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + more
+    resource.setrlimit(resource.RLIMIT_AS, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def error_of(call, *arguments, **options):

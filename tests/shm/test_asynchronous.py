@@ -2,7 +2,6 @@
 
 import os
 import random
-import resource
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import run
+from ranks import memory_limit, run
 from shm_collectives import Options
 
 
@@ -500,22 +499,17 @@ def without_threads(rank):
             time.sleep(pause)
             dist.all_reduce(torch.ones(1))
         return None
-    called = []
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * resource.getpagesize() + 2**21
-    resource.setrlimit(resource.RLIMIT_AS, (limit, before[1]))
-    ready = threading.Event()
-    with pytest.raises(RuntimeError, match="start new thread"):
-        while True:  # The first ones may get stacks that earlier threads have left.
-            threading.Thread(target=ready.wait).start()
-    works = [dist.all_reduce(torch.ones(1), async_op=True) for _ in range(3)]
-    for number, work in enumerate(works):
-        work.get_future().then(lambda _, number=number: called.append(number))
-    works[1].wait()
-    assert called == [0, 1]
-    dist.destroy_process_group()
-    resource.setrlimit(resource.RLIMIT_AS, before)
+    called, ready = [], threading.Event()
+    with memory_limit(2**21):
+        with pytest.raises(RuntimeError, match="start new thread"):
+            while True:  # The first ones may get stacks that earlier threads have left.
+                threading.Thread(target=ready.wait).start()
+        works = [dist.all_reduce(torch.ones(1), async_op=True) for _ in range(3)]
+        for number, work in enumerate(works):
+            work.get_future().then(lambda _, number=number: called.append(number))
+        works[1].wait()
+        assert called == [0, 1]
+        dist.destroy_process_group()
     ready.set()
     return called
 

@@ -1,15 +1,13 @@
 """Messages between two ranks: values, order, tags, any source, batches."""
 
 import os
-import resource
 import time
-from pathlib import Path
 
 import pytest
 import tensors as t
 import torch
 import torch.distributed as dist
-from ranks import error_of, run
+from ranks import error_of, memory_limit, run
 
 COUNTS = [0, 1, 1000, 300_000]
 
@@ -196,9 +194,8 @@ def keeps_too_much(rank):
     """Rank 0 waits for another message, and has no memory to keep this one in."""
     if rank == 1:
         return error_of(dist.send, torch.ones(2**28, dtype=torch.uint8), 0, tag=1)
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + 2**27,) * 2)
-    return error_of(dist.recv, torch.ones(1), 1, tag=2)
+    with memory_limit(2**27):
+        return error_of(dist.recv, torch.ones(1), 1, tag=2)
 
 
 @pytest.mark.skipif("san.so" in os.environ.get("LD_PRELOAD", ""), reason="ends the process")

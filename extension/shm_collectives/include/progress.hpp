@@ -7,7 +7,7 @@
 namespace shm_collectives {
 
 // Who runs the operations of one rank of a group: whoever waits for one runs them all;
-// while nobody waits, a thread does, made when it is needed first. Threads also call
+// while nobody waits, a thread does, made when it is first needed. Threads also call
 // the callbacks of the program, which may take long: meanwhile there is another thread.
 class Progress : public std::enable_shared_from_this<Progress> {
  public:
