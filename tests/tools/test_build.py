@@ -85,8 +85,8 @@ def test_a_second_build_of_the_same_clone_waits_and_says_so(project):
     assert second.wait(timeout=30) == 0
 
 
-@pytest.mark.parametrize("error", [28, 30, 13], ids=["full", "read-only", "forbidden"])
-def test_a_build_folder_that_cannot_be_written(monkeypatch, error):
+def message_of(monkeypatch, error):
+    """Return what a build prints that raises ``error``."""
     monkeypatch.setattr(one_build, "SITE", BUILD)  # Some site that is there.
     # What it changes in its process is not for the tests that follow in this one.
     monkeypatch.setattr(one_build.signal, "signal", lambda number, handler: None)
@@ -94,14 +94,30 @@ def test_a_build_folder_that_cannot_be_written(monkeypatch, error):
     monkeypatch.setenv(one_build.MARKER, "")
 
     def fail():
-        raise OSError(error, os.strerror(error), str(BUILD / "html.new"))
+        raise error
 
     monkeypatch.setattr(sys, "argv", ["compile"])
     with pytest.raises(SystemExit) as caught:
         one_build.main(fail, usage="")
-    message = str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("error", [28, 30, 13], ids=["full", "read-only", "forbidden"])
+def test_a_build_folder_that_cannot_be_written(monkeypatch, error):
+    reason = os.strerror(error)
+    message = message_of(monkeypatch, OSError(error, reason, str(BUILD / "html.new")))
     assert message.startswith(f"\nerror: cannot write {BUILD}/html.new: ")
-    assert os.strerror(error) in message and "was not changed" in message
+    assert reason in message and "was not changed" in message
+
+
+def test_an_environment_that_lacks_a_package(monkeypatch):
+    error = ModuleNotFoundError("No module named 'sphinx'", name="sphinx")
+    message = message_of(monkeypatch, error)
+    assert message.startswith(f"\nerror: {sys.prefix} has no module sphinx. Remove this folder")
+    assert "was not changed" in message
+    error = ModuleNotFoundError("No module named 'tools.html'", name="tools.html")
+    with pytest.raises(ModuleNotFoundError):
+        message_of(monkeypatch, error)
 
 
 @pytest.mark.skipif(

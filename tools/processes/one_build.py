@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from ..project.errors import BuildError
-from ..project.paths import BUILD, SITE, relative
+from ..project.paths import BUILD, ROOT, SITE, relative
 from .run import MARKER, forget_steering, kill_marked, kill_tree, stopping
 
 
@@ -102,6 +102,13 @@ def main(work, *, usage):
     except KeyboardInterrupt:
         end_all()
         sys.exit(f"\nerror: interrupted\n{untouched}".rstrip())
+    except ModuleNotFoundError as error:
+        if (ROOT / error.name.partition(".")[0]).exists():  # It is ours.
+            raise
+        sys.exit(
+            f"\nerror: {sys.prefix} has no module {error.name}. Remove this folder, then run "
+            f"the command again: it is installed anew.\n{untouched}".rstrip()
+        )
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT):
             raise
