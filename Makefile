@@ -1,7 +1,7 @@
 # The commands of this project. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help html test test-audits test-builds test-sanitizers test-soak test-conformance test-faults
+.PHONY: help html test test-audits test-builds test-sanitizers test-soak test-conformance
 .PHONY: test-reproducible test-releases accept-releases
 .PHONY: bench bench-backend accept-bench-backend serve clean
 .PHONY: compile execute render check accept-outputs run-times
@@ -59,15 +59,10 @@ test-conformance: html ## prove the suite of conformance/ with 181 defects, and 
 	@$(VENV_PYTHON) -m pytest --timeout=1000 -o addopts=--strict-markers \
 	    --junitxml=_build/junit-conformance.xml tests/conformance
 
-test-faults: html ## put faults into copies of the project; each must be reported
-	$(call SET_UP,test)
-	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-faults.xml \
-	    tests/faults/test_faults.py tests/faults/test_killed_builds.py
-
 test-reproducible: ## build two clones of the last commit and compare every byte
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-reproducible.xml \
-	    tests/faults/test_reproducible.py
+	    tests/test_reproducible.py
 
 test-releases: ## compile and run with each release of PyTorch (TORCH=2.13.0 for one)
 	@$(PYTHON) tools/environment.py render
