@@ -36,6 +36,7 @@ struct alignas(kCacheLine) Member {
   std::atomic<uint64_t> read; // steps that this rank has finished reading
   alignas(kCacheLine) Bell bell;
   std::atomic<int32_t> process; // its process id
+  std::atomic<int32_t> session; // of its process: see WaitingPolicy
   std::atomic<bool> left; // it has closed the group
 };
 // [/member]
@@ -139,6 +140,11 @@ class Memory {
   const Layout& layout() const { return layout_; }
   Header& header() const { return *at<Header>(0); }
   Member& member(int rank) const { return at<Member>(sizeof(Header))[rank]; }
+  // Tells the other ranks which process this rank is.
+  void enter(int rank) const {
+    member(rank).process = getpid();
+    member(rank).session = getsid(0);
+  }
   // [one-slot]
   Slot& slot(int rank, uint64_t step) const {
     const size_t number = rank * kSlots + step % kSlots;

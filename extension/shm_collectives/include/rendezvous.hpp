@@ -70,7 +70,7 @@ class Meeting {
   Memory host() {
     number_ = random_number();
     std::string problem = try_memory([&] { return Memory::create(layout_, stoull(number_)); });
-    if (memory_) memory_->member(0).process = getpid();
+    if (memory_) memory_->enter(0);
     set(mapped(0), kYes);
     const std::string answer = number_ + " " + to_string(getpid()) + " " +
         to_string(memory_ ? memory_->descriptor() : -1) + " " + home();
@@ -116,7 +116,7 @@ class Meeting {
     } else if (descriptor >= 0) { // or rank 0 will say what it lacks
       problem = try_memory(
           [&] { return Memory::open(process, descriptor, layout_, stoull(number_)); });
-      if (memory_) memory_->member(rank_).process = getpid();
+      if (memory_) memory_->enter(rank_);
     }
     if (!problem.empty()) {
       problem = who(rank_, global_ranks_) + " cannot share memory with " + first + ": " + problem +
