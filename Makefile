@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help html test test-audits test-builds test-sanitizers test-soak test-conformance
 .PHONY: test-reproducible test-releases accept-releases
-.PHONY: bench bench-backend accept-bench-backend serve clean
+.PHONY: bench-backend accept-bench-backend serve clean
 .PHONY: compile execute render check accept-outputs run-times
 .PHONY: format preview i18n-add i18n-update i18n-check i18n-review i18n-status
 .PHONY: linkcheck browser cards new-backend
@@ -76,9 +76,6 @@ format: ## format all Python code, and correct what ruff can correct
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m ruff check --fix --quiet
 	@$(VENV_PYTHON) -m ruff format --quiet
-
-bench: html ## compare this build with the usual one of Sphinx (half an hour)
-	@$(VENV_PYTHON) -m tools.bench
 
 bench-backend: compile ## compare the shared-memory backend with gloo (four minutes)
 	@$(VENV_PYTHON) -m tools.bench_backend
