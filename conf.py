@@ -46,9 +46,6 @@ extensions = [
     "sphinxext.pages.learning_path",
     "sphinxext.pages.page_description",
     "sphinxext.pages.term_table",
-    "sphinxext.rebuild.cached_settings",
-    "sphinxext.rebuild.compiled_templates",
-    "sphinxext.rebuild.shared_facts",
     "sphinxext.search",
     "sphinxext.theme.accessible_html",
     "sphinxext.theme.joined_styles",
@@ -78,13 +75,6 @@ linked_captions_root = str(Path(__file__).parent)
 
 project_downloads = project_for_download()
 project_downloads_addresses = {x.gettext: f"{PUBLISHED.url}{x.url}/" for x in LANGUAGES}
-
-shared_facts_private_metadata = [
-    "code_provenance",
-    "plain_messages",
-    "reading_minutes",
-    "wordcount",
-]
 
 sample_downloads = downloads()
 sample_downloads_addresses = project_downloads_addresses

@@ -39,14 +39,6 @@ def check_catalogs():
 
 
 def run_html():
-    from .processes.sphinx import loaded_sphinx
-
-    # Sphinx takes a while to load: nothing waits for it, not even the first look.
-    with loaded_sphinx():
-        build_if_changed()
-
-
-def build_if_changed():
     from .publish import up_to_date
 
     started = time.monotonic()

@@ -254,17 +254,6 @@ def _pages(app):
     return [page for page in names if _of_page(app.env, page)]
 
 
-def show_again(app, env):
-    """Return the pages with the table if what it shows of any page has changed."""
-    demand_proofs(app, env)
-    shown = _data(app), {page: title.astext() for page, title in env.titles.items()}
-    if shown == getattr(env, "code_provenance_shown", None):
-        return []
-    env.code_provenance_shown = shown
-    shows = "shows_code_provenance"
-    return [page for page, data in env.metadata.items() if shows in data]
-
-
 def fill(app, doctree, docname):
     for placeholder in list(doctree.findall(code_provenance)):
         if app.builder.format != "html":
@@ -333,7 +322,7 @@ def setup(app):
     app.add_directive("code-provenance", CodeProvenance)
     app.add_transform(FindSources)
     app.connect("doctree-read", collect)
-    app.connect("env-updated", show_again)
+    app.connect("env-updated", demand_proofs)
     app.connect("doctree-resolved", fill)
     app.connect("build-finished", write_data)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

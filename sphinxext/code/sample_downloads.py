@@ -34,7 +34,6 @@ page), ``needed`` (what else the script needs, as seen from it), ``script`` and
 and ``code``.
 """
 
-import hashlib
 import posixpath
 import re
 from pathlib import Path, PurePosixPath
@@ -248,33 +247,10 @@ def _read(path):
     return Path(path).read_text(encoding="utf-8")
 
 
-def write_again(app, env):
-    """Return all samples if the translation of a comment in any of them has changed."""
-    if app.builder.format != "html":
-        return []
-    files = {
-        name: path
-        for x in app.config.sample_downloads.values()
-        for name, path in x["files"].items()
-    }
-    known, env.comments_of_samples = getattr(env, "comments_of_samples", {}), {}
-    for name, path in files.items():
-        code, suffix = _read(path), Path(name).suffix
-        key = hashlib.sha256(f"{suffix}\0{code}".encode()).hexdigest()
-        found = known[key] if key in known else comments_of(code, language_of(suffix))
-        env.comments_of_samples[key] = found
-    comments = sorted({x for found in env.comments_of_samples.values() for x in found})
-    translations = [[x, *(y.gettext(x) for y in catalogs_of(app).values())] for x in comments]
-    before = getattr(env, "translations_in_samples", None)
-    env.translations_in_samples = hashlib.sha256(repr(translations).encode()).hexdigest()
-    return [] if before == env.translations_in_samples else [*app.config.sample_downloads]
-
-
 def setup(app):
     app.add_config_value("sample_downloads", {}, "env", types=[dict])
     app.add_config_value("sample_downloads_addresses", {}, "env", types=[dict])
     app.add_config_value("sample_downloads_outputs", ["sphx-glr-script-out"], "env")
     app.add_transform(MarkCells)
-    app.connect("env-updated", write_again)
     app.connect("doctree-resolved", add_downloads)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

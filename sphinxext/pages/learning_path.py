@@ -111,21 +111,11 @@ def add_times(app, pagename, templatename, context, doctree):
         context["reading_minutes"], context["run_seconds"] = _times(app, pagename)
 
 
-def write_again(app, env):
-    """Return the pages with lists if any page takes longer or shorter to read."""
-    before = getattr(env, "listed_minutes", None)
-    env.listed_minutes = {x: data.get("reading_minutes") for x, data in env.metadata.items()}
-    if before == env.listed_minutes:
-        return []
-    return [page for page, data in env.metadata.items() if "learning_path" in data]
-
-
 def setup(app):
     app.add_config_value("learning_path_run_seconds", {}, "env", types=[dict])
     app.add_node(learning_path)
     app.add_directive("learning-path", LearningPath)
     app.connect("doctree-read", measure)
     app.connect("doctree-resolved", list_pages, priority=400)  # Before toctrees go.
-    app.connect("env-updated", write_again)
     app.connect("html-page-context", add_times)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

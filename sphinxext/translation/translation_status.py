@@ -159,19 +159,11 @@ def add_status(app, pagename, templatename, context, doctree):
         context["translation"] = {**status, "anchor": address}
 
 
-def write_again(app, env):
-    """Return the page with the list if the list has changed."""
-    page, before = status_page(env), getattr(env, "listed_status", None)
-    env.listed_status = app.config.translation_status
-    return [page] if page and before != env.listed_status else []
-
-
 def setup(app):
     app.add_config_value("translation_status", {}, "", types=[dict])
     app.add_config_value("translation_status_languages", [], "", types=[list])
     app.add_node(translation_status)
     app.add_directive("translation-status", TranslationStatus)
     app.connect("doctree-resolved", fill)
-    app.connect("env-updated", write_again)
     app.connect("html-page-context", add_status)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -219,25 +219,6 @@ def test_the_fault_is_reported_until_it_is_gone(project):
     assert status == 0, output
 
 
-def test_the_table_is_written_again_for_what_it_shows_only(project):
-    project.write("table.rst", ":orphan:\n\nTable\n=====\n\n.. code-provenance:: executed\n")
-
-    def edit(old, new):
-        before = table.stat().st_mtime_ns
-        for name in ("sample.rst", "sample.py"):
-            project.write(name, (project.root / name).read_text().replace(old, new))
-        assert project.build(fresh=False) == (0, "")
-        return table.stat().st_mtime_ns != before
-
-    assert project.build() == (0, "")
-    table = project.root / "out/table.html"
-    assert not edit("Text.", "Another text.")
-    assert edit("Sample\n======", "Another title\n=============")
-    assert "Another title|" in table.read_text()
-    assert edit("# typed", "# also typed")
-    assert not edit("Another text.", "Text.")
-
-
 def test_not_executed_says_so_with_the_reason(project):
     add(project, NOT_EXECUTED)
     page = project.page()

@@ -2,13 +2,11 @@
 
 import subprocess
 import sys
-from contextlib import nullcontext
 
 import pytest
 
 from tools import html as building
 from tools.compile import toolchain
-from tools.processes import sphinx
 from tools.project import git
 from tools.project.paths import ROOT
 from tools.publish import stage as publish
@@ -31,7 +29,6 @@ def html(tmp_path, monkeypatch, capsys):
         monkeypatch.setattr(building, name, lambda *arguments: None)
     monkeypatch.setattr(building, "run_execute", lambda **_: (0, 0))
     monkeypatch.setattr(building, "run_render", lambda meanwhile: meanwhile() or 1)
-    monkeypatch.setattr(sphinx, "loaded_sphinx", nullcontext)
 
     def put_there():
         site.mkdir(exist_ok=True)

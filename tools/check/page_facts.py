@@ -13,7 +13,6 @@ from types import SimpleNamespace
 
 from bs4 import BeautifulSoup, NavigableString
 
-from ..render.footer import put_note
 from ..state.records import Results
 
 # Attributes through which a page makes the browser load something.
@@ -36,8 +35,7 @@ MANY = 4  # pages, for which other processes are worth while
 def facts_of_pages(site):
     """Return the facts of all pages of a site, by their paths."""
     results = Results("pages")
-    # Facts do not depend on the name of the commit, which every commit changes.
-    pages = {path: put_note(path.read_text(), "") for path in sorted(site.rglob("*.html"))}
+    pages = {path: path.read_text() for path in sorted(site.rglob("*.html"))}
     keys = {path: hashlib.sha256(html.encode()).hexdigest() for path, html in pages.items()}
     unknown = {key: pages[path] for path, key in keys.items() if key not in results.known}
     for key, facts in zip(unknown, _read_all(list(unknown.values())), strict=True):

@@ -13,7 +13,6 @@ from sphinxext.text.gallery_scripts import prose, split, visible
 from ..execute.expected_outputs import files as committed
 from ..execute.samples import page_of, samples
 from ..project.paths import DOCS, ROOT
-from .downloads import downloads
 
 # Beside docs/: pages include files of these.
 INCLUDED = ("gallery", "extension", "locales")
@@ -56,15 +55,6 @@ def copy_docs(target):
 def made_from(script):
     """The files that the page of a sample is made from."""
     return [script, *committed(script)]
-
-
-def inputs():
-    """The files that the page of each sample is made from or includes, by its name."""
-    found, taken_along = {}, downloads()
-    for script in samples():
-        page = page_of(script)
-        found[page] = [*made_from(script), *taken_along[page]["files"].values()]
-    return found
 
 
 def _page(script):

@@ -1,40 +1,14 @@
 """Run Sphinx, as every stage does, and check what it needs."""
 
-import os
-import subprocess
 import sys
-import tempfile
-from contextlib import contextmanager
-from functools import partial
 
 from ..project.errors import BuildError, readable
 from ..project.languages import SOURCE_LANGUAGE
 from ..project.paths import DOCS, LOGS, ROOT, relative
 from ..state.digests import generated_pages
-from . import fork_server
 from .run import run
 
 TIMEOUT = 300  # seconds; it takes about 5
-# The function that starts runs of Sphinx.
-_popen = subprocess.Popen
-
-
-@contextmanager
-def loaded_sphinx():
-    """Load Sphinx in another process; inside the context, all runs of Sphinx are forked from it."""
-    global _popen
-    with (
-        tempfile.TemporaryDirectory(prefix="sphinx-") as folder,
-        fork_server.running(
-            folder, modules=["tools.processes.sphinx_imports"], env=os.environ
-        ) as address,
-    ):
-        if address:
-            _popen = partial(fork_server.popen, address=address)
-        try:
-            yield
-        finally:
-            _popen = subprocess.Popen
 
 
 def run_sphinx(what, builder, language, output, *options, sources=DOCS):
@@ -47,7 +21,7 @@ def run_sphinx(what, builder, language, output, *options, sources=DOCS):
     if language == SOURCE_LANGUAGE:
         command += ["-D", "locale_dirs=_nowhere"]  # Nothing may replace what is translated.
     log = LOGS / f"{what.replace(' ', '-')}.log"
-    done = run([*command, *options, sources, output], timeout=TIMEOUT, log=log, popen=_popen)
+    done = run([*command, *options, sources, output], timeout=TIMEOUT, log=log)
     if done.timed_out:
         raise BuildError(f"{what} took longer than {TIMEOUT} s")
     if done.status != 0:

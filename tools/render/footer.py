@@ -1,26 +1,23 @@
-"""Write the note at the foot of each page on the commit that the page was made from."""
+"""The note at the foot of each page on the commit that the page was made from."""
 
 import re
 from datetime import date
 
+import jinja2
+from babel.dates import format_date
+
 from ..project.paths import DOCS
+from ..project.published import PUBLISHED
+from .template_texts import gettext_of
 
 TEMPLATES = DOCS / "_templates"
 BETWEEN_DIGIT_AND_UNIT = re.compile(r"(?<=\d)(?=[年月日])|(?<=[年月])(?=\d)")
-# Where a page names the commit, and nothing else.
-PLACE = re.compile(r'(<span class="verified-at">).*?(</span>)', re.S)
 
 
-def note_of(commit, language):
+def commit_note(commit, language):
     """Return the text of verified_at.html on a commit, or an empty text if it is unknown."""
     if not commit:
         return ""
-    import jinja2  # These take a moment.
-    from babel.dates import format_date
-
-    from ..project.published import PUBLISHED
-    from .template_texts import gettext_of
-
     name, day, changed = commit
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), extensions=["jinja2.ext.i18n"]
@@ -31,8 +28,3 @@ def note_of(commit, language):
         day = BETWEEN_DIGIT_AND_UNIT.sub(" ", day)
     template = environment.get_template("verified_at.html")
     return template.render(repository=PUBLISHED.repository, name=name, date=day, changed=changed)
-
-
-def put_note(page, note):
-    """Return a page with a note in place of the last one."""
-    return PLACE.sub(lambda found: found[1] + note + found[2], page)

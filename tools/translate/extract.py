@@ -4,15 +4,16 @@ Nothing needs to have been executed: the pages of samples are made from their sc
 """
 
 import shutil
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from ..pages import inputs, unexecuted
+from ..pages import provenance, unexecuted
 from ..processes.sphinx import run_sphinx
 from ..project.errors import BuildError
 from ..project.languages import SOURCE_LANGUAGE, TRANSLATIONS
 from ..project.paths import BUILD, ROOT, ROOT_FILES
-from ..state.digests import digest, files_below
+from ..state.digests import digest, files_below, installed, project_files
 from ..state.records import record
 from .catalogs import catalogs_of, read
 
@@ -33,24 +34,13 @@ def extract():
 
 
 def extracted():
-    """Extract the messages, if anything in English has changed; return the files.
-
-    When only some pages have changed, Sphinx reads just these again.
-    """
-    sources, known = inputs.digests(), RECORD.load()
-    sources["pages"] |= {page: digest(files) for page, files in unexecuted.inputs().items()}
-    is_intact = known and known["made"] == digest(files_below(EXTRACTION))
-    if not is_intact or known["sources"] != sources:
+    """Extract the messages, if anything in English has changed; return the files."""
+    key = digest(project_files(), sys.version, installed(), provenance.executed())
+    if not RECORD.is_made(key, files_below(EXTRACTION)):
         RECORD.forget()
-        changed = inputs.changed(known["sources"], sources) if is_intact else None
-        if changed is None:
-            shutil.rmtree(EXTRACTION, ignore_errors=True)
-        else:
-            for page in changed:
-                (DOCTREES / f"{page}.doctree").unlink()
+        shutil.rmtree(EXTRACTION, ignore_errors=True)
         _extract()
-        made = digest(files_below(EXTRACTION))
-        RECORD.save({"sources": sources, "made": made})
+        RECORD.note_made(key, files_below(EXTRACTION))
     return {
         path.relative_to(EXTRACTION).with_suffix("").as_posix(): path
         for path in sorted(EXTRACTION.rglob("*.pot"))
