@@ -41,7 +41,7 @@ test-audits: html browser ## check all pages in the browser: accessibility, spee
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-audits.xml -m audit
 
-test-builds: html ## build again after edits, damage and kills; compare with builds from nothing
+test-builds: html ## build again after damage and kills; type the commands of the pages
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest $(IN_PARALLEL) --junitxml=_build/junit-builds.xml -m slow
 

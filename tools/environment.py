@@ -174,8 +174,7 @@ class Environment:
                 "another index (see `pip config list`), or check the network"
                 % ((version,) + sys.version_info[:2])
             )
-        # CUDA builds exist for Linux only.
-        light = version + "+cpu" in of_release or sys.platform != "linux"
+        light = version + "+cpu" in of_release
         size = CPU_BUILD if light else self.torch
         minutes = (
             size["download"] * 1000 / MB_PER_SECOND + size["disk"] / UNPACKED_PER_SECOND

@@ -102,12 +102,6 @@ def test_a_cpu_build_in_pips_own_configuration(script, capsys):
     assert line.startswith("PyTorch 2.13.0, a CPU build: 0.2 GB to download, 1.0 GB")
 
 
-def test_only_linux_has_a_build_for_cuda(script, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "platform", "darwin")
-    [line] = announced(script, capsys).splitlines()
-    assert line.startswith("PyTorch 2.15.0, a CPU build: ")
-
-
 def test_an_index_without_the_release(script, capsys):
     with pytest.raises(SystemExit) as caught:
         announced(script, capsys, "2.14.1")

@@ -16,10 +16,6 @@ from tools.project.paths import ROOT
 # Only the server loads it; a program that has it was forked from there.
 LOADED = "colorsys"
 
-pytestmark = pytest.mark.skipif(
-    not fork_server.is_available(), reason="this system has no fork server"
-)
-
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):

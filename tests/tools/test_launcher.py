@@ -76,7 +76,7 @@ def test_a_segmentation_fault_in_one_rank(tmp_path):
 
 
 def test_a_rank_that_hangs_is_stopped_and_shows_where(tmp_path, short_time, monkeypatch):
-    # On macOS the folder for temporary files has a link in its path.
+    # The path of a folder for temporary files may contain a link.
     link = tmp_path / "link"
     link.symlink_to(tempfile.gettempdir())
     monkeypatch.setattr(tempfile, "tempdir", str(link))

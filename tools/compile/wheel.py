@@ -4,7 +4,6 @@ usage: python -m tools.compile.wheel PROJECT FOLDER
 """
 
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -17,8 +16,6 @@ from .headers import NINJA
 def build_wheel(project, folder):
     os.chdir(project)
     compile_as_before()
-    # A Python of python.org's for macOS compiles for Intel's processors, too, PyTorch does not.
-    os.environ.setdefault("ARCHFLAGS", f"-arch {platform.machine()}")
     from setuptools import build_meta  # The build backend that pyproject.toml names.
 
     with tempfile.TemporaryDirectory() as wheels:

@@ -8,10 +8,6 @@ environment, arguments, ``__main__``, and the whole shutdown of the interpreter 
 A program lives no longer than the connection that requested it. So when a program ends,
 however it ends, everything that it has started through the server ends, too.
 
-That needs two system calls of Linux, prctl and waitid. Elsewhere there is no server, and
-every program gets an interpreter of its own. On macOS nothing else would be safe: its
-frameworks may crash a process that was forked after they had been loaded.
-
 usage: python -m tools.processes.fork_server PARENT LISTENING_SOCKET MODULE...
 
 PARENT is a process id, and LISTENING_SOCKET the number of an open file.
@@ -43,11 +39,6 @@ from .run import kill_tree
 ADDRESS = "FORK_SERVER"
 LONGEST_ADDRESS = 107  # bytes, without the last, as <linux/un.h> says
 SET_PDEATHSIG, SET_CHILD_SUBREAPER = 1, 36  # From Linux's <linux/prctl.h>.
-
-
-def is_available():
-    """Return whether this system has the calls that the server needs."""
-    return hasattr(os, "waitid") and hasattr(ctypes.CDLL(None), "prctl")
 
 
 class ForkedProcess:
@@ -128,11 +119,7 @@ def running(folder, *, modules, env):
     """Run a server that loads ``modules``; yield its address in ``folder``.
 
     The server accepts requests at once, and starts the programs when it has loaded the modules.
-    Yields None on a system without servers.
     """
-    if not is_available():
-        yield None
-        return
     address = f"{folder}/fork-server"
     if len(os.fsencode(address)) > LONGEST_ADDRESS:
         raise BuildError(f"{address}: too long for a socket; set TMPDIR to a shorter path")

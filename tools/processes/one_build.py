@@ -58,12 +58,8 @@ def only_one_build(this_build):
 
 
 def _temporary(build):
-    """Yield the folder for all temporary files of a build.
-
-    The paths of sockets must be short, and those below the TMPDIR of macOS are too long.
-    """
-    parent = "/tmp" if sys.platform == "darwin" else tempfile.gettempdir()
-    return Path(parent, f"build-{build[:12]}")
+    """Return the folder for all temporary files of a build. The paths of sockets must be short."""
+    return Path(tempfile.gettempdir(), f"build-{build[:12]}")
 
 
 def main(work, *, usage):

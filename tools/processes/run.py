@@ -115,11 +115,7 @@ def _disk_is_full(outcome, folder):
 
 
 def kill_marked(marker):
-    """Kill every process that was started with ``marker`` in its environment.
-
-    Kill its descendants, too: macOS hides the environment of its own programs, such as the
-    compiler and the shell.
-    """
+    """Kill every process that was started with ``marker`` in its environment."""
     found = []
     for process in psutil.process_iter():
         try:

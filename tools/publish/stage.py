@@ -9,7 +9,6 @@ from pathlib import Path
 from ..project.paths import BUILD, RENDERED, SITE
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # From Linux's <fcntl.h> and <linux/fs.h>.
-RENAME_SWAP = 2  # From macOS's <stdio.h>.
 
 
 def publish():
@@ -46,11 +45,7 @@ def _link_or_copy(source, target):
 
 
 def _exchange(one, other):
-    """Swap two folders atomically; return whether the system could."""
+    """Swap two folders atomically; return whether the file system could."""
     one, other = os.fsencode(one), os.fsencode(other)
-    system = ctypes.CDLL(None)
-    if hasattr(system, "renameat2"):  # Linux
-        return system.renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE) == 0
-    if hasattr(system, "renamex_np"):  # macOS
-        return system.renamex_np(one, other, RENAME_SWAP) == 0
-    return False
+    renameat2 = ctypes.CDLL(None).renameat2
+    return renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE) == 0
