@@ -62,12 +62,10 @@ class Environment:
 
         with open(RELEASES, "rb") as file:
             known = tomllib.load(file)["release"]
-        if stage != "releases":  # This stage alone also covers those without a site.
-            known = [x for x in known if x.get("site", True)]
         names = [x["version"] for x in known]
         if release and release not in names:
             fail(
-                "TORCH=%s: the site is not built with this release of PyTorch; "
+                "TORCH=%s: this release of PyTorch is not supported; "
                 "releases.toml names %s" % (release, ", ".join(names))
             )
         self.name = ".venv" + ("-" + release if release else "")

@@ -123,7 +123,7 @@ def test_a_release_that_is_not_supported(project, release):
     done = set_up(project, "execute", release=release)
     assert done.returncode == 1
     assert done.stderr == (
-        f"error: TORCH={release}: the site is not built with this release of PyTorch; "
+        f"error: TORCH={release}: this release of PyTorch is not supported; "
         "releases.toml names 2.15.0, 2.14.1, 2.13.0\n"
     )
     assert not list(project.root.glob(".venv*"))

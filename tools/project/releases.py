@@ -22,7 +22,6 @@ class Release:
     version: str
     download: float
     disk: float
-    site: bool = True
 
     @property
     def series(self):
@@ -46,8 +45,8 @@ def current():
 
 
 def oldest():
-    """Return the oldest release with which the site is built."""
-    return [x for x in RELEASES if x.site][-1]
+    """Return the oldest release that is supported."""
+    return RELEASES[-1]
 
 
 def pins(release):
@@ -56,4 +55,4 @@ def pins(release):
 
 
 if __name__ == "__main__":
-    print(json.dumps([{"version": x.version, "site": x.site} for x in RELEASES]))
+    print(json.dumps([{"version": x.version} for x in RELEASES]))
