@@ -60,7 +60,7 @@ extensions = [
     "sphinxext.translation.translation_status",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_*"]
+exclude_patterns = ["_*", "decisions"]  # For maintainers, on no page.
 myst_enable_extensions = ["colon_fence", "deflist"]
 
 code_provenance_scripts = {page_of(x): relative(x) for x in samples()}
