@@ -3,15 +3,7 @@ from pathlib import Path
 
 import torch
 from setuptools import setup
-from torch.utils.cpp_extension import (
-    BuildExtension,
-    CppExtension,
-    CUDAExtension,
-    include_paths,
-)
-
-# With CUDA, the extension also links against the libraries of CUDA.
-Extension = CUDAExtension if torch.cuda.is_available() else CppExtension
+from torch.utils.cpp_extension import BuildExtension, CppExtension, include_paths
 
 # Little optimization and no debug information. A file that includes ATen compiles in
 # half the time of setuptools' default, -O3 -g.
@@ -20,14 +12,16 @@ fast_to_compile = ["-O1", "-g0", "-fvisibility=hidden"]
 # All warnings for our own code, and none for PyTorch's headers, which -isystem marks.
 strict = ["-Wall", "-Wextra", *(f"-isystem{path}" for path in include_paths())]
 
-# A build works with one release of PyTorch. With another one it can crash or call the wrong
-# methods. The module's name contains the release, and __init__.py looks for that name.
-release = torch.__version__.partition("+")[0].replace(".", "_")
+# A build works with one minor release of PyTorch. With another one it can crash or call the
+# wrong methods. So the package requires this release, and the module's name contains it:
+# __init__.py looks for that name.
+major, minor, *_ = torch.__version__.split(".")
 
 setup(
+    install_requires=[f"torch=={major}.{minor}.*"],
     ext_modules=[
-        Extension(
-            name=f"dummy_collectives._for_torch_{release}",
+        CppExtension(
+            name=f"dummy_collectives._for_torch_{major}_{minor}",
             sources=["src/dummy.cpp"],
             # An absolute path, because ninja runs in another folder.
             include_dirs=[str(Path(__file__).resolve().parent / "include")],

@@ -9,12 +9,13 @@ from torch.utils.cpp_extension import BuildExtension, CppExtension, include_path
 fast_to_compile = ["-O1", "-g0", "-fvisibility=hidden"]
 strict = ["-Wall", "-Wextra", *(f"-isystem{path}" for path in include_paths())]
 
-release = torch.__version__.partition("+")[0].replace(".", "_")
+major, minor, *_ = torch.__version__.split(".")
 
 setup(
+    install_requires=[f"torch=={major}.{minor}.*"],
     ext_modules=[
         CppExtension(
-            name=f"shm_collectives._for_torch_{release}",
+            name=f"shm_collectives._for_torch_{major}_{minor}",
             # All else is headers, so that the compiler reads those of PyTorch once.
             sources=["src/registration.cpp"],
             include_dirs=[str(Path(__file__).resolve().parent / "include")],

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import torch
@@ -54,6 +55,24 @@ def test_the_sources_have_no_operations_and_say_where_to_write_them(files):
         assert not re.search(r"zero|(allreduce|allgather)\(|^ *(//|#) \[", files[name], re.I | re.M)
     assert files["src/my_net.cpp"].count("Define the first operation here") == 1
     assert files["include/my_net.hpp"].count("Declare each operation here") == 1
+
+
+@pytest.mark.parametrize("name", ["my_net", *(folder.name for folder in EXTENSIONS)])
+def test_a_build_needs_no_cuda_toolkit_and_is_the_same_with_a_gpu(files, name):
+    """Most readers with a GPU have the driver and PyTorch, and no toolkit."""
+    script = ROOT / "extension" / name / "setup.py"
+    text = files["setup.py"] if name == "my_net" else script.read_text()
+    made = []
+    for has_gpu in (True, False):
+        with (
+            mock.patch("torch.cuda.is_available", return_value=has_gpu),
+            mock.patch("torch.utils.cpp_extension.CUDA_HOME", None),
+            mock.patch("setuptools.setup") as setup,
+        ):
+            exec(compile(text, script, "exec"), {"__file__": str(script)})
+        [extension] = setup.call_args.kwargs["ext_modules"]
+        made.append(vars(extension))
+    assert made[0] == made[1] and "c10" in made[0]["libraries"]
 
 
 def test_it_is_written_whole_and_alike_each_time(tmp_path, files):
