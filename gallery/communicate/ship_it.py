@@ -3,7 +3,7 @@ Test it and ship it
 ===================
 
 After this page you can let sanitizers search a backend for faults, and build a package of it
-for each release of PyTorch. You also know what changes for an accelerator.
+for each minor release of PyTorch. You also know what changes for an accelerator.
 
 :doc:`test-your-backend` tests what a backend promises. A *sanitizer* looks for faults that
 such a test may miss. The compiler adds checks to your code, and a library, the *runtime*, reports
@@ -67,7 +67,7 @@ from launcher import run_program
 output = run_program("workers/unsanitized_process.py")
 
 # sphinx_gallery_start_ignore
-# output may differ in: _for_torch_\S+|cp3\d+-cp3\d+\S*-linux_\w+
+# output may differ in: _for_torch_\S+|cp3\d+-cp3\d+\S*-linux_\w+|torch==\S+
 calls = output.split("number_in_")
 assert "ASan runtime does not come first" in calls[1]
 assert calls[2] == "heap(0)\n    0\n"
@@ -127,8 +127,8 @@ assert "race" not in cure
 # sanitizer. PyTorch was not: its atomic operations are invisible, so the tests of ``shm`` set
 # ``ignore_noninstrumented_modules=1`` in ``TSAN_OPTIONS``.
 #
-# One build for each release
-# --------------------------
+# One build for each minor release
+# --------------------------------
 #
 # ``pip wheel --no-build-isolation --no-deps`` builds a *wheel*, the file that pip installs.
 # The build of this site calls the same function of setuptools, and unpacks the wheel.
@@ -138,50 +138,82 @@ from importlib.metadata import distribution, entry_points
 
 package = distribution("shm-collectives")
 [compiled] = [file for file in package.files if file.suffix == ".so"]
-[tag] = [x for x in package.read_text("WHEEL").splitlines() if x.startswith("Tag: ")]
+[line] = [x for x in package.read_text("WHEEL").splitlines() if x.startswith("Tag: ")]
+tag = line.removeprefix("Tag: ")
 
 print("compiled module:", compiled.name)
-print("tag of the wheel:", tag.removeprefix("Tag: "))
+print("tag of the wheel:", tag)
 print("requires:", *package.requires)
 [entry] = entry_points(group="torch.distributed.backends", name="shm")
 print("entry point:", entry.name, "=", entry.value)
 
 # sphinx_gallery_start_ignore
-from pathlib import Path
-
 import torch
 
+major, minor, *_ = torch.__version__.split(".")
+assert compiled.name.startswith(f"_for_torch_{major}_{minor}."), compiled
+assert package.requires == [f"torch=={major}.{minor}.*"] and "linux" in tag
+# sphinx_gallery_end_ignore
+
+# %%
+# The requirement lets pip install the minor release of PyTorch that the wheel was built for, with
+# any patch. The name of the wheel consists of the package, its version and the tag, so
+# two wheels for two releases of PyTorch have the same name unless each has a version of its own. An
+# index of your own can have versions such as ``1.0.0+torch2.15``. PyPI accepts none with a ``+``.
+#
+# A wheel for PyPI
+# ----------------
+#
+# The tag names Python and the platform. PyPI does not accept ``linux`` as the platform, but it
+# accepts ``manylinux``, for wheels that contain all libraries except
+# `a list of system libraries <https://peps.python.org/pep-0513/>`__. ``auditwheel repair`` copies
+# the libraries into the wheel and changes the tag. PyTorch's libraries must stay out, because a
+# process has to use those that ``import torch`` has loaded. The wheel that the build has unpacked
+# is packed again here, and then repaired:
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from zipfile import ZipFile
+
+temporary = tempfile.TemporaryDirectory()
+folder = Path(temporary.name)
+with ZipFile(folder / f"shm_collectives-1.0.0-{tag}.whl", "w") as wheel:
+    for file in package.files:
+        wheel.write(file.locate(), file)
+
+command = "auditwheel repair --exclude 'libtorch*' --exclude 'libc10*' -w repaired *.whl"
+subprocess.run(command, shell=True, cwd=folder, check=True, capture_output=True)
+
+[path] = folder.glob("repaired/*.whl")
+with ZipFile(path) as wheel:
+    wheel.extractall(folder)
+print("platform:", path.stem.split("-")[-1].split("_")[0])
+print("libraries in the wheel:", *[x.name for x in folder.rglob("*.so*")])
+print("names libc10.so:", b"libc10.so\0" in compiled.read_binary())
+
+sys.path.insert(0, str(folder))
 import shm_collectives
 
-release = torch.__version__.partition("+")[0].replace(".", "_")
-assert compiled.name.startswith(f"_for_torch_{release}."), compiled
-assert package.requires == ["torch>=2.13"] and "linux" in tag
-assert compiled.locate().samefile(Path(shm_collectives.__file__).with_name(compiled.name))
-# sphinx_gallery_end_ignore
-
-# %%
-# Only the name of the module contains the release of PyTorch. The name of the wheel consists of the
-# package, its version and the tag, so two wheels for two releases have the same name. Give each a
-# version of its own, such as ``1.0.0+torch2.15.0``, and let it require exactly this release. If
-# a program still has another PyTorch, the import raises the ``ImportError`` that
-# :doc:`/tutorial/step-3-build-and-install` shows.
-#
-# The tag names Python and the platform. PyPI accepts neither such a version nor the platform
-# ``linux``, so these wheels need an index of your own. A platform of the family ``manylinux``
-# allows only `a list of system libraries <https://peps.python.org/pep-0513/>`__ outside of the
-# wheel. PyTorch's are not among them:
-
-code = compiled.read_binary()
-print("names libc10.so:", b"libc10.so\0" in code)
+print("imported from the wheel:", folder in Path(shm_collectives.__file__).parents)
 
 # sphinx_gallery_start_ignore
-assert b"libc10.so\0" in code
-assert not any(file.name == "libc10.so" for file in package.files)
+assert [x.name for x in folder.rglob("*.so*")] == [compiled.name]
+assert b"libc10.so\0" in compiled.read_binary() and "-manylinux_2_" in path.name
+assert folder in Path(shm_collectives.__file__).parents
+temporary.cleanup()
 # sphinx_gallery_end_ignore
 
 # %%
+# The tag goes on with the oldest glibc that the wheel works with, so build it in one of the images
+# of `manylinux <https://github.com/pypa/manylinux>`__, which have an old one. The wheels of
+# PyTorch 2.15 are for ``manylinux_2_28``. If your communication library is not part of
+# the system, ``auditwheel`` copies it into the wheel; add an ``--exclude`` if users install it.
+#
 # PyTorch's *stable ABI*, in the headers of ``torch/csrc/stable``, lets one build serve several
-# releases. It has no function of c10d.
+# releases. It has no function of c10d, and ``Backend.hpp`` ends the compilation with an error if
+# ``TORCH_TARGET_VERSION`` asks for it.
 #
 # :doc:`/tutorial/step-3-found-by-name` shows what PyTorch does with the entry point from 2.14 on.
 #
@@ -190,11 +222,13 @@ assert not any(file.name == "libc10.so" for file in package.files)
 #
 # An accelerator executes what a program has enqueued in a *stream*, in order, while the program
 # continues. A collective then enqueues its work and returns. An *event* is a mark in one stream,
-# and another stream can wait for it. ``enqueue`` is your own function here:
+# and another stream can wait for it. The listing shows how a collective orders its stream and the
+# program's, which ``shm`` does not need. ``enqueue`` is your own function here:
 #
 # .. not-executed::
 #
-#    The computer that builds this site has no accelerator.
+#    PyTorch's repository has a simulated accelerator, ``torch_openreg``, with a c10d backend, OCCL.
+#    PyPI does not have them, and OCCL moves no data, so they cannot run this listing.
 #
 #    .. code-block:: cpp
 #
@@ -220,8 +254,7 @@ assert not any(file.name == "libc10.so" for file in package.files)
 #         return true;
 #       }
 #
-# These are the differences from ``shm``, according to the headers of PyTorch 2.15. No page
-# runs such code:
+# The headers of PyTorch 2.15 explain its lines:
 #
 # * ``markCompleted`` records an event on the current stream of each device of the result. The
 #   guard has made ``stream_`` the current one. The future is complete before the data is there.
@@ -230,8 +263,21 @@ assert not any(file.name == "libc10.so" for file in package.files)
 # * The devices in the constructor of the future are essential. Without them it records no
 #   event, and nothing reports that.
 # * ``record_stream`` keeps the memory of the tensor from being reused while ``stream_`` uses it.
-# * A complete future does not tell whether the accelerator has finished. ``isCompleted`` of
-#   NCCL's backend queries the GPU. A thread, its ``Watchdog``, looks for timeouts and errors.
+#   NCCL's backend holds references to the tensors until ``wait`` instead.
+#
+# A backend needs more than the listing has:
+#
+# * ``isCompleted`` has to ask the accelerator, because the future is complete too early. A
+#   thread, in NCCL's backend its ``Watchdog``, looks for timeouts and errors, and ``abort`` ends
+#   what hangs. ``wait`` has to honour its argument.
+# * ``barrier`` has to block the thread. With ``asyncOp == false``, an operation may run on the
+#   stream of the program. An operation may be captured in a graph.
+# * A program that passes ``device_id`` to ``init_process_group`` lets PyTorch split groups.
+#   Implement ``supportsSplitting``, ``split`` and ``getBackendOptions``, because
+#   ``init_device_mesh`` with two dimensions fails without them.
+# * If ``supportsSplitting`` returns true, ``new_group`` calls ``perform_nocolor_split`` on each rank
+#   outside of the new group. ``c10d::Backend`` does not have this method. Bind your class with
+#   ``py::class_<BackendMine, c10d::Backend, c10::intrusive_ptr<BackendMine>>`` and define it there.
 #
 # Exercise
 # --------

@@ -5,9 +5,10 @@ Test your backend
 After this page you can test any backend of ``torch.distributed`` with one command. You can read
 what the test reports, and turn a report into a program that shows the defect.
 
-PyTorch promises much about each operation, and its own tests name the backends that they test:
-yours is not among them.
-``c10d-conformance`` is a suite of 171 checks for all backends, in C++ or in Python. It needs
+PyTorch promises much about each operation. Its classes ``MultiProcessTestCase`` and
+``DistributedTestBase``, in ``torch.testing._internal.common_distributed``, start the ranks for tests
+that you write, with any backend.
+``c10d-conformance`` adds the tests: 171 checks for all backends, in C++ or in Python. It needs
 PyTorch and pytest. The zip file at the end of this page contains it, in the folder
 ``conformance``.
 
@@ -126,8 +127,8 @@ from result_table import show_table
 
 rows = []
 for same in zip(*(report["capabilities"] for report in reports.values()), strict=True):
-    rows.append([same[0]["title"], *map(cell, same), "not run"])
-show_table(["capability", *reports, "NCCL"], rows)
+    rows.append([same[0]["title"], *map(cell, same)])
+show_table(["capability", *reports], rows)
 
 # sphinx_gallery_start_ignore
 # time limit: 600
@@ -146,17 +147,7 @@ assert failing == ["Works and futures", "abort"], failing
 # gloo. For example, a tensor that is not contiguous gets wrong values without an error
 # (`pytorch#192920 <https://github.com/pytorch/pytorch/issues/192920>`_). It finds no failure
 # in ``shm``. ``make test-conformance`` runs it on the three backends and compares with recorded
-# results.
-#
-# The build has no GPUs, so it did not run NCCL.
-#
-# .. not-executed::
-#
-#    On a machine with two or more GPUs, this command gives the results for the column of NCCL.
-#
-#    .. code-block:: sh
-#
-#       python -m c10d_conformance --backend nccl --device cuda --quick --report nccl.json
+# results. ``--device cuda`` lets it run on GPUs, which the build of this site does not have.
 #
 # A mistake: a test with zeros
 # ----------------------------

@@ -14,26 +14,26 @@ The build script
 
 ``setup.py`` names the sources and the flags. :mod:`torch.utils.cpp_extension` adds the
 paths of PyTorch's headers and libraries and the C++ standard that they need, and compiles
-with ninja. If PyTorch finds a GPU, ``setup.py`` uses ``CUDAExtension`` instead of
-``CppExtension``.
+with ninja:
 
-.. not-executed::
-   :partly:
+.. literalinclude:: /../extension/dummy_collectives/setup.py
+   :language: python
+   :caption: extension/dummy_collectives/setup.py
+   :start-after: # [setup]
+   :end-before: # [/setup]
 
-   The computer that builds this site has no GPU. ``CUDAExtension`` was imported and not
-   used.
-
-   .. literalinclude:: /../extension/dummy_collectives/setup.py
-      :language: python
-      :caption: extension/dummy_collectives/setup.py
-      :start-after: # [setup]
-      :end-before: # [/setup]
+``CppExtension`` is enough for tensors of every device, because ATen's operations choose the code
+for the device. Use ``CUDAExtension`` only if your sources call CUDA's runtime or contain kernels.
+It adds the headers and libraries of the CUDA toolkit, and its constructor raises an ``OSError``
+if there is no toolkit. Choose it for all builds or for none, and not by
+``torch.cuda.is_available()``: a wheel must not depend on the GPU of the computer that builds it.
 
 A backend for real hardware links its communication library here, with ``library_dirs`` and
-``libraries``. `torch-ucc <https://github.com/facebookresearch/torch_ucc>`__ is an early
-example. PyTorch's own sources now contain a backend for UCC.
+``libraries``. `Mooncake <https://github.com/kvcache-ai/Mooncake/tree/main/mooncake-pg>`__ is an
+example of such a backend in a repository of its own.
 
-``pyproject.toml`` describes what the build needs and what the package is:
+``pyproject.toml`` describes what the build needs and what the package is. It leaves the requirement
+on PyTorch to ``setup.py``, which knows with which release it compiles:
 
 .. literalinclude:: /../extension/dummy_collectives/pyproject.toml
    :language: toml
@@ -50,8 +50,12 @@ The Python part of the package is one file, which loads the compiled module:
    :end-before: # [/package]
 
 It imports ``torch`` first, because the compiled module depends on PyTorch's libraries. The
-compiled module is for one release of PyTorch, and its name contains the release. With
-any other release, the import of the package raises an ``ImportError`` that says so.
+compiled module is for one minor release of PyTorch, and its name contains that release. With
+any other one, the import of the package raises an ``ImportError`` that says so.
+
+A patch of PyTorch, such as 2.14.1, needs no new build. PyTorch does not promise that, so we
+compared: apart from the version, all headers of 2.14.0 and 2.14.1 are equal, and so are those of
+2.12.0 and 2.12.1. Between 2.12.1 and 2.14.0, more than a thousand files differ.
 """
 
 # %%
@@ -142,10 +146,8 @@ run(
 )
 
 # %%
-# Older texts use ``python setup.py develop``, which is deprecated. In setuptools 84 it
-# prints a warning and calls ``pip install -e .`` without ``--no-build-isolation``. For an
-# editable installation, add ``--editable`` to the command above. The build runs neither of
-# the two.
+# While you edit the Python part of the package, add ``--editable`` to this command. The
+# installed package is then the folder with your sources.
 
 # %%
 # See that it works
@@ -173,7 +175,7 @@ assert "value='dummy_collectives:register'" in output
 # sphinx_gallery_end_ignore
 
 # %%
-# With another release of PyTorch, the import fails. An environment can have only one
+# With another minor release of PyTorch, the import fails. An environment can have only one
 # PyTorch, so this program changes the version string instead:
 
 from unittest import mock
@@ -199,7 +201,7 @@ with mock.patch.object(torch, "__version__", "2.12.1"):
 #   ``undefined symbol``: the extension was compiled for another PyTorch, or with another
 #   pybind11. Build again with the PyTorch that you run and with the pybind11 in it.
 # * A header is missing, or a method no longer overrides anything: c10d's headers
-#   change between releases. Build once for each release of PyTorch.
+#   change between minor releases. Build once for each.
 # * ``ImportError: libc10.so: cannot open shared object file``: a program imported a
 #   compiled module before ``torch``. The package above imports ``torch`` itself.
 #
