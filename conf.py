@@ -68,7 +68,7 @@ code_provenance_executed = provenance.executed()
 code_provenance_typed = commands.typed()
 code_provenance_runs = provenance.runs()
 
-diagrams_data = {"measurements": "../extension/measurements.json"}
+diagrams_data = {"measurements": "../extension/measurements.csv"}
 
 linked_captions_address = PUBLISHED.file_address("{path}")
 linked_captions_root = str(Path(__file__).parent)

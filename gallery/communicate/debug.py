@@ -102,10 +102,14 @@ assert output[1] == "collective 2 is barrier\n"
 
 # %%
 # Rank 1 has made one call fewer, and its last one is the barrier. Compare the last entries of the
-# ranks, and not their states. In 2.15, the entries of ``shm`` remain "scheduled" after their
-# end, because ``shm`` has no completion hooks. The entry of an asynchronous call is at least marked
-# as ``retired``. A synchronous call returns no ``Work`` that the recorder could watch. PyTorch's
-# header ``hooks/FlightRecorderHook.hpp`` says what a backend can add. ``shm`` adds nothing.
+# ranks, and not their states. ``shm`` has no completion hooks, so in 2.15 the recorder never learns
+# that a call has ended. A synchronous call also returns no ``Work``, so its entry stays
+# "scheduled" and is never ``retired``: each healthy call looks as if it hangs. The entry of an
+# asynchronous call is ``retired`` as soon as the ``Work`` is there, even if the call then hangs.
+#
+# In your backend, implement completion hooks, so that "completed" means that the operation has
+# ended. Otherwise let synchronous calls return a ``Work`` that has ended. PyTorch's header
+# ``hooks/FlightRecorderHook.hpp`` describes both.
 #
 # .. not-executed::
 #
@@ -204,9 +208,15 @@ for rank, text in enumerate(output):
 #
 # Without ``DETAIL``, the ranks add numbers that do not belong together, and nobody notices. With
 # ``DETAIL``, all ranks get an error that contains both shapes. The backend was not called, so the
-# group is not broken: the next call returns the sum. The wrapper needs
-# ``getSequenceNumberForGroup`` of the backend:
-# :doc:`/tutorial/step-4-unimplemented-collective` overrides it.
+# group is not broken: the next call returns the sum. The wrapper needs sequence numbers, so ``shm``
+# overrides two methods for it:
+#
+# .. literalinclude:: /../extension/shm_collectives/include/call_runner.hpp
+#    :language: cpp
+#    :caption: extension/shm_collectives/include/call_runner.hpp
+#    :start-at: getSequenceNumberForGroup
+#    :end-at: setSequenceNumberForGroup
+#    :dedent:
 #
 # The cure is to run a new program at the level ``DETAIL`` once, before a long training run.
 #

@@ -53,8 +53,8 @@ assert all(end < begin / 2 for begin, end, equal in results[1]["losses"].values(
 # %%
 # All losses are equal bit for bit, and so are the parameters, as the worker asserts. There are two
 # reasons. The sum of two floating-point numbers does not depend on their order. The division by
-# two is exact, so a rank can divide before or after the sum. With three ranks, neither holds. The
-# exercise shows the difference.
+# two is exact, except for subnormal numbers, so a rank can divide before or after the sum. With
+# three ranks, neither holds. The exercise shows the difference.
 #
 # Such a comparison must prove that it compares two backends. ``DeviceMesh`` ignores the group
 # when it compares meshes:

@@ -19,25 +19,26 @@ shows the translations that it finds in ``locale_dirs``. Templates also have
     the text as a list of lines of at most 20 em. Words are kept whole; Chinese and
     Japanese break between characters;
 ``data("name")``
-    the content of a JSON file of this name, for plots;
+    the rows of a CSV file of this name, for plots: texts by the names of their columns. Lines
+    that begin with ``#`` are comments;
 ``number | log10``
     the logarithm of a number, for axes.
 
 A template that does not exist, or does not make XML, is an error at the directive. So is a
-JSON file that cannot be read, or whose name is not configured.
+CSV file that cannot be read, or whose name is not configured.
 
 Configuration:
 
 ``diagrams_folder``
     The folder of the templates, a string, relative to the sources; default ``"_diagrams"``.
 ``diagrams_data``
-    The JSON files for ``data``, a dictionary from name to path, relative to the sources. Pages
+    The CSV files for ``data``, a dictionary from name to path, relative to the sources. Pages
     with a diagram are built again when one of the files changes. Default: none.
 
 The project must only provide the templates.
 """
 
-import json
+import csv
 import math
 from functools import cache, partial
 from importlib.util import resolve_name
@@ -98,19 +99,20 @@ def _folder(env):
 
 
 def _data_files(env):
-    """Return the paths of the JSON files by their names."""
+    """Return the paths of the CSV files by their names."""
     return {name: Path(env.srcdir, path) for name, path in env.config.diagrams_data.items()}
 
 
 def _data(env, name):
-    """Return the content of a JSON file. Raises ExtensionError with its path."""
+    """Return the rows of a CSV file. Raises ExtensionError with its path."""
     files = _data_files(env)
     if name not in files:
         raise ExtensionError(f"diagrams_data has no name {name!r}, only {sorted(files)}")
     try:
-        return json.loads(files[name].read_text(encoding="utf-8"))
+        lines = files[name].read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:
         raise ExtensionError(f"{files[name]}: {error}") from None
+    return list(csv.DictReader(line for line in lines if not line.startswith("#")))
 
 
 def _draw(env, node, gettext):

@@ -1,5 +1,7 @@
 """The measurement against gloo runs: a few of its cases, with few samples."""
 
+import os
+
 import psutil
 import pytest
 
@@ -18,15 +20,22 @@ CASES = [
 
 
 def test_every_backend_is_measured():
-    records = measure(2, CASES, rounds=3, limit=60)
-    assert [(x["operation"], x["size"], x["unit"]) for x in records] == [
-        (case.operation, case.size, case.unit) for case in CASES
-    ]
-    for found in records:
-        assert found["ranks"] == 2 and set(found["microseconds"]) == set(BACKENDS)
-        for times in found["microseconds"].values():
-            assert times["samples"] == 3
-            assert 0 < times["lower_quartile"] <= times["median"] <= times["upper_quartile"]
+    medians = measure(2, 2, CASES, rounds=3, limit=60)
+    assert [set(times) for times in medians] == [set(BACKENDS)] * len(CASES)
+    assert all(time > 0 for times in medians for time in times.values())
+
+
+class InItsOwnSession(Case):
+    def call(self, group):
+        assert os.getsid(0) == os.getpid()
+        return super().call(group)
+
+
+def test_ranks_are_in_one_session_or_in_their_own():
+    case = InItsOwnSession("barrier", 0)
+    assert len(measure(2, 2, [case], rounds=1, limit=60)) == 1
+    with pytest.raises(BuildError, match="AssertionError"):
+        measure(2, 1, [case], rounds=1, limit=60)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +46,6 @@ def test_every_backend_is_measured():
 def test_no_rank_outlives(operation, limit, message):
     before = set(psutil.Process().children())
     with pytest.raises(BuildError, match=message):
-        measure(2, [Case(operation, 4)], rounds=3, limit=limit)
+        measure(2, 2, [Case(operation, 4)], rounds=3, limit=limit)
     for process in set(psutil.Process().children()) - before:
         assert "resource_tracker" in " ".join(process.cmdline())  # multiprocessing's own

@@ -104,28 +104,28 @@ def test_lines(text, width, lines):
 
 @pytest.fixture
 def plot(diagram):
-    """The page with a drawing of numbers from a JSON file."""
-    diagram.write("conf.py", CONFIGURATION + 'diagrams_data = {"times": "times.json"}\n')
-    circles = '{% for x in data("times") %}<circle cx="{{ x | log10 }}"/>{% endfor %}'
+    """The page with a drawing of numbers from a CSV file."""
+    diagram.write("conf.py", CONFIGURATION + 'diagrams_data = {"times": "times.csv"}\n')
+    circles = '{% for x in data("times") %}<circle cx="{{ x.ms | float | log10 }}"/>{% endfor %}'
     diagram.write("_diagrams/boxes.svg", f"<svg>{circles}</svg>")
-    diagram.write("times.json", "[10, 1000]")
+    diagram.write("times.csv", "# a comment\nms\n10\n1000\n")
     return diagram
 
 
-def test_numbers_come_from_json_files(plot):
+def test_numbers_come_from_csv_files(plot):
     page = plot.page()
     assert '<circle cx="1.0"/><circle cx="3.0"/>' in page
-    plot.write("times.json", "[100]")
+    plot.write("times.csv", "ms\n100\n")
     assert '<circle cx="2.0"/>' in plot.page(fresh=False)
 
 
 @pytest.mark.parametrize(
-    "content, name, expected",
-    [("[1,", "times", "times.json: Expecting value"), ("[1]", "sizes", "no name 'sizes'")],
-    ids=["malformed", "unknown"],
+    "name, expected",
+    [("times", "No such file or directory: "), ("sizes", "no name 'sizes'")],
+    ids=["missing", "unknown"],
 )
-def test_data_that_cannot_be_read_is_an_error(plot, content, name, expected):
-    plot.write("times.json", content)
+def test_data_that_cannot_be_read_is_an_error(plot, name, expected):
+    (plot.root / "times.csv").unlink()
     plot.write("_diagrams/boxes.svg", f'<svg>{{{{ data("{name}") }}}}</svg>')
     status, output = plot.build()
     assert status != 0 and "index.rst:4" in output and expected in output

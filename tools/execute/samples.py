@@ -16,8 +16,8 @@ CODE = {".py", ".cpp"}
 SUITE_PACKAGE = "c10d_conformance"
 # Not what an installation by hand leaves beside them.
 SUITE_FILES = {SUITE_PACKAGE, "README.md", "pyproject.toml"}
-USABLE = CODE | {".json"}
-NAMED = re.compile(r"\b(\w+)\.(?:py|cpp|json)\b|^\s*(?:from|import) ([\w.]+)", re.M)
+USABLE = CODE | {".csv"}
+NAMED = re.compile(r"\b(\w+)\.(?:py|cpp|csv)\b|^\s*(?:from|import) ([\w.]+)", re.M)
 
 
 def samples():

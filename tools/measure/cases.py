@@ -10,19 +10,15 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
+from .summary import KIB, LARGE, MIB, MODELS, SMALL
+
 ELEMENT = 4  # bytes of a float32
-KIB, MIB = 2**10, 2**20
 LAYERS, SAMPLES = 4, 32
 
 
 def all_reduce(group, size):
     # Sums of zeros stay zeros, however often they are added.
     return partial(dist.all_reduce, torch.zeros(size // ELEMENT), group=group)
-
-
-def all_reduce_asynchronous(group, size):
-    call = all_reduce(group, size)
-    return lambda: call(async_op=True).wait()
 
 
 def all_reduce_future(group, size):
@@ -122,7 +118,6 @@ def _training_step(model):
 
 OPERATIONS = {
     "all_reduce": all_reduce,
-    "all_reduce, asynchronous": all_reduce_asynchronous,
     "all_reduce, future": all_reduce_future,
     "all_gather": all_gather,
     "reduce_scatter": reduce_scatter,
@@ -153,14 +148,25 @@ class Case:
 
 def all_cases():
     """Return all cases, in the order of the table."""
-    reductions = [name for name in OPERATIONS if name.startswith("all_reduce")]
-    sizes = [4, KIB, 8 * KIB, 64 * KIB, MIB, 16 * MIB, 64 * MIB]
-    found = [Case(name, size) for name in reductions for size in sizes]
+    few = (4, 64 * KIB, 16 * MIB)
+    found = [Case("all_reduce", size) for size in (*SMALL, *LARGE)]
+    found += [Case("all_reduce, future", size) for size in few]
     others = ["all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather"]
     for name in [*others, "scatter"]:
-        found += [Case(name, size) for size in (4, 64 * KIB, 16 * MIB)]
+        found += [Case(name, size) for size in few]
     found.append(Case("barrier", 0))
     found += [Case("send and recv", size) for size in (4, 64 * KIB, 4 * MIB)]
     for name in ("step of DDP", "step of FSDP2"):
-        found += [Case(name, size, "parameters") for size in (1_000_000, 4_000_000)]
+        found += [Case(name, size, "parameters") for size in MODELS]
     return found
+
+
+def configurations():
+    """Return ranks, the number of their sessions, and the cases, for each group of a run.
+
+    torchrun starts each rank in a session of its own. One session matters if the ranks share
+    the cores, for the time in which they wait for each other.
+    """
+    cases = all_cases()
+    waiting = [case for case in cases if case.operation in ("all_reduce", "barrier")]
+    return [(2, 2, cases), (4, 4, cases), (4, 1, waiting)]

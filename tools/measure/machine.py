@@ -4,12 +4,13 @@ import os
 import platform
 import re
 import subprocess
+from pathlib import Path
 
-import psutil
+AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
 
 
 def machine():
-    """Return the processor, its cores that may be used, its caches, the kernel and the memory."""
+    """Return a line: the processor, its caches, whether it is virtual, the kernel and so on."""
     described = subprocess.run(
         ["lscpu"],
         env={**os.environ, "LC_ALL": "C"},
@@ -18,11 +19,11 @@ def machine():
         check=True,
         timeout=10,
     ).stdout
-    found = dict(re.findall(r"^ *(Model name|L\w+ cache): +(.+)$", described, re.M))
-    return {
-        "processor": found.pop("Model name"),
-        "cores": len(os.sched_getaffinity(0)),
-        "caches": {name.removesuffix(" cache"): size for name, size in found.items()},
-        "kernel": f"{platform.system()} {platform.release().partition('-')[0]}",
-        "memory": f"{psutil.virtual_memory().total / 2**30:.0f} GiB",
-    }
+    found = dict(re.findall(r"^ *([\w ]+): +(.+)$", described, re.M))
+    cpus = f"{len(os.sched_getaffinity(0))} CPUs"
+    kind = "virtual machine" if "Hypervisor vendor" in found else "physical machine"
+    caches = [f"{name} {found[f'{name} cache'].partition(' (')[0]}" for name in ("L2", "L3")]
+    kernel = f"{platform.system()} {platform.release().partition('-')[0]}"
+    grouped = AUTOGROUP.is_file() and AUTOGROUP.read_text().strip() == "1"
+    autogroup = f"autogroup {'on' if grouped else 'off'}"
+    return ", ".join([f"{kind} with {cpus}", found["Model name"], *caches, kernel, autogroup])

@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import statistics
 import tempfile
 import time
 from datetime import timedelta
@@ -13,22 +14,23 @@ import torch.distributed as dist
 from torch.multiprocessing.spawn import ProcessException, start_processes
 
 from ..project.errors import BuildError
-from .summary import BACKENDS, line, record
+from .summary import BACKENDS
 
-BLOCK = 0.03  # seconds that a sample takes, apart from calls that take longer
+BLOCK = 0.01  # seconds that a sample takes, apart from calls that take longer
 MOST_CALLS = 1000  # in a sample
 OPERATION_TIMEOUT = timedelta(seconds=60)
 
 
-def measure(ranks, cases, rounds, limit):
-    """Return the record of each case, with `rounds` samples of each backend.
+def measure(ranks, sessions, cases, rounds, limit):
+    """Return the median microseconds of each backend, for each case, of `rounds` samples.
 
+    The ranks are new processes, all in the session of the caller, or each in one of its own.
     Raises BuildError if a rank fails, or if they have not ended after `limit` seconds. No rank
     is left running.
     """
     with tempfile.TemporaryDirectory() as folder:
         context = start_processes(
-            _measure_in_rank, (ranks, cases, rounds, folder), ranks, join=False
+            _measure_in_rank, (ranks, sessions, cases, rounds, folder), ranks, join=False
         )
         try:
             deadline = time.monotonic() + limit
@@ -41,7 +43,7 @@ def measure(ranks, cases, rounds, limit):
             for process in context.processes:
                 process.kill()
                 process.join()
-        return json.loads(Path(folder, "records.json").read_text())
+        return json.loads(Path(folder, "medians.json").read_text())
 
 
 def order(number):
@@ -49,10 +51,12 @@ def order(number):
     return BACKENDS if number % 2 == 0 else BACKENDS[::-1]
 
 
-def _measure_in_rank(rank, ranks, cases, rounds, folder):
+def _measure_in_rank(rank, ranks, sessions, cases, rounds, folder):
     import shm_collectives  # noqa: F401
     from torch.testing._internal.distributed import fake_pg  # noqa: F401
 
+    if sessions > 1:
+        os.setsid()  # As torchrun does. Linux then schedules the ranks in different autogroups.
     torch.set_num_threads(1)
     gc.disable()  # It would run in some samples and not in others.
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
@@ -67,18 +71,14 @@ def _measure_in_rank(rank, ranks, cases, rounds, folder):
         timeout=OPERATION_TIMEOUT,
     )
     groups = {x: dist.new_group(backend=x, timeout=OPERATION_TIMEOUT) for x in BACKENDS}
-    records = []
-    for case in cases:
-        records.append(record(case, ranks, _samples(case, groups, rounds)))
-        if rank == 0:
-            print(line(records[-1]), flush=True)
+    medians = [_medians(case, groups, rounds) for case in cases]
     if rank == 0:
-        Path(folder, "records.json").write_text(json.dumps(records))
+        Path(folder, "medians.json").write_text(json.dumps(medians))
     dist.destroy_process_group()
 
 
-def _samples(case, groups, rounds):
-    """Return the seconds of a call, in each round, of each backend."""
+def _medians(case, groups, rounds):
+    """Return the microseconds of a call of each backend: the median of the rounds."""
     gc.collect()
     calls = {backend: case.call(group) for backend, group in groups.items()}
     counts = {backend: _calls_in_a_sample(call) for backend, call in calls.items()}
@@ -86,7 +86,8 @@ def _samples(case, groups, rounds):
     for number in range(rounds):
         for backend in order(number):
             samples[backend].append(_seconds(calls[backend], counts[backend]))
-    return {backend: _of_the_slowest_rank(seconds) for backend, seconds in samples.items()}
+    slowest = {backend: _of_the_slowest_rank(seconds) for backend, seconds in samples.items()}
+    return {backend: statistics.median(seconds) * 1e6 for backend, seconds in slowest.items()}
 
 
 def _calls_in_a_sample(call):

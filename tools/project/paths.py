@@ -13,12 +13,12 @@ EXTENSIONS = tuple(sorted(path.parent for path in ROOT.glob("extension/*/setup.p
 # The suite that tests any backend, a Python project of its own.
 SUITE = ROOT / "conformance"
 # The accepted comparison of the shared-memory backend with gloo.
-MEASUREMENTS = ROOT / "extension" / "measurements.json"
+MEASUREMENTS = ROOT / "extension" / "measurements.csv"
 
 BUILD = ROOT / "_build"
 LOGS = BUILD / "logs"
 # The last comparison of the shared-memory backend with gloo.
-BACKEND_MEASURED = BUILD / "bench-backend.json"
+BACKEND_MEASURED = BUILD / "bench-backend.csv"
 # The compiled extensions; the samples find them through PYTHONPATH.
 INSTALLED_EXTENSIONS = BUILD / "extension"
 # The record of the last execution of each sample.

@@ -13,3 +13,8 @@ print(tensor)
 dist.destroy_process_group()
 # [/program]
 assert tensor.tolist() == [3.0, 3.0]
+dist.init_process_group("shm")
+backend = dist.group.WORLD._get_backend(tensor.device)
+for feature in ("coalescing", "abort_hooks", "completion_hooks", "window", "reconfigure", "shrinking"):
+    assert not getattr(backend, f"supports_{feature}", False), feature
+dist.destroy_process_group()

@@ -19,7 +19,19 @@ store, rank, size = next(dist.rendezvous("env://"))
 dist.init_process_group("shm", store=store, rank=rank, world_size=size)
 
 
+recorded, hooked = "shm", hasattr(c10d, "_reset_fr_trace")
+
+
+def dump(collectives, active, backend):
+    """Return a trace: PyTorch 2.13 records gloo only, and 2.14 all backends in one recorder."""
+    arguments = [collectives, active, backend]
+    return c10d._dump_fr_trace_json(*(arguments if hooked else arguments[:2]))
+
+
 def rank_1_comes():
+    if hooked:  # the recorder has retired the call, which has a work, but has not ended
+        [entry] = json.loads(dump(True, False, "shm"))["entries"]
+        assert entry["retired"] and entry["state"] == "scheduled" and not work.is_completed()
     store.set("rank 1 comes", "")
 
 
@@ -72,15 +84,6 @@ else:
     while not re.search(r"in all_reduce\n.*in <module>", file.read_text(), re.DOTALL):
         time.sleep(0.05)
     train()
-
-
-recorded, hooked = "shm", hasattr(c10d, "_reset_fr_trace")
-
-
-def dump(collectives, active, backend):
-    """Return a trace: PyTorch 2.13 records gloo only, and 2.14 all backends in one recorder."""
-    arguments = [collectives, active, backend]
-    return c10d._dump_fr_trace_json(*(arguments if hooked else arguments[:2]))
 
 
 if not hasattr(c10d, "FlightRecorderHook"):

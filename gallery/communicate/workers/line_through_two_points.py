@@ -1,29 +1,30 @@
 """Program: compare the measured times with a line through the smallest and the largest size."""
 
-import json
+import csv
 from pathlib import Path
 
-cases = json.loads(Path("measurements.json").read_text())["cases"]
+lines = Path("measurements.csv").read_text().splitlines()
+table = list(csv.DictReader(lines[1:]))  # The first line describes the machine.
 
 
 # [solution]
 def compare(backend, ranks):
-    """Print the line, and where the measured time exceeds it most."""
+    """Print the line, and for how many of the sizes between it is in the range of the runs."""
     times = {
-        case["size"]: case["microseconds"][backend]["median"]
-        for case in cases
-        if case["operation"] == "all_reduce" and case["ranks"] == ranks
+        int(row["size"]): [float(row[name]) for name in ("median", "lowest", "highest")]
+        for row in table
+        if (row["operation"], row["backend"]) == ("all_reduce", backend)
+        and row["ranks"] == row["sessions"] == ranks
     }
-    small, large = min(times), max(times)
-    rate = (large - small) / (times[large] - times[small])  # bytes in a microsecond
-    start = times[small] - small / rate
-    factors = {size: time / (start + size / rate) for size, time in times.items()}
-    size = max(factors, key=factors.get)
-    print(f"{backend}, {ranks} ranks: {start:.0f} µs + size / {rate:,.0f} MB/s,", end=" ")
-    print(f"at {size} bytes {factors[size]:.1f} times as long")
+    small, *between, large = sorted(times)
+    rate = (large - small) / (times[large][0] - times[small][0])  # bytes in a microsecond
+    start = times[small][0] - small / rate
+    in_range = sum(times[x][1] <= start + x / rate <= times[x][2] for x in between)
+    print(f"{backend}, {ranks} ranks: {start:.0f} µs + size / {rate:,.0f} MB/s:", end=" ")
+    print(f"in the range at {in_range} of {len(between)} sizes")
 
 
 # [/solution]
 for backend in ("shm", "gloo"):
-    for ranks in (2, 4):
+    for ranks in ("2", "4"):
         compare(backend, ranks)

@@ -1,6 +1,7 @@
 """Worker: measure three backends in turns, and then a call without its end."""
 
 import gc
+import resource
 import statistics
 import time
 from functools import partial
@@ -44,6 +45,17 @@ if rank == 0:
 
 
 # [/turns]
+def sleeps(group, calls=100):
+    """Return how often a thread of this process sleeps during an all-reduce."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+    for _ in range(calls):
+        dist.all_reduce(torch.zeros(1), group=group)
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - before) / calls
+
+
+assert sleeps(groups["gloo"]) > 1
+
+
 # [mistake]
 def seconds(call):
     """Return how long a call takes on this rank. Rank 1 comes half a second late."""
