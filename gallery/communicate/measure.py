@@ -64,11 +64,11 @@ for ranks, sessions in ((2, 2), (4, 4), (4, 1)):
 # this measurement: it records the calls of ``shm`` and gloo, and none of ``fake``.
 #
 # All ranks share the two CPUs of a virtual machine. The threads of gloo sleep several times in each
-# all-reduce, so the time of a small one is mostly that of waking up, which depends on the machine
+# all-reduce, so the time of a small one is largely that of waking up, which depends on the machine
 # more than on gloo. ``torchrun`` starts each rank in a session of its own, and so does the
-# measurement. Linux gives each session a share of the CPU time (``autogroup``), in which
-# ``sched_yield`` lets no thread of another session run. So four ranks are also measured in one
-# session.
+# measurement. If Linux groups threads by session, as it does here (``autogroup on``),
+# ``sched_yield`` does not let a rank of another session run. So four ranks, which share the CPUs,
+# are also measured in one session.
 #
 # The second drawing divides the size by the time. This is the bandwidth that a program sees:
 # the bytes that the ranks move in the shared memory are not counted. ``fake`` moves nothing: its
