@@ -5,8 +5,9 @@ Use what recent releases of PyTorch added
 After this page you can use what PyTorch 2.14 and 2.15 added for backends, in one
 source that still compiles with 2.13. A small backend for one rank shows five
 additions: new names of collectives, options for ``split_group``, hooks,
-reconfiguration, and windows. All of them are optional, and the dummy of this tutorial has
-none of them.
+reconfiguration, and windows. A backend for CPUs can do without all of them, as the dummy of
+this tutorial does. A backend for an accelerator needs ``split_group``, because programs bind
+their groups to a device.
 
 .. diagram:: backend/releases
 
@@ -19,9 +20,11 @@ import os
 import tempfile
 from datetime import timedelta
 from pathlib import Path
+from unittest import mock
 
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
 from torch.utils.cpp_extension import load
 
 # sphinx_gallery_start_ignore
@@ -233,7 +236,72 @@ dist.destroy_process_group()
 #
 # We called the method of the group. The function ``dist.split_group`` calls it as well. For a
 # backend that is registered for CPUs only, the function works since PyTorch 2.15. Before, it
-# raised an error. A hidden part of this sample tests this.
+# raised an error.
+#
+# Groups on a bound device
+# ------------------------
+#
+# A program for an accelerator passes ``device_id`` to ``init_process_group``, which binds the
+# group to that device. Two functions then look at ``supportsSplitting`` of its backend:
+#
+# * ``new_group`` may make its group by splitting the bound one. With NCCL, all ranks of the
+#   parent take part in a split. So if ``supportsSplitting`` is true, ``new_group`` calls
+#   ``perform_nocolor_split`` on the ranks outside the new group.
+# * ``init_device_mesh`` with several dimensions calls ``split_group``, and does not look at
+#   ``supportsSplitting`` before. So HSDP, or tensor parallelism with FSDP2, needs a backend that
+#   can split.
+#
+# ``c10d::Backend`` has no ``perform_nocolor_split``: Python looks it up by name in the Python
+# class of the backend. Give your backend a class of its own. pybind11 then finds it whenever C++
+# returns the backend to Python:
+#
+# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+#    :language: cpp
+#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :start-after: // [class]
+#    :end-before: // [/class]
+#    :dedent:
+#
+# Our ranks do not communicate for a split, so the method does nothing. Since PyTorch 2.15, a
+# group can be bound to a CPU. Only on machines with an accelerator does ``init_device_mesh``
+# call ``split_group``, so we let it take the CPU for one. Our process is rank 0 of 2, and makes
+# a group without it and a mesh of two dimensions. We do so with ``supportsSplitting`` and
+# without it:
+
+cpu = torch.device("cpu", 0)
+accelerator = {"is_available": lambda: True, "current_accelerator": lambda: torch.device("cpu")}
+bound_cpus = tuple(int(x) for x in release.split(".")) >= (2, 15)
+print("" if bound_cpus else f"PyTorch {release} binds no group to a CPU\n", end="")
+
+for can_split in [True, False] if bound_cpus else []:
+    options = recent.Options()
+    options.can_split = can_split
+    dist.init_process_group(
+        "recent",
+        store=dist.HashStore(),
+        rank=0,
+        world_size=2,
+        pg_options=options,
+        device_id=cpu,
+    )
+    backend = dist.group.WORLD._get_backend(cpu)
+    print(type(backend), "with" if can_split else "without", "splitting:")
+    with mock.patch.object(recent.Backend, "perform_nocolor_split") as noted:
+        dist.new_group([1])
+    print(noted.mock_calls)
+    # sphinx_gallery_start_ignore
+    assert len(noted.mock_calls) == can_split
+    assert dist.new_group([1]) == dist.GroupMember.NON_GROUP_MEMBER
+    # sphinx_gallery_end_ignore
+    with mock.patch.multiple(torch.accelerator, **accelerator):
+        attempt(lambda: print(init_device_mesh("cpu", (1, 2)).shape))
+    dist.destroy_process_group()
+
+# %%
+# So a backend for an accelerator must implement ``supportsSplitting``, ``split`` and
+# ``getBackendOptions``, and a Python class with ``perform_nocolor_split``. Gloo supports
+# splitting and has no such method: with a bound CPU, its ``new_group`` raises an
+# ``AttributeError`` in PyTorch 2.15 on the ranks outside the new group.
 #
 # Hooks for errors and for completed operations
 # ---------------------------------------------
@@ -258,6 +326,10 @@ dist.destroy_process_group()
 #    :start-after: // [completion-hooks]
 #    :end-before: // [/completion-hooks]
 #    :dedent:
+#
+# An abort hook can be a Python function, as on this page: our thread then takes Python's
+# interpreter lock to call it. A completion hook must not, according to ``Hooks.hpp``, because a
+# backend may hold a lock of its own in the call.
 #
 # The hook receives the key of a ``Work``, by which c10d finds the operation. The ``Work`` may
 # already be freed when the backend calls the hook. According to ``Work.hpp``, such a backend

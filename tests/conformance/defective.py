@@ -450,6 +450,26 @@ def a_group_of_one_rank_leaves_its_output(cls):
     cls.reduce_scatter = reduce_scatter
 
 
+@defect("groups.on_a_bound_device")
+def a_split_needs_what_gloo_lacks(cls):
+    """Gloo supports splitting, and its class in Python has no perform_nocolor_split."""
+
+    def hook(group):
+        if group.made_for:
+            group.bound_device_id = group.made_for
+
+    _when_made(hook)
+
+
+@defect("groups.mesh_on_a_bound_device", size=4)
+def a_bound_group_has_one_sub_group(cls):
+    def change(group, tensors, *_):
+        if group.number > 1 and dist.group.WORLD.made_for:
+            tensors[0].zero_()
+
+    after("allreduce", change)(cls)
+
+
 @defect("values.same_bits")
 def bfloat16_is_cut_after_each_addition(cls):
     def allreduce(self, tensors, opts):
@@ -1716,6 +1736,7 @@ def create(opts, _):
             gloo, opts.group_id, opts.store, opts.group_rank, opts.group_size, timeout
         )
     group = create.cls(opts.store, opts.group_rank, opts.group_size, gloo)
+    group.made_for = opts.process_group.bound_device_id
     for hook in _made_hooks:
         hook(group)
     group.number = next(_numbers)

@@ -36,6 +36,9 @@ REASONS = {
         "works.completed_after_wait",
         # A message of another size than expected ends the process.
         "failure.other_size",
+        # Its class in Python has no perform_nocolor_split, although it supports splitting.
+        "groups.on_a_bound_device",
+        "groups.mesh_on_a_bound_device",
         # A pending operation waits for its timeout.
         "failure.abort",
     },

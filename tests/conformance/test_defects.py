@@ -10,8 +10,6 @@ from c10d_conformance.cli import Settings
 from c10d_conformance.pool import Pool
 from c10d_conformance.verdicts import FAILURES
 
-from tools.project.paths import ROOT
-
 pytestmark = pytest.mark.slow
 
 CHECKS = {check.id: check for check in registry.load()}
@@ -60,11 +58,6 @@ def test_a_defect_is_noticed(name):
 
 
 def test_every_defect_names_known_checks():
-    page = ROOT / "gallery" / "communicate" / "test_your_backend.py"
-    number = len(defective.DEFECTS)
-    assert f"{number} deliberate defects" in page.read_text()
-    for name in ("README.md", "Makefile"):
-        assert f" {number} defects" in (ROOT / name).read_text(), name
     for _, checks, _ in defective.DEFECTS.values():
         assert checks and all(check in CHECKS for check in checks)
 
@@ -73,8 +66,8 @@ def test_without_defects_the_verdicts_are_those_of_gloo():
     """Compare every check that some defect is for; the name of the backend is another one."""
     names = {(check, size) for _, checks, size in defective.DEFECTS.values() for check in checks}
     for check, size in sorted(names):
-        if check in ("lifecycle.names", "lifecycle.entry_point"):
-            continue
+        if check in ("lifecycle.names", "lifecycle.entry_point") or "bound_device" in check:
+            continue  # PyTorch binds no device to a group whose class is one of Python.
         size = CHECKS[check].ranks[0] if CHECKS[check].ranks else size
         settings = Settings("gloo", limit=6.0, checks=list(CHECKS.values()))
         pool = Pool(settings)

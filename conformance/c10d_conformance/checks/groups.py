@@ -308,6 +308,43 @@ def device_mesh(rank):
     return None
 
 
+def _init_bound(rank):
+    """Initialize the default group and bind it to the device, as programs for accelerators do."""
+    index = 0 if rank.device.type == "cpu" else torch.accelerator.current_device_index()
+    try:
+        rank.init(device_id=torch.device(rank.device.type, index))
+    except ValueError as error:
+        raise NotImplementedError(f"this release does not support it: {error}") from None
+
+
+@check(
+    "sub_groups",
+    "A group of some ranks can be made of a group that is bound to a device.",
+    f"{NEW}; torch.distributed.init_process_group (device_id)",
+    group=False,
+)
+def on_a_bound_device(rank):
+    rank.operation = "device_id"
+    _init_bound(rank)
+    ranks = list(range(rank.size))[1:]
+    group = dist.new_group(ranks)
+    if rank.rank in ranks:
+        total(rank, group, ranks)
+
+
+@check(
+    "sub_groups",
+    "A device mesh makes groups of its rows and columns of a group that is bound to a device.",
+    "torch.distributed.device_mesh.init_device_mesh; init_process_group (device_id)",
+    minimum=4,
+    group=False,
+)
+def mesh_on_a_bound_device(rank):
+    rank.operation = "device_id"
+    _init_bound(rank)
+    return device_mesh(rank)
+
+
 @check(
     "sub_groups",
     "split_group divides a group, where a backend can.",

@@ -62,6 +62,7 @@ struct OptionsRecent : c10d::Backend::Options {
   }
 #endif
 
+  bool can_split = true;
   bool report_completion = true;
 };
 
@@ -147,7 +148,7 @@ class BackendRecent : public c10d::Backend {
   }
 
   bool supportsSplitting() const override {
-    return true;
+    return options_->can_split;
   }
 
   intrusive_ptr<c10d::Backend> split(
@@ -163,6 +164,10 @@ class BackendRecent : public c10d::Backend {
         static_cast<int>(ranks.size()),
         c10::dynamic_intrusive_pointer_cast<OptionsRecent>(opts));
   }
+
+  // For new_group(), on a rank that is not in the new group. A library whose
+  // split needs all ranks of the parent takes part in it here.
+  void perform_nocolor_split(const at::Device& /* device */) {}
   // [/split]
 
 #ifdef C10D_BACKEND_HAS_HOOKS
@@ -369,12 +374,22 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       c10d::Backend::Options,
       intrusive_ptr<OptionsRecent>>(module, "Options")
       .def(py::init<>())
+      .def_readwrite("can_split", &OptionsRecent::can_split)
       .def_readwrite("report_completion", &OptionsRecent::report_completion);
   py::class_<
       OptionsWithoutClone,
       OptionsRecent,
       intrusive_ptr<OptionsWithoutClone>>(module, "OptionsWithoutClone")
       .def(py::init<>());
+
+  // [class]
+  py::class_<BackendRecent, c10d::Backend, intrusive_ptr<BackendRecent>>(
+      module, "Backend")
+      .def(
+          "perform_nocolor_split",
+          &BackendRecent::perform_nocolor_split,
+          py::call_guard<py::gil_scoped_release>());
+  // [/class]
 
   py::module_::import("torch.distributed")
       .attr("Backend")
