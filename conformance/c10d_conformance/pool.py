@@ -279,9 +279,10 @@ def _serve(rank, size, settings, board, pipe, folder, environment):
     context = Rank(rank, size, settings, board, log, str(folder))
     problem = None
     try:
-        if context.device.type != "cpu":
-            torch.accelerator.set_device_index(rank % torch.accelerator.device_count())
         import_backend(settings)
+        context.device = torch.device(settings.device)
+        if context.device.type != "cpu" and (count := torch.accelerator.device_count()):
+            torch.accelerator.set_device_index(rank % count)
     except Exception as error:
         problem = f"{type(error).__name__}: {error}", traceback.format_exc()
     checks = {check.id: check for check in settings.checks}

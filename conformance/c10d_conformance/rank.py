@@ -24,7 +24,7 @@ class Rank:
         self.size = size
         self.backend = settings.backend
         self.module = settings.module
-        self.device = torch.device(settings.device)
+        self.device = None  # until the module of the backend is imported, which may name it
         self.quick = settings.quick
         self.folder = folder
         self.operation = ""

@@ -352,3 +352,27 @@ def test_a_backend_with_one_operation_has_no_failures_in_what_it_lacks(tmp_path)
     counts = json.loads(report.read_text())["counts"]
     assert counts["wrong"] == counts["crash"] == counts["hang"] == 0, done.stdout
     assert counts["right"] >= 2 and counts["refused"] > 100
+
+
+SIM = """
+import types, torch, torch.distributed as dist
+from torch._C._distributed_c10d import ProcessGroupGloo
+
+torch.utils.rename_privateuse1_backend("sim")
+torch._register_device_module("sim", types.SimpleNamespace(device_count=lambda: 0))
+library = torch.library.Library("aten", "IMPL")
+library.impl("empty.memory_format", lambda size, **_: torch.zeros(size), "PrivateUse1")
+dist.Backend.register_backend(
+    "sims", lambda store, *group: ProcessGroupGloo(store, *group), devices=["sim"])
+"""
+
+
+def test_the_module_of_the_backend_can_name_its_device(tmp_path):
+    (tmp_path / "sims.py").write_text(SIM)
+    command = [sys.executable, "-m", "c10d_conformance", "--backend", "sims", "--import", "sims"]
+    command += ["--device", "sim", "--ranks", "2", "--verbose", "-k", "registered"]
+    path = os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=100, env={**os.environ, "PYTHONPATH": path}
+    )
+    assert done.returncode == 0 and "1 right" in done.stdout, done.stdout + done.stderr
