@@ -19,6 +19,15 @@ whose name begins with ``c10d::``. So the names of these events are enough:
    :start-after: # [record]
    :end-before: # [/record]
 
+A reduction also has a ``ReduceOp``. It is an argument of the operator that the dispatcher
+calls, so a dispatch mode sees it. Since PyTorch 2.15, Python can read it:
+
+.. literalinclude:: /../gallery/tutorial/workers/calls_of_features.py
+   :language: python
+   :caption: gallery/tutorial/workers/calls_of_features.py
+   :start-after: # [reductions]
+   :end-before: # [/reductions]
+
 The worker runs small examples of the features on two ranks with gloo, a backend of
 PyTorch.
 
@@ -48,9 +57,13 @@ with tempfile.TemporaryDirectory() as folder:
     )
 
 # %%
+# The tensors of this run are on a CPU, and the backend is gloo. On an accelerator, the features
+# can call more: groups are split there, for example (see :doc:`recent-releases`).
+#
 # Each row is a method of ``c10d::Backend`` to override, and each column a feature that called
-# the method in this run, on any rank. *DCP* is a distributed checkpoint, *DTensor* is the
-# basis of tensor parallelism, and *objects* are the collectives on Python objects.
+# the method in this run, on any rank. The last row has the reductions. *DCP* is a distributed
+# checkpoint, *DTensor* is the basis of tensor parallelism, and *objects* are the collectives on
+# Python objects.
 
 from result_table import show_table
 
@@ -61,20 +74,28 @@ features = {
     for name in by_rank[0]
     if name not in calls
 }
-methods = sorted(set().union(*features.values()), key=lambda name: name.strip("_"))
-show_table(
-    ["method", *features],
-    [[method, *("✓" if method in features[x] else "–" for x in features)] for method in methods],
-)
+names = sorted(set().union(*features.values()), key=lambda name: name.strip("_"))
+ops = [name for name in names if name.startswith("ReduceOp.")]
+methods = [name for name in names if name not in ops]
+rows = [[method, *("✓" if method in features[x] else "–" for x in features)] for method in methods]
+if ops:
+    used = [[op.removeprefix("ReduceOp.") for op in ops if op in features[x]] for x in features]
+    rows.append(["ReduceOp", *(", ".join(some) or "–" for some in used)])
+show_table(["method", *features], rows)
 
 # sphinx_gallery_start_ignore
 assert len(methods) >= 9
+if ops:
+    assert "ReduceOp.AVG" in features["FSDP2"] and "ReduceOp.MIN" in features["pipelining"]
 # sphinx_gallery_end_ignore
 
 # %%
 # The names are those that PyTorch 2.13 has. Since PyTorch 2.14, ``_allgather_base`` is also
 # called ``all_gather_single``, ``allgather_into_tensor_coalesced`` is also called
 # ``all_gather_single_coalesced``, and so on. You can override either name.
+#
+# A backend that always sums gives wrong gradients under FSDP2, which averages. Before the first
+# batch, the ranks of a pipeline vote with ``MIN`` on whether they know the shapes of all messages.
 #
 # Operations without a column
 # ---------------------------
@@ -93,22 +114,23 @@ for name, methods in calls.items():
     print(f"{name:22} {', '.join(methods)}")
 
 # sphinx_gallery_start_ignore
-assert calls == {
+assert {name: [x for x in calls[name] if not x.startswith("ReduceOp.")] for name in calls} == {
     "clip_gradients": ["_allgather_base", "_reduce_scatter_base", "allreduce"],
+    "compare_tensors": ["allreduce", "scatter"],
+    "shard_the_loss": ["allreduce", "scatter"],
     "coalesce_calls": ["allreduce_coalesced"],
     "exchange_parts": ["alltoall_base"],
     "receive_from_any_rank": ["recvAnysource"],
-    "reduction_of_fsdp2": ["RedOpType.AVG"],
 }
+if ops:
+    assert "ReduceOp.MIN" in calls["compare_tensors"]
+    assert "ReduceOp.MAX" in calls["shard_the_loss"]
 # sphinx_gallery_end_ignore
 
 # %%
 # ``alltoall_base`` is for programs that exchange parts of tensors, for example between the
 # experts of a model. DTensor calls it to shard another dimension, but not on a CPU, where it
-# gathers the tensor instead. The build does not run that case.
-#
-# A reduction has a ``ReduceOp`` in its options. FSDP2 averages, as the last line of the
-# output shows: its ``_reduce_scatter_base`` has ``ReduceOp.AVG``, and a backend that always sums gives wrong gradients.
+# gathers the tensor instead.
 #
 # A backend needs more than operations:
 #
@@ -145,3 +167,6 @@ launch("workers/what_zeros_do.py", ranks=2)
 # The third case checks nothing. The gradients are zero, the program ends without an error,
 # and a model that is trained like this never learns. A wrong backend can look the same. Test
 # the values, and not only that the program ends.
+#
+# The build did not run the features on an accelerator, nor FSDP2 with a factor to divide by, which
+# needs ``ReduceOp.PREMUL_SUM``.

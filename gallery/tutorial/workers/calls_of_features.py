@@ -3,7 +3,7 @@
 import json
 import os
 import warnings
-from unittest import mock
+from contextlib import nullcontext
 
 # PyTorch's own code for optimizers still uses what PyTorch has deprecated.
 warnings.filterwarnings("ignore", "`torch.jit.* is deprecated", DeprecationWarning)
@@ -21,10 +21,12 @@ from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distrib
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     RowwiseParallel,
+    loss_parallel,
     parallelize_module,
 )
 from torch.nn.parallel import DistributedDataParallel
 from torch.profiler import ProfilerActivity, profile
+from torch.utils._python_dispatch import TorchDispatchMode
 
 
 def train(model, optimizer=None):
@@ -112,6 +114,17 @@ def clip_gradients():
     nn.utils.clip_grad_norm_(model.parameters(), 1.0).to_local()
 
 
+def compare_tensors():
+    sharded = distribute_tensor(torch.ones(4, 4), mesh, [Shard(0)])
+    torch.equal(sharded, sharded)
+
+
+def shard_the_loss():
+    scores = distribute_tensor(torch.ones(4, 4), mesh, [Shard(1)])
+    with loss_parallel():
+        nn.functional.cross_entropy(scores, torch.zeros(4, dtype=torch.int64))
+
+
 def coalesce_calls():
     with dist._coalescing_manager():
         dist.all_reduce(torch.ones(2))
@@ -130,14 +143,8 @@ def receive_from_any_rank():
 
 
 # [/calls]
-CALLS = [clip_gradients, coalesce_calls, exchange_parts, receive_from_any_rank]
-
-
-def reduction_of_fsdp2():
-    call = dist.reduce_scatter_single
-    with mock.patch.object(dist, "reduce_scatter_single", wraps=call) as noted:
-        fsdp2()
-    return str(noted.call_args.kwargs["op"])
+CALLS = [clip_gradients, compare_tensors, shard_the_loss]
+CALLS += [coalesce_calls, exchange_parts, receive_from_any_rank]
 
 
 FEATURES = {
@@ -159,13 +166,39 @@ if "MORE_FEATURES" in os.environ:
     }
 
 
+# [reductions]
+class Reductions(TorchDispatchMode):
+    """The ReduceOps of all collectives, which the dispatcher passes on as an argument."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = set()
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        if DTensor in types:
+            return NotImplemented  # DTensor's own code calls collectives on plain tensors.
+        for parameter, value in zip(function._schema.arguments, arguments):
+            if parameter.name == "reduce_op":
+                self.names.add(value.upper() if isinstance(value, str) else name_of(value))
+        return function(*arguments, **(options or {}))
+
+
+def name_of(boxed):
+    op = dist.ReduceOp.unbox(boxed)
+    return next(x for x in dist.ReduceOp.RedOpType.__members__ if op == getattr(dist.ReduceOp, x))
+# [/reductions]
+
+
 # [record]
 def record(feature):
-    """The names of the methods of c10d that a feature calls."""
-    with profile(activities=[ProfilerActivity.CPU]) as recording:
+    """The names of the methods of c10d that a feature calls, and of its ReduceOps."""
+    readable = hasattr(dist.ReduceOp, "unbox")  # since PyTorch 2.15
+    noted = Reductions() if readable else nullcontext()
+    with profile(activities=[ProfilerActivity.CPU]) as recording, noted:
         feature()
     names = {event.key for event in recording.key_averages()}
-    return sorted(
+    ops = sorted(f"ReduceOp.{name}" for name in noted.names) if readable else []
+    return ops + sorted(
         name.removeprefix("c10d::").removesuffix("_").replace("_any_source", "Anysource")
         for name in names
         if name.startswith("c10d::")
@@ -180,10 +213,9 @@ mesh = init_device_mesh("cpu", (world_size,))
 calls = {name: record(feature) for name, feature in FEATURES.items()}
 if "MORE_CALLS" in os.environ:
     calls |= {call.__name__: record(call) for call in CALLS}
-    calls["reduction_of_fsdp2"] = [reduction_of_fsdp2()]
 print(json.dumps(calls))
 
 assert {"allreduce", "allgather", "broadcast"} <= set(calls["DDP"])
-assert calls["FSDP2"] == ["_allgather_base", "_reduce_scatter_base"]
+assert calls["FSDP2"][-2:] == ["_allgather_base", "_reduce_scatter_base"]
 assert {"recv", "send"} <= set(calls["pipelining"])
 dist.destroy_process_group()
