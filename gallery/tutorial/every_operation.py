@@ -101,8 +101,8 @@ def describe(*rows):
 describe("getBackendName", "setTimeout", "shutdown", "abort", "isInitialized", "getError")
 
 # %%
-# * ``getBackendName`` is the one method that every backend must override: the error of every
-#   missing operation contains its result.
+# * Every backend must override ``getBackendName``, because the error of every missing operation
+#   contains its result, and ``getBackendOptions``, which is among the methods for groups below.
 # * ``destroy_process_group`` calls ``shutdown``. ``group.abort()`` calls ``abort``. After
 #   either, raise an error in every operation.
 # * ``setTimeout`` changes the timeout of later operations. See
@@ -123,8 +123,8 @@ describe("broadcast", "allreduce", "allgather")
 # * ``opts.reduceOp`` can be ``SUM``, ``AVG``, ``PRODUCT``, ``MIN``, ``MAX``, ``BAND``,
 #   ``BOR``, ``BXOR`` or ``PREMUL_SUM``. Refuse those that you do not implement.
 #   A backend that ignores ``reduceOp`` returns wrong results silently.
-# * ``opts.asyncOp`` is false if the program waits in the call. ``opts.timeout`` is –1 or 0 ms
-#   if the program gave none; use the timeout of the group then.
+# * ``opts.asyncOp`` is false if the program waits in the call. ``opts.timeout`` is –1 ms, which
+#   is ``kUnsetTimeout``, if the program gave none; use the timeout of the group then.
 # * The future of the ``Work`` must hold the list of the written tensors: DDP reads the
 #   gradients from it.
 #
@@ -142,7 +142,6 @@ describe(
 # * FSDP2 reduces gradients of ``float32`` and ``bfloat16`` with ``AVG``, or with
 #   ``PREMUL_SUM`` if the program sets a factor to divide by. It divides others itself.
 # * FSDP1 calls ``allgather`` for CPU tensors only. For others it calls ``all_gather_single``.
-#   The build does not run the second case.
 #
 # Messages between two ranks
 # --------------------------
@@ -157,7 +156,7 @@ describe("send", "recv", "recvAnysource")
 # * ``batch_isend_irecv`` calls ``send`` and ``recv`` in the order of the list. If
 #   ``supportsCoalescing`` is true, it calls ``startCoalescing`` before. Until the batch ends,
 #   PyTorch then also holds back some collectives that other threads call in this group, such as
-#   ``all_reduce``. No page shows this.
+#   ``all_reduce``.
 #
 # Operations with a root, and barriers
 # ------------------------------------
@@ -176,7 +175,9 @@ describe(
 #   of ``gather`` and of ``scatter`` is empty. ``reduce`` may leave anything in the tensors of
 #   the other ranks.
 # * ``barrier`` has no tensors. PyTorch chooses the backend by ``opts.device`` and does not
-#   pass it on. ``opts.device_ids`` contains what the program has passed.
+#   pass it on. ``dist.barrier`` sets it to the device of ``device_ids``, which the program can
+#   pass, else to the ``device_id`` of the group, else to the CPU if the group has a backend for
+#   it. So in a group ``cpu:gloo,npu:acme`` without ``device_id``, gloo gets every barrier.
 # * ``monitoredBarrier`` names the ranks that did not arrive: all of them if ``wait_all_ranks``,
 #   the second argument, is true. If rank 0 decides, let the others wait longer than the timeout.
 #   Otherwise one of them may give up first, and name rank 0.
@@ -217,7 +218,8 @@ describe(
 # * Functional all-gather and reduce-scatter call these for a single tensor, too. DTensor is
 #   built on functional collectives.
 # * ``startCoalescing`` begins a batch and ``endCoalescing`` returns the ``Work`` of all
-#   operations in between. Return true from ``supportsCoalescing`` only if you have both.
+#   operations in between. Return true from ``supportsCoalescing`` only if you have both. Python
+#   aborts all groups in one batch, so ``endCoalescing`` must not throw after an ``abort``.
 # * ``allgather_coalesced`` is deprecated.
 #
 # Debugging and records
@@ -239,7 +241,11 @@ describe(
 
 # %%
 # * A sequence number counts the collectives of a group. It must be the same on all ranks.
-# * For the hooks, see :doc:`recent-releases`.
+#   ``setSequenceNumberForGroup`` is deprecated: since PyTorch 2.15 the numbers begin with 0.
+# * ``enableCollectivesTiming`` asks the backend to measure how long each collective takes.
+# * For the other hooks, see :doc:`recent-releases`. ``registerOnCompletionHook`` is an older
+#   interface, for a hook that gets a ``WorkInfo``. With such a hook, ``destroy_process_group``
+#   calls ``waitForPendingWorks`` before ``shutdown``.
 #
 # Groups made from groups
 # -----------------------
@@ -262,12 +268,22 @@ describe(
 
 # %%
 # * ``new_group`` calls the function that creates the backend. If the program has passed a
-#   ``device_id`` and ``supportsSplitting`` is true, the ranks outside the new group also call
-#   ``perform_nocolor_split``, which ``Backend`` does not have. The build does not run that case.
+#   ``device_id`` and ``supportsSplitting`` is true, it also calls ``perform_nocolor_split`` on the
+#   ranks outside the new group. ``Backend`` has no such method: :doc:`recent-releases` adds one.
+# * ``getBackendOptions`` throws unless you override it. The flight recorder reads the timeout and
+#   the ranks from the options, ``split_group`` copies them, and pipelines read the timeout.
 # * ``split_group`` tests ``supportsSplitting``, takes the result of ``getBackendOptions`` (a copy
 #   of it since PyTorch 2.14), and calls ``split`` with the ranks of the new group.
 # * With ``device_id``, ``init_process_group`` calls ``setBoundDeviceId``, and
-#   ``eagerConnectSingleDevice`` if ``supportsSplitting`` is true.
+#   ``eagerConnectSingleDevice`` if ``supportsSplitting`` is true. The latter may do nothing.
+# * ``merge`` makes a group with ranks that are in no common group, ``shrink`` (of
+#   ``dist.shrink_group``) one without some ranks. ``setGroupUid`` receives the name of the group.
+#
+# A group such as ``cpu:gloo,npu:acme`` has several backends, and one of them is its default. Since
+# PyTorch 2.14, it is the one for the type of ``device_id``, else for the accelerator, else for any
+# device but the CPU. The group takes its rank and size from the default backend. It also passes
+# the abort hooks, the completion hooks and windows to it alone. A group with several backends
+# cannot be reconfigured.
 #
 # Memory, windows and estimates
 # -----------------------------
@@ -298,9 +314,18 @@ assert by_method["recvAnysource"] == {"recv(src=None)"}
 # sphinx_gallery_end_ignore
 
 # %%
-# These are optional, and no feature of the run calls them. FSDP2 calls
-# ``supportsTensorAlloc`` if a program calls
-# ``set_allocate_memory_from_process_group_for_comm``.
+# These are optional, and no feature of the run calls them.
+#
+# * ``allreduce_sparse`` receives sparse tensors, such as the gradients of an embedding with
+#   ``sparse=True`` under DDP.
+# * ``getMemAllocator`` and ``allocateTensor`` give memory that the backend can communicate from
+#   without a copy. FSDP2 asks ``supportsTensorAlloc`` first, if a program calls
+#   ``set_allocate_memory_from_process_group_for_comm``.
+# * ``suspend`` frees the memory of the backend until ``resume``; ``getMemoryStats`` counts it.
+# * Between ``startTimeEstimate`` and ``endTimeEstimate``, which returns microseconds, the backend
+#   must simulate the collectives.
+# * ``addEphemeralTimeout`` adds to the timeout of later operations, until the first of them ends.
+# * For windows, see :doc:`recent-releases`.
 #
 # The fields of the options
 # -------------------------
@@ -325,6 +350,10 @@ for name, fields in re.findall(structures, without_comments("Types.hpp"), re.S):
 # * ``sourceRank`` returns the sender of what ``recvAnysource`` received.
 #
 # If ``opts.asyncOp`` is false, a method may return no ``Work`` at all: PyTorch then does not
-# wait. Otherwise it must return one, or functional collectives crash. The build does not run
-# that case.
-# :doc:`step-4-asynchronous` shows a ``Work`` in use.
+# wait. But the flight recorder then never retires its record of the operation, which looks as if
+# it hung. A ``Work`` that is already complete avoids this. If ``opts.asyncOp`` is true, a method
+# must return a ``Work``, or functional collectives crash. :doc:`step-4-asynchronous` shows a
+# ``Work`` in use.
+#
+# The build did not run the methods without a row in a table, FSDP1 on an accelerator, an open
+# batch with a second thread, nor a functional collective without a ``Work``.
