@@ -241,7 +241,7 @@ describe(
 
 # %%
 # * A sequence number counts the collectives of a group. It must be the same on all ranks.
-#   ``setSequenceNumberForGroup`` is deprecated: since PyTorch 2.15 the numbers begin with 0.
+#   ``setSequenceNumberForGroup`` is deprecated: since PyTorch 2.14 the numbers begin with 0.
 # * ``enableCollectivesTiming`` asks the backend to measure how long each collective takes.
 # * For the other hooks, see :doc:`recent-releases`. ``registerOnCompletionHook`` is an older
 #   interface, for a hook that gets a ``WorkInfo``. With such a hook, ``destroy_process_group``
@@ -276,8 +276,9 @@ describe(
 #   of it since PyTorch 2.14), and calls ``split`` with the ranks of the new group.
 # * With ``device_id``, ``init_process_group`` calls ``setBoundDeviceId``, and
 #   ``eagerConnectSingleDevice`` if ``supportsSplitting`` is true. The latter may do nothing.
-# * ``merge`` makes a group with ranks that are in no common group, ``shrink`` (of
-#   ``dist.shrink_group``) one without some ranks. ``setGroupUid`` receives the name of the group.
+# * ``merge`` makes a group of the ranks that meet at a store, and ``shrink``, which
+#   ``dist.shrink_group`` calls, a group without some ranks. ``setGroupUid`` receives the name of
+#   the group.
 #
 # A group such as ``cpu:gloo,npu:acme`` has several backends, and one of them is its default. Since
 # PyTorch 2.14, it is the one for the type of ``device_id``, else for the accelerator, else for any
@@ -355,5 +356,5 @@ for name, fields in re.findall(structures, without_comments("Types.hpp"), re.S):
 # must return a ``Work``, or functional collectives crash. :doc:`step-4-asynchronous` shows a
 # ``Work`` in use.
 #
-# The build did not run the methods without a row in a table, FSDP1 on an accelerator, an open
-# batch with a second thread, nor a functional collective without a ``Work``.
+# The build did not run the methods without a row in a table, FSDP1 and barriers on an accelerator,
+# an open batch with a second thread, nor a functional collective without a ``Work``.
