@@ -8,7 +8,7 @@ what the test reports, and turn a report into a program that shows the defect.
 PyTorch promises much about each operation. Its classes ``MultiProcessTestCase`` and
 ``DistributedTestBase``, in ``torch.testing._internal.common_distributed``, start the ranks for tests
 that you write, with any backend.
-``c10d-conformance`` adds the tests: 171 checks for all backends, in C++ or in Python. It needs
+``c10d-conformance`` adds the tests: 173 checks for all backends, in C++ or in Python. It needs
 PyTorch and pytest. The zip file at the end of this page contains it, in the folder
 ``conformance``.
 
@@ -184,7 +184,7 @@ for text in output:
 # %%
 # A test can also be too weak in what it varies. The suite draws its inputs so that a wrong root, a
 # missing element at the end, a sum in place of an average, or a message out of order changes the
-# result. A backend with 181 deliberate defects tests the suite itself. Each defect names the
+# result. A backend with deliberate defects tests the suite itself. Each defect names the
 # checks that must find it.
 #
 # Exercise
