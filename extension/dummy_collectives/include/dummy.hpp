@@ -24,13 +24,10 @@ class WorkDummy : public c10d::Work {
   bool isSuccess() const override;
   // Blocks until it has finished; throws if it failed.
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
-  // The tensors that the operation wrote.
-  std::vector<at::Tensor> result() override;
-  // A future whose value is the same list of tensors.
+  // A future whose value is the list of tensors that the operation wrote.
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
 
  private:
-  std::vector<at::Tensor> outputs_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 // [/work]

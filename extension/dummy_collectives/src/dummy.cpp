@@ -43,11 +43,10 @@ WorkDummy::WorkDummy(
     int rank,
     std::vector<at::Tensor> outputs)
     : c10d::Work(rank, op_type),
-      outputs_(std::move(outputs)),
       future_(c10::make_intrusive<c10::ivalue::Future>(
           c10::ListType::create(c10::TensorType::get()),
-          acceleratorsOf(outputs_))) {
-  future_->markCompleted(c10::IValue(outputs_));
+          acceleratorsOf(outputs))) {
+  future_->markCompleted(c10::IValue(std::move(outputs)));
 }
 
 bool WorkDummy::isCompleted() {
@@ -58,13 +57,10 @@ bool WorkDummy::isSuccess() const {
   return future_->completed() && !future_->hasError();
 }
 
+// The timeout has no use: the future is complete since the constructor.
 bool WorkDummy::wait(std::chrono::milliseconds /* timeout */) {
   future_->waitAndThrow();
   return true;
-}
-
-std::vector<at::Tensor> WorkDummy::result() {
-  return outputs_;
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> WorkDummy::getFuture() {
@@ -154,7 +150,9 @@ void registerBackend() {
   }
   backend_class.attr("register_backend")(
       "dummy",
-      py::cpp_function(&dummy_collectives::createBackendDummy),
+      py::cpp_function(
+          &dummy_collectives::createBackendDummy,
+          py::call_guard<py::gil_scoped_release>()),
       py::arg("devices") = std::vector<std::string>{"cpu", "cuda"});
 }
 
