@@ -58,9 +58,29 @@ launch("workers/create_function.py", ranks=2)
 # receives the same rank and size. The keys in the store differ, because each key contains
 # the name of the device.
 #
-# But a group keeps only one backend that is not part of PyTorch: the first. In the last
-# group it serves all three devices. A hidden part of the worker tests this. PyTorch drops
-# the other backends and does not call their ``shutdown``.
+# But a group keeps one backend of each ``BackendType``, and all backends that are not part
+# of PyTorch share the type ``CUSTOM``. In the last two groups, the first one serves all
+# devices. PyTorch drops the others and does not call their ``shutdown``.
+# :doc:`step-4-dispatch-by-device` shows this.
+#
+# The default of a device
+# -----------------------
+#
+# A registration makes the backend the default of each device that has none yet:
+
+import torch.distributed as dist
+
+dist.Backend.register_backend("acme", lambda *arguments: None, devices=["cpu", "npu"])
+defaults = dist.Backend.default_device_backend_map
+print({device: defaults[device] for device in ["cpu", "npu"]})
+
+# sphinx_gallery_start_ignore
+assert (defaults["cpu"], defaults["npu"]) == ("gloo", "acme")
+# sphinx_gallery_end_ignore
+
+# %%
+# ``init_process_group(device_id=…)`` of a program that names no backend uses the default of
+# this device.
 #
 # A rank that is late
 # -------------------
@@ -105,8 +125,6 @@ launch("workers/late_rank.py", ranks=2)
 #
 # PyTorch names groups by a counter, and puts the name before each key. A store in memory
 # can list its keys:
-
-import torch.distributed as dist
 
 import dummy_collectives  # importing it registers "dummy"
 

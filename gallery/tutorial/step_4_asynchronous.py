@@ -5,7 +5,11 @@ Step 4: Use the backend asynchronously
 After this page you can start a collective, do other work, and use its result later.
 
 With ``async_op=True`` a program does not wait for the collective: the call returns a
-``Work``. It is the ``WorkDummy`` that our ``allreduce`` has created.
+``Work``. It is the ``WorkDummy`` that our ``allreduce`` has created. c10d also accepts a
+method that has finished and returns a null pointer. The call then returns ``None``,
+which a functional collective cannot use, as :doc:`step-4-backend-in-python` shows. Also, the
+flight recorder of PyTorch 2.15 lists such a call as one that has not ended. So return a
+``Work`` that is complete.
 
 .. diagram:: operations/asynchronous
 """
@@ -48,7 +52,7 @@ assert tensor.tolist() == [0.0] * 3
 # ``get_future`` returns a :class:`torch.futures.Future`. Its value is the list of tensors
 # that the operation wrote. They are the same tensors and not copies.
 # ``DistributedDataParallel`` waits for the future of each bucket's all-reduce and takes the
-# gradients from it. It fails if the future contains no tensor.
+# gradients from it. It crashes if the future contains no tensor.
 
 future = work.get_future()
 print(future.wait())
@@ -88,16 +92,22 @@ assert outputs[0].tolist() == [0.0, 0.0]
 # What not to call from Python
 # ----------------------------
 #
-# ``Work`` also has ``is_success`` and ``result``. Our backend implements both for C++ code
-# that calls them. In Python they are deprecated, and PyTorch writes a warning to stderr. Use
-# ``wait`` and the future instead. ``wait`` raises an exception if the operation failed.
+# ``Work`` also has ``is_success`` and ``result``. In Python both are deprecated, and PyTorch
+# writes a warning to stderr. Use ``wait`` and the future instead. ``wait`` raises an exception
+# if the operation failed. The dummy does not implement ``result``:
 
 print("success:", work.is_success())
-print("result:", work.result())
+try:
+    work.result()
+except RuntimeError as error:
+    print(error)
 
 # sphinx_gallery_start_ignore
 # expected stderr: Work::(is_success|result) API is being deprecated
-assert work.is_success() and work.result()[0].data_ptr() == outputs[0].data_ptr()
+    assert str(error) == "result() not implemented."
+else:
+    raise AssertionError("the dummy implements result")
+assert work.is_success()
 # sphinx_gallery_end_ignore
 
 dist.destroy_process_group()

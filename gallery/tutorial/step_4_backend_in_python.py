@@ -16,7 +16,9 @@ Two classes have the name ``Backend``. ``torch.distributed.Backend`` is a kind o
 string: it has a list of all backends, and it registers new ones. The base class
 of all backends is ``torch._C._distributed_c10d.Backend``, in a private module.
 PyTorch 2.15 derives a backend in Python from the same class, in
-``torch/distributed/_nccl4py/backend.py``.
+``torch/distributed/_nccl4py/backend.py``. ``torch.distributed._Backend`` is another name
+for it. In November 2026, PyTorch's main branch has the public name
+``torch.distributed.BackendBase``.
 
 The work
 --------
@@ -24,8 +26,7 @@ The work
 A collective returns a ``Work``. A subclass in Python overrides two methods, ``wait`` and
 ``get_future``. The value of the future is the list of tensors that the operation wrote. The
 operations on this page return when they are complete, so the future has its result
-from the start. With an empty list, ``DistributedDataParallel`` crashes. The build does not
-run that case.
+from the start.
 
 .. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
    :language: python
@@ -35,6 +36,9 @@ run that case.
 
 The exchange
 ------------
+
+The class defines two things about itself, its name and its ``options``, which contain
+the timeout of the group.
 
 All ranks of the group use one store. In each call a rank publishes the bytes of its
 tensor under its own key. It waits for the keys of the others, up to the timeout of the
@@ -84,13 +88,20 @@ the store, the rank, the size and the timeout:
 #    :start-after: # [use]
 #    :end-before: # [/use]
 #
-# Then it calls two operations that the backend does not support:
+# Then it calls two operations that the backend does not support, and reads the options of a
+# backend that does not define them:
 #
 # .. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
 #    :language: python
 #    :caption: gallery/tutorial/workers/backend_in_python.py
 #    :start-after: # [errors]
 #    :end-before: # [/errors]
+#
+# .. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
+#    :language: python
+#    :caption: gallery/tutorial/workers/backend_in_python.py
+#    :start-after: # [options]
+#    :end-before: # [/options]
 #
 # At the end, ``DistributedDataParallel`` trains one model with the new backend and one with
 # gloo. It calls all three operations: ``allgather`` and ``broadcast`` in its
@@ -120,7 +131,7 @@ def launch(worker, ranks):
     except RankError as error:
         # PyTorch 2.13 cannot do what this page is about; the page shows what it says.
         print(re.search(r"^TypeError: .+", str(error), re.M)[0])
-        assert not from_2_14 and "StoreBackend: No constructor defined!" in str(error)
+        assert not from_2_14 and "No constructor defined!" in str(error)
     else:
         assert from_2_14 and len(set(output)) == 1, output
 
@@ -190,6 +201,12 @@ def check_what_is_called():
     def init(self, store, rank, size, timeout):
         dist.distributed_c10d.C10DBackend.__init__(self, rank, size)
 
+    asked = []
+
+    def options(self):
+        asked.append("options")
+        return dist.distributed_c10d.C10DBackend.Options("noting")
+
     names = "recv_anysource start_coalescing end_coalescing _start_coalescing "
     names += "_end_coalescing _allgather_base gather_single barrier"
     noting = type(
@@ -197,11 +214,13 @@ def check_what_is_called():
         (dist.distributed_c10d.C10DBackend,),
         {name: note(name) for name in names.split()}
         | {"__init__": init, "getBackendName": lambda self: "noting"}
-        | {"supports_coalescing": property(lambda self: True)},
+        | {"supports_coalescing": property(lambda self: True)}
+        | {"options": property(options)},
     )
     dist.Backend.register_backend("noting", noting, devices=["cpu"])
     dist.init_process_group("noting", store=dist.HashStore(), rank=0, world_size=1)
     tensor, group = torch.ones(1), dist.group.WORLD
+    assert bool(asked) == (torch.__version__ >= "2.15"), asked
 
     assert dist.barrier(async_op=True).is_completed() is False
     assert called == ["barrier"]
@@ -236,9 +255,33 @@ if from_2_14:
 # tensors of both ranks. The program receives an exception of the backend with its own
 # type. A method that the class does not override raises the same error as in C++.
 #
+# Without ``options``, reading them does not raise that error, because the property of the base
+# class calls itself until Python raises a ``RecursionError``. PyTorch 2.15 reads the
+# options for its flight recorder in ``init_process_group``. It ignores the error, so a backend
+# without the property works, but the creation of each group takes milliseconds longer.
+#
 # ``is_completed`` returns ``False`` after ``wait`` has returned. The ``Work`` that a
 # program receives is a C++ object around our ``Work``. It passes on only ``wait`` and
 # ``get_future``. An override of ``is_completed`` in Python has no effect.
+#
+# A Work without a result
+# -----------------------
+#
+# c10d uses the result of some operations without a test. A backend whose ``allreduce`` returns
+# a ``Work`` with an empty list, or none at all, crashes the program in these two cases:
+#
+# .. literalinclude:: /../gallery/tutorial/workers/broken_work.py
+#    :language: python
+#    :caption: gallery/tutorial/workers/broken_work.py
+#    :start-after: # [cases]
+#    :end-before: # [/cases]
+
+launch("workers/broken_work.py", ranks=1)
+
+# %%
+# Signal 11 is a segmentation fault. With a ``Work`` that has the tensors, both functions end
+# as they should. ``dist.all_reduce`` itself works without a ``Work``. But the flight recorder
+# of PyTorch 2.15 never marks such a call as ``retired``, so it looks like one that hangs.
 #
 # Names that differ
 # -----------------
@@ -305,7 +348,6 @@ if from_2_14:
 #
 # PyTorch does not always keep the Python object. With ``TORCH_DISTRIBUTED_DEBUG=DETAIL``,
 # keep a reference to your backend until the group is destroyed. Otherwise its methods are lost.
-# The build does not run the case without a reference.
 #
 # What it costs
 # -------------
@@ -320,3 +362,5 @@ if from_2_14:
 # operations block, so ``DistributedDataParallel`` cannot compute while it
 # communicates. When your algorithm works, write it in C++. The collectives have the
 # same names there, and the table above contains the names that differ.
+#
+# The build of this page does not run a backend without a reference to it.

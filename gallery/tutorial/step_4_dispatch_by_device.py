@@ -6,9 +6,7 @@ After this page you can combine backends in one process group, for example gloo 
 tensors and your own for tensors of an accelerator.
 
 The device of its tensors decides which backend runs a collective. The first argument of
-``init_process_group`` assigns the backends to the devices. A group can contain only one
-backend that is not part of PyTorch. If the argument names two, the first serves the
-devices of both, without a warning (see :doc:`step-2-create-function`).
+``init_process_group`` assigns the backends to the devices.
 
 .. diagram:: backend/dispatch
 
@@ -64,13 +62,82 @@ for backend in ["dummy", "cpu:dummy", "cpu:gloo,cuda:dummy"]:
 #    not affected either, because the device of the tensor decides. Later releases do not log
 #    the warning, and the name is ``custom``.
 #
+# Backends that share a type
+# --------------------------
+#
+# A group keeps one backend of each ``BackendType``. All backends from outside of PyTorch have
+# the type ``CUSTOM``, and so have some of PyTorch's own: ``fake``, and in PyTorch 2.15 also
+# ``nccl2``, ``nccl-lazy`` and ``nccl-legacy``. If the argument names two of them, the first
+# serves the devices of both, without a warning:
+
+from torch.testing._internal.distributed import fake_pg  # registers "fake"
+
+
+def start(backend, **options):
+    dist.init_process_group(
+        backend, store=dist.HashStore(), rank=0, world_size=1, **options
+    )
+    return dist.distributed_c10d._get_default_group()
+
+
+for backend in ["cpu:gloo,cuda:dummy", "cpu:dummy,cuda:fake", "cpu:fake,cuda:dummy"]:
+    group = start(backend)
+    names = [group._get_backend(torch.device(x)).name() for x in ("cpu", "cuda")]
+    print(f"{backend} has {names[0]} for CPU and {names[1]} for CUDA")
+    # sphinx_gallery_start_ignore
+    assert (len(set(names)) == 2) == (backend == "cpu:gloo,cuda:dummy")
+    types = dist.Backend.backend_type_map
+    assert fake_pg.FakeStore
+    assert types["dummy"] == types["fake"] == dist.ProcessGroup.BackendType.CUSTOM
+    # sphinx_gallery_end_ignore
+    dist.destroy_process_group()
+
+# %%
+# If the program passes ``device_id``, the group is bound to this device, and so is the first
+# of the two backends. PyTorch compares it with the second one, which is not bound, and raises
+# an error. Before 2.15, ``device_id`` must be an accelerator, and a CPU is refused:
+
+try:
+    start("cpu:dummy,cuda:fake", device_id=torch.device("cpu", 0))
+except (RuntimeError, ValueError) as error:
+    print(type(error).__name__, str(error).partition("to be true")[0], sep=": ")
+
+# sphinx_gallery_start_ignore
+    refused = "existingBackend->getBoundDeviceId() == (*backend)->getBoundDeviceId()"
+    if torch.__version__ < "2.15":
+        refused = "device_id parameter must be an accelerator with an index"
+    assert refused in str(error)
+else:
+    raise AssertionError("started with two backends of one type and device_id")
+assert not dist.is_initialized()
+# sphinx_gallery_end_ignore
+
+# %%
+# Devices without kernels
+# -----------------------
+#
+# Each collective is an operator of PyTorch's dispatcher, which calls the kernel for the
+# device of the tensor. The kernel then calls the backend. PyTorch has no kernels for some
+# devices:
+
+for key in ["CPU", "CUDA", "PrivateUse1", "XPU", "HPU", "MPS", "MTIA"]:
+    found = torch._C._dispatch_has_kernel_for_dispatch_key("c10d::allreduce_", key)
+    print(f"{key:12} {'has a kernel' if found else 'has no kernel'}")
+    # sphinx_gallery_start_ignore
+    assert found == (key in ["CPU", "CUDA", "PrivateUse1"])
+    # sphinx_gallery_end_ignore
+
+# %%
+# A backend that is registered for ``xpu``, for example, is never called, until something
+# registers kernels for that device. The type ``PrivateUse1`` is for accelerators that are
+# not part of PyTorch.
+#
 # A tensor without a backend
 # --------------------------
 #
 # With ``"cpu:dummy"``, a group has no backend for CUDA tensors. PyTorch raises an error:
 
-dist.init_process_group("cpu:dummy", store=dist.HashStore(), rank=0, world_size=1)
-group = dist.distributed_c10d._get_default_group()
+group = start("cpu:dummy")
 try:
     group._get_backend(torch.device("cuda"))
 except RuntimeError as error:
@@ -80,10 +147,16 @@ except RuntimeError as error:
     assert "cuda" in str(error)
 else:
     raise AssertionError("found a backend for CUDA tensors")
+if hasattr(dist, "get_backend_impl"):
+    cpu = torch.device("cpu")
+    assert dist.get_backend_impl(device=cpu) is group._get_backend(cpu)
 # sphinx_gallery_end_ignore
 dist.destroy_process_group()
 
 # %%
+# ``_get_backend`` of a group is private, but all releases have it. Since PyTorch 2.14, the
+# public function ``dist.get_backend_impl`` returns the same object.
+#
 # Two ranks, two devices
 # ----------------------
 #

@@ -68,10 +68,9 @@ launch("workers/zero_everything.py", ranks=4)
 # -----------------
 #
 # If one rank ends with an error, ``torchrun`` stops the others and ends with an error, too.
-# ``launch`` then raises a ``RankError`` with the number of the rank and the text that
-# the rank wrote to stderr. It does the same if a rank crashes, or if it still runs
-# after its time limit. The build checks every page that starts ranks in this way. If a
-# rank fails, the site is not published.
+# It prints a ``ChildFailedError``: below ``Root Cause (first observed failure)`` it has the
+# rank that failed first, and its exit code. ``launch`` shortens this report to a ``RankError``
+# with the number of the rank, the exit code, and what the rank wrote to stderr:
 #
 # .. literalinclude:: /../gallery/tutorial/workers/one_rank_fails.py
 #    :language: python

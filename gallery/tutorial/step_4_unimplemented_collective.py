@@ -33,10 +33,41 @@ else:
 
 # %%
 # This message contains the result of ``getBackendName``. A backend that does not override
-# the method fails with ``INTERNAL ASSERT FAILED`` and a request to report a bug to PyTorch.
-# PyTorch 2.15 fails like this in ``init_process_group``, because its flight recorder calls
-# the method. Earlier releases fail where this message would appear. The build of this page does not run that case.
+# the method, here one in Python, fails with another message. PyTorch 2.15 fails in
+# ``init_process_group``, because its flight recorder calls the method. Earlier releases
+# fail in the missing collective. (PyTorch 2.13 has no backends in Python.)
 #
+# .. literalinclude:: /../gallery/tutorial/workers/without_a_name.py
+#    :language: python
+#    :caption: gallery/tutorial/workers/without_a_name.py
+#    :start-after: # [nameless]
+#    :end-before: # [/nameless]
+
+from launcher import launch
+
+# sphinx_gallery_start_ignore
+import re
+
+from launcher import RankError
+
+from_2_14 = torch.__version__ >= "2.14"
+launch_ranks = launch
+
+
+def launch(worker, ranks):
+    try:
+        launch_ranks(worker, ranks=ranks)
+    except RankError as error:
+        print(re.search(r"^TypeError: .+", str(error), re.M)[0])
+        assert not from_2_14 and "No constructor defined!" in str(error)
+    else:
+        assert from_2_14
+
+
+# sphinx_gallery_end_ignore
+launch("workers/without_a_name.py", ranks=1)
+
+# %%
 # All the others
 # --------------
 #
@@ -126,47 +157,25 @@ except RuntimeError as error:
     assert str(error) == "Backend dummy does not yet support sequence numbers."
 else:
     raise AssertionError("the dummy has sequence numbers")
-from_2_14 = torch.__version__ >= "2.14"
 assert dist.is_initialized() == from_2_14
 if from_2_14:
-    dist.destroy_process_group()
-    called, alive = [], []
-
-    class Work(dist.Work):
-        def wait(self, timeout=None):
-            return True
-
-    class Numbered(dist.distributed_c10d.C10DBackend):
-        def __init__(self, store, rank, size, timeout):
-            super().__init__(rank, size)
-            alive.append(self)  # The C++ object around it does not keep it.
-
-        def getBackendName(self):
-            return "numbered"
-
-        def allreduce(self, tensors, options):
-            called.append("allreduce")
-            return Work()
-
-        def _set_sequence_number_for_group(self):
-            called.append("set")
-
-        def _get_sequence_number_for_group(self):
-            called.append("get")
-            return 0
-
-    dist.Backend.register_backend("numbered", Numbered, devices=["cpu"])
-    dist.init_process_group("numbered", store=dist.HashStore(), rank=0, world_size=1)
-    called.clear()
-    dist.all_reduce(one)
-    assert called == ["get", "allreduce"], called
     dist.destroy_process_group()
 dist.set_debug_level(dist.DebugLevel.OFF)
 # sphinx_gallery_end_ignore
 
 # %%
 # Override ``getSequenceNumberForGroup``, and return the number of collectives so far. PyTorch
-# calls it before each collective in this mode. For PyTorch 2.13, override
-# ``setSequenceNumberForGroup`` as well: there, ``init_process_group`` calls it. Later
-# releases do not. In this mode ``init_process_group`` waits for all ranks, because gloo
-# connects them.
+# calls it before each collective in this mode. In Python, the method has another name:
+#
+# .. literalinclude:: /../gallery/tutorial/workers/sequence_numbers.py
+#    :language: python
+#    :caption: gallery/tutorial/workers/sequence_numbers.py
+#    :start-after: # [numbered]
+#    :end-before: # [/numbered]
+
+launch("workers/sequence_numbers.py", ranks=1)
+
+# %%
+# For PyTorch 2.13, override ``setSequenceNumberForGroup`` as well: there,
+# ``init_process_group`` calls it. Later releases do not. In this mode
+# ``init_process_group`` waits for all ranks, because gloo connects them.

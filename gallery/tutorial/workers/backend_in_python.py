@@ -36,6 +36,10 @@ class StoreBackend(Backend):
     def getBackendName(self):
         return "store"
 
+    @property
+    def options(self):
+        return Backend.Options("store", self.timeout)
+
     def exchange(self, tensor):
         """Publish ``tensor``; return what each rank has published, by rank."""
         self.calls += 1
@@ -109,6 +113,18 @@ for operation in [
     except RuntimeError as error:
         print(f"{type(error).__name__}: {error}")
 # [/errors]
+
+
+# [options]
+class WithoutOptions(StoreBackend):
+    options = Backend.options  # as if neither class had the property
+
+
+try:
+    WithoutOptions(None, rank, 2, None).options
+except RecursionError:
+    print("RecursionError: options")
+# [/options]
 
 
 # [train]

@@ -1,6 +1,5 @@
 """Worker: print each call of the function that creates the backend."""
 
-import torch
 import torch.distributed as dist
 
 import dummy_collectives  # importing it registers "dummy"
@@ -34,10 +33,3 @@ for backend in [
     dist.init_process_group(backend)
     dist.destroy_process_group()
 # [/groups]
-
-# The first backend that is not part of PyTorch serves the devices of the others, too.
-dist.Backend.register_backend("other", create_dummy, devices=["xpu"])
-dist.init_process_group("cpu:dummy,xpu:other")
-kept = [dist.group.WORLD._get_backend(torch.device(x)) for x in ("cpu", "xpu")]
-assert kept[0] is kept[1]
-dist.destroy_process_group()
