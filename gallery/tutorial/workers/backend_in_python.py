@@ -121,7 +121,7 @@ class WithoutOptions(StoreBackend):
 
 
 try:
-    WithoutOptions(None, rank, 2, None).options
+    print(WithoutOptions(None, rank, 2, None).options)
 except RecursionError:
     print("RecursionError: options")
 # [/options]
