@@ -100,7 +100,7 @@ for backend in ["cpu:gloo,cuda:dummy", "cpu:dummy,cuda:fake", "cpu:fake,cuda:dum
 try:
     start("cpu:dummy,cuda:fake", device_id=torch.device("cpu", 0))
 except (RuntimeError, ValueError) as error:
-    print(type(error).__name__, str(error).partition("to be true")[0], sep=": ")
+    print(type(error).__name__, str(error).partition(" to be true")[0], sep=": ")
 
 # sphinx_gallery_start_ignore
     refused = "existingBackend->getBoundDeviceId() == (*backend)->getBoundDeviceId()"
