@@ -162,7 +162,7 @@ def _serve(rank, pipes, folder):
         pipes[rank].send(function(*arguments))
 
 
-def start_group(timeout=20, options=None, backend="shm"):
+def start_group(timeout=20, options=None, backend="shm", device_id=None):
     """Initialize the default group from what `run` put into the environment."""
     size, store = int(os.environ["WORLD_SIZE"]), os.environ["STORE"]
     dist.init_process_group(
@@ -174,6 +174,7 @@ def start_group(timeout=20, options=None, backend="shm"):
         world_size=size,
         timeout=timedelta(seconds=timeout),
         pg_options=options,
+        device_id=device_id,
     )
 
 

@@ -4,6 +4,7 @@ import os
 import random
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -375,6 +376,35 @@ def outlives(rank):
 
 def test_a_work_may_outlive_its_group():
     run(outlives, 2)
+
+
+def destroyed_by_a_tensor(rank):
+    """The thread of a group drops the last tensor, whose finalizer destroys the group."""
+    destroyed, tensor = threading.Event(), torch.ones(100_000)
+    weakref.finalize(tensor, lambda: (dist.destroy_process_group(), destroyed.set()))
+    if rank == 1:
+        time.sleep(0.1)
+    dist.all_reduce(tensor, async_op=True)
+    del tensor
+    return destroyed.wait(10)
+
+
+def test_the_finalizer_of_a_tensor_may_destroy_its_group():
+    assert run(destroyed_by_a_tensor, 2, timeout=15) == [True, True]
+
+
+def barriers_in_two_threads(rank):
+    def call():
+        for _ in range(500):
+            dist.barrier()
+
+    with ThreadPoolExecutor(2) as pool:
+        for future in [pool.submit(call) for _ in range(2)]:
+            future.result()
+
+
+def test_two_threads_make_the_same_calls():
+    run(barriers_in_two_threads, 2)
 
 
 def from_several_threads(rank, size):

@@ -166,7 +166,7 @@ def test_set_timeout():
 
 
 def late_beside_traffic(rank):
-    """Wait for a message that does not come, while other messages do."""
+    """Wait for rank 1 in a collective, while its messages keep this rank busy."""
     if rank == 1:
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
@@ -175,7 +175,7 @@ def late_beside_traffic(rank):
             except dist.DistBackendError:
                 break
         return None
-    missing = dist.irecv(torch.ones(1), 1)
+    missing = dist.barrier(async_op=True)
 
     def receive_others():
         while not missing.is_completed():
@@ -185,12 +185,39 @@ def late_beside_traffic(rank):
     return error_of(receive_others)
 
 
-def test_a_late_message_is_noticed_beside_others():
+def test_a_late_rank_is_noticed_beside_its_messages():
     options = Options()
     options.yield_for = timedelta(hours=1)  # Before a rank sleeps, it checks anyway.
     kind, text, seconds = run(late_beside_traffic, 2, group_timeout=1, options=options)[0]
     assert kind == "DistBackendError"
-    assert "Timed out after 1000 ms: rank 0 has waited in recv" in text and 0.9 < seconds < 5
+    assert "Timed out after 1000 ms: rank 0 has waited in barrier" in text and 0.9 < seconds < 5
+
+
+def late_messages(rank):
+    """Let messages take longer than the timeout of the group; wait in vain for one of them."""
+    tensor = torch.zeros(1)
+    if rank == 1:
+        time.sleep(1.6)
+        dist.barrier()
+        dist.send(torch.ones(1), 0)
+        dist.recv(tensor, 0, tag=1)
+        return float(tensor)
+    early, unwaited = dist.irecv(tensor, 1), dist.isend(torch.ones(1), 1, tag=1)
+    error = error_of(early.wait)
+    time.sleep(0.5)
+    dist.barrier()
+    early.wait()
+    unwaited.wait()
+    return float(tensor), error
+
+
+def test_a_late_message_fails_only_the_wait_for_it():
+    (received, (kind, text, seconds)), other = run(late_messages, 2, group_timeout=1)
+    assert received == other == 1
+    assert kind == "DistBackendError" and 0.9 < seconds < 1 + SOON
+    assert (
+        "recv of 4 bytes of Float with tag 0 from rank 1" in text and "1000 ms of this wait" in text
+    )
 
 
 def dies_while_others_yield(rank):
@@ -267,6 +294,21 @@ def centuries(rank):
 
 def test_a_timeout_may_be_longer_than_the_clock_counts():
     run(centuries, 2)
+
+
+def aborts_while_it_coalesces(rank):
+    world, device = dist.group.WORLD, torch.device("cpu")
+    world._start_coalescing(device)
+    if rank == 0:
+        world.allreduce([torch.ones(1)])  # Rank 1 makes no call.
+    world._get_backend(device).abort()
+    work = world._end_coalescing(device)
+    return error_of(work.wait) if rank == 0 else work.wait()
+
+
+def test_coalescing_ends_after_an_abort():
+    kind, text, _ = run(aborts_while_it_coalesces, 2)[0]
+    assert kind == "DistBackendError" and "abort" in text
 
 
 def different(rank, size, calls):

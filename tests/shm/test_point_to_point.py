@@ -2,6 +2,7 @@
 
 import os
 import time
+from datetime import timedelta
 
 import pytest
 import tensors as t
@@ -188,6 +189,33 @@ def test_a_message_of_another_size_is_an_error_on_both_ranks():
         assert kind == "DistBackendError" and seconds < 2
         send = "rank 0 runs send of 12 bytes of Float with tag 0 to rank 1"
         assert f"{send}, rank 1 runs recv of 20 bytes of Float with tag 0 from rank 0" in text
+
+
+def floods(rank):
+    """Return how many of 20 messages of 8 MiB rank 1 can send while rank 0 wants the one behind."""
+    dist.barrier()
+    if rank == 0:
+        last, tensor = torch.zeros(1), torch.empty(2**21)
+        work = dist.irecv(last, 1, tag=2)
+        error = error_of(work.wait, timedelta(seconds=2))
+        for number in range(20):
+            dist.recv(tensor, 1, tag=1)
+            assert (tensor == number).all()
+        work.wait()
+        return float(last), error
+    works = [dist.isend(torch.full((2**21,), float(x)), 0, tag=1) for x in range(20)]
+    works.append(dist.isend(torch.ones(1), 0, tag=2))
+    time.sleep(1.5)
+    sent = sum(work.is_completed() for work in works)
+    for work in works:
+        work.wait()
+    return sent
+
+
+def test_messages_that_nobody_receives_are_kept_up_to_a_limit():
+    (last, (_, text, _)), sent = run(floods, 2)
+    assert last == 1 and "has not ended within the 2000 ms" in text
+    assert 0 < sent <= 8  # of which 64 MiB are kept
 
 
 def keeps_too_much(rank):

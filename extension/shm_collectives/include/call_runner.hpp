@@ -24,9 +24,26 @@ struct OptionsShm : c10d::Backend::Options {
 
   // Each rank has 4 slots of this size; larger tensors go in several steps.
   uint64_t slot_bytes = 256 << 10;
-  // How long a waiting thread lets others run before it goes to sleep.
-  microseconds yield_for{500};
+  // How long a waiting thread lets others run before it goes to sleep. By default,
+  // 500 microseconds where that helps: see waiting_policy.
+  std::optional<microseconds> yield_for;
 };
+
+// [policy]
+// How the ranks of a group wait for each other, unless the options say so. Spinning is
+// for ranks that can all run at the same time; if they cannot, a rank yields to the others.
+// But Linux gives processor time to sessions, and only then to the processes in each
+// (autogroup): a rank that yields does not let one of another session run.
+inline WaitingPolicy waiting_policy(const Memory& memory) {
+  const auto ranks = static_cast<int>(memory.layout().ranks);
+  const bool spin = static_cast<unsigned>(ranks) <= std::thread::hardware_concurrency();
+  bool one_session = true;
+  for (int rank = 1; rank < ranks; ++rank) {
+    one_session = one_session && memory.member(rank).session == memory.member(0).session;
+  }
+  return {spin, microseconds(spin || one_session ? 500 : 0)};
+}
+// [/policy]
 
 // Closing a group waits for its thread, which may be about to call Python.
 class WithoutGil {
@@ -57,11 +74,10 @@ class CallRunner : public c10d::Backend {
     const auto& global_ranks = options_->global_ranks_in_group;
     Memory memory =
         Meeting(*store, rank, layout, options_->timeout, name, global_ranks).meet();
-    // Spinning is for ranks that can all run at the same time.
-    const bool spin = static_cast<unsigned>(size) <= std::thread::hardware_concurrency();
+    WaitingPolicy policy = waiting_policy(memory);
+    policy.yield_for = options_->yield_for.value_or(policy.yield_for);
     progress_ = std::make_shared<Progress>(
-        Group(std::move(memory), rank, name, global_ranks),
-        WaitingPolicy{spin, options_->yield_for});
+        Group(std::move(memory), rank, name, global_ranks), policy);
     const std::lock_guard lock(open_mutex_);
     open_groups()[this] = progress_;
   }
@@ -97,6 +113,7 @@ class CallRunner : public c10d::Backend {
   }
 
   const std::string getBackendName() const override { return "shm"; }
+  microseconds yield_for() const { return progress_->policy().yield_for; }
   c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return options_; }
   void setTimeout(milliseconds timeout) override { timeout_ = options_->timeout = timeout; }
   uint64_t getSequenceNumberForGroup() override { return sequence_; }

@@ -129,6 +129,7 @@ class Channel {
   // its first step.
   uint64_t begin(const Note& note) {
     note_ = note;
+    note_.sequence = ++begun_; // two threads may have drawn their numbers in another order
     return next_;
   }
   Step step(uint64_t number) {
@@ -146,6 +147,7 @@ class Channel {
   const Group& group_;
   std::vector<int> others_;
   uint64_t next_ = 0; // the first step that no operation has taken
+  uint64_t begun_ = 0; // operations
   Note note_; // of the operation that runs
 };
 

@@ -78,7 +78,9 @@ class Lanes {
     std::optional<std::string> problem;
     try {
       if (!operation->deadline) { // its first step
-        operation->deadline = in(operation->call.timeout);
+        // Of a message, only the wait for it has a limit: see WorkShm::wait.
+        const bool message = is_message(operation->call.note.kind);
+        operation->deadline = message ? Clock::time_point::max() : in(operation->call.timeout);
         broken_ = broken_ || group_.failure();
       }
       const bool moved = !broken_ && operation->steps.advance();

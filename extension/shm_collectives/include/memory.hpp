@@ -36,7 +36,7 @@ struct alignas(kCacheLine) Member {
   std::atomic<uint64_t> read; // steps that this rank has finished reading
   alignas(kCacheLine) Bell bell;
   std::atomic<int32_t> process; // its process id
-  std::atomic<int32_t> session; // of its process: see WaitingPolicy
+  std::atomic<int32_t> session; // of its process: see waiting_policy
   std::atomic<bool> left; // it has closed the group
 };
 // [/member]

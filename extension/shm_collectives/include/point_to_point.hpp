@@ -7,10 +7,12 @@
 namespace shm_collectives {
 
 constexpr int kAnySource = -1;
+constexpr size_t kMostKept = 64 << 20; // bytes of messages that no receive waits for
 
 // Messages between two ranks. A message is cut into parts, which take the steps
 // of the ring between the two. Its note says which receive it is for. A send
-// ends when a receive has taken its message, or has begun to wait for another.
+// ends when a receive has taken its message, or has begun to wait for another. What
+// nobody receives is kept up to a limit; then it stays in the ring, and its sender waits.
 class Mailbox {
  public:
   explicit Mailbox(const Group& group) : group_(group),
@@ -66,9 +68,12 @@ class Mailbox {
     Receive* receive; // that it is for; if none waits, it is kept:
     std::vector<std::byte> kept;
     size_t parts_read = 0;
+
+    size_t bytes_kept() const { return receive ? 0 : sizeof(Message) + note.bytes; }
   };
   struct Inbox { // what comes from one rank
     uint64_t next = 0; // the next step of its ring
+    size_t bytes_kept = 0; // of all messages
     std::list<Message> messages; // only the last can be incomplete
   };
 
@@ -84,12 +89,13 @@ class Mailbox {
   }
 
   bool deliver_kept(int from) {
-    auto& messages = inboxes_[from].messages;
+    auto& [next, bytes_kept, messages] = inboxes_[from];
     for (auto message = messages.begin(); message != messages.end(); ++message) {
       if (!is_complete(*message)) continue;
       if (Receive* receive = take_receive(from, message->note)) {
         if (receive->error.empty()) copy(receive->target, message->kept);
         receive->ended.store(1);
+        bytes_kept -= message->bytes_kept();
         messages.erase(message);
         return true;
       }
@@ -98,7 +104,7 @@ class Mailbox {
   }
 
   bool read_part(int from) {
-    auto& [next, messages] = inboxes_[from];
+    auto& [next, bytes_kept, messages] = inboxes_[from];
     Ring& ring = group_.memory().ring(from, group_.rank());
     if (ring.posted.load() == next) return false;
     Slot& slot = group_.memory().ring_slot(from, group_.rank(), next);
@@ -108,8 +114,10 @@ class Mailbox {
         receive->ended.store(1); // the group fails, and nothing more is read
         return true;
       }
+      if (receive == nullptr && bytes_kept >= kMostKept) return false;
       messages.push_back({slot.note, receive, {}});
       if (receive == nullptr) messages.back().kept.resize(slot.note.bytes);
+      bytes_kept += messages.back().bytes_kept();
     }
     Message& message = messages.back();
     const Bytes target = message.receive ? message.receive->target : Bytes(message.kept);

@@ -15,6 +15,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
       : group_(std::move(group)), policy_(policy), lanes_(group_) {}
 
   const Group& group() const { return group_; }
+  const WaitingPolicy& policy() const { return policy_; }
   Channel& channel() { return lanes_.channel(); }
   Mailbox& mailbox() { return lanes_.mailbox(); }
 
@@ -30,8 +31,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
     const std::lock_guard lock(mutex_);
     TORCH_CHECK_WITH(DistBackendError, !closed_, "Backend shm cannot run ",
         describe(operation->call.note), ": ", closed_.value_or(""));
-    count(*operation, 1);
-    submitted_.emplace_back(std::move(operation), lane);
+    submitted_.emplace_back(operation, lane);
+    count(*operation, 1); // not before: what is counted must end
   }
 
   // Returns when `done()` is true, or at the limit.
@@ -46,7 +47,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // wake the thread. A large operation does not, nor one behind others.
   void leave(const Operation& operation) {
     if (operation.call.note.bytes <= kLarge && drivers_ == 0) {
-      call([&] { return operation.ended(); }, in(kBrief), {policy_.spin, kBrief});
+      call([&] { return operation.ended(); }, in(kBrief), {policy_.spin, std::min(policy_.yield_for, kBrief)});
     } else {
       hand_over();
       group_.me().bell.ring(); // whoever drives already can run this
@@ -99,8 +100,9 @@ class Progress : public std::enable_shared_from_this<Progress> {
     group_.me().bell.ring();
   }
 
-  // Waits until threads have called the callbacks, except in one. When Python exits,
-  // a thread that does not come back may have what they need, and so this has a limit.
+  // Waits until threads have called the callbacks, except on one of them, where a callback
+  // may call this, or what holds a tensor that has just ended. When Python exits, a thread
+  // that does not come back may have what they need, and so this has a limit.
   void end_threads() {
     if (forks_ != fork_count()) {
       new auto(shared_from_this()); // a fork has no thread that could be joined
@@ -108,7 +110,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
     }
     call_without_threads();
     std::unique_lock lock(mutex_);
-    threads_.join(lock, Callbacks::current() ? milliseconds{0}
+    threads_.join(lock, Callbacks::current() || Threads::is_current() ? milliseconds{0}
         : PythonExit::begun() ? kLastCallbacks : Threads::kNoLimit);
     group_.me().left.store(true);
     group_.ring_others();
@@ -156,7 +158,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
     urgent_ = false;
     lock.unlock();
     drive([&] { return threads_.ending() || pending_ == 0 || callers_ > 0 || callbacks_.are_due(); },
-        Clock::time_point::max(), {policy_.spin, kThreadYields});
+        Clock::time_point::max(), {policy_.spin, std::min(policy_.yield_for, kThreadYields)});
     lock.lock();
     --drivers_;
     if (callers_ > 0) group_.me().bell.ring(); // one may have slept while this looked

@@ -31,6 +31,7 @@ class Threads {
     try {
       std::thread thread([this, &mutex, serve = std::move(serve)] {
         c10::setThreadName("shm_progress");
+        is_current_ = true;
         Lock lock(mutex);
         --resting_;
         serve(lock);
@@ -53,6 +54,8 @@ class Threads {
   }
 
   bool none() const { return serving_ == 0; }
+  // Whether this is the thread of a group: then no group may wait for it here.
+  static bool is_current() { return is_current_; }
 
   // Lets all of them look for what is left to do.
   bool ending() const { return ending_; }
@@ -72,6 +75,8 @@ class Threads {
   static constexpr auto kNoLimit = milliseconds::max();
 
  private:
+  static inline thread_local bool is_current_ = false;
+
   std::vector<std::thread> threads_;
   int serving_ = 0, resting_ = 0; // of all, also those that are not in the list
   std::atomic<bool> ending_{false};

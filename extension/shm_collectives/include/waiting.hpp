@@ -91,8 +91,9 @@ class Patience {
     }
     const auto now = Clock::now();
     if (pauses_ == spins_ + 1) yielding_since_ = now;
+    if (now - yielding_since_ >= yield_for_) return false;
     sched_yield();
-    return now - yielding_since_ < yield_for_;
+    return true;
   }
   // [/patience]
 

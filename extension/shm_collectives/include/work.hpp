@@ -51,8 +51,10 @@ class WorkShm : public c10d::Work {
 
   // [timeout-of-wait]
   // Throws if the work has failed or the timeout is over. After a timeout, the
-  // work goes on and can be waited for again. 0 means no timeout but the work's.
+  // work goes on and can be waited for again. 0 means no timeout but the work's:
+  // that of a collective began with its first step, that of a message begins here.
   bool wait(milliseconds timeout = kNoTimeout) override {
+    if (timeout <= kNoTimeout && is_message()) timeout = getTimeout();
     const auto limit = timeout > kNoTimeout ? in(timeout) : Clock::time_point::max();
     bool completed = isCompleted();
     if (!completed) progress_->wait([&] { return completed = isCompleted(); }, limit);
@@ -104,6 +106,11 @@ class WorkShm : public c10d::Work {
   }
 
  private:
+  bool is_message() const {
+    return !operations_.empty() &&
+        shm_collectives::is_message(operations_.front()->call.note.kind);
+  }
+
   // Each operation calls this; the last one calls back.
   std::function<void()> last_time(const Callback& callback) const {
     auto left = std::make_shared<std::atomic<size_t>>(operations_.size());

@@ -51,6 +51,14 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       .def(py::init<std::chrono::milliseconds>(), py::arg("timeout") = kBackendDefaultTimeout)
       .def_readwrite("slot_bytes", &OptionsShm::slot_bytes)
       .def_readwrite("yield_for", &OptionsShm::yield_for);
+  // [own-class]
+  // A class of its own, for what Python calls by name. Where init_process_group got a
+  // device_id, new_group calls perform_nocolor_split on the ranks outside the new group,
+  // because NCCL splits a communicator on all of its ranks. Here they have nothing to do.
+  py::class_<BackendShm, c10d::Backend, c10::intrusive_ptr<BackendShm>>(module, "Backend")
+      .def("perform_nocolor_split", [](BackendShm&, const py::object& /* device */) {})
+      .def_property_readonly("yield_for", &BackendShm::yield_for); // what has been chosen
+  // [/own-class]
   module.def("register", &registerBackend, "Register the backend \"shm\".");
   registerBackend();
 }
