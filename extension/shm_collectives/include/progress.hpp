@@ -47,7 +47,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // wake the thread. A large operation does not, nor one behind others.
   void leave(const Operation& operation) {
     if (operation.call.note.bytes <= kLarge && drivers_ == 0) {
-      call([&] { return operation.ended(); }, in(kBrief), {policy_.spin, std::min(policy_.yield_for, kBrief)});
+      call([&] { return operation.ended(); }, in(kBrief), policy_.at_most(kBrief));
     } else {
       hand_over();
       group_.me().bell.ring(); // whoever drives already can run this
@@ -158,7 +158,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
     urgent_ = false;
     lock.unlock();
     drive([&] { return threads_.ending() || pending_ == 0 || callers_ > 0 || callbacks_.are_due(); },
-        Clock::time_point::max(), {policy_.spin, std::min(policy_.yield_for, kThreadYields)});
+        Clock::time_point::max(), policy_.at_most(kThreadYields));
     lock.lock();
     --drivers_;
     if (callers_ > 0) group_.me().bell.ring(); // one may have slept while this looked

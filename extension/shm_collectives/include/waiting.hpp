@@ -118,6 +118,8 @@ class Patience {
 struct WaitingPolicy {
   bool spin; // or yield from the beginning
   microseconds yield_for; // and then sleep
+
+  WaitingPolicy at_most(microseconds time) const { return {spin, std::min(yield_for, time)}; }
 };
 
 // An open file, closed with its last owner.

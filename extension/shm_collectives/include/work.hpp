@@ -54,7 +54,7 @@ class WorkShm : public c10d::Work {
   // work goes on and can be waited for again. 0 means no timeout but the work's:
   // that of a collective began with its first step, that of a message begins here.
   bool wait(milliseconds timeout = kNoTimeout) override {
-    if (timeout <= kNoTimeout && is_message()) timeout = getTimeout();
+    if (timeout <= kNoTimeout && has_message()) timeout = getTimeout();
     const auto limit = timeout > kNoTimeout ? in(timeout) : Clock::time_point::max();
     bool completed = isCompleted();
     if (!completed) progress_->wait([&] { return completed = isCompleted(); }, limit);
@@ -106,9 +106,9 @@ class WorkShm : public c10d::Work {
   }
 
  private:
-  bool is_message() const {
-    return !operations_.empty() &&
-        shm_collectives::is_message(operations_.front()->call.note.kind);
+  bool has_message() const {
+    return std::ranges::any_of(
+        operations_, [](const auto& one) { return is_message(one->call.note.kind); });
   }
 
   // Each operation calls this; the last one calls back.
