@@ -109,7 +109,9 @@ assert rows == [
 # the same order on all ranks. Meanwhile ``summon`` lets another thread stand by. It runs operations
 # after a millisecond, or at once if the callback starts one. It calls the next callback at once if
 # the running one has asked for that future itself, and otherwise after 500 milliseconds. So a
-# callback can wait for the work or the future of any operation. Threads of the backend do not hold
+# callback can wait for the work or the future of any operation. Nothing orders the calls of a
+# callback and those that the program makes in the same group meanwhile. DDP's PowerSGD hook makes
+# both if it has several buckets, and the ranks may then disagree. Threads of the backend do not hold
 # Python's global interpreter lock: PyTorch takes it for callbacks in Python.
 #
 # A program may take the value of a future as soon as ``wait`` of the work returns. So ``wait``
@@ -177,8 +179,10 @@ assert output[0] == (
 #    :end-before: # [/together]
 #    :dedent: 4
 #
-# A program can destroy the group while operations are running. ``shutdown`` waits for them,
-# ends its threads, and then leaves the group. A work can be used after that, because it shares
+# A program can destroy the group while operations are running. ``shutdown`` waits for the
+# collectives, also for those that another thread awaits, because the other ranks need the steps of
+# this one. So it can last until their timeout, and only ``abort`` ends them at once. ``shutdown``
+# then ends its threads, and leaves the group. A work can be used after that, because it shares
 # the ownership of what it needs:
 #
 # .. literalinclude:: /../gallery/communicate/workers/works_of_a_group.py
@@ -190,7 +194,8 @@ assert output[0] == (
 # Destroying a tensor may need Python's interpreter lock, because Python may have an object for it.
 # A thread that destroys a tensor while it holds a mutex can therefore wait for a Python thread
 # that waits for this mutex. Destroy tensors, works and callbacks without a lock, and after the
-# waiting threads have been woken. ``call_next`` destroys the operation then for this reason.
+# waiting threads have been woken. ``call_next`` destroys the operation then for this reason. What
+# holds the tensor may even destroy the group, so a thread of the backend never waits for its own end.
 
 output = launch("workers/works_of_a_group.py", ranks=2)
 

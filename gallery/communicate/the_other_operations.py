@@ -89,7 +89,9 @@ message that comes in, ``shm`` looks for the first receive that fits:
    :dedent:
 
 If receives wait for the sending rank, but none with this tag, the message is copied and kept. A
-later message can then overtake it. Messages with the same tag stay in order. ``recvAnysource``
+later message can then overtake it. ``shm`` keeps 64 MiB of each sender, and the message that exceeds
+them. Behind these, a message stays in the ring, so its sender waits, and a receive for it waits as
+well until the program receives what is kept. Messages with the same tag stay in order. ``recvAnysource``
 takes a message of any rank, and ``Work::sourceRank`` returns that rank:
 
 .. literalinclude:: /../gallery/communicate/workers/roots_and_messages.py

@@ -13,7 +13,7 @@ does not say for whom.
 Three timeouts
 --------------
 
-A timeout comes from one of three places. The first two limit an operation. The timeout of the
+A timeout comes from one of three places. The first two limit a collective. The timeout of the
 group is an argument of ``init_process_group`` and ``new_group``. From PyTorch 2.14 on, a program
 can change it later with ``torch.distributed.set_timeout``. PyTorch then calls ``setTimeout`` of the
 backend. The method of the base class ignores the value and prints a warning. The options of each
@@ -27,13 +27,19 @@ timeout of the group:
    :end-before: // [/timeout-of-a-call]
    :dedent:
 
-Few functions of ``torch.distributed`` have an argument for this member. ``monitored_barrier`` is
-one of them. Without the argument, it passes PyTorch's default of 30 minutes, and not the timeout of
-the group. The time of an operation begins with its first step. An asynchronous operation may be
-called earlier, and first waits for the operations before it.
+In ``torch.distributed``, ``barrier`` and ``monitored_barrier`` have an argument for this member.
+Without it, ``monitored_barrier`` passes PyTorch's default of 30 minutes, and not the timeout of the
+group. The time of a collective begins with its first step. An asynchronous one may be called
+earlier, and first waits for the collectives before it.
 
-The third timeout is the argument of ``wait``. It limits only this wait, and the operation
-continues. Zero is ``kNoTimeout`` of PyTorch, and does not mean "now":
+The third timeout is the argument of ``wait``. ``Work.hpp`` does not say what happens to the
+operation after it. ``shm`` lets it limit only this wait, and the operation continues. Zero is
+``kNoTimeout`` of PyTorch, and does not mean "now".
+
+A message has no other timeout than that of ``wait``, because a server may call ``irecv`` long
+before the message is sent. Without an argument, its ``wait`` takes the timeout of the group, and
+counts from its own beginning. When it fails, the group remains usable. Without a ``wait``, a message
+can stay pending until a rank dies or leaves the group:
 
 .. literalinclude:: /../extension/shm_collectives/include/work.hpp
    :language: cpp
@@ -59,14 +65,18 @@ from launcher import launch, run_program
 output = launch("workers/three_timeouts.py", ranks=2)
 
 # sphinx_gallery_start_ignore
-waited = "Timed out after {} ms: rank 0 has waited in all_reduce #1 of 4 bytes of Float with SUM"
+all_reduce = "all_reduce #1 of 4 bytes of Float with SUM"
+calls = [(1, 2000, all_reduce), (3, 2000, all_reduce), (5, 1000, all_reduce), (7, 500, "barrier #1")]
 for rank, text in enumerate(output):
     lines = [line.strip() for line in text.splitlines()]
-    for place, ms in [(1, 2000), (3, 2000), (5, 1000), (7, 500)]:
-        assert lines[place] == f"rank {rank}: " + waited.format(ms) + " for Rank 1", lines
-    assert lines[-1] == "the second wait() has returned, the sum is 2.0"
+    for place, ms, call in calls:
+        waited = f"Timed out after {ms} ms: rank 0 has waited in {call} for Rank 1"
+        assert lines[place] == f"rank {rank}: {waited}", lines
+    assert lines[10] == "the second wait() has returned, the sum is 2.0"
 assert "has not ended within the 200 ms of this wait()" in output[0]
-assert "has returned" in output[1].splitlines()[-2]
+assert "has not ended within the 1000 ms of this wait()" in output[0]
+assert output[0].endswith("the second wait() has returned, the message is 1.0\n")
+assert output[1].count("has returned\n") == 2
 # sphinx_gallery_end_ignore
 
 # %%
@@ -75,7 +85,7 @@ assert "has returned" in output[1].splitlines()[-2]
 # operation, and its number among the operations of this group.
 #
 # Rank 1 came later, and got the reason of rank 0. The second call in the same group failed at
-# once on both ranks, with the reason of the first. The fourth case differs: only one ``wait``
+# once on both ranks, with the reason of the first. The last two cases differ: only one ``wait``
 # gave up. The operation ended well when rank 1 came.
 #
 # The type of the error
@@ -156,8 +166,8 @@ assert output == (
 
 # %%
 # The first wait should have ended after one second, but waited until the post. If the post never
-# came, this wait would last as long as other ranks ring. ``shm`` computes the deadline of an
-# operation before its first step, and the deadline of ``wait`` in the call. Both use a monotonic
+# came, this wait would last as long as other ranks ring. ``shm`` computes the deadline of a
+# collective before its first step, and the deadline of ``wait`` in the call. Both use a monotonic
 # clock, which does not jump when somebody sets the time of the machine.
 #
 # Exercise

@@ -64,8 +64,8 @@ assert output.count(": True\n") == 3
 #
 # The thread spins 100 times. ``relax`` is one instruction that delays the loop a little: ``pause``
 # on x86-64, and ``isb`` on aarch64. Then the thread yields for ``yield_for``. This is an option of
-# the backend, by default 500 microseconds. A thread in the background yields for 50 only, because
-# the program may need the core. When ``Patience::pause`` returns false, the loop in
+# the backend, and 500 microseconds if there is no reason for another value. A thread in the
+# background yields for 50 only, because the program may need the core. When ``Patience::pause`` returns false, the loop in
 # :doc:`asynchronous-work` lets the thread sleep for at most 50 milliseconds.
 #
 # The sleep is cut into slices because the rank must check whether the others are alive.
@@ -92,11 +92,41 @@ assert output[0].count(": True\n") == 3 and not output[1]
 # ---------------------
 #
 # If a group has more ranks than the machine has processors, the backend sets ``spin`` to false, and
-# the ranks yield from the beginning. Spinning would only delay the rank that they wait for. The
-# backend counts the ranks of its group, and not the other programs on the machine. They are one
+# the ranks yield from the beginning, because spinning would only delay the rank that they wait for.
+# The backend counts the ranks of its group, and not the other programs on the machine. They are one
 # more reason to stop spinning soon.
 #
-# :doc:`measure` shows the times of operations with two and with four ranks, on two cores.
+# Yielding has a limit, too. Linux can share out the processor time to *sessions* first, and then to
+# the processes of each session. This is called autogroup, and it is switched on if
+# ``/proc/sys/kernel/sched_autogroup_enabled`` contains 1. A terminal is one session, but ``torchrun``
+# gives each rank a session of its own. ``sched_yield`` then lets no other rank run, because a process
+# yields to its own session only. So each rank writes its session into the shared memory, and the
+# ranks sleep at once if there are several:
+#
+# .. literalinclude:: /../extension/shm_collectives/include/call_runner.hpp
+#    :language: cpp
+#    :caption: extension/shm_collectives/include/call_runner.hpp
+#    :start-after: // [policy]
+#    :end-before: // [/policy]
+#
+# The next program starts ranks itself, so that it can choose their sessions:
+#
+# .. literalinclude:: /../gallery/communicate/workers/ranks_in_sessions.py
+#    :language: python
+#    :caption: gallery/communicate/workers/ranks_in_sessions.py
+#    :start-after: # [yield]
+#    :end-before: # [/yield]
+
+output = run_program("workers/ranks_in_sessions.py")
+
+# sphinx_gallery_start_ignore
+times = [int(line.split(" yield for ")[1].split()[0]) for line in output.splitlines()]
+assert times == [500, 500, 0], output
+# sphinx_gallery_end_ignore
+
+# %%
+# A program that sets ``yield_for`` itself gets what it asks for. :doc:`measure` shows the times of
+# operations with two and with four ranks, on two cores.
 #
 # Sleep and wake
 # --------------

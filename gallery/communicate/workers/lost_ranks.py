@@ -18,7 +18,13 @@ WAYS = {
     "aborts the group": lambda: dist.group.WORLD.abort(),
     "calls another operation": lambda: dist.broadcast(torch.ones(10), src=0),
     "has another size": lambda: dist.all_reduce(torch.ones(20)),
+    "is killed after its last operation": lambda: end_after_all_reduce(),
 }
+
+
+def end_after_all_reduce():
+    dist.all_reduce(torch.ones(10))
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def run_rank(rank, way):

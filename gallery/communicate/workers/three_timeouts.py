@@ -46,9 +46,8 @@ set_timeout(timedelta(seconds=1), group)
 late("2. set_timeout, 1 s", lambda: dist.all_reduce(tensor, group=group))
 
 group = dist.new_group(backend="shm")
-options = dist.AllreduceOptions()
-options.timeout = timedelta(seconds=0.5)
-late("3. the call's timeout, 0.5 s", lambda: group.allreduce([tensor], options).wait())
+short = timedelta(seconds=0.5)
+late("3. the call's timeout, 0.5 s", lambda: dist.barrier(group, timeout=short))
 
 group = dist.new_group(backend="shm")
 works = []
@@ -62,7 +61,18 @@ def call_and_wait():
 late("4. the timeout of wait(), 0.2 s", call_and_wait)
 works[0].wait()
 print("    the second wait() has returned, the sum is", tensor.item())
+
+group = dist.new_group(backend="shm", timeout=timedelta(seconds=1))
+message = torch.full((1,), float(rank))
+if rank == 0:
+    receive = dist.irecv(message, src=1, group=group)
+    late("5. the timeout of a message, 1 s", lambda: receive.wait())
+    receive.wait()
+    print("    the second wait() has returned, the message is", message.item())
+else:
+    late("5. the timeout of a message, 1 s", lambda: dist.send(message, dst=0, group=group))
 # [/timeouts]
+assert message.item() == 1
 assert tensor.item() == 2
 
 
