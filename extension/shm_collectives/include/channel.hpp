@@ -49,8 +49,8 @@ class Step {
   }
 
   // My slot, and the block of it that is meant for one rank.
-  Bytes mine() const { return of(group_.rank()); }
-  Bytes mine(int block) const { return of(group_.rank(), block); }
+  Bytes mine() const { return {slot().data(), group_.memory().layout().slot_bytes}; }
+  Bytes mine(int block) const { return part(mine(), block, group_.memory().layout().block_bytes); }
 
   // [post]
   // Memory order: the posting rank writes the slot and then the counter; whoever
@@ -60,7 +60,7 @@ class Step {
   // sequentially consistent, which contains this release and acquire; Bell says
   // why they are not weaker.
   void post() const {
-    group_.memory().slot(group_.rank(), number_).note = note_;
+    slot().note = note_;
     group_.me().posted.store(number_ + 1);
     group_.ring_others();
   }
@@ -96,6 +96,8 @@ class Step {
   // [/step]
 
  private:
+  Slot& slot() const { return group_.memory().writable_slot(group_.rank(), number_); }
+
   // [compare]
   // Every rank compares the same notes, and so finds the same difference.
   void compare_notes() const {

@@ -54,26 +54,16 @@ class Group {
     }
   }
 
-  // [fail]
-  // Makes every operation of every rank fail, now and later. Only the first
-  // reason counts.
-  void fail(const std::string& reason) const {
-    auto& header = memory_.header();
-    int none = 0;
-    if (header.failure.compare_exchange_strong(none, 1)) {
-      std::strncpy(header.reason, reason.c_str(), sizeof(header.reason) - 1);
-      // Whoever reads 2 can read the reason, which is never written again.
-      header.failure.store(2);
-      ring_others();
-      me().bell.ring();
-    }
-  }
-  // [/fail]
+  void fail(const std::string& reason) const { memory_.fail(rank_, kBegun, reason); }
 
   std::optional<std::string> failure() const {
     const auto& header = memory_.header();
-    if (header.failure.load() != 2) return std::nullopt;
-    return header.reason;
+    const int rank = header.state.load() - kFailed;
+    if (rank < 0) return std::nullopt;
+    if (header.explained.load()) return header.reason;
+    // That rank is writing the reason, unless it has been killed.
+    if (ended(rank)) return has_died(rank);
+    return std::nullopt;
   }
 
   // The ranks among those awaited that will never come, and why; or nothing.
@@ -84,13 +74,12 @@ class Group {
     int gone = 0;
     for (int index = 0; index < (any ? size() : until.ranks); ++index) {
       const int rank = any ? index : until.rank + index;
-      const bool ended = processes_[rank] && processes_[rank]->ended();
+      const bool dead = ended(rank);
       const bool left = memory_.member(rank).left;
       gone += left;
       // Look at the counter last: a rank may post its last step and then end.
-      if ((ended || left) && !(any && left) && !until.reached_by(any ? 0 : index)) {
-        return who(rank) + (left ? " has left the group (it destroyed or lost it)"
-            : " has died (process " + std::to_string(memory_.member(rank).process) + ")");
+      if ((dead || left) && !(any && left) && !until.reached_by(any ? 0 : index)) {
+        return left ? who(rank) + " has left the group (it destroyed or lost it)" : has_died(rank);
       }
     }
     // [/lost]
@@ -101,6 +90,11 @@ class Group {
   }
 
  private:
+  bool ended(int rank) const { return processes_[rank] && processes_[rank]->ended(); }
+  std::string has_died(int rank) const {
+    return who(rank) + " has died (process " + std::to_string(memory_.member(rank).process) + ")";
+  }
+
   Memory memory_;
   int rank_;
   std::string name_;

@@ -6,7 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -14,6 +17,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 // from Linux 5.14 on
+#endif
 
 #include <c10/util/Exception.h>
 
@@ -27,6 +34,8 @@ using Bytes = std::span<std::byte>;
 constexpr size_t kCacheLine = 64;
 constexpr uint64_t kSlots = 4; // steps that a rank may be ahead of the slowest
 constexpr size_t kRingBudget = 8 << 20; // bytes for the rings of one group
+constexpr uint64_t kProtocol = 2; // one more with each change that other builds misunderstand
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 // [member]
 // One rank's part of the step protocol. Only that rank writes the counters, and
@@ -75,10 +84,13 @@ struct Layout {
 // [header]
 struct alignas(kCacheLine) Header {
   uint64_t nonce; // says that this is the memory that was meant
+  uint64_t protocol; // kProtocol of the rank that created it
   Layout layout;
-  std::atomic<int> failure; // 0: none, 1: being written, 2: can be read
-  char reason[2000];
+  std::atomic<int> state; // kMeeting, kBegun, or kFailed + the rank that says why
+  std::atomic<bool> explained; // the reason can be read
+  char reason[1990];
 };
+constexpr int kMeeting = 0, kBegun = 1, kFailed = 2;
 // [/header]
 
 // The memory of one group, mapped into this process. It has no name in any file
@@ -86,29 +98,30 @@ struct alignas(kCacheLine) Header {
 class Memory {
  public:
   // [create]
-  // Reserves new memory; throws if there is not enough.
+  // Makes new memory, and reserves the pages of the header and the members. Those
+  // of the slots are reserved when a rank first uses them.
   static Memory create(const Layout& layout, uint64_t nonce) {
     Memory memory(layout, memfd_create("shm_collectives", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     const int fd = memory.descriptor();
     if (fd < 0) fail("cannot create shared memory (memfd_create)");
-    // Reserving every page now turns "out of memory" into an error here; otherwise
-    // it would be a SIGBUS later. The seal keeps others from taking the pages away.
     const auto size = static_cast<off_t>(memory.total_bytes());
+    const auto first = static_cast<off_t>(memory.slots_at());
     const auto installed = size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
     const bool absurd = memory.total_bytes() > installed / 2;
-    if (absurd) errno = ENOMEM; // or the kernel would look for pages until it ends processes
-    if (absurd || ftruncate(fd, size) != 0 || fallocate(fd, 0, 0, size) != 0) {
+    if (absurd) errno = ENOMEM; // or the kernel would end processes when it is used
+    if (absurd || ftruncate(fd, size) != 0 || fallocate(fd, 0, 0, first) != 0) {
       fail("cannot reserve " + std::to_string(size) + " bytes of shared memory for " +
           std::to_string(layout.ranks) + " ranks (a smaller slot_bytes in the options needs less)");
     }
-    // Not readable for other users, even if they can see this process's files.
-    if (fchmod(fd, S_IRUSR | S_IWUSR) != 0 ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    // Not readable for other users, even if they can see this process's files; and
+    // no process can take pages away.
+    if (fchmod(fd, S_IRUSR | S_IWUSR) != 0 || fcntl(fd, F_ADD_SEALS, kSeals) != 0) {
       fail("cannot protect the shared memory");
     }
     memory.map();
     // The pages are zero, which is the right start for every counter.
     memory.header().nonce = nonce;
+    memory.header().protocol = kProtocol;
     memory.header().layout = layout;
     return memory;
   }
@@ -121,15 +134,14 @@ class Memory {
     const std::string path = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(fd);
     Memory memory(layout, ::open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (memory.descriptor() < 0) fail("cannot open " + path);
-    struct stat status {};
-    if (fstat(memory.descriptor(), &status) == 0 &&
-        static_cast<size_t>(status.st_size) == memory.total_bytes()) {
+    std::string problem = memory.distrust();
+    if (problem.empty()) {
       memory.map();
-      memory.close_descriptor();
-      if (memory.header().nonce == nonce && memory.header().layout == layout) return memory;
+      problem = memory.difference(nonce);
     }
-    C10_THROW_ERROR(DistBackendError,
-        path + " is not the memory of this group; the options of the ranks may differ");
+    memory.close_descriptor();
+    if (problem.empty()) return memory;
+    C10_THROW_ERROR(DistBackendError, path + " is not the memory of this group: " + problem);
   }
   // [/open]
 
@@ -140,17 +152,46 @@ class Memory {
   const Layout& layout() const { return layout_; }
   Header& header() const { return *at<Header>(0); }
   Member& member(int rank) const { return at<Member>(sizeof(Header))[rank]; }
-  // Tells the other ranks which process this rank is.
-  void enter(int rank) const {
-    member(rank).process = getpid();
+  // Tells the other ranks that this rank is there, and which process it is. False
+  // if another process is this rank already.
+  bool enter(int rank) const {
+    int32_t none = 0;
     member(rank).session = getsid(0);
+    return member(rank).process.compare_exchange_strong(none, getpid());
   }
+  bool entered(int rank) const { return member(rank).process != 0; }
+
+  // Lets the group begin, unless it has failed.
+  void begin() const {
+    int meeting = kMeeting;
+    header().state.compare_exchange_strong(meeting, kBegun);
+  }
+  // [fail]
+  // Makes every operation of every rank fail, now and later, if the group is in
+  // this state. Only the first reason counts.
+  void fail(int rank, int state, const std::string& reason) const {
+    if (!header().state.compare_exchange_strong(state, kFailed + rank)) return;
+    std::strncpy(header().reason, reason.c_str(), sizeof(header().reason) - 1);
+    // From now on the others can read the reason, which is never written again.
+    header().explained.store(true);
+    for (uint64_t other = 0; other < layout_.ranks; ++other) member(other).bell.ring();
+  }
+  // [/fail]
   // [one-slot]
   Slot& slot(int rank, uint64_t step) const {
     const size_t number = rank * kSlots + step % kSlots;
     return *at<Slot>(slots_at() + number * (sizeof(Slot) + layout_.slot_bytes));
   }
   // [/one-slot]
+  // [reserve]
+  // The slot of this rank, with all its pages.
+  Slot& writable_slot(int rank, uint64_t step) const {
+    return reserve(slot(rank, step), layout_.slot_bytes, step % kSlots);
+  }
+  // [/reserve]
+  Slot& writable_ring_slot(int from, int to, uint64_t step) const {
+    return reserve(ring_slot(from, to, step), layout_.part_bytes, (to + 1) * kSlots + step % kSlots);
+  }
   Ring& ring(int from, int to) const {
     return *at<Ring>(rings_at() + (from * layout_.ranks + to) * ring_stride());
   }
@@ -160,7 +201,34 @@ class Memory {
   }
 
  private:
-  Memory(const Layout& layout, int fd) : layout_(layout), file_(fd) {}
+  Memory(const Layout& layout, int fd) : layout_(layout), file_(fd),
+      reserved_(new bool[(layout.ranks + 1) * kSlots]()) {}
+
+  // [distrust]
+  // Why not even one byte of this file may be read, or nothing: only create() of
+  // the same user makes files that no other user can write and that keep their pages.
+  std::string distrust() const {
+    struct stat status {};
+    const bool found = fstat(descriptor(), &status) == 0;
+    const int seals = fcntl(descriptor(), F_GET_SEALS); // -1: no memfd
+    if (!found || !S_ISREG(status.st_mode) || seals < 0) return "it is not a memfd";
+    if (status.st_uid != geteuid()) return "it belongs to user " + std::to_string(status.st_uid);
+    if ((seals & kSeals) != kSeals) return "it is not sealed, so it could shrink";
+    const auto size = static_cast<uint64_t>(status.st_size);
+    return size == total_bytes() ? "" : "it has " + std::to_string(size) + " bytes, not " +
+        std::to_string(total_bytes()) + "; the options of the ranks may differ";
+  }
+
+  // Why the mapped memory cannot be used, or nothing.
+  std::string difference(uint64_t nonce) const {
+    const Header& its = header();
+    return its.nonce != nonce ? "it has another number"
+        : its.protocol != kProtocol ? "it follows protocol " + std::to_string(its.protocol) +
+            ", this rank protocol " + std::to_string(kProtocol)
+        : its.layout != layout_ ? "its parts have other sizes; the options of the ranks may differ"
+        : "";
+  }
+  // [/distrust]
 
   // A header, the members, the slots of all ranks, the rings of all pairs.
   size_t slots_at() const { return sizeof(Header) + layout_.ranks * sizeof(Member); }
@@ -172,9 +240,38 @@ class Memory {
 
   void map() {
     const size_t bytes = total_bytes();
+#ifdef __SANITIZE_THREAD__
+    // It compares addresses, so ranks that are threads of one process share a mapping.
+    static std::mutex mutex;
+    static auto& mappings = *new std::map<ino_t, std::weak_ptr<std::byte>>();
+    struct stat status {};
+    fstat(descriptor(), &status);
+    const std::lock_guard lock(mutex);
+    auto& known = mappings[status.st_ino];
+    if ((base_ = known.lock())) return;
+#endif
     void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor(), 0);
     if (base == MAP_FAILED) fail("cannot map the shared memory");
-    base_ = {static_cast<std::byte*>(base), Unmap{bytes}};
+    base_ = {static_cast<std::byte*>(base), [bytes](std::byte* base) { munmap(base, bytes); }};
+#ifdef __SANITIZE_THREAD__
+    known = base_;
+#endif
+  }
+
+  // Without this, a shortage would be a signal when a page is first used. The kernel
+  // looks for all of them now, so that it can return an error.
+  Slot& reserve(Slot& slot, size_t data_bytes, size_t number) const {
+    if (reserved_[number]) return slot;
+    auto* begin = reinterpret_cast<std::byte*>(&slot);
+    const size_t bytes = sizeof(Slot) + data_bytes, page = sysconf(_SC_PAGESIZE);
+    const size_t before = reinterpret_cast<uintptr_t>(begin) % page;
+    if (madvise(begin - before, before + bytes, MADV_POPULATE_WRITE) != 0) {
+      if (errno != EINVAL) fail("cannot reserve " + std::to_string(bytes) + " bytes of memory");
+      // An older kernel. The slot is new, so it is zero.
+      for (size_t i = 0; i < bytes; i += page) static_cast<volatile std::byte*>(begin)[i] = {};
+    }
+    reserved_[number] = true;
+    return slot;
   }
 
   [[noreturn]] static void fail(const std::string& what) {
@@ -186,14 +283,10 @@ class Memory {
     return reinterpret_cast<T*>(base_.get() + offset);
   }
 
-  struct Unmap {
-    size_t bytes;
-    void operator()(std::byte* base) const { munmap(base, bytes); }
-  };
-
   Layout layout_;
   Descriptor file_;
-  std::unique_ptr<std::byte, Unmap> base_;
+  std::unique_ptr<bool[]> reserved_; // slots of this rank; then its ring slots to each rank
+  std::shared_ptr<std::byte> base_;
 };
 
 } // namespace shm_collectives

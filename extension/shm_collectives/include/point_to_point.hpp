@@ -25,7 +25,7 @@ class Mailbox {
     for (size_t i = 0; i < parts(data.size(), part_bytes_); ++i) {
       const uint64_t step = sent_[to]++;
       co_await Until{&ring.read, step < kSlots ? 0 : step - kSlots + 1, to, 1};
-      Slot& slot = memory.ring_slot(group_.rank(), to, step);
+      Slot& slot = memory.writable_ring_slot(group_.rank(), to, step);
       const Bytes piece = part(data, i, part_bytes_);
       slot.note = note;
       copy({slot.data(), piece.size()}, piece);

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <charconv>
 #include <climits>
 #include <fstream>
 #include <optional>
 #include <random>
-#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -31,19 +31,58 @@ inline std::string home() {
 }
 // [/home]
 
+// Text of the store, which may come from a stranger: one line of at most 200
+// printable characters.
+inline std::string quoted(const std::string& text) {
+  std::string line = text.substr(0, std::min<size_t>(text.find('\n'), 200));
+  for (char& c : line) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return '"' + line + '"';
+}
+
+// [address]
+// What a rank says about itself: a number that it has drawn for this meeting, its
+// process, the descriptor of the memory (-1 if it has none), and its home.
+struct Address {
+  uint64_t number = 0;
+  pid_t process = 0;
+  int descriptor = -1;
+  std::string home;
+
+  std::string text() const {
+    return to_string(number) + " " + to_string(process) + " " + to_string(descriptor) + " " + home;
+  }
+  // Nothing if the text is something else.
+  static std::optional<Address> parse(const std::string& text) {
+    Address it;
+    const char *at = text.data(), *end = at + text.size();
+    const auto read = [&](auto& value) {
+      const auto [next, error] = std::from_chars(at, end, value);
+      at = next == end ? end : next + 1;
+      return error == std::errc() && next != end && *next == ' ';
+    };
+    const bool good = read(it.number) && read(it.process) && read(it.descriptor);
+    it.home.assign(at, end);
+    return good && it.process > 0 ? std::optional(it) : std::nullopt;
+  }
+};
+// [/address]
+
 // Where the ranks of a new group meet.
 //
 // [keys-of-a-meeting]
 // The store may still hold keys of an earlier group of the same name. A key
 // counts only if it contains a number that was drawn for this meeting:
 //
-//   member/<rank>: the rank's own number
+//   member/<rank>: the address of the rank, which contains its number
 //
-//   answer/<number of a rank>: the number of rank 0, and where the memory is
+//   answer/<number of a rank>: the address of rank 0
 //
-//   mapped/<number of 0>/<rank>: "yes", or why the rank cannot map the memory
+//   refused/<number of 0>/<rank>: why the rank cannot begin, if it cannot
 //
-//   begin/<number of 0>: "yes", or why there is no group
+// Everything else is in the memory, where no stranger can write: who is there,
+// and whether the group begins.
 // [/keys-of-a-meeting]
 class Meeting {
  public:
@@ -56,96 +95,134 @@ class Meeting {
   // Returns the memory that the ranks share when all of them have mapped it;
   // throws, on every rank that has come, if they do not all come in time or
   // cannot share memory.
+  // [meet]
   Memory meet() {
-    try {
-      return rank_ == 0 ? host() : join();
-    } catch (const c10::DistNetworkError& error) {
-      refuse_if(std::string("the store is lost: ") + error.what_without_backtrace());
-      throw;
+    const std::string mine = problem_of([&] { return rank_ == 0 ? host() : join(); });
+    const std::string problem = agree(mine);
+    if (!problem.empty()) {
+      problem_of([&] { return refuse(problem); }); // the store may be lost
+      C10_THROW_ERROR(DistStoreError, what_ + problem);
     }
-  }
-
- private:
-  // [host]
-  Memory host() {
-    number_ = random_number();
-    std::string problem = try_memory([&] { return Memory::create(layout_, stoull(number_)); });
-    if (memory_) memory_->enter(0);
-    set(mapped(0), kYes);
-    const std::string answer = number_ + " " + to_string(getpid()) + " " +
-        to_string(memory_ ? memory_->descriptor() : -1) + " " + home();
-    std::vector<std::string> answered(layout_.ranks);
-    await([&] {
-      for (const int rank : missing()) {
-        // An old number is answered, too; nobody reads that.
-        const std::string number = get(member(rank));
-        if (std::exchange(answered[rank], number) != number) set("answer/" + number, answer);
-      }
-      return missing().empty() || !get(begin()).empty(); // or a rank has given up
-    });
-    problem = joined(problem.empty() ? "" : who(0, global_ranks_) + " " + problem, late(missing()));
-    for (int rank = 1; rank < ranks(); ++rank) {
-      const std::string text = get(mapped(rank));
-      if (text != kYes) problem = joined(problem, text);
-      forget(member(rank));
-    }
-    agree(problem);
     memory_->close_descriptor();
     return std::move(*memory_);
   }
-  // [/host]
+  // [/meet]
 
-  Memory join() {
+ private:
+  struct Guest { // what rank 0 knows about another rank
+    std::string text; // its address, once it has come
+    std::shared_ptr<const Process> process; // if it is of the same home
+    std::string problem; // that keeps it from beginning
+  };
+
+  // Returns why this rank cannot begin; so does join().
+  // [host]
+  std::string host() {
+    const Address mine = create_memory();
+    std::vector<Guest> guests(ranks());
+    const bool in_time = await([&] {
+      bool all_there = true, all_answered = true, refused = !memory_;
+      for (int rank = 1; rank < ranks(); ++rank) {
+        Guest& guest = guests[rank];
+        if (!is_there(rank)) attend(rank, guest, mine);
+        if (guest.process && guest.process->ended()) {
+          guest.problem = died(rank, guest.process->id());
+          return true;
+        }
+        all_there = all_there && is_there(rank);
+        all_answered = all_answered && !guest.text.empty();
+        refused = refused || !guest.problem.empty();
+      }
+      return all_there || is_settled() || (refused && all_answered);
+    });
+    // [/host]
+    std::string problem = memory_ ? "" : no_memory_;
+    std::vector<int> absent;
+    for (int rank = 1; rank < ranks(); ++rank) {
+      problem = joined(problem, guests[rank].problem);
+      if (!in_time && !is_there(rank) && guests[rank].problem.empty()) absent.push_back(rank);
+      forget(member(rank));
+    }
+    return joined(problem, late(absent));
+  }
+
+  Address create_memory() {
+    number_ = random_number();
+    no_memory_ = problem_of([&] {
+      memory_.emplace(Memory::create(layout_, number_));
+      memory_->enter(0);
+      return "";
+    });
+    if (!memory_) refuse(no_memory_ = who(0, global_ranks_) + " " + no_memory_);
+    return {number_, getpid(), memory_ ? memory_->descriptor() : -1, home()};
+  }
+
+  // Answers a rank as soon as it has come, and learns what keeps it from beginning.
+  void attend(int rank, Guest& guest, const Address& mine) {
+    const std::string text = get(member(rank));
+    if (text.empty()) return;
+    if (text != guest.text) {
+      const auto its = Address::parse(text);
+      const bool near = its && its->home == mine.home;
+      guest = {text, near ? Process::find(its->process) : nullptr, near ? ""
+              : its ? apart(rank, its->home, mine.home) : malformed(member(rank), text)};
+      // An old number is answered, too; nobody reads that.
+      if (its) set(answer(its->number), mine.text());
+    }
+    if (guest.problem.empty()) guest.problem = said(refused(rank));
+  }
+
+  std::string join() {
     // [announce]
-    const std::string mine = random_number();
-    set(member(rank_), mine);
-    if (!await([&] { return !get("answer/" + mine).empty(); })) refuse_if(late({0}));
-    std::istringstream answer(get("answer/" + mine));
-    forget("answer/" + mine);
-    pid_t process = 0;
-    int descriptor = -1;
-    std::string host;
-    std::getline(answer >> number_ >> process >> descriptor >> std::ws, host);
+    const Address mine{random_number(), getpid(), -1, home()};
+    set(member(rank_), mine.text());
+    if (!await([&] { return !get(answer(mine.number)).empty(); })) {
+      set(member(rank_), ""); // nobody shall wait for this rank
+      return late({0});
+    }
+    const std::string text = get(answer(mine.number));
+    forget(answer(mine.number));
+    const auto parsed = Address::parse(text);
+    if (!parsed) return malformed(answer(mine.number), text);
+    const Address& host = *parsed;
+    number_ = host.number;
     // [/announce]
 
     // [refuse]
+    if (host.home != mine.home) return apart(rank_, mine.home, host.home);
     const std::string first = who(0, global_ranks_);
-    std::string problem;
-    if (home() != host) {
-      problem = "it is (" + home() + "), " + first + " is (" + host + ")";
-    } else if (descriptor >= 0) { // or rank 0 will say what it lacks
-      problem = try_memory(
-          [&] { return Memory::open(process, descriptor, layout_, stoull(number_)); });
-      if (memory_) memory_->enter(rank_);
+    const std::string problem = problem_of([&] {
+      memory_.emplace(Memory::open(host.process, host.descriptor, layout_, number_));
+      return "";
+    });
+    if (!memory_) { // perhaps rank 0 has none, or has given up
+      const std::string reason = said(refused(0));
+      return !reason.empty() ? reason
+          : who(rank_, global_ranks_) + " cannot share memory with " + first + ": " + problem;
     }
-    if (!problem.empty()) {
-      problem = who(rank_, global_ranks_) + " cannot share memory with " + first + ": " + problem +
-          "; ranks of different hosts, containers or users can use gloo";
-    }
-    set(mapped(rank_), problem.empty() ? kYes : problem);
     // [/refuse]
-    const auto host_process = Process::find(process);
-    const bool in_time =
-        await([&] { return !get(begin()).empty() || (memory_ && host_process->ended()); });
-    std::string reason = first + " has died (process " + to_string(process) + ")";
-    if (!in_time) {
-      const auto absent = missing();
-      reason = late(absent.empty() ? std::vector{0} : absent);
+    if (!memory_->enter(rank_)) {
+      memory_.reset();
+      return "another process is this rank already";
     }
-    agree(reason);
-    return std::move(*memory_);
+    const auto host_process = Process::find(host.process);
+    const bool in_time = await(
+        [&] { return missing().empty() || is_settled() || host_process->ended(); });
+    return missing().empty() ? ""
+        : !in_time ? late(missing())
+                   : died(0, host.process);
   }
-
-  static constexpr const char* kYes = "yes";
 
   int ranks() const { return static_cast<int>(layout_.ranks); }
   std::string member(int rank) const { return "member/" + to_string(rank); }
-  std::string begin() const { return "begin/" + number_; }
-  std::string mapped(int rank) const { return "mapped/" + number_ + "/" + to_string(rank); }
+  std::string answer(uint64_t number) const { return "answer/" + to_string(number); }
+  std::string refused(int rank) const {
+    return "refused/" + to_string(number_) + "/" + to_string(rank);
+  }
 
-  static std::string random_number() {
+  static uint64_t random_number() {
     std::random_device random;
-    return to_string(uint64_t{random()} << 32 | random());
+    return uint64_t{random()} << 32 | random();
   }
 
   static std::string joined(const std::string& one, const std::string& other) {
@@ -153,14 +230,23 @@ class Meeting {
   }
 
   // [agree]
-  // Says whether there is a group. The first answer decides for all ranks: later
-  // ones are not stored.
-  void agree(const std::string& problem) {
-    const std::string decided =
-        store_.compareSet("shm/" + begin(), "", problem.empty() ? kYes : problem);
-    refuse_if(decided == kYes ? "" : decided);
+  // Returns why there is no group, or nothing if there is one. The first decision
+  // counts for all ranks. It is in the memory, so a rank that has mapped that needs
+  // no store any more.
+  std::string agree(const std::string& problem) const {
+    if (!memory_) return problem;
+    if (problem.empty()) {
+      memory_->begin();
+    } else {
+      memory_->fail(rank_, kMeeting, problem);
+    }
+    if (memory_->header().state == kBegun) return "";
+    return memory_->header().explained ? memory_->header().reason : "another rank has given up";
   }
   // [/agree]
+
+  bool is_there(int rank) const { return memory_ && memory_->entered(rank); }
+  bool is_settled() const { return memory_ && memory_->header().state != kMeeting; }
 
   // [store]
   void set(const std::string& key, const std::string& text) { store_.set("shm/" + key, text); }
@@ -177,6 +263,22 @@ class Meeting {
     }
   }
 
+  static std::string malformed(const std::string& key, const std::string& text) {
+    return "the key " + key + " should contain \"<number> <process> <descriptor> <home>\", but "
+        "contains " + quoted(text);
+  }
+
+  std::string said(const std::string& key) {
+    const std::string text = get(key);
+    return text.empty() ? "" : "the key " + key + " says " + quoted(text);
+  }
+
+  // Tells those who have no memory.
+  std::string refuse(const std::string& problem) {
+    if (number_ != 0 && (rank_ == 0 || !memory_)) set(refused(rank_), problem);
+    return "";
+  }
+
   // [await]
   // Asks again and again; false if the time is over.
   template <class Done>
@@ -189,23 +291,36 @@ class Meeting {
   }
   // [/await]
 
-  // Returns what went wrong: the others are told before it is thrown.
-  template <class Make>
-  std::string try_memory(const Make& make) {
+  // Returns the problem that a function returns or throws: the others are told
+  // before it is thrown again.
+  template <class Function>
+  static std::string problem_of(const Function& function) {
     try {
-      memory_.emplace(make());
-      return "";
+      return function();
+    } catch (const c10::DistNetworkError& error) {
+      return std::string("the store is lost: ") + error.what_without_backtrace();
     } catch (const c10::Error& error) {
       return error.what_without_backtrace();
     }
   }
 
-  std::vector<int> missing() {
+  std::string apart(int rank, const std::string& its, const std::string& of_0) const {
+    const std::string first = who(0, global_ranks_);
+    return who(rank, global_ranks_) + " cannot share memory with " + first + ": it is " +
+        quoted(its) + ", " + first + " is " + quoted(of_0) +
+        "; ranks of different hosts, containers or users can use gloo";
+  }
+
+  std::vector<int> missing() const {
     std::vector<int> missing;
     for (int rank = 0; rank < ranks(); ++rank) {
-      if (get(mapped(rank)).empty()) missing.push_back(rank);
+      if (!is_there(rank)) missing.push_back(rank);
     }
     return missing;
+  }
+
+  std::string died(int rank, pid_t process) const {
+    return who(rank, global_ranks_) + " has died (process " + to_string(process) + ")";
   }
 
   std::string late(const std::vector<int>& missing) const {
@@ -215,10 +330,6 @@ class Meeting {
     return names.empty() ? "" : names + " did not come within " + time;
   }
 
-  void refuse_if(const std::string& problem) const {
-    if (!problem.empty()) C10_THROW_ERROR(DistStoreError, what_ + problem);
-  }
-
   c10d::Store& store_;
   const int rank_;
   const Layout layout_;
@@ -226,8 +337,9 @@ class Meeting {
   const Clock::time_point deadline_ = in(timeout_);
   const std::vector<uint64_t> global_ranks_;
   const std::string what_;
-  std::string number_; // that of rank 0
+  uint64_t number_ = 0; // that of rank 0
   std::optional<Memory> memory_;
+  std::string no_memory_; // why rank 0 could not create it
 };
 
 } // namespace shm_collectives

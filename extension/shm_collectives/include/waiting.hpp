@@ -6,9 +6,11 @@
 #include <chrono>
 #include <climits>
 #include <cstdint>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -16,6 +18,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -153,16 +156,27 @@ class Process {
     return process;
   }
 
-  // An error other than "no such process" leaves the timeouts in charge.
-  explicit Process(pid_t id) : file_(static_cast<int>(syscall(SYS_pidfd_open, id, 0))),
+  explicit Process(pid_t id) : id_(id), file_(static_cast<int>(syscall(SYS_pidfd_open, id, 0))),
       ended_(file_.number() < 0 && errno == ESRCH) {}
+
+  pid_t id() const { return id_; }
 
   bool ended() const {
     pollfd entry{file_.number(), POLLIN, 0};
-    return ended_ || (entry.fd >= 0 && ::poll(&entry, 1, 0) == 1);
+    return ended_ || (entry.fd >= 0 ? ::poll(&entry, 1, 0) == 1 : is_gone());
   }
 
  private:
+  // Without a pidfd, because of an old kernel, a filter or too many open files: a
+  // later process of the same id counts as this one.
+  bool is_gone() const {
+    std::string line; // "<id> (<name>) <state> ..."
+    std::getline(std::ifstream("/proc/" + std::to_string(id_) + "/stat"), line);
+    const bool zombie = line.find(") Z ", line.rfind(')')) != std::string::npos;
+    return zombie || (kill(id_, 0) != 0 && errno == ESRCH);
+  }
+
+  pid_t id_;
   Descriptor file_;
   bool ended_;
 };
