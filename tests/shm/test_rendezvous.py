@@ -1,12 +1,15 @@
 """How the ranks of a group meet, and what they leave behind."""
 
 import contextlib
+import ctypes
+import errno
 import fcntl
 import multiprocessing
 import os
 import re
 import resource
 import signal
+import struct
 import threading
 import time
 from datetime import timedelta
@@ -81,6 +84,54 @@ def rank_0_dies(rank):
 def test_rank_0_dies_while_the_ranks_meet():
     kind, text, seconds = run(rank_0_dies, 3, init=False, may_be_killed=True)[1]
     assert kind == "DistStoreError" and "rank 0 has died (process " in text and seconds < 5
+
+
+def dies(rank, rank_0_comes):
+    """Rank 1 dies after a second. Rank 3 does not come, so that the others wait for it."""
+    if rank == 0:
+        time.sleep(rank_0_comes)
+    if rank == 1:
+        threading.Timer(1, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    return None if rank == 3 else error_of(start_group, timeout=10)
+
+
+@pytest.mark.parametrize("rank_0_comes", [0, 1.5])
+def test_a_rank_dies_while_the_ranks_meet(rank_0_comes):
+    answers = run(dies, 4, rank_0_comes, init=False, may_be_killed=True)
+    for kind, text, seconds in (answers[0], answers[2]):
+        assert kind == "DistStoreError" and "rank 1 has died (process " in text and seconds < 2.5
+
+
+def two_of_rank_1(process):
+    time.sleep(0.5 * process)
+    os.environ["RANK"] = str(min(process, 1))
+    return error_of(start_group, timeout=3)
+
+
+def test_two_processes_of_one_rank():
+    """Rank 2 does not come, so that the first two still wait when the third one comes."""
+    answers = run(two_of_rank_1, 3, init=False)
+    assert "another process is this rank already" in answers[2][1] and answers[2][2] < 1
+    assert all("rank 2 did not come within" in text for _, text, _ in answers[:2])
+
+
+def leaves_with_the_store(rank, folder):
+    """Rank 0 hosts the store, and leaves as soon as it has joined."""
+    file = Path(folder, "port")
+    if rank == 0:
+        store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        Path(folder, "new").write_text(str(store.port))
+        Path(folder, "new").rename(file)
+    else:
+        while not file.exists():
+            time.sleep(0.001)
+        store = dist.TCPStore("127.0.0.1", int(file.read_text()), is_master=False)
+    dist.init_process_group("shm", store=store, rank=rank, world_size=3)
+
+
+@pytest.mark.parametrize("start", range(40))
+def test_the_host_of_the_store_may_leave_first(tmp_path, start):
+    run(leaves_with_the_store, 3, tmp_path, init=False)
 
 
 def waits(rank):
@@ -215,6 +266,119 @@ def test_a_store_that_is_lost_is_named(store):
     assert "rank 0 of 2 cannot join group" in text and "the store is lost" in text
 
 
+def keys_of(store):
+    return dist.PrefixStore("0//cpu//shm", store)
+
+
+def home_in(address):
+    return address.decode().split(" ", 3)[3]
+
+
+def forged(rank, port, liar, lie):
+    """Return the error of one of two ranks, while a stranger writes the keys of the other."""
+    store = dist.TCPStore("127.0.0.1", port, is_master=False)
+    if rank == liar:
+        lie(keys_of(store))
+        return None
+    options = {"store": store, "rank": rank, "world_size": 2, "timeout": timedelta(seconds=2)}
+    return error_of(dist.init_process_group, "shm", **options)
+
+
+MALFORMED = ["?", "1 2 3", "-1 2 3 home", "1 0 3 home", "1 2 99999999999 home", f"{2**64} 2 3 home"]
+MALFORMED += ["\x1b[2J\n" + 5000 * "x"]
+
+
+@pytest.mark.parametrize("text", MALFORMED)
+@pytest.mark.parametrize("liar", [0, 1])
+def test_a_malformed_key_is_named(store, liar, text):
+    def lie(keys):
+        if liar == 1:
+            return keys.set("member/1", text)
+        number = keys.get("member/1").decode().split(" ")[0]
+        return keys.set(f"answer/{number}", text)
+
+    kind, error, _ = run(forged, 2, store[1], liar, lie, init=False)[1 - liar]
+    key = ("answer/[0-9]+", "member/1")[liar]
+    expected = 'should contain "<number> <process> <descriptor> <home>", but contains "'
+    assert kind == "DistStoreError" and re.search(f"the key {key} {expected}", error)
+    assert "\x1b" not in error and 5 * "x" not in error
+
+
+def announce_rank_1(keys):
+    """Return the number of rank 0."""
+    keys.set("member/1", f"5 {os.getppid()} -1 elsewhere")
+    address = keys.get("answer/5")
+    keys.set("member/1", f"6 {os.getppid()} -1 {home_in(address)}")
+    return keys.get("answer/6").decode().split(" ")[0]
+
+
+def test_the_reason_of_another_rank_is_quoted(store):
+    def lie(keys):
+        keys.set(f"refused/{announce_rank_1(keys)}/1", "no\x1b[2J" + 5000 * "x" + "\nand so on")
+
+    _, error, _ = run(forged, 2, store[1], 1, lie, init=False)[0]
+    assert re.search('the key refused/[0-9]+/1 says "no[?]' + r"\[2J" + 194 * "x" + '"', error)
+
+
+def test_keys_do_not_make_a_rank_present(store):
+    def lie(keys):
+        number = announce_rank_1(keys)
+        keys.set(f"mapped/{number}/1", "yes")
+        keys.set(f"begin/{number}", "yes")
+
+    _, error, _ = run(forged, 2, store[1], 1, lie, init=False)[0]
+    assert "rank 1 did not come within 2000 ms" in error
+
+
+def test_keys_do_not_make_memory(store):
+    def lie(keys):
+        address = keys.get("member/1").decode()
+        keys.set("begin/7", "yes")
+        keys.set(f"answer/{address.split()[0]}", f"7 {os.getpid()} -1 {home_in(address.encode())}")
+        time.sleep(2)
+
+    _, error, _ = run(forged, 2, store[1], 0, lie, init=False)[1]
+    assert "rank 1 cannot share memory with rank 0: cannot open /proc/" in error
+
+
+SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+NOBODY = 65534
+
+
+@pytest.mark.parametrize(
+    ("user", "seals", "expected"),
+    [
+        (None, SEALS, "rank 0 did not come within 2000 ms"),  # It is right, but nobody is there.
+        (None, SEALS & ~fcntl.F_SEAL_SHRINK, "it is not sealed, so it could shrink"),
+        pytest.param(
+            NOBODY,
+            SEALS,
+            f"it belongs to user {NOBODY}",
+            marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user"),
+        ),
+    ],
+)
+def test_memory_of_a_stranger(store, user, seals, expected):
+    """A stranger makes memory with the right contents."""
+
+    def lie(keys):
+        if user:
+            os.setresuid(user, user, user)
+        address = keys.get("member/1").decode()
+        slot, part = 256 << 10, 128 << 10
+        file = os.memfd_create("shm_collectives", os.MFD_ALLOW_SEALING)
+        os.ftruncate(file, 2048 + 2 * 128 + 8 * (64 + slot) + 4 * (128 + 4 * (64 + part)))
+        os.pwrite(file, struct.pack("6Q", 7, 2, 2, slot, slot // 2, part), 0)
+        os.fchmod(file, 0o666)
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, seals)
+        answer = f"7 {os.getpid()} {file} {home_in(address.encode())}"
+        keys.set(f"answer/{address.split()[0]}", answer)
+        time.sleep(3)
+
+    kind, error, _ = run(forged, 2, store[1], 0, lie, init=False)[1]
+    assert kind == "DistStoreError" and expected in error
+
+
 def on_another_host(rank):
     if rank == 1:
         import ctypes
@@ -252,7 +416,7 @@ def test_nothing_is_left_and_nothing_has_a_name():
 
 
 def while_meeting(rank, folder):
-    """Return the mode of the memory, the seals, and how much of it is reserved."""
+    """Return the mode of the memory, and the seals."""
     done = Path(folder, "done")
     if rank == 1:
         deadline = time.monotonic() + 20
@@ -273,7 +437,7 @@ def while_meeting(rank, folder):
         status = os.stat(file.fileno())
     done.touch()
     meeting.join()
-    return status.st_mode & 0o777, seals, status.st_blocks * 512 >= status.st_size
+    return status.st_mode & 0o777, seals
 
 
 def shared_memory():
@@ -285,11 +449,93 @@ def shared_memory():
     return found
 
 
-def test_the_memory_is_reserved_and_protected(tmp_path):
-    mode, seals, reserved = run(while_meeting, 2, tmp_path, init=False)[0]
-    assert oct(mode) == "0o600"
-    assert seals == fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
-    assert reserved
+def test_the_memory_is_protected(tmp_path):
+    mode, seals = run(while_meeting, 2, tmp_path, init=False)[0]
+    assert oct(mode) == "0o600" and seals == SEALS
+
+
+def pages():
+    """Return how many bytes of the memory this process has."""
+    text = Path("/proc/self/smaps").read_text().partition("memfd:shm_collectives")[2]
+    return 1024 * int(re.search(r"Rss: +(\d+) kB", text)[1])
+
+
+def grows(rank, call_to_refuse=None):
+    if call_to_refuse:
+        refuse(*call_to_refuse)
+    found = [pages()]
+    dist.barrier()
+    found.append(pages())
+    dist.send(torch.ones(1), 1) if rank == 0 else dist.recv(torch.ones(1), 0)
+    return [*found, pages()]
+
+
+MADVISE = 28 if os.uname().machine == "x86_64" else 233
+MADV_POPULATE_WRITE = 23
+PIDFD_OPEN = 434
+
+
+@pytest.mark.parametrize("refused", [None, (MADVISE, errno.EINVAL, MADV_POPULATE_WRITE)])
+def test_memory_is_reserved_when_it_is_used(refused):
+    first, after_barrier, after_message = run(grows, 2, refused)[0]
+    assert first < 64 << 10
+    assert 256 << 10 <= after_barrier - first < 512 << 10
+    assert 128 << 10 <= after_message - after_barrier < 256 << 10
+
+
+def refuse(number, error, third_argument=None):
+    """Let a system call of this thread, and of threads to come, fail with an error."""
+    length, allow = (1, 3)[third_argument is not None], (6, 0, 0, 0x7FFF0000)
+    lines = [(0x20, 0, 0, 0), (0x15, 0, length, number)]
+    if third_argument is not None:
+        lines += [(0x20, 0, 0, 32), (0x15, 0, 1, third_argument)]
+    lines += [(6, 0, 0, 0x50000 | error), allow]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in lines))
+    program = struct.pack("HxxxxxxP", len(lines), ctypes.addressof(code))
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.prctl(38, 1, 0, 0, 0) == 0  # PR_SET_NO_NEW_PRIVS
+    assert libc.prctl(22, 2, program, 0, 0) == 0, os.strerror(ctypes.get_errno())  # a filter
+
+
+def without_memory(rank):
+    if rank == 1:
+        refuse(MADVISE, errno.ENOMEM, MADV_POPULATE_WRITE)
+    return error_of(dist.barrier)
+
+
+def test_a_shortage_of_memory_is_an_error_on_all_ranks():
+    for kind, text, _ in run(without_memory, 2):
+        assert kind == "DistBackendError" and "cannot reserve 262208 bytes of memory" in text
+
+
+def without_pidfds(rank):
+    refuse(PIDFD_OPEN, errno.ENOSYS)
+    start_group()
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return error_of(dist.barrier)
+
+
+def test_a_dead_rank_is_noticed_without_pidfds():
+    kind, text, seconds = run(without_pidfds, 2, init=False, may_be_killed=True)[0]
+    assert kind == "DistBackendError" and "rank 1 has died" in text and seconds < 5
+
+
+def killed_while_failing(rank):
+    """Rank 1 dies after it has said that the group fails, and before it has said why."""
+    if rank == 1:
+        maps = Path("/proc/self/maps").read_text()
+        start = re.search(r"(\w+)-.*memfd:shm_collectives", maps)[1]
+        state = ctypes.c_int.from_address(int(start, 16) + 48)
+        assert state.value == 1
+        state.value = 2 + rank
+        os.kill(os.getpid(), signal.SIGKILL)
+    return error_of(dist.barrier)
+
+
+def test_a_rank_dies_while_it_lets_the_group_fail():
+    kind, text, seconds = run(killed_while_failing, 2, may_be_killed=True)[0]
+    assert kind == "DistBackendError" and "rank 1 has died" in text and seconds < 5
 
 
 def test_registering_again_changes_nothing():
