@@ -121,19 +121,19 @@ class Meeting {
     const Address mine = create_memory();
     std::vector<Guest> guests(ranks());
     const bool in_time = await([&] {
-      bool all_there = true, all_answered = true, refused = !memory_;
+      bool all_there = true, all_answered = true, refused = !memory_, dead = false;
       for (int rank = 1; rank < ranks(); ++rank) {
         Guest& guest = guests[rank];
         if (!is_there(rank)) attend(rank, guest, mine);
         if (guest.process && guest.process->ended()) {
           guest.problem = died(rank, guest.process->id());
-          return true;
+          dead = true;
         }
         all_there = all_there && is_there(rank);
         all_answered = all_answered && !guest.text.empty();
         refused = refused || !guest.problem.empty();
       }
-      return all_there || is_settled() || (refused && all_answered);
+      return dead || all_there || is_settled() || (refused && all_answered);
     });
     // [/host]
     std::string problem = memory_ ? "" : no_memory_;
