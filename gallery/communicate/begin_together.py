@@ -13,7 +13,7 @@ be missing, come too late, or run on another host. Then no rank may wait for eve
 The meeting of shm
 ------------------
 
-*shm* uses the keys of :doc:`meet-the-other-ranks`, and one more for the result:
+*shm* uses keys like those of :doc:`meet-the-other-ranks` until a rank has found the memory:
 
 .. literalinclude:: /../extension/shm_collectives/include/rendezvous.hpp
    :language: cpp
@@ -21,9 +21,9 @@ The meeting of shm
    :start-after: // [keys-of-a-meeting]
    :end-before: // [/keys-of-a-meeting]
 
-Every rank except rank 0 writes its number and waits for the answer. The answer says where
-the memory is: in which process, and under which file descriptor. It also says on which host
-rank 0 runs.
+Every rank except rank 0 writes its address and waits for the answer. An address contains the
+drawn number, the process, and the host. The address of rank 0 also says under which file
+descriptor its process has the memory. The text may come from a stranger, so it is parsed with limits:
 
 .. literalinclude:: /../extension/shm_collectives/include/rendezvous.hpp
    :language: cpp
@@ -32,8 +32,9 @@ rank 0 runs.
    :end-before: // [/announce]
    :dedent:
 
-Rank 0 creates the memory. It answers each number until every rank has written its key ``mapped``,
-or until the timeout. Then it decides: "yes", or the problem.
+Rank 0 creates the memory. It answers each number until every rank is there: a rank that has
+mapped the memory writes its process id into it. Rank 0 also watches the processes whose
+addresses it has read, so the others need not wait until the timeout for a rank that has died.
 
 .. literalinclude:: /../extension/shm_collectives/include/rendezvous.hpp
    :language: cpp
@@ -42,9 +43,9 @@ or until the timeout. Then it decides: "yes", or the problem.
    :end-before: // [/host]
    :dedent:
 
-The other ranks wait for ``begin``. So the constructor waits for everyone, for two reasons.
-The others can open the memory only while rank 0 has its descriptor, as the next page shows.
-And all ranks must learn the same result.
+The other ranks watch rank 0 while they wait. So the constructor waits for everyone, for two
+reasons. The others can open the memory only while rank 0 has its descriptor, as the next page
+shows. And all ranks must learn the same result.
 
 Each rank has its own deadline, though. A rank that came early may time out while rank 0 still
 waits. So rank 0 is not the only one that decides:
@@ -56,10 +57,15 @@ waits. So rank 0 is not the only one that decides:
    :end-before: // [/agree]
    :dedent:
 
-``compareSet`` of the store is atomic. With an empty expected value, it writes only if the key does
-not exist. It returns the value that is there now. A rank that has the answer of rank 0 and gives up
-calls ``agree`` with its reason. If rank 0 has already written "yes", the rank begins all the same.
-Otherwise nobody begins, and all have the same reason.
+``begin`` and ``fail`` exchange the state of the group atomically, and only if it is still
+``kMeeting``. If a rank gives up after the group has begun, ``fail`` changes nothing, and the rank
+begins all the same. Otherwise no rank begins, and all have the same reason. The state is in the
+memory because rank 0 may host the store and end as soon as it has begun: the others need the
+store no more.
+
+Each rank trusts its user, whose other processes can read and write the memory through ``/proc``.
+It does not trust the programs that can reach the store: ``TCPStore`` has no password. They can
+keep a group from beginning, but they cannot make a rank present or hand it memory of another user.
 
 A rank that is missing
 ----------------------
@@ -115,8 +121,8 @@ for rank, missing in [(0, 1), (1, 0), (2, 1)]:
 #    :end-before: // [/refuse]
 #    :dedent:
 #
-# The rank does not throw yet. It writes the problem into its key ``mapped``. Rank 0 reads it
-# there, and so all ranks report the same problem.
+# Before the rank throws, it writes the problem into its key ``refused``. Rank 0 reads it there, and
+# tells the ranks that have mapped the memory.
 #
 # The build of this site runs on one host. But the meeting consists of keys, and any program can
 # write keys. Here rank 0 is a Python program that answers like a rank of another host. It has drawn
@@ -133,7 +139,7 @@ output = launch("workers/another_host.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 assert output[0] == "rank 0 reads: rank 1 cannot share memory with rank 0\n"
-assert "it is (...), rank 0 is (host elsewhere); ranks of different hosts" in output[1]
+assert 'it is ..., rank 0 is "host elsewhere"; ranks of different hosts' in output[1]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -141,9 +147,9 @@ assert "it is (...), rank 0 is (host elsewhere); ranks of different hosts" in ou
 # ---------------------------------------------------
 #
 # PyTorch calls the create function with Python's global interpreter lock. A wait that holds
-# this lock stops all threads that run Python, among them ranks that are threads. ``ctypes`` shows
-# this without C++. It calls a C function of ``PyDLL`` with the lock, and one of ``CDLL`` without
-# it.
+# this lock stops all other threads of the rank that run Python, such as one that loads data.
+# ``ctypes`` shows this without C++. It calls a C function of ``PyDLL`` with the lock, and one of
+# ``CDLL`` without it.
 #
 # The next create function calls ``poll``, which waits until a pipe contains a byte. Another
 # thread writes this byte. A hidden setting keeps Python from running that thread before ``poll``:
@@ -177,8 +183,8 @@ assert output == f"with {came} False\nwithout {came} True\n", output
 # .. admonition:: Solution
 #    :collapsible: closed
 #
-#    The ranks delete ``member`` and ``answer``. Nobody deletes ``mapped`` and ``begin``, because
-#    another rank may still read them. So each meeting leaves one key for each rank, and one more:
+#    Rank 0 deletes each ``member``, and the other ranks delete their ``answer``. ``refused`` is
+#    written only if there is a problem. So a meeting that succeeds leaves nothing:
 #
 #    .. literalinclude:: /../gallery/communicate/workers/keys_that_remain.py
 #       :language: python
@@ -191,8 +197,7 @@ assert output == f"with {came} False\nwithout {came} True\n", output
 output = launch("workers/keys_that_remain.py", ranks=3)
 
 # sphinx_gallery_start_ignore
-names = ["begin/<number>", *(f"mapped/<number>/{rank}" for rank in range(3))]
-meetings = "".join(f"after meeting {n}, {4 * n} keys:\n    {names}\n" for n in [1, 2])
+meetings = "".join(f"after meeting {n}, 0 keys:\n    []\n" for n in [1, 2])
 assert output == [meetings, "", ""], output
 # sphinx_gallery_end_ignore
 

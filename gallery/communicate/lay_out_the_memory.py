@@ -2,16 +2,16 @@
 Lay out the memory
 ==================
 
-After this page you can reserve memory for several ranks, so that a shortage is an error and
-not a signal. You can divide it, so that each rank computes where every part begins.
+After this page you can reserve memory for several ranks, so that a shortage is an error where
+the kernel permits it. You can divide it, so that each rank computes where every part begins.
 
 All ranks of :doc:`share-memory` use one memory. No page of this memory may be missing while a rank
 uses it, and each rank must find the same parts in it.
 
 .. diagram:: communicate/layout
 
-Reserve all pages first
------------------------
+Reserve pages before their use
+------------------------------
 
 In the next program, both ranks request slots of 16 TiB, which is far too much memory:
 
@@ -46,11 +46,25 @@ assert all("rank 0 cannot reserve 140737490456832 bytes" in text for text in out
 #       :emphasize-lines: 19
 #       :dedent:
 #
-# ``ftruncate`` only sets the size. Without ``fallocate``, the kernel would look for a page
-# when a rank first uses it. If there were none, no function could return an error, and
-# the process would get a signal. ``fallocate`` reserves all pages while the group is formed,
-# when an error can be thrown. The sample does not reach ``fallocate``: a size of more than half of
-# the machine's memory is an error before the kernel looks for pages.
+# ``ftruncate`` only sets the size. The kernel looks for a page when a rank first uses it. If
+# there is none, no function can return an error, and the process gets a signal. So
+# ``fallocate`` reserves the pages of the header and the members while the group is formed. The
+# sample does not reach it: a size of more than half of the machine's memory is an error
+# before that.
+#
+# The slots are most of the memory, and many groups never use all of theirs. A rank reserves
+# each of its slots when it first writes to it:
+#
+# .. literalinclude:: /../extension/shm_collectives/include/memory.hpp
+#    :language: cpp
+#    :caption: extension/shm_collectives/include/memory.hpp
+#    :start-after: // [reserve]
+#    :end-before: // [/reserve]
+#    :dedent:
+#
+# ``reserve`` calls ``madvise`` with ``MADV_POPULATE_WRITE``, which returns an error if there are no
+# pages. The error fails the group on all ranks. But if a cgroup limits the memory of a container,
+# the kernel ends a process with ``SIGKILL`` instead.
 #
 # A mistake: memory that can shrink
 # ---------------------------------

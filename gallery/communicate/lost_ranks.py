@@ -66,15 +66,15 @@ given up in step 5 while another one still waits in it. To begin anew, all ranks
 agree, and one of them may be dead. So the group is broken for good, on all ranks. The first
 rank that finds a failure writes the reason into the shared memory, and wakes the others:
 
-.. literalinclude:: /../extension/shm_collectives/include/group.hpp
+.. literalinclude:: /../extension/shm_collectives/include/memory.hpp
    :language: cpp
-   :caption: extension/shm_collectives/include/group.hpp
+   :caption: extension/shm_collectives/include/memory.hpp
    :start-after: // [fail]
    :end-before: // [/fail]
    :dedent:
 
-The atomic exchange of 0 for 1 lets exactly one rank write. The 2 tells the others that the reason
-is complete.
+The atomic exchange lets exactly one rank write, and ``explained`` tells the others that the reason
+is complete. A rank that is killed in between has died, and the others say so.
 
 The program below starts three ranks itself, because ``torchrun`` would end all ranks with the
 first that dies. It loses rank 2 in six ways:

@@ -25,6 +25,9 @@ the structure. This is the create function:
    :start-after: // [create]
    :end-before: // [/create]
 
+A timeout in the options of *shm* precedes that of ``init_process_group``. In c10d it is the other
+way round for NCCL: there the argument ``timeout`` overrides the options.
+
 The next program puts a Python function before this one. It prints what each rank receives
 for the world, and for a group of ranks 0 and 2:
 
@@ -81,9 +84,8 @@ asks.join()
 print("check has returned:", not asks.is_alive())
 
 # %%
-# The two threads may be two ranks of a group, because ranks can be threads. The rank that
-# waits would then keep the other one from writing the key. So *shm* calls ``get`` only for
-# keys that exist:
+# A rank may have several threads that use its store, for example to create another group. A
+# thread that waits in ``get`` would stop them. So *shm* calls ``get`` only for keys that exist:
 #
 # .. literalinclude:: /../extension/shm_collectives/include/rendezvous.hpp
 #    :language: cpp

@@ -63,7 +63,7 @@ assert output[1] == "first try: No such file or directory\nsecond try: something
 # kernel gives a new file the lowest free number.
 #
 # *shm* has two cures. Rank 0 keeps its descriptor until all ranks have mapped the memory:
-# ``host`` of :doc:`begin-together` closes the descriptor after writing ``begin``. And the
+# ``meet`` of :doc:`begin-together` closes the descriptor after all have agreed. And the
 # memory begins with a random number that the others compare:
 #
 # .. literalinclude:: /../extension/shm_collectives/include/memory.hpp
@@ -72,8 +72,9 @@ assert output[1] == "first try: No such file or directory\nsecond try: something
 #    :start-after: // [header]
 #    :end-before: // [/header]
 #
-# The number is the one that rank 0 drew for the meeting. The header also contains the
-# sizes that all ranks must agree on, and later the reason if the group fails.
+# The number is the one that rank 0 drew for the meeting. The header also contains the version
+# of the protocol and the sizes, on which all ranks must agree. ``state`` says whether the group
+# has begun, and ``reason`` why it has failed.
 #
 # The tensors pass through the *slots* of the memory. ``slot_bytes`` is the size of the
 # data in one slot. :doc:`lay-out-the-memory` explains all parts.
@@ -81,14 +82,24 @@ assert output[1] == "first try: No such file or directory\nsecond try: something
 # Open and compare
 # ----------------
 #
-# ``Memory::open`` compares the size of the file before it maps it. Then it closes the file
-# and compares the header:
+# The text in the store may name a file of another user, who could read the tensors and change
+# them. That user could also take the pages away, which would end the rank with ``SIGBUS``. So
+# ``Memory::open`` checks the file before it maps it, and then compares the header:
 #
 # .. literalinclude:: /../extension/shm_collectives/include/memory.hpp
 #    :language: cpp
 #    :caption: extension/shm_collectives/include/memory.hpp
 #    :start-after: // [open]
 #    :end-before: // [/open]
+#    :dedent:
+#
+# ``distrust`` requires a memfd of the same user, with the seals of :doc:`lay-out-the-memory`:
+#
+# .. literalinclude:: /../extension/shm_collectives/include/memory.hpp
+#    :language: cpp
+#    :caption: extension/shm_collectives/include/memory.hpp
+#    :start-after: // [distrust]
+#    :end-before: // [/distrust]
 #    :dedent:
 #
 # The sizes follow from the world size and from ``slot_bytes`` in the options. In the next

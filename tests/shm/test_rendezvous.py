@@ -320,6 +320,7 @@ def announce_rank_1(keys):
 def test_the_reason_of_another_rank_is_quoted(store):
     def lie(keys):
         keys.set(f"refused/{announce_rank_1(keys)}/1", "no\x1b[2J" + 5000 * "x" + "\nand so on")
+        time.sleep(1)
 
     _, error, _ = run(forged, 2, store[1], 1, lie, init=False)[0]
     assert re.search('the key refused/[0-9]+/1 says "no[?]' + r"\[2J" + 194 * "x" + '"', error)

@@ -218,6 +218,7 @@ class Memory {
     return size == total_bytes() ? "" : "it has " + std::to_string(size) + " bytes, not " +
         std::to_string(total_bytes()) + "; the options of the ranks may differ";
   }
+  // [/distrust]
 
   // Why the mapped memory cannot be used, or nothing.
   std::string difference(uint64_t nonce) const {
@@ -228,7 +229,6 @@ class Memory {
         : its.layout != layout_ ? "its parts have other sizes; the options of the ranks may differ"
         : "";
   }
-  // [/distrust]
 
   // A header, the members, the slots of all ranks, the rings of all pairs.
   size_t slots_at() const { return sizeof(Header) + layout_.ranks * sizeof(Member); }

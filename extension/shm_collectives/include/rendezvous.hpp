@@ -124,11 +124,7 @@ class Meeting {
       bool all_there = true, all_answered = true, refused = !memory_, dead = false;
       for (int rank = 1; rank < ranks(); ++rank) {
         Guest& guest = guests[rank];
-        if (!is_there(rank)) attend(rank, guest, mine);
-        if (guest.process && guest.process->ended()) {
-          guest.problem = died(rank, guest.process->id());
-          dead = true;
-        }
+        dead = attend(rank, guest, mine) || dead;
         all_there = all_there && is_there(rank);
         all_answered = all_answered && !guest.text.empty();
         refused = refused || !guest.problem.empty();
@@ -157,8 +153,16 @@ class Meeting {
     return {number_, getpid(), memory_ ? memory_->descriptor() : -1, home()};
   }
 
-  // Answers a rank as soon as it has come, and learns what keeps it from beginning.
-  void attend(int rank, Guest& guest, const Address& mine) {
+  // Learns what keeps a rank from beginning. Returns whether it has died.
+  bool attend(int rank, Guest& guest, const Address& mine) {
+    if (!is_there(rank)) welcome(rank, guest, mine);
+    const bool dead = guest.process && guest.process->ended();
+    if (dead) guest.problem = died(rank, guest.process->id());
+    return dead;
+  }
+
+  // Answers a rank as soon as it has come.
+  void welcome(int rank, Guest& guest, const Address& mine) {
     const std::string text = get(member(rank));
     if (text.empty()) return;
     if (text != guest.text) {
@@ -250,8 +254,8 @@ class Meeting {
 
   // [store]
   void set(const std::string& key, const std::string& text) { store_.set("shm/" + key, text); }
-  // Nothing if there is no such key: Store::get would keep other threads, which
-  // may be meeting other ranks, from using the store.
+  // Nothing if there is no such key: Store::get would keep other threads of this
+  // process from using the store.
   std::string get(const std::string& key) {
     return store_.check({"shm/" + key}) ? store_.get_to_str("shm/" + key) : "";
   }

@@ -10,14 +10,14 @@ using shm_collectives::OptionsShm;
 using OptionsPtr = c10::intrusive_ptr<OptionsShm>;
 
 // [create]
-// What init_process_group("shm") calls in each rank. It waits for the other
-// ranks, which may be threads of this process: without the interpreter's lock.
+// What init_process_group("shm") calls in each rank. It waits for the other ranks
+// without the interpreter's lock, so that other threads of this rank go on.
 c10::intrusive_ptr<c10d::Backend> create(const c10d::DistributedBackendOptions& group,
     const std::optional<OptionsPtr>& given) {
   // A copy, because the caller may use the same options for another group.
   auto options = given ? c10::make_intrusive<OptionsShm>(**given)
       : c10::make_intrusive<OptionsShm>();
-  // The timeout in the options counts if somebody has set it.
+  // The timeout in the options counts if the caller has set it.
   if (options->timeout == kBackendDefaultTimeout) {
     options->timeout = std::chrono::duration_cast<std::chrono::milliseconds>(group.timeout);
   }

@@ -13,12 +13,11 @@ if rank == 1:
         dist.init_process_group("shm", store=store, rank=rank, world_size=size)
     except dist.DistStoreError as error:
         text = str(error).splitlines()[0]
-        print(re.sub(r"it is \(.*\), rank 0", "it is (...), rank 0", text))
+        print(re.sub(r'it is ".*", rank 0', "it is ..., rank 0", text))
 else:
     # [another]
     keys = dist.PrefixStore("0//cpu//shm", store)  # those of the group "0"
-    number = keys.get("member/1").decode()
-    keys.set(f"answer/{number}", "7 0 -1 host elsewhere")
-    print("rank 0 reads:", keys.get("mapped/7/1").decode().split(":")[0])
-    keys.set("begin/7", keys.get("mapped/7/1"))
+    number = keys.get("member/1").decode().split()[0]
+    keys.set(f"answer/{number}", "7 1 -1 host elsewhere")
+    print("rank 0 reads:", keys.get("refused/7/1").decode().split(":")[0])
     # [/another]

@@ -20,7 +20,8 @@ def attempt(slot_bytes):
         dist.init_process_group("shm", pg_options=options)
     except dist.DistStoreError as error:
         text = str(error).splitlines()[0]
-        print(re.sub(r"/proc/\d+/fd/\d+", "/proc/.../fd/...", text))
+        text = re.sub(r"/proc/\d+/fd/\d+", "/proc/.../fd/...", text)
+        print(re.sub(r"refused/\d+", "refused/<number>", text))
         return
     tensor = torch.tensor(rank)
     dist.all_reduce(tensor)

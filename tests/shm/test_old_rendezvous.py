@@ -1,0 +1,614 @@
+"""How the ranks of a group meet, and what they leave behind."""
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import multiprocessing
+import os
+import re
+import resource
+import signal
+import struct
+import threading
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import shm_collectives
+import torch
+import torch.distributed as dist
+from ranks import error_of, run, start_group
+from shm_collectives import Options
+
+
+def again(rank):
+    """Groups of one name, one after another, on one store."""
+    for number in range(5):
+        start_group(timeout=5)
+        if rank == 0:
+            time.sleep(0.05 * number)
+        tensor = torch.ones(1)
+        dist.all_reduce(tensor)
+        assert float(tensor) == 3
+        dist.destroy_process_group()
+
+
+def test_groups_of_the_same_name():
+    run(again, 3, init=False)
+
+
+def without_rank_1(rank):
+    if rank == 1:
+        return None
+    return error_of(start_group, timeout=0.5)
+
+
+def test_ranks_that_do_not_come_are_named():
+    answers = run(without_rank_1, 3, init=False)
+    for kind, text, seconds in (answers[0], answers[2]):
+        assert kind == "DistStoreError" and seconds < 3
+        assert "rank 1 did not come within 500 ms" in text and "gloo" not in text
+
+
+def one_after_another(rank):
+    time.sleep((0.6, 1.3, 0)[rank])
+    return error_of(start_group, timeout=1)
+
+
+def test_ranks_whose_times_end_apart_come_to_the_same_result():
+    """Rank 2 gives up before rank 1 comes, so that no rank may begin."""
+    missing = {0: 1, 1: 0, 2: 1}  # When rank 1 comes, rank 0 has given up like rank 2.
+    for rank, (kind, text, _) in enumerate(run(one_after_another, 3, init=False)):
+        assert kind == "DistStoreError"
+        assert f"rank {missing[rank]} did not come within 1000 ms" in text
+
+
+def without_rank_0(rank):
+    return None if rank == 0 else error_of(start_group, timeout=0.5)
+
+
+def test_rank_0_does_not_come():
+    for kind, text, _ in run(without_rank_0, 3, init=False)[1:]:
+        assert kind == "DistStoreError" and "rank 0 did not come" in text
+
+
+def rank_0_dies(rank):
+    """Rank 2 does not come, so that rank 1 waits for rank 0 to say that all have come."""
+    if rank == 0:
+        threading.Timer(1, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    return None if rank == 2 else error_of(start_group, timeout=10)
+
+
+def test_rank_0_dies_while_the_ranks_meet():
+    kind, text, seconds = run(rank_0_dies, 3, init=False, may_be_killed=True)[1]
+    assert kind == "DistStoreError" and "rank 0 has died (process " in text and seconds < 5
+
+
+def dies(rank, rank_0_comes):
+    """Rank 1 dies after a second. Rank 3 does not come, so that the others wait for it."""
+    if rank == 0:
+        time.sleep(rank_0_comes)
+    if rank == 1:
+        threading.Timer(1, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    return None if rank == 3 else error_of(start_group, timeout=10)
+
+
+@pytest.mark.parametrize("rank_0_comes", [0, 1.5])
+def test_a_rank_dies_while_the_ranks_meet(rank_0_comes):
+    answers = run(dies, 4, rank_0_comes, init=False, may_be_killed=True)
+    for kind, text, seconds in (answers[0], answers[2]):
+        assert kind == "DistStoreError" and "rank 1 has died (process " in text and seconds < 2.5
+
+
+def two_of_rank_1(process):
+    os.environ.update(RANK=str(min(process, 1)), WORLD_SIZE="2")
+    with contextlib.suppress(dist.DistStoreError):
+        start_group(timeout=2)
+        return True
+
+
+def test_two_processes_of_one_rank():
+    joined = run(two_of_rank_1, 3, init=False)
+    assert joined[0] and joined[1:].count(True) == 1
+
+
+def leaves_with_the_store(rank, folder):
+    """Rank 0 hosts the store, and leaves as soon as it has joined."""
+    file = Path(folder, "port")
+    if rank == 0:
+        store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        Path(folder, "new").write_text(str(store.port))
+        Path(folder, "new").rename(file)
+    else:
+        while not file.exists():
+            time.sleep(0.001)
+        store = dist.TCPStore("127.0.0.1", int(file.read_text()), is_master=False)
+    dist.init_process_group("shm", store=store, rank=rank, world_size=3)
+
+
+@pytest.mark.parametrize("start", range(40))
+def test_the_host_of_the_store_may_leave_first(tmp_path, start):
+    run(leaves_with_the_store, 3, tmp_path, init=False)
+
+
+def waits(rank):
+    if rank == 1:
+        time.sleep(0.5)
+    came = time.monotonic()  # all processes have one clock
+    start_group(timeout=5)
+    return came, time.monotonic()
+
+
+def test_the_constructor_waits_for_everyone():
+    came, returned = zip(*run(waits, 3, init=False), strict=True)
+    assert min(returned) > max(came)
+
+
+def with_options(rank, slot_bytes):
+    options = Options(timedelta(seconds=7))
+    options.slot_bytes = slot_bytes[rank]
+    if len(set(slot_bytes)) > 1:
+        return error_of(start_group, options=options)
+    start_group(options=options)
+    tensor = torch.ones(10_000)
+    dist.all_reduce(tensor)
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    return float(tensor.sum()), backend.options._timeout.total_seconds()
+
+
+def test_options():
+    assert run(with_options, 2, [4096, 4096], init=False) == [(20_000.0, 7.0)] * 2
+
+
+def test_options_must_be_the_same():
+    for kind, text, _ in run(with_options, 2, [4096, 8192], init=False):
+        assert kind == "DistStoreError" and "the options of the ranks may differ" in text
+
+
+@pytest.mark.parametrize("slot_bytes", [10, 2**61, 2**64 - 1])
+def test_slots_too_small_or_too_large_for_any_memory(slot_bytes):
+    options = Options()
+    options.slot_bytes = slot_bytes
+    with pytest.raises(ValueError, match=f"slot_bytes must be from 128 to .*, got {slot_bytes}"):
+        dist.init_process_group(
+            "shm", store=dist.HashStore(), rank=0, world_size=1, pg_options=options
+        )
+
+
+def too_much(rank):
+    options = Options()
+    options.slot_bytes = 1 << 44
+    return error_of(start_group, options=options)
+
+
+def test_not_enough_memory():
+    for kind, text, _ in run(too_much, 2, init=False):
+        assert kind == "DistStoreError" and "cannot reserve" in text
+
+
+def in_a_sub_group(rank, what):
+    """Return the error of ranks 2 and 3 of the world, which are 0 and 1 of their group."""
+    if what == "meeting":
+        members = [2] if rank == 3 else [2, 3]  # Rank 3 does not come.
+        if rank < 2 or rank == 3:
+            time.sleep(2)
+            return None
+        return error_of(dist.new_group, members, timeout=timedelta(seconds=1))
+    group = dist.new_group([2, 3])
+    if rank < 2:
+        return None
+    rows = [1, 2] if rank == 2 else [1, 1]
+    sent = torch.ones(sum(rows))
+    return error_of(dist.all_to_all_single, torch.empty(2), sent, [1, 1], rows, group=group)
+
+
+@pytest.mark.parametrize(
+    ("what", "text"),
+    [
+        ("meeting", r"rank 0 \(global rank 2\) of 2 .* rank 1 \(global rank 3\) did not come"),
+        ("sizes", r"rank 0 \(global rank 2\) sends 8 bytes to rank 1 \(global rank 3\), which"),
+    ],
+)
+def test_errors_of_a_sub_group_name_global_ranks(what, text):
+    assert re.search(text, run(in_a_sub_group, 4, what)[2][1])
+
+
+def serve_store(pipe):
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    pipe.send(store.port)
+    time.sleep(60)
+
+
+@pytest.fixture
+def store():
+    """Return a process with a store, and its port."""
+    ours, theirs = multiprocessing.Pipe()
+    process = multiprocessing.get_context("fork").Process(target=serve_store, args=(theirs,))
+    process.start()
+    yield process, ours.recv()
+    process.kill()
+    process.join()
+
+
+def meet_at(rank, port, files_left=None):
+    """Return the error of a group of two ranks whose store is at a port."""
+    store = dist.TCPStore("127.0.0.1", port, is_master=False)
+    if files_left and rank == 0:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+        opened = []
+        with contextlib.suppress(OSError):
+            while True:
+                opened.append(os.open("/dev/null", os.O_RDONLY))
+        for file in opened[:files_left]:
+            os.close(file)
+    time_limit = timedelta(seconds=20)
+    options = {"store": store, "rank": rank, "world_size": 2, "timeout": time_limit}
+    return error_of(dist.init_process_group, "shm", **options)
+
+
+@pytest.mark.skipif("san.so" in os.environ.get("LD_PRELOAD", ""), reason="it needs files, too")
+def test_too_many_open_files_are_the_reason(store):
+    _, port = store
+    for kind, text, _ in run(meet_at, 2, port, 1, init=False):
+        assert kind == "DistStoreError" and "oo many open files" in text
+
+
+def test_a_store_that_is_lost_is_named(store):
+    process, port = store
+    killer = threading.Timer(1, process.kill)
+    killer.start()
+    ((kind, text, seconds),) = run(meet_at, 1, port, init=False)
+    killer.join()
+    assert kind == "DistStoreError" and seconds < 5
+    assert "rank 0 of 2 cannot join group" in text and "the store is lost" in text
+
+
+USER = os.geteuid()
+
+
+def keys_of(store):
+    return dist.PrefixStore("0//cpu//shm", store)
+
+
+def address(number, descriptor=-1):
+    """Return what a rank of this process would say about itself."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    space = os.readlink("/proc/self/ns/pid")
+    home = f"user {USER}, host {os.uname().nodename}, boot {boot}, {space}"
+    return f"{number} {os.getpid()} {descriptor} {home}"
+
+
+def forged(rank, port, liar, lie):
+    """Return the error of one of two ranks, while a stranger writes the keys of the other."""
+    dist.distributed_c10d._world.group_count = 0  # So the name of the group is "0".
+    store = dist.TCPStore("127.0.0.1", port, is_master=False)
+    if rank == liar:
+        lie(keys_of(store))
+        return None
+    options = {"store": store, "rank": rank, "world_size": 2, "timeout": timedelta(seconds=2)}
+    return error_of(dist.init_process_group, "shm", **options)
+
+
+MALFORMED = ["?", "1 2 3", "-1 2 3 home", "1 0 3 home", "1 2 99999999999 home", f"{2**64} 2 3 home"]
+MALFORMED += ["\x1b[2J\n" + 5000 * "x"]
+
+
+@pytest.mark.parametrize("text", MALFORMED)
+@pytest.mark.parametrize("liar", [0, 1])
+def test_a_malformed_key_is_named(store, liar, text):
+    def lie(keys):
+        if liar == 1:
+            return keys.set("member/1", text)
+        number = keys.get("member/1").decode().split(" ")[0]
+        return keys.set(f"answer/{number}", text)
+
+    kind, error, _ = run(forged, 2, store[1], liar, lie, init=False)[1 - liar]
+    key = ("answer/[0-9]+", "member/1")[liar]
+    expected = 'should contain "<number> <process> <descriptor> <home>", but contains "'
+    assert kind == "DistStoreError" and re.search(f"the key {key} {expected}", error)
+    assert "\x1b" not in error and 5 * "x" not in error
+
+
+def announce_rank_1(keys):
+    """Return the number of rank 0."""
+    keys.set("member/1", address(6))
+    return keys.get("answer/6").decode().split(" ")[0]
+
+
+def test_the_reason_of_another_rank_is_quoted(store):
+    def lie(keys):
+        keys.set(f"refused/{announce_rank_1(keys)}/1", "no\x1b[2J" + 5000 * "x" + "\nand so on")
+        time.sleep(1)
+
+    _, error, _ = run(forged, 2, store[1], 1, lie, init=False)[0]
+    assert re.search('the key refused/[0-9]+/1 says "no[?]' + r"\[2J" + 194 * "x" + '"', error)
+
+
+def test_keys_do_not_make_a_rank_present(store):
+    def lie(keys):
+        number = announce_rank_1(keys)
+        keys.set(f"mapped/{number}/1", "yes")
+        keys.set(f"begin/{number}", "yes")
+        time.sleep(3)
+
+    _, error, _ = run(forged, 2, store[1], 1, lie, init=False)[0]
+    assert "rank 1 did not come within 2000 ms" in error
+
+
+def test_keys_do_not_make_memory(store):
+    def lie(keys):
+        number = keys.get("member/1").decode().split()[0]
+        keys.set("begin/7", "yes")
+        keys.set(f"answer/{number}", address(7))
+        time.sleep(2)
+
+    _, error, _ = run(forged, 2, store[1], 0, lie, init=False)[1]
+    assert "rank 1 cannot share memory with rank 0: cannot open /proc/" in error
+
+
+SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+NOBODY = 65534
+
+
+@pytest.mark.parametrize(
+    ("user", "seals", "expected"),
+    [
+        (None, SEALS, "rank 0 did not come within 2000 ms"),  # It is right, but nobody is there.
+        (None, SEALS & ~fcntl.F_SEAL_SHRINK, "it is not sealed, so it could shrink"),
+        pytest.param(
+            NOBODY,
+            SEALS,
+            f"it belongs to user {NOBODY}",
+            marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user"),
+        ),
+    ],
+)
+def test_memory_of_a_stranger(store, user, seals, expected):
+    """A stranger makes memory with the right contents."""
+
+    def lie(keys):
+        if user:
+            os.setresuid(user, user, user)
+        number = keys.get("member/1").decode().split()[0]
+        slot, part = 256 << 10, 128 << 10
+        file = os.memfd_create("shm_collectives", os.MFD_ALLOW_SEALING)
+        os.ftruncate(file, 2048 + 2 * 128 + 8 * (64 + slot) + 4 * (128 + 4 * (64 + part)))
+        os.pwrite(file, struct.pack("5Q", 7, 2, slot, slot // 2, part), 0)
+        os.fchmod(file, 0o666)
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, seals)
+        keys.set(f"answer/{number}", address(7, file))
+        time.sleep(3)
+
+    kind, error, _ = run(forged, 2, store[1], 0, lie, init=False)[1]
+    assert kind == "DistStoreError" and expected in error
+
+
+def on_another_host(rank):
+    if rank == 1:
+        import ctypes
+
+        libc = ctypes.CDLL(None)
+        if libc.unshare(0x04000000) != 0:  # CLONE_NEWUTS: a host name of its own
+            return "skip"
+        libc.sethostname(b"elsewhere", 9)
+    return error_of(start_group, timeout=5)
+
+
+def test_ranks_of_different_hosts_are_refused():
+    answers = run(on_another_host, 2, init=False)
+    if "skip" in answers:
+        pytest.skip("this user cannot have another host name")
+    for kind, text, _ in answers:
+        assert kind == "DistStoreError"
+        assert "rank 1 cannot share memory with rank 0" in text and "elsewhere" in text
+        assert "gloo" in text
+
+
+def leaves_nothing(rank):
+    before = set(os.listdir("/dev/shm")), set(os.listdir("/tmp"))
+    start_group()
+    dist.all_reduce(torch.ones(1))
+    files = [os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+    during = set(os.listdir("/dev/shm"))
+    dist.barrier()
+    dist.destroy_process_group()
+    return during - before[0], [file for file in files if "memfd" in file]
+
+
+def test_nothing_is_left_and_nothing_has_a_name():
+    assert run(leaves_nothing, 2, init=False) == [(set(), [])] * 2
+
+
+def while_meeting(rank, folder):
+    """Return the mode of the memory, and the seals."""
+    done = Path(folder, "done")
+    if rank == 1:
+        deadline = time.monotonic() + 20
+        while not done.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        start_group()
+        return None
+    meeting = threading.Thread(target=start_group)
+    meeting.start()
+    deadline = time.monotonic() + 10
+    while not (files := shared_memory()):
+        assert time.monotonic() < deadline
+    deadline = time.monotonic() + 10
+    with open(files[0], "r+b") as file:
+        while not (seals := fcntl.fcntl(file, fcntl.F_GET_SEALS)):
+            assert time.monotonic() < deadline
+        status = os.stat(file.fileno())
+    done.touch()
+    meeting.join()
+    return status.st_mode & 0o777, seals
+
+
+def shared_memory():
+    found = []
+    for path in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # Another thread has closed it.
+            if "memfd:shm_collectives" in os.readlink(path):
+                found.append(path)
+    return found
+
+
+def test_the_memory_is_protected(tmp_path):
+    mode, seals = run(while_meeting, 2, tmp_path, init=False)[0]
+    assert oct(mode) == "0o600" and seals == SEALS
+
+
+def pages():
+    """Return how many bytes of the memory this process has."""
+    text = Path("/proc/self/smaps").read_text().partition("memfd:shm_collectives")[2]
+    return 1024 * int(re.search(r"Rss: +(\d+) kB", text)[1])
+
+
+def grows(rank, call_to_refuse=None):
+    if call_to_refuse:
+        refuse(*call_to_refuse)
+    found = [pages()]
+    dist.barrier()
+    found.append(pages())
+    dist.send(torch.ones(1), 1) if rank == 0 else dist.recv(torch.ones(1), 0)
+    return [*found, pages()]
+
+
+MADVISE = 28 if os.uname().machine == "x86_64" else 233
+MADV_POPULATE_WRITE = 23
+PIDFD_OPEN = 434
+
+
+@pytest.mark.parametrize("refused", [None, (MADVISE, errno.EINVAL, MADV_POPULATE_WRITE)])
+def test_memory_is_reserved_when_it_is_used(refused):
+    first, after_barrier, after_message = run(grows, 2, refused)[0]
+    assert first < 64 << 10
+    assert 256 << 10 <= after_barrier - first < 512 << 10
+    assert 128 << 10 <= after_message - after_barrier < 256 << 10
+
+
+def refuse(number, error, third_argument=None):
+    """Let a system call of this thread, and of threads to come, fail with an error."""
+    length, allow = (1, 3)[third_argument is not None], (6, 0, 0, 0x7FFF0000)
+    lines = [(0x20, 0, 0, 0), (0x15, 0, length, number)]
+    if third_argument is not None:
+        lines += [(0x20, 0, 0, 32), (0x15, 0, 1, third_argument)]
+    lines += [(6, 0, 0, 0x50000 | error), allow]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in lines))
+    program = struct.pack("HxxxxxxP", len(lines), ctypes.addressof(code))
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.prctl(38, 1, 0, 0, 0) == 0  # PR_SET_NO_NEW_PRIVS
+    assert libc.prctl(22, 2, program, 0, 0) == 0, os.strerror(ctypes.get_errno())  # a filter
+
+
+def without_memory(rank):
+    if rank == 1:
+        refuse(MADVISE, errno.ENOMEM, MADV_POPULATE_WRITE)
+    return error_of(dist.barrier)
+
+
+def test_a_shortage_of_memory_is_an_error_on_all_ranks():
+    for kind, text, _ in run(without_memory, 2):
+        assert kind == "DistBackendError" and "cannot reserve 262208 bytes of memory" in text
+
+
+def without_pidfds(rank):
+    refuse(PIDFD_OPEN, errno.ENOSYS)
+    start_group()
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return error_of(dist.barrier)
+
+
+def test_a_dead_rank_is_noticed_without_pidfds():
+    kind, text, seconds = run(without_pidfds, 2, init=False, may_be_killed=True)[0]
+    assert kind == "DistBackendError" and "rank 1 has died" in text and seconds < 5
+
+
+def killed_while_failing(rank):
+    """Rank 1 dies after it has said that the group fails, and before it has said why."""
+    if rank == 1:
+        maps = Path("/proc/self/maps").read_text()
+        start = re.search(r"(\w+)-.*memfd:shm_collectives", maps)[1]
+        state = ctypes.c_int.from_address(int(start, 16) + 48)
+        assert state.value == 1
+        state.value = 2 + rank
+        os.kill(os.getpid(), signal.SIGKILL)
+    return error_of(dist.barrier)
+
+
+def test_a_rank_dies_while_it_lets_the_group_fail():
+    kind, text, seconds = run(killed_while_failing, 2, may_be_killed=True)[0]
+    assert kind == "DistBackendError" and "rank 1 has died" in text and seconds < 5
+
+
+def test_registering_again_changes_nothing():
+    creator = dist.Backend._plugins["SHM"]
+    shm_collectives.register()
+    assert dist.Backend._plugins["SHM"] is creator
+    assert dist.Backend.backend_capability["shm"] == ["cpu"]
+
+
+def test_ranks_that_are_threads():
+    store, results, barrier = dist.HashStore(), [None] * 3, threading.Barrier(3)
+    from torch._C._distributed_c10d import _DistributedBackendOptions
+
+    def rank_of(rank):
+        options = _DistributedBackendOptions()
+        options.store, options.group_rank, options.group_size = store, rank, 3
+        options.timeout, options.group_id = timedelta(seconds=5), "threads"
+        backend = dist.Backend._plugins["SHM"].creator_fn(options, None)
+        tensor = torch.full((10,), float(rank))
+        backend.allreduce([tensor]).wait()
+        results[rank] = float(tensor.sum())
+        barrier.wait()
+        backend.shutdown()
+
+    threads = [threading.Thread(target=rank_of, args=(rank,)) for rank in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert results == [30.0] * 3
+
+
+def halves(rank):
+    half = dist.split_group(split_ranks=[[3, 1], [0, 2]], timeout=timedelta(seconds=5))
+    tensor = torch.tensor([float(rank)])
+    dist.all_reduce(tensor, group=half)
+    assert float(tensor) == (4 if rank in (1, 3) else 2)
+    assert half.rank() == (0 if rank in (0, 3) else 1)
+    options = half._get_backend(torch.device("cpu")).options
+    assert options.slot_bytes == 4096 and options._timeout == timedelta(seconds=5)
+    return error_of(dist.all_reduce, tensor, group=half) if rank == 1 else None
+
+
+needs_splitting = pytest.mark.skipif(
+    torch.__version__ < "2.15", reason="before 2.15, PyTorch splits groups of accelerators only"
+)
+
+
+@needs_splitting
+def test_a_group_can_be_split():
+    options = Options()
+    options.slot_bytes = 4096
+    kind, text, _ = run(halves, 4, options=options)[1]
+    assert kind == "DistBackendError"
+    assert "failed on rank 1: rank 0 (global rank 3) has left" in text, text
+
+
+def merged(rank, folder):
+    """Two groups of one rank each become one group of two."""
+    dist.init_process_group("shm", store=dist.HashStore(), rank=0, world_size=1)
+    both = dist.group.WORLD.merge_remote_group(dist.FileStore(f"{folder}/both", 2), 2)
+    tensor = torch.tensor([float(rank)])
+    both.allreduce([tensor]).wait()
+    assert float(tensor) == 1
+    both.shutdown()
+
+
+@needs_splitting
+def test_groups_can_be_merged(tmp_path):
+    run(merged, 2, tmp_path, init=False)
