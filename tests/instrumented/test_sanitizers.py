@@ -4,7 +4,8 @@ The samples that load an extension, and the tests of the extensions, run in a co
 project whose extensions were compiled for the sanitizers. PyTorch and Python themselves were
 not, and so their faults go unnoticed. Leaks are not looked for, because Python never returns
 all of its memory. Only those data races are seen in which our code takes part, and none
-between processes: the tests of the values and of the step protocol are for these.
+between processes. Ranks that are threads of one process share one mapping for this run, so races
+between them are seen.
 """
 
 import os
