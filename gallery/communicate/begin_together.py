@@ -57,6 +57,16 @@ waits. So rank 0 is not the only one that decides:
    :end-before: // [/agree]
    :dedent:
 
+Each rank calls ``agree`` with its own problem, if it has one, after it has hosted or joined the
+meeting:
+
+.. literalinclude:: /../extension/shm_collectives/include/rendezvous.hpp
+   :language: cpp
+   :caption: extension/shm_collectives/include/rendezvous.hpp
+   :start-after: // [meet]
+   :end-before: // [/meet]
+   :dedent:
+
 ``begin`` and ``fail`` exchange the state of the group atomically, and only if it is still
 ``kMeeting``. If a rank gives up after the group has begun, ``fail`` changes nothing, and the rank
 begins all the same. Otherwise no rank begins, and all have the same reason. The state is in the
@@ -95,7 +105,7 @@ for rank, missing in [(0, 1), (1, 0), (2, 1)]:
 
 # %%
 # Each message names the rank that did not come. The failed meetings leave keys in the store, such
-# as the number of rank 1. The last meeting on the same store still succeeds, because it uses new
+# as the reason of rank 0. The last meeting on the same store still succeeds, because it uses new
 # numbers.
 #
 # A rank of another host
