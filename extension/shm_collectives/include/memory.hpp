@@ -86,11 +86,11 @@ struct alignas(kCacheLine) Header {
   uint64_t nonce; // says that this is the memory that was meant
   uint64_t protocol; // kProtocol of the rank that created it
   Layout layout;
-  std::atomic<int> state; // kMeeting, kBegun, or kFailed + the rank that says why
+  std::atomic<int> state; // kMeeting; then kBegun, perhaps kFailed + rank; or kRefused - rank
   std::atomic<bool> explained; // the reason can be read
   char reason[1990];
 };
-constexpr int kMeeting = 0, kBegun = 1, kFailed = 2;
+constexpr int kMeeting = 0, kBegun = 1, kFailed = 2, kRefused = -1;
 // [/header]
 
 // The memory of one group, mapped into this process. It has no name in any file
@@ -170,7 +170,8 @@ class Memory {
   // Makes every operation of every rank fail, now and later, if the group is in
   // this state. Only the first reason counts.
   void fail(int rank, int state, const std::string& reason) const {
-    if (!header().state.compare_exchange_strong(state, kFailed + rank)) return;
+    const int failed = state == kMeeting ? kRefused - rank : kFailed + rank;
+    if (!header().state.compare_exchange_strong(state, failed)) return;
     std::strncpy(header().reason, reason.c_str(), sizeof(header().reason) - 1);
     // From now on the others can read the reason, which is never written again.
     header().explained.store(true);

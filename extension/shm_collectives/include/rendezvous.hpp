@@ -244,7 +244,7 @@ class Meeting {
     } else {
       memory_->fail(rank_, kMeeting, problem);
     }
-    if (memory_->header().state == kBegun) return "";
+    if (memory_->header().state >= kBegun) return ""; // if it has failed since, an operation says so
     return memory_->header().explained ? memory_->header().reason : "another rank has given up";
   }
   // [/agree]
