@@ -151,10 +151,10 @@ assert all(list(times) == ["fake", "shm", "gloo"] for times in measured.values()
 # sphinx_gallery_end_ignore
 
 # %%
-# Both processes run in a virtual machine with two CPUs, where gloo's time is largely that of waking
-# up, as :doc:`measure` shows. On another machine, the times and their quotients are others. For
-# this machine, count the cases in which even the slowest run of ``shm`` is faster than the fastest
-# run of gloo:
+# Both processes run in a virtual machine with two CPUs, where gloo's time is largely that of
+# waking up, as :doc:`measure` shows. On another machine, the times and their ratios differ. For
+# this machine, count the cases in which even the slowest run of ``shm`` is faster than the
+# fastest run of gloo:
 
 for ranks in (2, 4):
     cases = [times for (_, _, x, sessions), times in measured.items() if x == sessions == ranks]
@@ -165,10 +165,11 @@ for ranks in (2, 4):
 # What it leaves out
 # ------------------
 #
-# ``shm`` has every operation, and not every feature of ``c10d::Backend``. It has no
+# ``shm`` has every operation on dense tensors, but not every feature of ``c10d::Backend``. It
+# lacks
 #
-# - completion hooks and abort hooks, so the flight recorder does not learn of ends
-#   (:doc:`debug`);
+# - completion hooks and abort hooks, so the flight recorder does not learn that an operation
+#   has ended (:doc:`debug`);
 # - coalesced messages: ``supportsCoalescing`` is false, so ``batch_isend_irecv`` submits each
 #   message alone;
 # - windows, ``reconfigure``, ``shrink`` and time estimates;

@@ -72,12 +72,12 @@ Python function. After the backend has submitted the operation, it decides who r
    :end-before: // [/caller-or-thread]
    :dedent:
 
-A synchronous collective drives until its operation ends. It creates no ``Work`` unless a profiler
-runs or calls are coalesced, and returns a null pointer. In Python this is ``None``, and
-``all_reduce`` waits for a work only if there is one. This saves time and has a price: the flight
-recorder of PyTorch learns from the ``Work`` that a call has ended, so it never does for these calls,
-as :doc:`debug` shows. Return a completed ``Work`` if that matters more. All waiting callers, also ``wait`` of a work,
-use one function:
+A synchronous collective drives until its operation ends. It creates no ``Work`` unless a
+profiler runs or calls are coalesced, and returns a null pointer. In Python this is ``None``,
+and ``all_reduce`` waits for a work only if there is one. This saves time and has a price:
+without a ``Work``, the flight recorder of PyTorch 2.15 never retires the entry of the call,
+which then looks as if it hangs, as :doc:`debug` shows. Return a completed ``Work`` if that
+matters more. All waiting callers, also ``wait`` of a work, use one function:
 
 .. literalinclude:: /../extension/shm_collectives/include/progress.hpp
    :language: cpp

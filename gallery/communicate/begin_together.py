@@ -43,9 +43,9 @@ addresses it has read, so the others need not wait until the timeout for a rank 
    :end-before: // [/host]
    :dedent:
 
-The other ranks watch rank 0 while they wait. So the constructor waits for everyone, for two
-reasons. The others can open the memory only while rank 0 has its descriptor, as the next page
-shows. And all ranks must learn the same result.
+The other ranks watch rank 0 while they wait. The constructor returns only when all ranks are
+there, for two reasons. The others can open the memory only while rank 0 has its descriptor, as
+the next page shows. And all ranks must learn the same result.
 
 Each rank has its own deadline, though. A rank that came early may time out while rank 0 still
 waits. So rank 0 is not the only one that decides:
@@ -68,14 +68,15 @@ meeting:
    :dedent:
 
 ``begin`` and ``fail`` exchange the state of the group atomically, and only if it is still
-``kMeeting``. If a rank gives up after the group has begun, ``fail`` changes nothing, and the rank
-begins all the same. Otherwise no rank begins, and all have the same reason. The state is in the
-memory because rank 0 may host the store and end as soon as it has begun: the others need the
-store no more.
+``kMeeting``. If a rank gives up after the group has begun, ``fail`` changes nothing, and the
+rank begins all the same. Otherwise no rank begins, and the first reason counts for all ranks
+that have mapped the memory. The state is in the memory because rank 0 may host the store and
+end as soon as it has begun: the others need the store no more.
 
-Each rank trusts its user, whose other processes can read and write the memory through ``/proc``.
-It does not trust the programs that can reach the store: ``TCPStore`` has no password. They can
-keep a group from beginning, but they cannot make a rank present or hand it memory of another user.
+Each rank trusts its user, whose other processes can read and write the memory through
+``/proc``. It does not trust the programs that can reach the store: ``TCPStore`` has no
+password. They can keep a group from beginning, but they cannot pretend to be a rank, or make a
+rank use another user's memory.
 
 A rank that is missing
 ----------------------

@@ -108,8 +108,9 @@ assert output[1] == "collective 2 is barrier\n"
 # asynchronous call is ``retired`` as soon as the ``Work`` is there, even if the call then hangs.
 #
 # In your backend, implement completion hooks, so that "completed" means that the operation has
-# ended. Otherwise let synchronous calls return a ``Work`` that has ended. PyTorch's header
-# ``hooks/FlightRecorderHook.hpp`` describes both.
+# ended. With or without these hooks, let synchronous calls return a ``Work`` that has ended,
+# because the recorder finds the entry through the ``Work``. PyTorch's header
+# ``hooks/FlightRecorderHook.hpp`` describes this.
 #
 # .. not-executed::
 #

@@ -127,9 +127,9 @@ assert len(rows) == 12, rows
 # ------------------
 #
 # The accepted measurement also contains steps of training, with larger models than that of
-# :doc:`train-with-it`. Times are in milliseconds: the median of the runs, and for gloo the fastest
-# and the slowest run. The floor of a step is the same step without communication: DDP's model
-# alone, and FSDP2 with the backend ``fake``:
+# :doc:`train-with-it`. Times are in milliseconds: the median of the runs, and for gloo the
+# fastest and the slowest run. We call the time of a step without communication its floor. For
+# DDP that is the bare model; for FSDP2 it is the same program on ``fake``:
 
 rows = []
 for (operation, size, ranks, _), times in measured.items():

@@ -25,8 +25,8 @@ the structure. This is the create function:
    :start-after: // [create]
    :end-before: // [/create]
 
-A timeout in the options of *shm* precedes that of ``init_process_group``. In c10d it is the other
-way round for NCCL: there the argument ``timeout`` overrides the options.
+A timeout in the options of *shm* takes precedence over that of ``init_process_group``. For NCCL
+it is the other way round: the argument ``timeout`` overrides the options.
 
 The next program puts a Python function before this one. It prints what each rank receives
 for the world, and for a group of ranks 0 and 2:

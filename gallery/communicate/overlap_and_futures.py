@@ -105,14 +105,15 @@ assert rows == [
 #    :end-before: // [/callbacks]
 #    :dedent:
 #
-# One callback follows another, in the order in which their operations ended, so their calls have
-# the same order on all ranks. Meanwhile ``summon`` lets another thread stand by. It runs operations
-# after a millisecond, or at once if the callback starts one. It calls the next callback at once if
-# the running one has asked for that future itself, and otherwise after 500 milliseconds. So a
-# callback can wait for the work or the future of any operation. Nothing orders the calls of a
-# callback and those that the program makes in the same group meanwhile. DDP's PowerSGD hook makes
-# both if it has several buckets, and the ranks may then disagree. Threads of the backend do not hold
-# Python's global interpreter lock: PyTorch takes it for callbacks in Python.
+# One callback follows another, in the order in which their operations ended, so their calls
+# have the same order on all ranks. Meanwhile ``summon`` lets another thread stand by. It runs
+# operations after a millisecond, or at once if the callback starts one. It calls the next
+# callback at once if the running one has asked for that future itself, and otherwise after 500
+# milliseconds. So a callback can wait for the work or the future of any operation. Calls that a
+# callback makes have no fixed order relative to those that the program makes in the same group
+# meanwhile. With several buckets, DDP's PowerSGD hook leads to both kinds, so the order may
+# differ between ranks. Threads of the backend do not hold Python's global interpreter lock:
+# PyTorch takes it for callbacks in Python.
 #
 # A program may take the value of a future as soon as ``wait`` of the work returns. So ``wait``
 # waits for the future, too, if there is one.

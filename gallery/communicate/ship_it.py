@@ -206,10 +206,10 @@ temporary.cleanup()
 # sphinx_gallery_end_ignore
 
 # %%
-# The tag goes on with the oldest glibc that the wheel works with, so build it in one of the images
-# of `manylinux <https://github.com/pypa/manylinux>`__, which have an old one. The wheels of
-# PyTorch 2.15 are for ``manylinux_2_28``. If your communication library is not part of
-# the system, ``auditwheel`` copies it into the wheel; add an ``--exclude`` if users install it.
+# The rest of the tag is the oldest glibc that the wheel works with, so build it in one of the
+# images of `manylinux <https://github.com/pypa/manylinux>`__, which have an old one. The wheels
+# of PyTorch 2.15 are for ``manylinux_2_28``. If your communication library is not part of the
+# system, ``auditwheel`` copies it into the wheel; add an ``--exclude`` if users install it.
 #
 # PyTorch's *stable ABI*, in the headers of ``torch/csrc/stable``, lets one build serve several
 # releases. It has no function of c10d, and ``Backend.hpp`` ends the compilation with an error if
@@ -254,7 +254,7 @@ temporary.cleanup()
 #         return true;
 #       }
 #
-# The headers of PyTorch 2.15 explain its lines:
+# The headers of PyTorch 2.15 explain the lines of the listing:
 #
 # * ``markCompleted`` records an event on the current stream of each device of the result. The
 #   guard has made ``stream_`` the current one. The future is complete before the data is there.
@@ -273,11 +273,12 @@ temporary.cleanup()
 # * ``barrier`` has to block the thread. With ``asyncOp == false``, an operation may run on the
 #   stream of the program. An operation may be captured in a graph.
 # * A program that passes ``device_id`` to ``init_process_group`` lets PyTorch split groups.
-#   Implement ``supportsSplitting``, ``split`` and ``getBackendOptions``, because
-#   ``init_device_mesh`` with two dimensions fails without them.
-# * If ``supportsSplitting`` returns true, ``new_group`` calls ``perform_nocolor_split`` on each rank
-#   outside of the new group. ``c10d::Backend`` does not have this method. Bind your class with
-#   ``py::class_<BackendMine, c10d::Backend, c10::intrusive_ptr<BackendMine>>`` and define it there.
+#   Implement ``supportsSplitting``, ``split`` and ``getBackendOptions``, because otherwise
+#   ``init_device_mesh`` with two dimensions fails.
+# * If ``supportsSplitting`` returns true and there is a ``device_id``, ``new_group`` calls
+#   ``perform_nocolor_split`` on each rank outside of the new group. ``c10d::Backend`` does not
+#   have this method. Bind your class with ``py::class_<BackendMine, c10d::Backend,
+#   c10::intrusive_ptr<BackendMine>>`` and define it there.
 #
 # Exercise
 # --------

@@ -89,10 +89,11 @@ message that comes in, ``shm`` looks for the first receive that fits:
    :dedent:
 
 If receives wait for the sending rank, but none with this tag, the message is copied and kept. A
-later message can then overtake it. ``shm`` keeps 64 MiB of each sender, and the message that exceeds
-them. Behind these, a message stays in the ring, so its sender waits, and a receive for it waits as
-well until the program receives what is kept. Messages with the same tag stay in order. ``recvAnysource``
-takes a message of any rank, and ``Work::sourceRank`` returns that rank:
+later message can then overtake it. ``shm`` keeps 64 MiB of each sender, and the message that
+exceeds them. The next message stays in the ring, so its sender waits until the program receives
+it or one that is kept. A receive for a message behind it waits as long. Messages with the same
+tag stay in order. ``recvAnysource`` takes a message of any rank, and ``Work::sourceRank``
+returns that rank:
 
 .. literalinclude:: /../gallery/communicate/workers/roots_and_messages.py
    :language: python

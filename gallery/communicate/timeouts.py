@@ -37,9 +37,9 @@ operation after it. ``shm`` lets it limit only this wait, and the operation cont
 ``kNoTimeout`` of PyTorch, and does not mean "now".
 
 A message has no other timeout than that of ``wait``, because a server may call ``irecv`` long
-before the message is sent. Without an argument, its ``wait`` takes the timeout of the group, and
-counts from its own beginning. When it fails, the group remains usable. Without a ``wait``, a message
-can stay pending until a rank dies or leaves the group:
+before the message is sent. Without an argument, ``wait`` uses the timeout of the group, counted
+from the call of ``wait``. When that ``wait`` times out, the group remains usable. Without a
+``wait``, a message can stay pending until a rank dies or leaves the group:
 
 .. literalinclude:: /../extension/shm_collectives/include/work.hpp
    :language: cpp

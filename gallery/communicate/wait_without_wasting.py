@@ -62,11 +62,12 @@ assert output.count(": True\n") == 3
 #    :end-before: // [/patience]
 #    :dedent:
 #
-# The thread spins 100 times. ``relax`` is one instruction that delays the loop a little: ``pause``
-# on x86-64, and ``isb`` on aarch64. Then the thread yields for ``yield_for``. This is an option of
-# the backend, and 500 microseconds if there is no reason for another value. A thread in the
-# background yields for 50 only, because the program may need the core. When ``Patience::pause`` returns false, the loop in
-# :doc:`asynchronous-work` lets the thread sleep for at most 50 milliseconds.
+# The thread spins 100 times. ``relax`` is one instruction that delays the loop a little:
+# ``pause`` on x86-64, and ``isb`` on aarch64. Then the thread yields for ``yield_for``. This is
+# an option of the backend. Its default is 500 microseconds, or 0 where yielding does not help,
+# as shown below. A thread in the background yields for 50 only, because the program may need
+# the core. When ``Patience::pause`` returns false, the loop in :doc:`asynchronous-work` lets
+# the thread sleep for at most 50 milliseconds.
 #
 # The sleep is cut into slices because the rank must check whether the others are alive.
 # :doc:`lost-ranks` shows these checks.
@@ -96,12 +97,13 @@ assert output[0].count(": True\n") == 3 and not output[1]
 # The backend counts the ranks of its group, and not the other programs on the machine. They are one
 # more reason to stop spinning soon.
 #
-# Yielding has a limit, too. Linux can share out the processor time to *sessions* first, and then to
-# the processes of each session. This is called autogroup, and it is switched on if
-# ``/proc/sys/kernel/sched_autogroup_enabled`` contains 1. A terminal is one session, but ``torchrun``
-# gives each rank a session of its own. ``sched_yield`` then lets no other rank run, because a process
-# yields to its own session only. So each rank writes its session into the shared memory, and the
-# ranks sleep at once if there are several:
+# Yielding has a limit, too. Linux can share out the processor time to *sessions* first, and
+# then to the processes of each session. This is called autogroup, and it is switched on if
+# ``/proc/sys/kernel/sched_autogroup_enabled`` contains 1. A terminal is one session, but
+# ``torchrun`` gives each rank a session of its own. ``sched_yield`` then lets no other rank
+# run, because a process yields to its own session only. So each rank writes its session into
+# the shared memory. If there are several sessions, and more ranks than processors, the ranks
+# sleep at once:
 #
 # .. literalinclude:: /../extension/shm_collectives/include/call_runner.hpp
 #    :language: cpp

@@ -102,7 +102,8 @@ describe("getBackendName", "setTimeout", "shutdown", "abort", "isInitialized", "
 
 # %%
 # * Every backend must override ``getBackendName``, because the error of every missing operation
-#   contains its result, and ``getBackendOptions``, which is among the methods for groups below.
+#   contains its result. ``Backend.hpp`` demands the same of ``getBackendOptions``, which is
+#   among the methods for groups below. The dummy works without it, but cannot be split.
 # * ``destroy_process_group`` calls ``shutdown``. ``group.abort()`` calls ``abort``. After
 #   either, raise an error in every operation.
 # * ``setTimeout`` changes the timeout of later operations. See
@@ -275,7 +276,8 @@ describe(
 # * ``split_group`` tests ``supportsSplitting``, takes the result of ``getBackendOptions`` (a copy
 #   of it since PyTorch 2.14), and calls ``split`` with the ranks of the new group.
 # * With ``device_id``, ``init_process_group`` calls ``setBoundDeviceId``, and
-#   ``eagerConnectSingleDevice`` if ``supportsSplitting`` is true. The latter may do nothing.
+#   ``eagerConnectSingleDevice`` if ``supportsSplitting`` is true. ``eagerConnectSingleDevice``
+#   may do nothing.
 # * ``merge`` makes a group of the ranks that meet at a store, and ``shrink``, which
 #   ``dist.shrink_group`` calls, a group without some ranks. ``setGroupUid`` receives the name of
 #   the group.
@@ -317,8 +319,9 @@ assert by_method["recvAnysource"] == {"recv(src=None)"}
 # %%
 # These are optional, and no feature of the run calls them.
 #
-# * ``allreduce_sparse`` receives sparse tensors, such as the gradients of an embedding with
-#   ``sparse=True`` under DDP.
+# * ``allreduce_sparse`` receives sparse CUDA tensors, such as the gradients of an embedding
+#   with ``sparse=True`` under DDP. Sparse CPU tensors reach ``allreduce``, so refuse them there
+#   if you cannot reduce them.
 # * ``getMemAllocator`` and ``allocateTensor`` give memory that the backend can communicate from
 #   without a copy. FSDP2 asks ``supportsTensorAlloc`` first, if a program calls
 #   ``set_allocate_memory_from_process_group_for_comm``.

@@ -264,9 +264,9 @@ dist.destroy_process_group()
 #
 # Our ranks do not communicate for a split, so the method does nothing. Since PyTorch 2.15, a
 # group can be bound to a CPU. Only on machines with an accelerator does ``init_device_mesh``
-# call ``split_group``, so we let it take the CPU for one. Our process is rank 0 of 2, and makes
-# a group without it and a mesh of two dimensions. We do so with ``supportsSplitting`` and
-# without it:
+# call ``split_group``, so we let it take the CPU for one. Our process is rank 0 of 2. It makes
+# a group of rank 1 alone, and a mesh of two dimensions, first with a backend that supports
+# splitting and then with one that does not:
 
 cpu = torch.device("cpu", 0)
 accelerator = {"is_available": lambda: True, "current_accelerator": lambda: torch.device("cpu")}

@@ -12,13 +12,12 @@ communicates.
 Since PyTorch 2.14, a class in Python can derive from c10d's ``Backend``. With 2.13 its
 constructor fails with ``TypeError: StoreBackend: No constructor defined!``
 
-Two classes have the name ``Backend``. ``torch.distributed.Backend`` is a kind of
-string: it has a list of all backends, and it registers new ones. The base class
-of all backends is ``torch._C._distributed_c10d.Backend``, in a private module.
-PyTorch 2.15 derives a backend in Python from the same class, in
-``torch/distributed/_nccl4py/backend.py``. ``torch.distributed._Backend`` is another name
-for it. In November 2026, PyTorch's main branch has the public name
-``torch.distributed.BackendBase``.
+Two classes have the name ``Backend``. ``torch.distributed.Backend`` is a kind of string: it has
+a list of all backends, and it registers new ones. The base class of all backends is
+``torch._C._distributed_c10d.Backend``, in a private module. PyTorch 2.15 derives a backend in
+Python from the same class, in ``torch/distributed/_nccl4py/backend.py``.
+``torch.distributed._Backend`` is another name for it. As of November 2026, PyTorch's main
+branch also has the public name ``torch.distributed.BackendBase``.
 
 The work
 --------

@@ -66,7 +66,7 @@ for backend in ["dummy", "cpu:dummy", "cpu:gloo,cuda:dummy"]:
 # --------------------------
 #
 # A group keeps one backend of each ``BackendType``. All backends from outside of PyTorch have
-# the type ``CUSTOM``, and so have some of PyTorch's own: ``fake``, and in PyTorch 2.15 also
+# the type ``CUSTOM``, and so have some of PyTorch's own: ``fake``, and since PyTorch 2.14 also
 # ``nccl2``, ``nccl-lazy`` and ``nccl-legacy``. If the argument names two of them, the first
 # serves the devices of both, without a warning:
 
@@ -116,9 +116,9 @@ assert not dist.is_initialized()
 # Devices without kernels
 # -----------------------
 #
-# Each collective is an operator of PyTorch's dispatcher, which calls the kernel for the
-# device of the tensor. The kernel then calls the backend. PyTorch has no kernels for some
-# devices:
+# Each collective is an operator of PyTorch's dispatcher, which calls the kernel for the device
+# of the tensor. The kernel then calls the backend. The PyTorch of this site has no kernels for
+# some devices:
 
 for key in ["CPU", "CUDA", "PrivateUse1", "XPU", "HPU", "MPS", "MTIA"]:
     found = torch._C._dispatch_has_kernel_for_dispatch_key("c10d::allreduce_", key)
