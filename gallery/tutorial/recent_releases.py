@@ -242,7 +242,7 @@ dist.destroy_process_group()
 # ------------------------
 #
 # A program for an accelerator passes ``device_id`` to ``init_process_group``, which binds the
-# group to that device. Two functions then look at ``supportsSplitting`` of its backend:
+# group to that device. Two functions then depend on ``supportsSplitting`` of its backend:
 #
 # * ``new_group`` may make its group by splitting the bound one. With NCCL, all ranks of the
 #   parent take part in a split. So if ``supportsSplitting`` is true, ``new_group`` calls
