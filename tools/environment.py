@@ -85,12 +85,14 @@ class Environment:
     def install(self, stage):
         if os.path.exists(self.unfinished) or not os.path.exists(self.python):
             self.create()
-        self.pip_install("requirements/pip.txt")  # It may be an old pip.
-        options = []
+        quiet = ["--quiet"]
+        self.pip_install("requirements/pip.txt", quiet)  # It may be an old pip.
+        options = quiet
         if stage in NEED_TORCH:
-            self.announce_torch()
-            options = ["torch==" + self.torch["version"], "--constraint", self.pins]
-        self.pip_install("requirements/%s.txt" % stage, *options)
+            # pip shows a progress bar for what takes minutes.
+            options = [] if self.announce_torch() else quiet
+            options = options + ["torch==" + self.torch["version"], "--constraint", self.pins]
+        self.pip_install("requirements/%s.txt" % stage, options)
         if stage == "test":
             self.npm_install()
         for included in INCLUDED[stage]:
@@ -114,11 +116,14 @@ class Environment:
         os.remove(self.unfinished)
 
     def announce_torch(self):
-        """Print what pip is about to download; fail if pip cannot, or if the disk is too full."""
+        """Return whether pip is about to download PyTorch, and print how much that is.
+
+        Fail if pip cannot, or if the disk is too full.
+        """
         version = self.torch["version"]
         packages = os.path.join(self.folder, "lib", "python*", "site-packages")
         if glob.glob(os.path.join(packages, "torch-%s*.dist-info" % version)):
-            return
+            return False
         command = [self.python, "-m", "pip", "index", "versions", "torch", "--json"]
         listing = run(command, stdout=subprocess.PIPE, universal_newlines=True)
         offered = json.loads(listing.stdout)["versions"] if listing.returncode == 0 else []
@@ -149,11 +154,13 @@ class Environment:
                 "%s has %.1f GB free, and PyTorch and the build of the site need %.1f GB: free "
                 "some space, then run the command again" % (ROOT, free, needed)
             )
+        return True
 
-    def pip_install(self, file, *options):
+    def pip_install(self, file, options):
+        print("installing %s into %s" % (file, self.name), flush=True)
         command = [self.python, "-m", "pip", "install", "--requirement", file]
         open(self.unfinished, "w").close()
-        done = run(command + list(options))
+        done = run(command + options)
         os.remove(self.unfinished)  # If pip fails, it removes what it has begun.
         self.require(done, "pip", file)
 
