@@ -43,8 +43,8 @@ addresses it has read, so the others need not wait until the timeout for a rank 
    :end-before: // [/host]
    :dedent:
 
-The other ranks watch rank 0 while they wait. The constructor returns only when all ranks are
-there, for two reasons. The others can open the memory only while rank 0 has its descriptor, as
+The other ranks watch rank 0 while they wait. The constructor waits for all ranks, for two
+reasons. The others can open the memory only while rank 0 has its descriptor, as
 the next page shows. And all ranks must learn the same result.
 
 Each rank has its own deadline, though. A rank that came early may time out while rank 0 still
@@ -115,22 +115,28 @@ for rank, missing in [(0, 1), (1, 0), (2, 1)]:
 # Ranks can share memory only if they run on the same host, as the same user, and see the
 # same processes. Each rank puts this into a text:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/rendezvous.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/rendezvous.hpp
-#    :start-after: // [home]
-#    :end-before: // [/home]
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. literalinclude:: /../extension/shm_collectives/include/rendezvous.hpp
+#       :language: cpp
+#       :caption: extension/shm_collectives/include/rendezvous.hpp
+#       :start-after: // [home]
+#       :end-before: // [/home]
 #
 # Two hosts may have the same name, but each start of a kernel has its own ``boot_id``. Two
 # containers of one host have the same one. The PID namespace distinguishes these, unless they
 # share it. A rank compares its text with that of rank 0 before it opens the memory:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/rendezvous.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/rendezvous.hpp
-#    :start-after: // [refuse]
-#    :end-before: // [/refuse]
-#    :dedent:
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. literalinclude:: /../extension/shm_collectives/include/rendezvous.hpp
+#       :language: cpp
+#       :caption: extension/shm_collectives/include/rendezvous.hpp
+#       :start-after: // [refuse]
+#       :end-before: // [/refuse]
+#       :dedent:
 #
 # Before the rank throws, it writes the problem into its key ``refused``. Rank 0 reads it there, and
 # tells the ranks that have mapped the memory.

@@ -154,11 +154,14 @@ for feature, call, operation in rows:
 # The first event is the call of a PyTorch operator. The second lasts until the operation ends, and
 # contains the time in which the rank waits for others. Here rank 1 is 0.3 s late:
 #
-# .. literalinclude:: /../gallery/communicate/workers/profile_training.py
-#    :language: python
-#    :caption: gallery/communicate/workers/profile_training.py
-#    :start-after: # [late]
-#    :end-before: # [/late]
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. literalinclude:: /../gallery/communicate/workers/profile_training.py
+#       :language: python
+#       :caption: gallery/communicate/workers/profile_training.py
+#       :start-after: # [late]
+#       :end-before: # [/late]
 
 for rank, result in enumerate(results):
     print(f"rank {rank}: ends more than 0.2 s after the call: {result['later']}")
@@ -210,13 +213,13 @@ for rank, text in enumerate(output):
 # Without ``DETAIL``, the ranks add numbers that do not belong together, and nobody notices. With
 # ``DETAIL``, all ranks get an error that contains both shapes. The backend was not called, so the
 # group is not broken: the next call returns the sum. The wrapper needs sequence numbers, so ``shm``
-# overrides two methods for it:
+# overrides a method for it:
 #
 # .. literalinclude:: /../extension/shm_collectives/include/call_runner.hpp
 #    :language: cpp
 #    :caption: extension/shm_collectives/include/call_runner.hpp
 #    :start-at: getSequenceNumberForGroup
-#    :end-at: setSequenceNumberForGroup
+#    :end-at: getSequenceNumberForGroup
 #    :dedent:
 #
 # The cure is to run a new program at the level ``DETAIL`` once, before a long training run.

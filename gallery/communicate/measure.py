@@ -156,11 +156,14 @@ assert len(rows) == 8 and all(float(row[4]) > float(row[3]) for row in rows), ro
 # ``wait`` measures how long it takes to submit the operation. In this program, rank 1 comes half
 # a second late, so no all-reduce can end earlier:
 #
-# .. literalinclude:: /../gallery/communicate/workers/take_turns.py
-#    :language: python
-#    :caption: gallery/communicate/workers/take_turns.py
-#    :start-after: # [mistake]
-#    :end-before: # [/mistake]
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. literalinclude:: /../gallery/communicate/workers/take_turns.py
+#       :language: python
+#       :caption: gallery/communicate/workers/take_turns.py
+#       :start-after: # [mistake]
+#       :end-before: # [/mistake]
 
 from launcher import launch, run_program
 

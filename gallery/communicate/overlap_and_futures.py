@@ -186,11 +186,14 @@ assert output[0] == (
 # then ends its threads, and leaves the group. A work can be used after that, because it shares
 # the ownership of what it needs:
 #
-# .. literalinclude:: /../gallery/communicate/workers/works_of_a_group.py
-#    :language: python
-#    :caption: gallery/communicate/workers/works_of_a_group.py
-#    :start-after: # [outlives]
-#    :end-before: # [/outlives]
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. literalinclude:: /../gallery/communicate/workers/works_of_a_group.py
+#       :language: python
+#       :caption: gallery/communicate/workers/works_of_a_group.py
+#       :start-after: # [outlives]
+#       :end-before: # [/outlives]
 #
 # Destroying a tensor may need Python's interpreter lock, because Python may have an object for it.
 # A thread that destroys a tensor while it holds a mutex can therefore wait for a Python thread

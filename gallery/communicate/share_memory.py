@@ -105,11 +105,14 @@ assert output[1] == "first try: No such file or directory\nsecond try: something
 # The sizes follow from the world size and from ``slot_bytes`` in the options. In the next
 # program, the ranks begin with different options. Then they request memory of the same size:
 #
-# .. literalinclude:: /../gallery/communicate/workers/options_differ.py
-#    :language: python
-#    :caption: gallery/communicate/workers/options_differ.py
-#    :start-after: # [attempts]
-#    :end-before: # [/attempts]
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. literalinclude:: /../gallery/communicate/workers/options_differ.py
+#       :language: python
+#       :caption: gallery/communicate/workers/options_differ.py
+#       :start-after: # [attempts]
+#       :end-before: # [/attempts]
 
 output = launch("workers/options_differ.py", ranks=2)
 

@@ -30,11 +30,14 @@ The first two can be combined. The first and the last exclude each other. The te
 therefore compile ``shm`` twice more. They set ``CXX`` to a script that appends the flags, and run
 most samples and tests of ``shm`` with both results. Here we compile short files in the same way:
 
-.. literalinclude:: /../gallery/communicate/workers/sanitized.py
-   :language: python
-   :caption: gallery/communicate/workers/sanitized.py
-   :start-after: # [compile]
-   :end-before: # [/compile]
+.. admonition:: The code
+   :collapsible: closed
+
+   .. literalinclude:: /../gallery/communicate/workers/sanitized.py
+      :language: python
+      :caption: gallery/communicate/workers/sanitized.py
+      :start-after: # [compile]
+      :end-before: # [/compile]
 
 Load the runtime first
 ----------------------
@@ -105,11 +108,14 @@ assert "signed integer overflow: 1048576 * 4096" in calls[4] and output.endswith
 # and still the old number. ``release`` and ``acquire`` are the cure. One compilation contains
 # both:
 #
-# .. literalinclude:: /../gallery/communicate/workers/data_race.py
-#    :language: python
-#    :caption: gallery/communicate/workers/data_race.py
-#    :start-after: # [race]
-#    :end-before: # [/race]
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. literalinclude:: /../gallery/communicate/workers/data_race.py
+#       :language: python
+#       :caption: gallery/communicate/workers/data_race.py
+#       :start-after: # [race]
+#       :end-before: # [/race]
 
 output = run_program("workers/data_race.py")
 
@@ -225,45 +231,48 @@ temporary.cleanup()
 # and another stream can wait for it. The listing shows how a collective orders its stream and the
 # program's, which ``shm`` does not need. ``enqueue`` is your own function here:
 #
-# .. not-executed::
+# .. admonition:: The code
+#    :collapsible: closed
 #
-#    PyTorch's repository has a simulated accelerator, ``torch_openreg``, with a c10d backend, OCCL.
-#    PyPI does not have them, and OCCL moves no data, so they cannot run this listing.
+#    .. not-executed::
 #
-#    .. code-block:: cpp
+#       PyTorch's repository has a simulated accelerator, ``torch_openreg``, with a c10d backend, OCCL.
+#       PyPI does not have them, and OCCL moves no data, so they cannot run this listing.
 #
-#       c10::intrusive_ptr<Work> BackendMine::allreduce(
-#           std::vector<at::Tensor>& tensors, const AllreduceOptions& options) {
-#         const c10::Device device = tensors[0].device();
-#         const c10::impl::VirtualGuardImpl streams(device.type());
-#         c10::Event ready(device.type());
-#         ready.record(streams.getStream(device)); // the program's stream
-#         ready.block(stream_);                    // ours waits for it
+#       .. code-block:: cpp
 #
-#         const c10::StreamGuard current(stream_);
-#         tensors[0].record_stream(stream_);
-#         enqueue(tensors[0], options.reduceOp, stream_);
-#         auto future = c10::make_intrusive<c10::ivalue::Future>(
-#             c10::ListType::ofTensors(), std::vector{device});
-#         future->markCompleted(c10::IValue(tensors));
-#         return c10::make_intrusive<WorkMine>(std::move(future));
-#       }
+#          c10::intrusive_ptr<Work> BackendMine::allreduce(
+#              std::vector<at::Tensor>& tensors, const AllreduceOptions& options) {
+#            const c10::Device device = tensors[0].device();
+#            const c10::impl::VirtualGuardImpl streams(device.type());
+#            c10::Event ready(device.type());
+#            ready.record(streams.getStream(device)); // the program's stream
+#            ready.block(stream_);                    // ours waits for it
 #
-#       bool WorkMine::wait(std::chrono::milliseconds) {
-#         future_->waitAndThrow();
-#         return true;
-#       }
+#            const c10::StreamGuard current(stream_);
+#            tensors[0].record_stream(stream_);
+#            enqueue(tensors[0], options.reduceOp, stream_);
+#            auto future = c10::make_intrusive<c10::ivalue::Future>(
+#                c10::ListType::ofTensors(), std::vector{device});
+#            future->markCompleted(c10::IValue(tensors));
+#            return c10::make_intrusive<WorkMine>(std::move(future));
+#          }
 #
-# The headers of PyTorch 2.15 explain the lines of the listing:
+#          bool WorkMine::wait(std::chrono::milliseconds) {
+#            future_->waitAndThrow();
+#            return true;
+#          }
 #
-# * ``markCompleted`` records an event on the current stream of each device of the result. The
-#   guard has made ``stream_`` the current one. The future is complete before the data is there.
-# * ``waitAndThrow`` makes the current stream of the caller wait for these events. The thread
-#   continues.
-# * The devices in the constructor of the future are essential. Without them it records no
-#   event, and nothing reports that.
-# * ``record_stream`` keeps the memory of the tensor from being reused while ``stream_`` uses it.
-#   NCCL's backend holds references to the tensors until ``wait`` instead.
+#    The headers of PyTorch 2.15 explain the lines of the listing:
+#
+#    * ``markCompleted`` records an event on the current stream of each device of the result. The
+#      guard has made ``stream_`` the current one. The future is complete before the data is there.
+#    * ``waitAndThrow`` makes the current stream of the caller wait for these events. The thread
+#      continues.
+#    * The devices in the constructor of the future are essential. Without them it records no
+#      event, and nothing reports that.
+#    * ``record_stream`` keeps the memory of the tensor from being reused while ``stream_`` uses it.
+#      NCCL's backend holds references to the tensors until ``wait`` instead.
 #
 # A backend needs more than the listing has:
 #

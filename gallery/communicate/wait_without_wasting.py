@@ -76,11 +76,14 @@ assert output.count(": True\n") == 3
 # rank 0. The kernel tells it the processor time of the thread, and how often the thread has
 # gone to sleep:
 #
-# .. literalinclude:: /../gallery/communicate/workers/late_rank.py
-#    :language: python
-#    :caption: gallery/communicate/workers/late_rank.py
-#    :start-after: # [late]
-#    :end-before: # [/late]
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. literalinclude:: /../gallery/communicate/workers/late_rank.py
+#       :language: python
+#       :caption: gallery/communicate/workers/late_rank.py
+#       :start-after: # [late]
+#       :end-before: # [/late]
 
 output = launch("workers/late_rank.py", ranks=2)
 
@@ -105,19 +108,25 @@ assert output[0].count(": True\n") == 3 and not output[1]
 # the shared memory. If there are several sessions, and more ranks than processors, the ranks
 # sleep at once:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/call_runner.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/call_runner.hpp
-#    :start-after: // [policy]
-#    :end-before: // [/policy]
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. literalinclude:: /../extension/shm_collectives/include/call_runner.hpp
+#       :language: cpp
+#       :caption: extension/shm_collectives/include/call_runner.hpp
+#       :start-after: // [policy]
+#       :end-before: // [/policy]
 #
 # The next program starts ranks itself, so that it can choose their sessions:
 #
-# .. literalinclude:: /../gallery/communicate/workers/ranks_in_sessions.py
-#    :language: python
-#    :caption: gallery/communicate/workers/ranks_in_sessions.py
-#    :start-after: # [yield]
-#    :end-before: # [/yield]
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. literalinclude:: /../gallery/communicate/workers/ranks_in_sessions.py
+#       :language: python
+#       :caption: gallery/communicate/workers/ranks_in_sessions.py
+#       :start-after: # [yield]
+#       :end-before: # [/yield]
 
 output = run_program("workers/ranks_in_sessions.py")
 

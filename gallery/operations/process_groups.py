@@ -130,7 +130,7 @@ else:
 # Groups within the world
 # -----------------------
 #
-# ``new_group`` creates a group of some of the ranks. Only these ranks take part in a
+# ``new_group`` creates a group of only some ranks. Only these ranks take part in a
 # collective on that group. Each of them also has a number within the group, which may
 # differ from its rank in the world.
 #

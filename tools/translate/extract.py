@@ -13,7 +13,7 @@ from ..processes.sphinx import run_sphinx
 from ..project.errors import BuildError
 from ..project.languages import SOURCE_LANGUAGE, TRANSLATIONS
 from ..project.paths import BUILD, ROOT, ROOT_FILES
-from ..state.digests import digest, files_below, installed, project_files
+from ..state.digests import digest, files_below, generated_pages, installed, project_files
 from ..state.records import record
 from .catalogs import catalogs_of, read
 
@@ -35,7 +35,9 @@ def extract():
 
 def extracted():
     """Extract the messages, if anything in English has changed; return the files."""
-    key = digest(project_files(), sys.version, installed(), provenance.executed())
+    key = digest(
+        [*project_files(), *generated_pages()], sys.version, installed(), provenance.executed()
+    )
     if not RECORD.is_made(key, files_below(EXTRACTION)):
         RECORD.forget()
         shutil.rmtree(EXTRACTION, ignore_errors=True)

@@ -35,7 +35,7 @@ KEPT = re.compile(
     r"""
     ``.+?``                             # literals in reST
     | [:{][\w:.+-]+[:}]` (?:[^`<]*`)?   # a role, and its target if it has no title
-    | `[^`<]+`_{0,2}                    # literals in Markdown, references by name
+    | `(?:[^`<]|(?<=\S)<)+`_{0,2}       # literals in Markdown, references by name
     | \s<[^<>]+>`_{0,2}                 # the target behind a title
     | \]\([^)]*\)                       # the target of a link in Markdown
     | <[^<>]+> | &\#?\w+;               # HTML, addresses
