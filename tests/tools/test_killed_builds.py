@@ -10,7 +10,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -38,8 +40,8 @@ class Clone:
     def __init__(self, folder):
         self.project = Project(folder / "clone")
         self.root = self.project.root
-        self.temporary = folder / "tmp"
-        self.temporary.mkdir()
+        # Not in the folder: the paths of sockets must be short.
+        self.temporary = Path(tempfile.mkdtemp())
         self.environment = {"TMPDIR": str(self.temporary), "PYTHONPATH": ""}
 
     def build(self, *command, **environment):

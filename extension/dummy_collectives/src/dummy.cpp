@@ -148,11 +148,10 @@ void registerBackend() {
   if (backend_class.attr("backend_list").contains("dummy")) {
     return;
   }
+  constexpr py::call_guard<py::gil_scoped_release> without_lock{};
   backend_class.attr("register_backend")(
       "dummy",
-      py::cpp_function(
-          &dummy_collectives::createBackendDummy,
-          py::call_guard<py::gil_scoped_release>()),
+      py::cpp_function(&dummy_collectives::createBackendDummy, without_lock),
       py::arg("devices") = std::vector<std::string>{"cpu", "cuda"});
 }
 

@@ -195,10 +195,7 @@ class Meeting {
     // [refuse]
     if (host.home != mine.home) return apart(rank_, mine.home, host.home);
     const std::string first = who(0, global_ranks_);
-    const std::string problem = problem_of([&] {
-      memory_.emplace(Memory::open(host.process, host.descriptor, layout_, number_));
-      return "";
-    });
+    const std::string problem = problem_of([&] { return open_memory(host); });
     if (!memory_) { // perhaps rank 0 has none, or has given up
       const std::string reason = said(refused(0));
       return !reason.empty() ? reason
@@ -215,6 +212,11 @@ class Meeting {
     return missing().empty() ? ""
         : !in_time ? late(missing())
                    : died(0, host.process);
+  }
+
+  std::string open_memory(const Address& host) {
+    memory_.emplace(Memory::open(host.process, host.descriptor, layout_, number_));
+    return "";
   }
 
   int ranks() const { return static_cast<int>(layout_.ranks); }

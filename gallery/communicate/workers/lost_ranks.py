@@ -22,11 +22,6 @@ WAYS = {
 }
 
 
-def end_after_all_reduce():
-    dist.all_reduce(torch.ones(10))
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 def run_rank(rank, way):
     """Reduce twice, where rank 2 does something else the second time."""
     dist.all_reduce(torch.ones(10))
@@ -37,6 +32,11 @@ def run_rank(rank, way):
 
 
 # [/ways]
+def end_after_all_reduce():
+    dist.all_reduce(torch.ones(10))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 # [show]
 def show(message):
     """Print the end of a message, without the number of a process."""
