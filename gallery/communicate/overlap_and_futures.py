@@ -173,12 +173,15 @@ assert output[0] == (
 # program need not keep references to works or tensors. Several threads can wait for works of a
 # group at the same time. Here two threads of rank 0 wait until rank 1 calls:
 #
-# .. literalinclude:: /../gallery/communicate/workers/works_of_a_group.py
-#    :language: python
-#    :caption: gallery/communicate/workers/works_of_a_group.py
-#    :start-after: # [together]
-#    :end-before: # [/together]
-#    :dedent: 4
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. literalinclude:: /../gallery/communicate/workers/works_of_a_group.py
+#       :language: python
+#       :caption: gallery/communicate/workers/works_of_a_group.py
+#       :start-after: # [together]
+#       :end-before: # [/together]
+#       :dedent: 4
 #
 # A program can destroy the group while operations are running. ``shutdown`` waits for the
 # collectives, also for those that another thread awaits, because the other ranks need the steps of

@@ -55,11 +55,14 @@ loaded in the same way. Each of its functions does what a backend may do with th
 A slot has 1024 numbers, and the shared memory contains two slots. The program compiles the
 library, and calls it in new Python processes:
 
-.. literalinclude:: /../gallery/communicate/workers/unsanitized_process.py
-   :language: python
-   :caption: gallery/communicate/workers/unsanitized_process.py
-   :start-after: # [calls]
-   :end-before: # [/calls]
+.. admonition:: The code
+   :collapsible: closed
+
+   .. literalinclude:: /../gallery/communicate/workers/unsanitized_process.py
+      :language: python
+      :caption: gallery/communicate/workers/unsanitized_process.py
+      :start-after: # [calls]
+      :end-before: # [/calls]
 
 ``run`` prints a title and what the process printed. Of a report it prints the kind of the fault,
 and the code of the line instead of its number:

@@ -18,11 +18,14 @@ another thread have the core, and look again afterwards. It can *sleep*: the ker
 core until somebody wakes it. Two processes of the next program take turns to increase a number. A
 process that must wait for its turn does so in one of these ways:
 
-.. literalinclude:: /../gallery/communicate/workers/ways_to_wait.py
-   :language: python
-   :caption: gallery/communicate/workers/ways_to_wait.py
-   :start-after: # [ways]
-   :end-before: # [/ways]
+.. admonition:: The code
+   :collapsible: closed
+
+   .. literalinclude:: /../gallery/communicate/workers/ways_to_wait.py
+      :language: python
+      :caption: gallery/communicate/workers/ways_to_wait.py
+      :start-after: # [ways]
+      :end-before: # [/ways]
 
 ``futex_wait`` and ``futex_wake`` make the Linux system call *futex*. The first sleeps only if the
 number still has the given value. For the kernel, this test and the beginning of the sleep are
