@@ -55,8 +55,8 @@ if rank < 2:
     while not noted.done() or not everyone("has the result"):
         compute()
     note("computation ends")
-    while not everyone("has computed"):
-        pass
+    everyone("has computed")
+    store.wait([f"has computed {other}" for other in range(size)])
     work.wait()
     note("wait() has returned")
 # [/program]
