@@ -41,7 +41,7 @@ test-audits: html browser ## check all pages in the browser: accessibility, spee
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-audits.xml -m audit
 
-test-builds: html ## build again after damage and kills; type the commands of the pages
+test-builds: html ## compile again with precompiled headers; type the commands of the pages
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest $(IN_PARALLEL) --junitxml=_build/junit-builds.xml -m slow
 
@@ -59,10 +59,10 @@ test-conformance: html ## prove the suite of conformance/ with defects, and run 
 	@$(VENV_PYTHON) -m pytest --timeout=1000 -o addopts=--strict-markers \
 	    --junitxml=_build/junit-conformance.xml tests/conformance
 
-test-reproducible: ## build two clones of the last commit and compare every byte
+test-reproducible: ## build two clones and compare every byte; damage and kill builds of a small site
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-reproducible.xml \
-	    tests/test_reproducible.py
+	    tests/test_reproducible.py tests/test_killed_builds.py
 
 test-releases: ## compile and run with each release of PyTorch (TORCH=2.13.0 for one)
 	@$(PYTHON) tools/environment.py render

@@ -31,7 +31,7 @@ with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1)"],
     time.sleep(0.5)
 print("done")
 """
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 class Clone:
