@@ -89,7 +89,7 @@ serve: ## serve the site on 127.0.0.1 (PORT=8000)
 	@$(VENV_PYTHON) -m tools.serve $(PORT)
 
 clean: ## remove everything that was built or installed, .venv included
-	@rm -rf _build docs/*/*.rst .venv .venv-* .pytest_cache
+	@rm -rf _build .venv .venv-* .pytest_cache
 	@find locales -name '*.mo' -delete
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	@rm -rf extension/*/build extension/*/*.egg-info

@@ -4,8 +4,9 @@
 standard error of every rank in files, which includes the output of C++. It prints the
 standard output in the order of the ranks, with ``[rank N]`` in front of each line.
 ``run_program`` runs a program that starts its processes itself, and prints its output
-unchanged. Both set ``OMP_NUM_THREADS=1`` and make Python warnings errors. Both report a
-failure as one exception that names the program, the rank if known, and the reason.
+unchanged. Both set ``OMP_NUM_THREADS=1``, make Python warnings errors, and let the program
+import the modules of the folder ``shared``. Both report a failure as one exception that names
+the program, the rank if known, and the reason.
 """
 
 import os
@@ -139,7 +140,9 @@ def _environment():
     # By default, gloo and TensorPipe listen at the address of the host's name.
     loopback = next(x for _, x in socket.if_nameindex() if x.startswith("lo"))
     own = {"GLOO_SOCKET_IFNAME": loopback, "TP_SOCKET_IFNAME": loopback}
-    return {**own, **os.environ, "OMP_NUM_THREADS": "1"}
+    modules = [os.path.abspath("shared"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    path = {"PYTHONPATH": os.pathsep.join(modules)}
+    return {**own, **os.environ, **path, "OMP_NUM_THREADS": "1"}
 
 
 def _end(process, descendants):

@@ -17,15 +17,13 @@ from .compile.extensions import EXTENSIONS
 from .compile.stage import compile_extension
 from .execute.samples import page_of, samples
 from .execute.stage import run_sample
-from .pages import commands
+from .pages.provenance import recorded_runs
 from .processes.run import forget_steering
 from .project.configuration import read
 from .project.errors import ending_the_program
 from .project.paths import BUILD, INSTALLED_EXTENSIONS, RUN_SECONDS, relative
 
 STEP = 5  # seconds
-# Of these, the time is that of the last run.
-OTHER_RUNS = {x.compilation: x.record for x in EXTENSIONS} | commands.records()
 
 
 def main():
@@ -34,8 +32,10 @@ def main():
         shutil.rmtree(made, ignore_errors=True)
     for extension in EXTENSIONS:
         compile_extension(extension)
-    recorded = {name: record.load() for name, record in OTHER_RUNS.items()}
-    measured = {name: run and run["seconds"] for name, run in recorded.items()}
+    # Of compilations and commands, the time is that of the last run.
+    runs = recorded_runs().items()
+    recorded = {name: run.record.load() for name, run in runs if run.kind != "sample"}
+    measured = {name: record and record["seconds"] for name, record in recorded.items()}
     for script in samples():
         page = page_of(script)
         _, measured[page] = run_sample(script, BUILD / "run_times" / page)

@@ -10,7 +10,7 @@ runs. The data of CPU tensors is copied by a CPU, so ``shm`` needs a thread besi
 The hand-over to a thread costs time. The thread therefore runs operations only while no other
 thread waits for a result.
 
-.. diagram:: communicate/progress
+.. diagram:: communicate/asynchronous_work/diagram
 
 Operations that can stop
 ------------------------
@@ -103,16 +103,16 @@ end sooner than a hand-over. If a thread drives already, the call only wakes it.
 The first hand-over creates the thread. :doc:`overlap-and-futures` shows when a second one is
 needed. The worker below counts the threads with its name:
 
-.. literalinclude:: /../gallery/communicate/workers/progress_thread.py
+.. literalinclude:: /../gallery/communicate/asynchronous_work/progress_thread.py
    :language: python
-   :caption: gallery/communicate/workers/progress_thread.py
+   :caption: gallery/communicate/asynchronous_work/progress_thread.py
    :start-after: # [threads]
    :end-before: # [/threads]
 """
 
 from launcher import launch
 
-output = launch("workers/progress_thread.py", ranks=2)
+output = launch("asynchronous_work/progress_thread.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 none = "after ten synchronous calls: 0\n{}after destroy_process_group: 0\n"
@@ -132,13 +132,13 @@ assert output[1] == none.format("")
 # 10, and rank 1 the numbers 2 and 20. In place of the operating system, the worker decides that
 # the second thread of rank 1 begins first:
 #
-# .. literalinclude:: /../gallery/communicate/workers/thread_for_each_work.py
+# .. literalinclude:: /../gallery/communicate/asynchronous_work/thread_for_each_work.py
 #    :language: python
-#    :caption: gallery/communicate/workers/thread_for_each_work.py
+#    :caption: gallery/communicate/asynchronous_work/thread_for_each_work.py
 #    :start-after: # [orders]
 #    :end-before: # [/orders]
 
-output = launch("workers/thread_for_each_work.py", ranks=2)
+output = launch("asynchronous_work/thread_for_each_work.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 for text, mixed in zip(output, [[21, 12], [12, 21]], strict=True):
@@ -167,15 +167,15 @@ for text, mixed in zip(output, [[21, 12], [12, 21]], strict=True):
 #    The first work is complete. The works of a group end in order, and whoever waits runs all
 #    operations of the group.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/reverse_order.py
+#    .. literalinclude:: /../gallery/communicate/asynchronous_work/reverse_order.py
 #       :language: python
-#       :caption: gallery/communicate/workers/reverse_order.py
+#       :caption: gallery/communicate/asynchronous_work/reverse_order.py
 #       :start-after: # [solution]
 #       :end-before: # [/solution]
 #
 # Two ranks run the solution:
 
-output = launch("workers/reverse_order.py", ranks=2)
+output = launch("asynchronous_work/reverse_order.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 assert output == ["the first is complete: True with 2.0\n"] * 2

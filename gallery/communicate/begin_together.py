@@ -8,7 +8,7 @@ errors name the problem. While the ranks wait, other threads of their processes 
 The ranks of :doc:`meet-the-other-ranks` find each other if all of them come. But a rank may
 be missing, come too late, or run on another host. Then no rank may wait for ever.
 
-.. diagram:: communicate/meeting
+.. diagram:: communicate/begin_together/diagram
 
 The meeting of shm
 ------------------
@@ -87,16 +87,16 @@ end all of them come. A hidden part of the worker defines two functions. ``step`
 ranks begin together. ``attempt`` creates a group, and prints the sum of the rank numbers or the
 error:
 
-.. literalinclude:: /../gallery/communicate/workers/a_rank_is_missing.py
+.. literalinclude:: /../gallery/communicate/begin_together/a_rank_is_missing.py
    :language: python
-   :caption: gallery/communicate/workers/a_rank_is_missing.py
+   :caption: gallery/communicate/begin_together/a_rank_is_missing.py
    :start-after: # [attempts]
    :end-before: # [/attempts]
 """
 
 from launcher import launch, run_program
 
-output = launch("workers/a_rank_is_missing.py", ranks=3)
+output = launch("begin_together/a_rank_is_missing.py", ranks=3)
 
 # sphinx_gallery_start_ignore
 late = 'Backend shm: rank {} of 3 cannot join group "0": rank {} did not come within 1000 ms\n'
@@ -145,14 +145,14 @@ for rank, missing in [(0, 1), (1, 0), (2, 1)]:
 # write keys. Here rank 0 is a Python program that answers like a rank of another host. It has drawn
 # the number 7, and has no memory:
 #
-# .. literalinclude:: /../gallery/communicate/workers/another_host.py
+# .. literalinclude:: /../gallery/communicate/begin_together/another_host.py
 #    :language: python
-#    :caption: gallery/communicate/workers/another_host.py
+#    :caption: gallery/communicate/begin_together/another_host.py
 #    :start-after: # [another]
 #    :end-before: # [/another]
 #    :dedent: 4
 
-output = launch("workers/another_host.py", ranks=2)
+output = launch("begin_together/another_host.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 assert output[0] == "rank 0 reads: rank 1 cannot share memory with rank 0\n"
@@ -171,13 +171,13 @@ assert 'it is ..., rank 0 is "host elsewhere"; ranks of different hosts' in outp
 # The next create function calls ``poll``, which waits until a pipe contains a byte. Another
 # thread writes this byte. A hidden setting keeps Python from running that thread before ``poll``:
 #
-# .. literalinclude:: /../gallery/communicate/workers/wait_with_the_lock.py
+# .. literalinclude:: /../gallery/communicate/begin_together/wait_with_the_lock.py
 #    :language: python
-#    :caption: gallery/communicate/workers/wait_with_the_lock.py
+#    :caption: gallery/communicate/begin_together/wait_with_the_lock.py
 #    :start-after: # [waits]
 #    :end-before: # [/waits]
 
-output = run_program("workers/wait_with_the_lock.py")
+output = run_program("begin_together/wait_with_the_lock.py")
 
 # sphinx_gallery_start_ignore
 came = "the lock, the other thread came in time:"
@@ -203,15 +203,15 @@ assert output == f"with {came} False\nwithout {came} True\n", output
 #    Rank 0 deletes each ``member``, and the other ranks delete their ``answer``. ``refused`` is
 #    written only if there is a problem. So a meeting that succeeds leaves nothing:
 #
-#    .. literalinclude:: /../gallery/communicate/workers/keys_that_remain.py
+#    .. literalinclude:: /../gallery/communicate/begin_together/keys_that_remain.py
 #       :language: python
-#       :caption: gallery/communicate/workers/keys_that_remain.py
+#       :caption: gallery/communicate/begin_together/keys_that_remain.py
 #       :start-after: # [solution]
 #       :end-before: # [/solution]
 #
 # The program of the solution prints:
 
-output = launch("workers/keys_that_remain.py", ranks=3)
+output = launch("begin_together/keys_that_remain.py", ranks=3)
 
 # sphinx_gallery_start_ignore
 meetings = "".join(f"after meeting {n}, 0 keys:\n    []\n" for n in [1, 2])

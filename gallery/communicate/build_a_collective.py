@@ -8,7 +8,7 @@ share the work of a large all-reduce.
 The protocol of :doc:`step-by-step` moves bytes safely, but it adds nothing. An all-reduce must
 also decide which rank adds which numbers, and in which order.
 
-.. diagram:: communicate/all-reduce
+.. diagram:: communicate/build_a_collective/diagram
 
 All-gather
 ----------
@@ -65,19 +65,19 @@ with those of the next one:
 The worker below reduces 10 numbers and 100,000 numbers. Its slots have 4,096 bytes, so the
 second tensor needs about a hundred parts:
 
-.. literalinclude:: /../gallery/communicate/workers/all_reduce_in_steps.py
+.. literalinclude:: /../gallery/communicate/build_a_collective/all_reduce_in_steps.py
    :language: python
-   :caption: gallery/communicate/workers/all_reduce_in_steps.py
+   :caption: gallery/communicate/build_a_collective/all_reduce_in_steps.py
 """
 
 from launcher import launch
 
-output = launch("workers/all_reduce_in_steps.py", ranks=4)
+output = launch("build_a_collective/all_reduce_in_steps.py", ranks=4)
 
 # sphinx_gallery_start_ignore
 for text in output:
     assert text.count("the same bits everywhere: True") == 2
-launch("workers/all_reduce_in_steps.py", ranks=2, show=False)
+launch("build_a_collective/all_reduce_in_steps.py", ranks=2, show=False)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -89,13 +89,13 @@ launch("workers/all_reduce_in_steps.py", ranks=2, show=False)
 # begins with its own number there, the ranks add in different orders. The next worker collects
 # the numbers of all ranks with ``all_gather``, and adds them in both orders:
 #
-# .. literalinclude:: /../gallery/communicate/workers/own_number_first.py
+# .. literalinclude:: /../gallery/communicate/build_a_collective/own_number_first.py
 #    :language: python
-#    :caption: gallery/communicate/workers/own_number_first.py
+#    :caption: gallery/communicate/build_a_collective/own_number_first.py
 #    :start-after: # [orders]
 #    :end-before: # [/orders]
 
-output = launch("workers/own_number_first.py", ranks=3)
+output = launch("build_a_collective/own_number_first.py", ranks=3)
 
 # sphinx_gallery_start_ignore
 sums = [[float(line.split(": ")[1]) for line in text.splitlines()] for text in output]
@@ -127,15 +127,15 @@ assert sums == [[1, 1, 1], [1, 1, 1], [0, 1, 1]], sums
 #    ``all_reduce_by_shares`` has two rounds more than there are parts. In the last one, the ranks
 #    only read, and post nothing. So there is one step more than there are parts.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/steps_of_all_reduce.py
+#    .. literalinclude:: /../gallery/communicate/build_a_collective/steps_of_all_reduce.py
 #       :language: python
-#       :caption: gallery/communicate/workers/steps_of_all_reduce.py
+#       :caption: gallery/communicate/build_a_collective/steps_of_all_reduce.py
 #       :start-after: # [solution]
 #       :end-before: # [/solution]
 #
 # Four ranks run the solution, and rank 0 prints:
 
-output = launch("workers/steps_of_all_reduce.py", ranks=4)
+output = launch("build_a_collective/steps_of_all_reduce.py", ranks=4)
 
 # sphinx_gallery_start_ignore
 for line, steps in zip(output[0].splitlines(), [1, 1, 3, 99], strict=True):

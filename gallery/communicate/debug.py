@@ -8,16 +8,16 @@ others wait. You can also see where the time of a step goes, and find ranks whos
 A rank that hangs often has no defect: it waits for another rank. PyTorch and Python have tools
 for this, and each tool answers a different question:
 
-.. diagram:: communicate/debugging
+.. diagram:: communicate/debug/diagram
 
 Find a missing rank
 -------------------
 
 ``monitored_barrier`` finds a rank that does not come. In this program, rank 2 is missing:
 
-.. literalinclude:: /../gallery/communicate/workers/monitored_barrier.py
+.. literalinclude:: /../gallery/communicate/debug/monitored_barrier.py
    :language: python
-   :caption: gallery/communicate/workers/monitored_barrier.py
+   :caption: gallery/communicate/debug/monitored_barrier.py
    :start-after: # [missing]
    :end-before: # [/missing]
 
@@ -30,7 +30,7 @@ import json
 from launcher import PROFILER, launch
 from result_table import show_table
 
-output = launch("workers/monitored_barrier.py", ranks=3)
+output = launch("debug/monitored_barrier.py", ranks=3)
 
 # sphinx_gallery_start_ignore
 assert output == [
@@ -51,9 +51,9 @@ assert output == [
 # In the next program, rank 1 is late, and rank 0 finds out in three ways where it hangs. First, a
 # short ``wait`` tells which operation has not ended. It does not break the group:
 #
-# .. literalinclude:: /../gallery/communicate/workers/hanging_rank.py
+# .. literalinclude:: /../gallery/communicate/debug/hanging_rank.py
 #    :language: python
-#    :caption: gallery/communicate/workers/hanging_rank.py
+#    :caption: gallery/communicate/debug/hanging_rank.py
 #    :start-after: # [state]
 #    :end-before: # [/state]
 #
@@ -63,9 +63,9 @@ assert output == [
 # Second, ``faulthandler`` of Python writes the stack of a program that hangs in C++. It needs
 # no signal, because it writes from a thread of its own:
 #
-# .. literalinclude:: /../gallery/communicate/workers/hanging_rank.py
+# .. literalinclude:: /../gallery/communicate/debug/hanging_rank.py
 #    :language: python
-#    :caption: gallery/communicate/workers/hanging_rank.py
+#    :caption: gallery/communicate/debug/hanging_rank.py
 #    :start-after: # [stack]
 #    :end-before: # [/stack]
 #
@@ -79,16 +79,16 @@ assert output == [
 # ``_dump_fr_trace_json`` of ``torch._C._distributed_c10d``, and its last argument is the name of
 # the backend. The underscore means that it may change. Rank 1 does not call the broadcast:
 #
-# .. literalinclude:: /../gallery/communicate/workers/hanging_rank.py
+# .. literalinclude:: /../gallery/communicate/debug/hanging_rank.py
 #    :language: python
-#    :caption: gallery/communicate/workers/hanging_rank.py
+#    :caption: gallery/communicate/debug/hanging_rank.py
 #    :start-after: # [recorder]
 #    :end-before: # [/recorder]
 #
 # In PyTorch 2.14, the program attaches ``FlightRecorderHook`` to the group. Of the backends for
 # CPUs, PyTorch 2.13 records gloo only, and the program uses a gloo group there.
 
-output = launch("workers/hanging_rank.py", ranks=2)
+output = launch("debug/hanging_rank.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 lines = output[0].splitlines()
@@ -139,7 +139,7 @@ assert output[1] == "collective 2 is barrier\n"
 # The next worker trains as on
 # :doc:`train-with-it`, and profiles the third step. Each operation has two events:
 
-output = launch("workers/profile_training.py", ranks=2, expected_stderr=PROFILER, show=False)
+output = launch("debug/profile_training.py", ranks=2, expected_stderr=PROFILER, show=False)
 results = [json.loads(text) for text in output]
 show_table(["feature", "the call", "the operation"], results[0]["events"])
 
@@ -157,9 +157,9 @@ for feature, call, operation in rows:
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. literalinclude:: /../gallery/communicate/workers/profile_training.py
+#    .. literalinclude:: /../gallery/communicate/debug/profile_training.py
 #       :language: python
-#       :caption: gallery/communicate/workers/profile_training.py
+#       :caption: gallery/communicate/debug/profile_training.py
 #       :start-after: # [late]
 #       :end-before: # [/late]
 
@@ -181,9 +181,9 @@ assert [result["later"] for result in results] == [True, False]
 # reduce tensors of one size and of different shapes. The debug level is a property of the
 # process. A program usually gets it from the variable ``TORCH_DISTRIBUTED_DEBUG``:
 #
-# .. literalinclude:: /../gallery/communicate/workers/ranks_differ.py
+# .. literalinclude:: /../gallery/communicate/debug/ranks_differ.py
 #    :language: python
-#    :caption: gallery/communicate/workers/ranks_differ.py
+#    :caption: gallery/communicate/debug/ranks_differ.py
 #    :start-after: # [shapes]
 #    :end-before: # [/shapes]
 #
@@ -194,7 +194,7 @@ assert [result["later"] for result in results] == [True, False]
 # Each element is ten times its row plus its column, both counted from 0. Two tensors of one shape
 # give twice each element, as the line ``the next call`` shows:
 
-output = launch("workers/ranks_differ.py", ranks=2)
+output = launch("debug/ranks_differ.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 for rank, text in enumerate(output):
@@ -237,15 +237,15 @@ for rank, text in enumerate(output):
 #    The last rank waits for nobody, so its event is the shortest. A duration needs only the clock
 #    of its own rank. ``step`` sleeps on one rank, and then calls ``all_reduce``.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/who_is_late.py
+#    .. literalinclude:: /../gallery/communicate/debug/who_is_late.py
 #       :language: python
-#       :caption: gallery/communicate/workers/who_is_late.py
+#       :caption: gallery/communicate/debug/who_is_late.py
 #       :start-after: # [solution]
 #       :end-before: # [/solution]
 #
 # Three ranks run the solution. The second line is the order in which they slept:
 
-output = launch("workers/who_is_late.py", ranks=3, expected_stderr=PROFILER)
+output = launch("debug/who_is_late.py", ranks=3, expected_stderr=PROFILER)
 
 # sphinx_gallery_start_ignore
 last, slept = (line.split()[-3:] for line in output[0].splitlines())

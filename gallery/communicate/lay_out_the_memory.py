@@ -8,23 +8,23 @@ the kernel permits it. You can divide it, so that each rank computes where every
 All ranks of :doc:`share-memory` use one memory. No page of this memory may be missing while a rank
 uses it, and each rank must find the same parts in it.
 
-.. diagram:: communicate/layout
+.. diagram:: communicate/lay_out_the_memory/diagram
 
 Reserve pages before their use
 ------------------------------
 
 In the next program, both ranks request slots of 16 TiB, which is far too much memory:
 
-.. literalinclude:: /../gallery/communicate/workers/too_much_memory.py
+.. literalinclude:: /../gallery/communicate/lay_out_the_memory/too_much_memory.py
    :language: python
-   :caption: gallery/communicate/workers/too_much_memory.py
+   :caption: gallery/communicate/lay_out_the_memory/too_much_memory.py
    :start-after: # [too-much]
    :end-before: # [/too-much]
 """
 
 from launcher import launch, run_program
 
-output = launch("workers/too_much_memory.py", ranks=2)
+output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 assert all("rank 0 cannot reserve 140737490456832 bytes" in text for text in output)
@@ -72,13 +72,13 @@ assert all("rank 0 cannot reserve 140737490456832 bytes" in text for text in out
 # A *seal* forbids a later change. Everybody who has the file can shrink it, and so take away
 # pages that others have mapped. This program tries it without and with a seal:
 #
-# .. literalinclude:: /../gallery/communicate/workers/sealed_pages.py
+# .. literalinclude:: /../gallery/communicate/lay_out_the_memory/sealed_pages.py
 #    :language: python
-#    :caption: gallery/communicate/workers/sealed_pages.py
+#    :caption: gallery/communicate/lay_out_the_memory/sealed_pages.py
 #    :start-after: # [seal]
 #    :end-before: # [/seal]
 
-output = run_program("workers/sealed_pages.py")
+output = run_program("lay_out_the_memory/sealed_pages.py")
 
 # sphinx_gallery_start_ignore
 unsealed, sealed = output.split("F_SEAL_SHRINK\n")
@@ -129,13 +129,13 @@ assert "not permitted" in sealed and "byte is 0" in sealed and "ended by itself"
 # You can check the arithmetic. This program computes where each part begins, and compares the
 # end with the mapping that ``/proc/self/maps`` lists. ``mapped_memory`` returns its two addresses:
 #
-# .. literalinclude:: /../gallery/communicate/workers/offsets.py
+# .. literalinclude:: /../gallery/communicate/lay_out_the_memory/offsets.py
 #    :language: python
-#    :caption: gallery/communicate/workers/offsets.py
+#    :caption: gallery/communicate/lay_out_the_memory/offsets.py
 #    :start-after: # [offsets]
 #    :end-before: # [/offsets]
 
-output = launch("workers/offsets.py", ranks=3)
+output = launch("lay_out_the_memory/offsets.py", ranks=3)
 
 # sphinx_gallery_start_ignore
 assert all("as large as computed: True" in text for text in output)
@@ -161,15 +161,15 @@ assert len(set(output)) == 1
 #    ``/proc/self/maps`` contains the address at which the memory begins. The counter ``posted``
 #    is at the beginning of a member.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/numbers_in_slots.py
+#    .. literalinclude:: /../gallery/communicate/lay_out_the_memory/numbers_in_slots.py
 #       :language: python
-#       :caption: gallery/communicate/workers/numbers_in_slots.py
+#       :caption: gallery/communicate/lay_out_the_memory/numbers_in_slots.py
 #       :start-after: # [solution]
 #       :end-before: # [/solution]
 #
 # The program of the solution prints:
 
-output = launch("workers/numbers_in_slots.py", ranks=2)
+output = launch("lay_out_the_memory/numbers_in_slots.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 for text in output:

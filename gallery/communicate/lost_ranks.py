@@ -9,7 +9,7 @@ A rank may die, leave the group, abort it, or call a different operation than th
 :doc:`timeouts` alone, the others wait until the deadline, and their error does not say what has
 happened.
 
-.. diagram:: communicate/lost-ranks
+.. diagram:: communicate/lost_ranks/diagram
 
 The reasons to give up
 ----------------------
@@ -79,25 +79,25 @@ is complete. A rank that is killed in between has died, and the others say so.
 The program below starts three ranks itself, because ``torchrun`` would end all ranks with the
 first that dies. It loses rank 2 in six ways:
 
-.. literalinclude:: /../gallery/communicate/workers/lost_ranks.py
+.. literalinclude:: /../gallery/communicate/lost_ranks/lost_ranks.py
    :language: python
-   :caption: gallery/communicate/workers/lost_ranks.py
+   :caption: gallery/communicate/lost_ranks/lost_ranks.py
    :start-after: # [ways]
    :end-before: # [/ways]
 
 It prints the end of each error. The message about a dead process contains its number, which
 differs from run to run:
 
-.. literalinclude:: /../gallery/communicate/workers/lost_ranks.py
+.. literalinclude:: /../gallery/communicate/lost_ranks/lost_ranks.py
    :language: python
-   :caption: gallery/communicate/workers/lost_ranks.py
+   :caption: gallery/communicate/lost_ranks/lost_ranks.py
    :start-after: # [show]
    :end-before: # [/show]
 """
 
 from launcher import run_program
 
-output = run_program("workers/lost_ranks.py")
+output = run_program("lost_ranks/lost_ranks.py")
 
 # sphinx_gallery_start_ignore
 ways = output.split("rank 2 is killed\n")[1]
@@ -123,25 +123,25 @@ assert last == ""
 #
 # The shortest wait is a loop. This one is correct as long as the other process posts:
 #
-# .. literalinclude:: /../gallery/communicate/workers/endless_wait.py
+# .. literalinclude:: /../gallery/communicate/lost_ranks/endless_wait.py
 #    :language: python
-#    :caption: gallery/communicate/workers/endless_wait.py
+#    :caption: gallery/communicate/lost_ranks/endless_wait.py
 #    :start-after: # [mistake]
 #    :end-before: # [/mistake]
 #
 # The cure tests the counter, the process and the time. After the test of the process, it tests
 # the counter again, like ``lost`` above:
 #
-# .. literalinclude:: /../gallery/communicate/workers/endless_wait.py
+# .. literalinclude:: /../gallery/communicate/lost_ranks/endless_wait.py
 #    :language: python
-#    :caption: gallery/communicate/workers/endless_wait.py
+#    :caption: gallery/communicate/lost_ranks/endless_wait.py
 #    :start-after: # [cure]
 #    :end-before: # [/cure]
 #
 # The program forks a process for each case. The process posts, is killed, or is stopped with
 # ``SIGSTOP``. A hidden alarm ends the first loop after three seconds:
 
-output = run_program("workers/endless_wait.py")
+output = run_program("lost_ranks/endless_wait.py")
 
 # sphinx_gallery_start_ignore
 mistake, cure = output.split("wait_for_process\n")
@@ -170,9 +170,9 @@ assert "is stopped: the other process has not posted within 1 s" in cure
 #    message, on who is left. ``lose_rank_2`` kills the process, and ``sum_of_ones`` is an
 #    all-reduce.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/survivors.py
+#    .. literalinclude:: /../gallery/communicate/lost_ranks/survivors.py
 #       :language: python
-#       :caption: gallery/communicate/workers/survivors.py
+#       :caption: gallery/communicate/lost_ranks/survivors.py
 #       :start-after: # [solution]
 #       :end-before: # [/solution]
 #
@@ -181,7 +181,7 @@ assert "is stopped: the other process has not posted within 1 s" in cure
 #
 # Three ranks run the solution:
 
-output = run_program("workers/survivors.py")
+output = run_program("lost_ranks/survivors.py")
 
 # sphinx_gallery_start_ignore
 sums = [line.partition(": ")[2] for line in output.splitlines()]

@@ -9,7 +9,7 @@ One number says little about a backend. The time of an operation depends on the 
 tensor, on the number of ranks, and on what else the machine does. The *latency* is the time of an
 operation with very little data. The *bandwidth* is the number of bytes per second with much data:
 
-.. diagram:: communicate/latency
+.. diagram:: communicate/measure/latency
 
 Latency and bandwidth
 ---------------------
@@ -26,7 +26,7 @@ from pathlib import Path
 
 from result_table import show_table
 
-machine, *lines = Path("measurements.csv").read_text().splitlines()
+machine, *lines = Path("shared/measurements.csv").read_text().splitlines()
 measured = {}
 for row in csv.DictReader(lines):
     case = row["operation"], int(row["size"]), int(row["ranks"]), int(row["sessions"])
@@ -74,7 +74,7 @@ for ranks, sessions in ((2, 2), (4, 4), (4, 1)):
 # the bytes that the ranks move in the shared memory are not counted. ``fake`` moves nothing: its
 # curve is the size divided by the time of a call.
 #
-# .. diagram:: communicate/bandwidth
+# .. diagram:: communicate/measure/bandwidth
 #
 # The numbers behind it are in megabytes per second, with the slowest and the fastest run:
 
@@ -98,9 +98,9 @@ assert len(rows) == 12, rows
 # ``shm`` tomorrow measures the machine, too. The function ``measure`` below lets all backends
 # take turns in one run. Every second round has the opposite order:
 #
-# .. literalinclude:: /../gallery/communicate/workers/take_turns.py
+# .. literalinclude:: /../gallery/communicate/measure/take_turns.py
 #    :language: python
-#    :caption: gallery/communicate/workers/take_turns.py
+#    :caption: gallery/communicate/measure/take_turns.py
 #    :start-after: # [measure]
 #    :end-before: # [/measure]
 #
@@ -108,9 +108,9 @@ assert len(rows) == 12, rows
 # median is not affected by a few samples that something disturbed, and the quartiles say how
 # much the samples differ:
 #
-# .. literalinclude:: /../gallery/communicate/workers/take_turns.py
+# .. literalinclude:: /../gallery/communicate/measure/take_turns.py
 #    :language: python
-#    :caption: gallery/communicate/workers/take_turns.py
+#    :caption: gallery/communicate/measure/take_turns.py
 #    :start-after: # [turns]
 #    :end-before: # [/turns]
 #
@@ -159,15 +159,15 @@ assert len(rows) == 8 and all(float(row[4]) > float(row[3]) for row in rows), ro
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. literalinclude:: /../gallery/communicate/workers/take_turns.py
+#    .. literalinclude:: /../gallery/communicate/measure/take_turns.py
 #       :language: python
-#       :caption: gallery/communicate/workers/take_turns.py
+#       :caption: gallery/communicate/measure/take_turns.py
 #       :start-after: # [mistake]
 #       :end-before: # [/mistake]
 
 from launcher import launch, run_program
 
-output = launch("workers/take_turns.py", ranks=2)
+output = launch("measure/take_turns.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 assert output[0].splitlines() == [
@@ -194,15 +194,15 @@ assert output[0].splitlines() == [
 #
 #    A byte per microsecond is a megabyte per second.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/line_through_two_points.py
+#    .. literalinclude:: /../gallery/communicate/measure/line_through_two_points.py
 #       :language: python
-#       :caption: gallery/communicate/workers/line_through_two_points.py
+#       :caption: gallery/communicate/measure/line_through_two_points.py
 #       :start-after: # [solution]
 #       :end-before: # [/solution]
 #
 # The program reads the accepted measurement:
 
-output = run_program("workers/line_through_two_points.py")
+output = run_program("measure/line_through_two_points.py")
 
 # sphinx_gallery_start_ignore
 assert len(output.splitlines()) == 4 and "0 of 0" not in output, output

@@ -9,7 +9,7 @@ The dummy ignores the store. The backend of this part, *shm*, needs it: its rank
 that one of them creates, and the others must find that memory. Its source is in
 ``extension/shm_collectives``.
 
-.. diagram:: communicate/keys
+.. diagram:: communicate/meet_the_other_ranks/diagram
 
 What a rank receives
 --------------------
@@ -31,16 +31,16 @@ it is the other way round: the argument ``timeout`` overrides the options.
 The next program puts a Python function before this one. It prints what each rank receives
 for the world, and for a group of ranks 0 and 2:
 
-.. literalinclude:: /../gallery/communicate/workers/what_a_rank_receives.py
+.. literalinclude:: /../gallery/communicate/meet_the_other_ranks/what_a_rank_receives.py
    :language: python
-   :caption: gallery/communicate/workers/what_a_rank_receives.py
+   :caption: gallery/communicate/meet_the_other_ranks/what_a_rank_receives.py
    :start-after: # [create]
    :end-before: # [/create]
 """
 
 from launcher import launch
 
-output = launch("workers/what_a_rank_receives.py", ranks=3)
+output = launch("meet_the_other_ranks/what_a_rank_receives.py", ranks=3)
 
 # sphinx_gallery_start_ignore
 assert "group 0: rank 2 of 3" in output[2] and "group 1: rank 1 of 2" in output[2]
@@ -110,9 +110,9 @@ print("check has returned:", not asks.is_alive())
 # The simplest meeting has one key for each rank. Every rank writes its own key and reads the
 # others:
 #
-# .. literalinclude:: /../gallery/communicate/workers/old_and_new_numbers.py
+# .. literalinclude:: /../gallery/communicate/meet_the_other_ranks/old_and_new_numbers.py
 #    :language: python
-#    :caption: gallery/communicate/workers/old_and_new_numbers.py
+#    :caption: gallery/communicate/meet_the_other_ranks/old_and_new_numbers.py
 #    :start-after: # [fixed]
 #    :end-before: # [/fixed]
 #
@@ -123,21 +123,21 @@ print("check has returned:", not asks.is_alive())
 # *shm* does not count. Each rank draws a random number for each meeting. Rank 1 accepts only a
 # key that contains the number of rank 1. Rank 0 accepts only a key with its own number:
 #
-# .. literalinclude:: /../gallery/communicate/workers/old_and_new_numbers.py
+# .. literalinclude:: /../gallery/communicate/meet_the_other_ranks/old_and_new_numbers.py
 #    :language: python
-#    :caption: gallery/communicate/workers/old_and_new_numbers.py
+#    :caption: gallery/communicate/meet_the_other_ranks/old_and_new_numbers.py
 #    :start-after: # [drawn]
 #    :end-before: # [/drawn]
 #
 # The program meets twice with each function. Rank 1 is late for the second meeting:
 #
-# .. literalinclude:: /../gallery/communicate/workers/old_and_new_numbers.py
+# .. literalinclude:: /../gallery/communicate/meet_the_other_ranks/old_and_new_numbers.py
 #    :language: python
-#    :caption: gallery/communicate/workers/old_and_new_numbers.py
+#    :caption: gallery/communicate/meet_the_other_ranks/old_and_new_numbers.py
 #    :start-after: # [meetings]
 #    :end-before: # [/meetings]
 
-output = launch("workers/old_and_new_numbers.py", ranks=2)
+output = launch("meet_the_other_ranks/old_and_new_numbers.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 told = [line.partition("says: ")[2] for line in output[0].splitlines() if "says" in line]
@@ -166,15 +166,15 @@ assert told == ["rank 0, meeting 1", "rank 0, meeting 2"] * 2, told
 #    Rank 0 answers all others with its number only. Each rank, including rank 0, writes its
 #    text under a key with this number. Then each waits for all texts.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/meeting_of_all.py
+#    .. literalinclude:: /../gallery/communicate/meet_the_other_ranks/meeting_of_all.py
 #       :language: python
-#       :caption: gallery/communicate/workers/meeting_of_all.py
+#       :caption: gallery/communicate/meet_the_other_ranks/meeting_of_all.py
 #       :start-after: # [solution]
 #       :end-before: # [/solution]
 #
 # Three ranks run the solution twice on one store, and each rank is late by a different time:
 
-output = launch("workers/meeting_of_all.py", ranks=3)
+output = launch("meet_the_other_ranks/meeting_of_all.py", ranks=3)
 
 # sphinx_gallery_start_ignore
 expected = "".join(f"{[f'{rank} in {meeting}' for rank in range(3)]}\n" for meeting in [1, 2])

@@ -8,7 +8,7 @@ complete a future at the right moment, and destroy a group while its operations 
 A *future* becomes complete when the result is there, and then calls the functions attached to
 it. A future that is complete too early gives these functions wrong numbers, without an error.
 
-.. diagram:: communicate/overlap
+.. diagram:: communicate/overlap_and_futures/diagram
 
 Overlap on a time line
 ----------------------
@@ -17,9 +17,9 @@ A time line shows whether a program computes while the ranks communicate. The ne
 notes events with the time of ``CLOCK_MONOTONIC``. This clock is the same in all processes of
 a host:
 
-.. literalinclude:: /../gallery/communicate/workers/time_line.py
+.. literalinclude:: /../gallery/communicate/overlap_and_futures/time_line.py
    :language: python
-   :caption: gallery/communicate/workers/time_line.py
+   :caption: gallery/communicate/overlap_and_futures/time_line.py
    :start-after: # [note]
    :end-before: # [/note]
 
@@ -28,9 +28,9 @@ complete. Rank 2 comes last, and its call is synchronous. ``let_next_rank_begin`
 ``everyone`` make the ranks wait for each other through the store, so that the order is the
 same in every run:
 
-.. literalinclude:: /../gallery/communicate/workers/time_line.py
+.. literalinclude:: /../gallery/communicate/overlap_and_futures/time_line.py
    :language: python
-   :caption: gallery/communicate/workers/time_line.py
+   :caption: gallery/communicate/overlap_and_futures/time_line.py
    :start-after: # [program]
    :end-before: # [/program]
 
@@ -45,7 +45,7 @@ from itertools import groupby
 
 from result_table import show_table
 
-outputs = launch("workers/time_line.py", ranks=3, show=False)
+outputs = launch("overlap_and_futures/time_line.py", ranks=3, show=False)
 events = [(*event, rank) for rank, text in enumerate(outputs) for event in json.loads(text)]
 
 rows = []
@@ -124,22 +124,22 @@ assert rows == [
 # It is easy to complete the future where the operation is submitted: the tensor exists, and
 # ``wait`` still works. The worker below models this mistake in Python, beside its cure:
 #
-# .. literalinclude:: /../gallery/communicate/workers/early_future.py
+# .. literalinclude:: /../gallery/communicate/overlap_and_futures/early_future.py
 #    :language: python
-#    :caption: gallery/communicate/workers/early_future.py
+#    :caption: gallery/communicate/overlap_and_futures/early_future.py
 #    :start-after: # [futures]
 #    :end-before: # [/futures]
 #
 # Both futures get the same callback, which reads the tensor. Rank 1 comes after rank 0 has attached
 # it:
 #
-# .. literalinclude:: /../gallery/communicate/workers/early_future.py
+# .. literalinclude:: /../gallery/communicate/overlap_and_futures/early_future.py
 #    :language: python
-#    :caption: gallery/communicate/workers/early_future.py
+#    :caption: gallery/communicate/overlap_and_futures/early_future.py
 #    :start-after: # [use]
 #    :end-before: # [/use]
 
-output = launch("workers/early_future.py", ranks=2)
+output = launch("overlap_and_futures/early_future.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 assert output[0] == (
@@ -176,9 +176,9 @@ assert output[0] == (
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. literalinclude:: /../gallery/communicate/workers/works_of_a_group.py
+#    .. literalinclude:: /../gallery/communicate/overlap_and_futures/works_of_a_group.py
 #       :language: python
-#       :caption: gallery/communicate/workers/works_of_a_group.py
+#       :caption: gallery/communicate/overlap_and_futures/works_of_a_group.py
 #       :start-after: # [together]
 #       :end-before: # [/together]
 #       :dedent: 4
@@ -192,9 +192,9 @@ assert output[0] == (
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. literalinclude:: /../gallery/communicate/workers/works_of_a_group.py
+#    .. literalinclude:: /../gallery/communicate/overlap_and_futures/works_of_a_group.py
 #       :language: python
-#       :caption: gallery/communicate/workers/works_of_a_group.py
+#       :caption: gallery/communicate/overlap_and_futures/works_of_a_group.py
 #       :start-after: # [outlives]
 #       :end-before: # [/outlives]
 #
@@ -204,7 +204,7 @@ assert output[0] == (
 # waiting threads have been woken. ``call_next`` destroys the operation then for this reason. What
 # holds the tensor may even destroy the group, so a thread of the backend never waits for its own end.
 
-output = launch("workers/works_of_a_group.py", ranks=2)
+output = launch("overlap_and_futures/works_of_a_group.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 assert "two threads wait: [True, True]\n" in output[0]
@@ -228,15 +228,15 @@ for text in output:
 #    on one rank than on another, and nothing orders its call and those of the program. In a group
 #    of its own, the callback makes the only call.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/variance_in_a_callback.py
+#    .. literalinclude:: /../gallery/communicate/overlap_and_futures/variance_in_a_callback.py
 #       :language: python
-#       :caption: gallery/communicate/workers/variance_in_a_callback.py
+#       :caption: gallery/communicate/overlap_and_futures/variance_in_a_callback.py
 #       :start-after: # [solution]
 #       :end-before: # [/solution]
 #
 # Two ranks run the solution with the numbers from 0 to 7:
 
-output = launch("workers/variance_in_a_callback.py", ranks=2)
+output = launch("overlap_and_futures/variance_in_a_callback.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 assert output == ["the variance: 5.25\n"] * 2

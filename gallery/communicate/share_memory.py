@@ -9,7 +9,7 @@ Shared memory often has a name, such as a file in ``/dev/shm``. If the processes
 nobody deletes the file. The memory of *shm* has no name: the kernel frees it when no process
 uses it any more.
 
-.. diagram:: communicate/memory
+.. diagram:: communicate/share_memory/diagram
 
 A file without a name
 ---------------------
@@ -18,16 +18,16 @@ A file without a name
 descriptor: the number of the open file. Another process of the same user can open the file
 through ``/proc/<process>/fd/<number>``. So rank 0 writes both numbers into the store:
 
-.. literalinclude:: /../gallery/communicate/workers/memory_of_two_ranks.py
+.. literalinclude:: /../gallery/communicate/share_memory/memory_of_two_ranks.py
    :language: python
-   :caption: gallery/communicate/workers/memory_of_two_ranks.py
+   :caption: gallery/communicate/share_memory/memory_of_two_ranks.py
    :start-after: # [share]
    :end-before: # [/share]
 """
 
 from launcher import launch, run_program
 
-output = launch("workers/memory_of_two_ranks.py", ranks=2)
+output = launch("share_memory/memory_of_two_ranks.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 assert output[0] == output[1]
@@ -45,13 +45,13 @@ assert output[0] == "names in file systems: 0\n['rank 0 was here', 'rank 1 was h
 # In the next program, rank 0 does not wait. It closes its file before rank 1 has opened it,
 # and creates another file before rank 1 tries again. The store enforces this order here:
 #
-# .. literalinclude:: /../gallery/communicate/workers/closed_too_early.py
+# .. literalinclude:: /../gallery/communicate/share_memory/closed_too_early.py
 #    :language: python
-#    :caption: gallery/communicate/workers/closed_too_early.py
+#    :caption: gallery/communicate/share_memory/closed_too_early.py
 #    :start-after: # [early]
 #    :end-before: # [/early]
 
-output = launch("workers/closed_too_early.py", ranks=2)
+output = launch("share_memory/closed_too_early.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 assert output[0] == "the next file has the same number: True\n"
@@ -108,13 +108,13 @@ assert output[1] == "first try: No such file or directory\nsecond try: something
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. literalinclude:: /../gallery/communicate/workers/options_differ.py
+#    .. literalinclude:: /../gallery/communicate/share_memory/options_differ.py
 #       :language: python
-#       :caption: gallery/communicate/workers/options_differ.py
+#       :caption: gallery/communicate/share_memory/options_differ.py
 #       :start-after: # [attempts]
 #       :end-before: # [/attempts]
 
-output = launch("workers/options_differ.py", ranks=2)
+output = launch("share_memory/options_differ.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 for text in output:
@@ -135,22 +135,22 @@ for text in output:
 # processes that have mapped the memory, and the files of its size in ``/dev/shm``. Both ranks
 # run this function:
 #
-# .. literalinclude:: /../gallery/communicate/workers/killed_ranks.py
+# .. literalinclude:: /../gallery/communicate/share_memory/killed_ranks.py
 #    :language: python
-#    :caption: gallery/communicate/workers/killed_ranks.py
+#    :caption: gallery/communicate/share_memory/killed_ranks.py
 #    :start-after: # [rank]
 #    :end-before: # [/rank]
 #
 # ``mappings`` reads ``/proc/<process>/maps``. ``look_for`` counts the processes and the files.
 # This is the program that sends the signals:
 #
-# .. literalinclude:: /../gallery/communicate/workers/killed_ranks.py
+# .. literalinclude:: /../gallery/communicate/share_memory/killed_ranks.py
 #    :language: python
-#    :caption: gallery/communicate/workers/killed_ranks.py
+#    :caption: gallery/communicate/share_memory/killed_ranks.py
 #    :start-after: # [signals]
 #    :end-before: # [/signals]
 
-output = run_program("workers/killed_ranks.py")
+output = run_program("share_memory/killed_ranks.py")
 
 # sphinx_gallery_start_ignore
 counts = [line.split()[-1] for line in output.splitlines() if line.startswith("    ")]
@@ -174,16 +174,16 @@ assert counts == ["2", "0", "1", "0", "0", "0"], output
 #
 #    The size comes first, because Python maps no more bytes than the file has.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/memory_that_was_meant.py
+#    .. literalinclude:: /../gallery/communicate/share_memory/memory_that_was_meant.py
 #       :language: python
-#       :caption: gallery/communicate/workers/memory_that_was_meant.py
+#       :caption: gallery/communicate/share_memory/memory_that_was_meant.py
 #       :start-after: # [solution]
 #       :end-before: # [/solution]
 #
 # Rank 1 tries the solution with an empty file, with a memory of another number, and with the
 # memory that was meant:
 
-output = launch("workers/memory_that_was_meant.py", ranks=2)
+output = launch("share_memory/memory_that_was_meant.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 wrong = "not the memory that was meant\n"

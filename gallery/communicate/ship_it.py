@@ -9,7 +9,7 @@ for each minor release of PyTorch. You also know what changes for an accelerator
 such a test may miss. The compiler adds checks to your code, and a library, the *runtime*, reports
 a fault where it happens.
 
-.. diagram:: communicate/shipping
+.. diagram:: communicate/ship_it/diagram
 
 Three sanitizers
 ----------------
@@ -33,9 +33,9 @@ most samples and tests of ``shm`` with both results. Here we compile short files
 .. admonition:: The code
    :collapsible: closed
 
-   .. literalinclude:: /../gallery/communicate/workers/sanitized.py
+   .. literalinclude:: /../gallery/communicate/ship_it/sanitized.py
       :language: python
-      :caption: gallery/communicate/workers/sanitized.py
+      :caption: gallery/communicate/ship_it/sanitized.py
       :start-after: # [compile]
       :end-before: # [/compile]
 
@@ -46,9 +46,9 @@ Python loads an extension, and was itself not compiled for a sanitizer. The next
 loaded in the same way. Each of its functions does what a backend may do with the slots of
 :doc:`lay-out-the-memory`, and none tests its argument:
 
-.. literalinclude:: /../gallery/communicate/workers/slots.cpp
+.. literalinclude:: /../gallery/communicate/ship_it/slots.cpp
    :language: cpp
-   :caption: gallery/communicate/workers/slots.cpp
+   :caption: gallery/communicate/ship_it/slots.cpp
    :start-after: // [slots]
    :end-before: // [/slots]
 
@@ -58,9 +58,9 @@ library, and calls it in new Python processes:
 .. admonition:: The code
    :collapsible: closed
 
-   .. literalinclude:: /../gallery/communicate/workers/unsanitized_process.py
+   .. literalinclude:: /../gallery/communicate/ship_it/unsanitized_process.py
       :language: python
-      :caption: gallery/communicate/workers/unsanitized_process.py
+      :caption: gallery/communicate/ship_it/unsanitized_process.py
       :start-after: # [calls]
       :end-before: # [/calls]
 
@@ -70,7 +70,7 @@ and the code of the line instead of its number:
 
 from launcher import run_program
 
-output = run_program("workers/unsanitized_process.py")
+output = run_program("ship_it/unsanitized_process.py")
 
 # sphinx_gallery_start_ignore
 # output may differ in: _for_torch_\S+|cp3\d+-cp3\d+\S*-linux_\w+|torch==\S+
@@ -101,9 +101,9 @@ assert "signed integer overflow: 1048576 * 4096" in calls[4] and output.endswith
 # A rank writes to a slot and then posts a counter, as :doc:`step-by-step` explains. This program
 # does the same with two threads. ``kOrder`` is the memory order of the counter:
 #
-# .. literalinclude:: /../gallery/communicate/workers/publish.cpp
+# .. literalinclude:: /../gallery/communicate/ship_it/publish.cpp
 #    :language: cpp
-#    :caption: gallery/communicate/workers/publish.cpp
+#    :caption: gallery/communicate/ship_it/publish.cpp
 #    :start-after: // [publish]
 #    :end-before: // [/publish]
 #
@@ -114,13 +114,13 @@ assert "signed integer overflow: 1048576 * 4096" in calls[4] and output.endswith
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. literalinclude:: /../gallery/communicate/workers/data_race.py
+#    .. literalinclude:: /../gallery/communicate/ship_it/data_race.py
 #       :language: python
-#       :caption: gallery/communicate/workers/data_race.py
+#       :caption: gallery/communicate/ship_it/data_race.py
 #       :start-after: # [race]
 #       :end-before: # [/race]
 
-output = run_program("workers/data_race.py")
+output = run_program("ship_it/data_race.py")
 
 # sphinx_gallery_start_ignore
 mistake, cure = output.split("publish<release>")
@@ -303,15 +303,15 @@ temporary.cleanup()
 #
 #    It reports nothing. The runtime in each process sees only the accesses of this process.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/publish_to_process.cpp
+#    .. literalinclude:: /../gallery/communicate/ship_it/publish_to_process.cpp
 #       :language: cpp
-#       :caption: gallery/communicate/workers/publish_to_process.cpp
+#       :caption: gallery/communicate/ship_it/publish_to_process.cpp
 #       :start-after: // [solution]
 #       :end-before: // [/solution]
 #
 # The solution is compiled for ThreadSanitizer and run:
 
-output = run_program("workers/race_of_processes.py")
+output = run_program("ship_it/race_of_processes.py")
 
 # sphinx_gallery_start_ignore
 assert output == "relaxed, in two processes\n    42\n"

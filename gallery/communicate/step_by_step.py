@@ -8,7 +8,7 @@ with a model that no order of events breaks the protocol.
 All ranks see the same memory now. The next decision is the order in which they may write and
 read it. ``shm`` has one answer for all collectives: the *step*.
 
-.. diagram:: communicate/steps
+.. diagram:: communicate/step_by_step/diagram
 
 One step
 --------
@@ -74,9 +74,9 @@ A model of the protocol
 Tests try a few orders of events out of millions. A model tries all of them. This one has
 ranks with two counters and two slots, and programs of the actions above:
 
-.. literalinclude:: /../gallery/communicate/workers/step_protocol_model.py
+.. literalinclude:: /../gallery/communicate/shared/step_protocol_model.py
    :language: python
-   :caption: gallery/communicate/workers/step_protocol_model.py
+   :caption: gallery/communicate/shared/step_protocol_model.py
    :start-after: # [programs]
    :end-before: # [/programs]
 
@@ -86,9 +86,9 @@ collectives of ``shm`` do this, and :doc:`build-a-collective` shows their code.
 ``explore`` begins with the state in which nothing has happened. It lets each rank take its
 next action, if it need not wait, and goes on from every state that it has not seen:
 
-.. literalinclude:: /../gallery/communicate/workers/step_protocol_model.py
+.. literalinclude:: /../gallery/communicate/shared/step_protocol_model.py
    :language: python
-   :caption: gallery/communicate/workers/step_protocol_model.py
+   :caption: gallery/communicate/shared/step_protocol_model.py
    :start-after: # [explore]
    :end-before: # [/explore]
 
@@ -97,7 +97,7 @@ another rank still needs, and must not read any step but the one that it expects
 state in which nobody can act. Here rank 0 gathers from rank 1, and both post one step ahead:
 """
 
-from workers.step_protocol_model import Wrong, explore, one_after_another, one_ahead, reads_in
+from shared.step_protocol_model import Wrong, explore, one_after_another, one_ahead, reads_in
 
 gathers = reads_in(one_ahead(4), readers=[1])
 sends = reads_in(one_ahead(4), readers=[])
@@ -150,15 +150,15 @@ print(explore([symmetric, symmetric], too_early=1), "states, nothing wrong")
 #    With one slot, a rank that posts one step ahead waits for ever. Before it reads, it waits
 #    until its only slot is free, but the slot is not free until this rank has read.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/one_slot.py
+#    .. literalinclude:: /../gallery/communicate/step_by_step/one_slot.py
 #       :language: python
-#       :caption: gallery/communicate/workers/one_slot.py
+#       :caption: gallery/communicate/step_by_step/one_slot.py
 #
 # The build ran the solution, too:
 
 from launcher import run_program
 
-answer = run_program("workers/one_slot.py")
+answer = run_program("step_by_step/one_slot.py")
 
 # sphinx_gallery_start_ignore
 assert "one_after_another: holds" in answer and "one_ahead: deadlock" in answer

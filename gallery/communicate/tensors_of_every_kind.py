@@ -9,7 +9,7 @@ The steps of :doc:`the-other-operations` move bytes, and a program passes tensor
 tensor can contain more than its elements, or contain them in another order. The class ``Call``
 turns the tensors of a call into bytes, and copies the result back:
 
-.. diagram:: communicate/tensors
+.. diagram:: communicate/tensors_of_every_kind/diagram
 
 One operation, several methods
 ------------------------------
@@ -150,33 +150,33 @@ assert [row[1:] for row in rows] == [
 # wrong if the elements are not next to each other, or are in another order. The function below
 # makes the mistake in Python:
 #
-# .. literalinclude:: /../gallery/communicate/workers/memory_of_a_tensor.py
+# .. literalinclude:: /../gallery/communicate/tensors_of_every_kind/memory_of_a_tensor.py
 #    :language: python
-#    :caption: gallery/communicate/workers/memory_of_a_tensor.py
+#    :caption: gallery/communicate/tensors_of_every_kind/memory_of_a_tensor.py
 #    :start-after: # [mistake]
 #    :end-before: # [/mistake]
 #
 # Two ranks reduce the same numbers with the mistake, and with the all-reduce of ``shm``. Each
 # element of the reduced tensor must become twice as large:
 #
-# .. literalinclude:: /../gallery/communicate/workers/memory_of_a_tensor.py
+# .. literalinclude:: /../gallery/communicate/tensors_of_every_kind/memory_of_a_tensor.py
 #    :language: python
-#    :caption: gallery/communicate/workers/memory_of_a_tensor.py
+#    :caption: gallery/communicate/tensors_of_every_kind/memory_of_a_tensor.py
 #    :start-after: # [use]
 #    :end-before: # [/use]
 #
 # The worker then tries three other layouts: elements that overlap in memory, as an input and
 # as an output, and a tensor without elements:
 #
-# .. literalinclude:: /../gallery/communicate/workers/memory_of_a_tensor.py
+# .. literalinclude:: /../gallery/communicate/tensors_of_every_kind/memory_of_a_tensor.py
 #    :language: python
-#    :caption: gallery/communicate/workers/memory_of_a_tensor.py
+#    :caption: gallery/communicate/tensors_of_every_kind/memory_of_a_tensor.py
 #    :start-after: # [other]
 #    :end-before: # [/other]
 
 from launcher import launch
 
-output = launch("workers/memory_of_a_tensor.py", ranks=2, show=False)
+output = launch("tensors_of_every_kind/memory_of_a_tensor.py", ranks=2, show=False)
 print(output[0], end="")
 
 # sphinx_gallery_start_ignore
@@ -224,15 +224,15 @@ assert "gathered: [[1.0, 1.0], [1.0, 1.0]]\nall_reduce cannot write" in cure
 #    Rank 0 has the layout, and rank 1 has the same elements in a contiguous tensor. The function
 #    compares whole matrices, and so also the elements outside the tensor.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/wrong_layouts.py
+#    .. literalinclude:: /../gallery/communicate/tensors_of_every_kind/wrong_layouts.py
 #       :language: python
-#       :caption: gallery/communicate/workers/wrong_layouts.py
+#       :caption: gallery/communicate/tensors_of_every_kind/wrong_layouts.py
 #       :start-after: # [solution]
 #       :end-before: # [/solution]
 #
 # The solution tests the three functions:
 
-output = launch("workers/wrong_layouts.py", ranks=2)
+output = launch("tensors_of_every_kind/wrong_layouts.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 both = ["['transposed', 'one column']"] * 2

@@ -12,7 +12,7 @@ that you write, with any backend.
 PyTorch and pytest. The zip file at the end of this page contains it, in the folder
 ``conformance``.
 
-.. diagram:: communicate/conformance
+.. diagram:: communicate/test_your_backend/diagram
 
 Run it
 ------
@@ -30,7 +30,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-folders = [str(Path(x).resolve()) for x in ("../../conformance", "workers")]
+folders = [str(Path(x).resolve()) for x in ("../../conformance", "test_your_backend")]
 environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*folders, *sys.path])}
 
 
@@ -154,18 +154,18 @@ assert failing == ["Works and futures", "abort"], failing
 #
 # A test of your own is quickly written. The first of these two is too weak:
 #
-# .. literalinclude:: /../gallery/communicate/workers/tests_with_zeros.py
+# .. literalinclude:: /../gallery/communicate/test_your_backend/tests_with_zeros.py
 #    :language: python
-#    :caption: gallery/communicate/workers/tests_with_zeros.py
+#    :caption: gallery/communicate/test_your_backend/tests_with_zeros.py
 #    :start-after: # [mistake]
 #    :end-before: # [/mistake]
 #
 # The sum of zeros is zero, and so is the output of a backend that never reads its input. In the
 # second one, each rank and each element has a different number:
 #
-# .. literalinclude:: /../gallery/communicate/workers/tests_with_zeros.py
+# .. literalinclude:: /../gallery/communicate/test_your_backend/tests_with_zeros.py
 #    :language: python
-#    :caption: gallery/communicate/workers/tests_with_zeros.py
+#    :caption: gallery/communicate/test_your_backend/tests_with_zeros.py
 #    :start-after: # [cure]
 #    :end-before: # [/cure]
 #
@@ -173,7 +173,7 @@ assert failing == ["Works and futures", "abort"], failing
 
 from launcher import launch
 
-output = launch("workers/tests_with_zeros.py", ranks=2)
+output = launch("test_your_backend/tests_with_zeros.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 for text in output:
@@ -209,15 +209,15 @@ assert "promise: After wait() has returned, is_completed() is True" in output
 #
 #    ``reduce_scatter`` is in the report, and ``all_reduce`` is not:
 #
-#    .. literalinclude:: /../gallery/communicate/workers/still_running.py
+#    .. literalinclude:: /../gallery/communicate/test_your_backend/still_running.py
 #       :language: python
-#       :caption: gallery/communicate/workers/still_running.py
+#       :caption: gallery/communicate/test_your_backend/still_running.py
 #       :start-after: # [solution]
 #       :end-before: # [/solution]
 #
 # Two ranks run the solution:
 
-output = launch("workers/still_running.py", ranks=2)
+output = launch("test_your_backend/still_running.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 for text in output:

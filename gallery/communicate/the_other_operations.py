@@ -9,7 +9,7 @@ their receives. You can also handle the roots and sizes that PyTorch passes.
 ``shm`` needs no new protocol for the other collectives. Eight functions return the steps
 of all collectives.
 
-.. diagram:: communicate/other-operations
+.. diagram:: communicate/the_other_operations/diagram
 
 What a rank writes and reads
 ----------------------------
@@ -68,9 +68,9 @@ the world, and PyTorch converts them. ``group_src`` and ``group_dst`` are ranks 
 the next worker, ranks 1 and 2 of the world are ranks 0 and 1 of a group. The numbers that they
 scatter name both ranks: rank 1 sends 102 to rank 2.
 
-.. literalinclude:: /../gallery/communicate/workers/roots_and_messages.py
+.. literalinclude:: /../gallery/communicate/the_other_operations/roots_and_messages.py
    :language: python
-   :caption: gallery/communicate/workers/roots_and_messages.py
+   :caption: gallery/communicate/the_other_operations/roots_and_messages.py
    :start-after: # [roots]
    :end-before: # [/roots]
 
@@ -95,9 +95,9 @@ it or one that is kept. A receive for a message behind it waits as long. Message
 tag stay in order. ``recvAnysource`` takes a message of any rank, and ``Work::sourceRank``
 returns that rank:
 
-.. literalinclude:: /../gallery/communicate/workers/roots_and_messages.py
+.. literalinclude:: /../gallery/communicate/the_other_operations/roots_and_messages.py
    :language: python
-   :caption: gallery/communicate/workers/roots_and_messages.py
+   :caption: gallery/communicate/the_other_operations/roots_and_messages.py
    :start-after: # [messages]
    :end-before: # [/messages]
 
@@ -111,9 +111,9 @@ between ``startCoalescing`` and ``endCoalescing``, and returns one ``Work`` for 
 then also holds back an ``all_reduce`` that another thread calls in the group, which no sample
 shows. So ``shm`` returns a work for each message:
 
-.. literalinclude:: /../gallery/communicate/workers/roots_and_messages.py
+.. literalinclude:: /../gallery/communicate/the_other_operations/roots_and_messages.py
    :language: python
-   :caption: gallery/communicate/workers/roots_and_messages.py
+   :caption: gallery/communicate/the_other_operations/roots_and_messages.py
    :start-after: # [batch]
    :end-before: # [/batch]
 
@@ -126,16 +126,16 @@ may exchange a different number of bytes. So each block begins with the number o
 writing rank sends to the reading rank, and the number that it expects from there. At the end of the
 worker, rank 0 sends two rows to rank 1, which expects one:
 
-.. literalinclude:: /../gallery/communicate/workers/roots_and_messages.py
+.. literalinclude:: /../gallery/communicate/the_other_operations/roots_and_messages.py
    :language: python
-   :caption: gallery/communicate/workers/roots_and_messages.py
+   :caption: gallery/communicate/the_other_operations/roots_and_messages.py
    :start-after: # [sizes]
    :end-before: # [/sizes]
 """
 
 from launcher import launch
 
-output = launch("workers/roots_and_messages.py", ranks=3)
+output = launch("the_other_operations/roots_and_messages.py", ranks=3)
 
 # sphinx_gallery_start_ignore
 sizes = "in all_to_all, rank 0 sends 8 bytes to rank 1, which expects 4\n"
@@ -160,9 +160,9 @@ for rank, text in enumerate(output):
 # first way is to wait for each message before the next one begins. ``dist.send`` followed by
 # ``dist.recv`` does the same:
 #
-# .. literalinclude:: /../gallery/communicate/workers/wait_for_each_message.py
+# .. literalinclude:: /../gallery/communicate/the_other_operations/wait_for_each_message.py
 #    :language: python
-#    :caption: gallery/communicate/workers/wait_for_each_message.py
+#    :caption: gallery/communicate/the_other_operations/wait_for_each_message.py
 #    :start-after: # [mistake]
 #    :end-before: # [/mistake]
 #
@@ -170,21 +170,21 @@ for rank, text in enumerate(output):
 # minutes. The function waits one second for each message, with the timeout of ``wait`` from
 # :doc:`timeouts`. The cure is a batch:
 #
-# .. literalinclude:: /../gallery/communicate/workers/wait_for_each_message.py
+# .. literalinclude:: /../gallery/communicate/the_other_operations/wait_for_each_message.py
 #    :language: python
-#    :caption: gallery/communicate/workers/wait_for_each_message.py
+#    :caption: gallery/communicate/the_other_operations/wait_for_each_message.py
 #    :start-after: # [cure]
 #    :end-before: # [/cure]
 #
 # Three ranks use both functions with the same messages:
 #
-# .. literalinclude:: /../gallery/communicate/workers/wait_for_each_message.py
+# .. literalinclude:: /../gallery/communicate/the_other_operations/wait_for_each_message.py
 #    :language: python
-#    :caption: gallery/communicate/workers/wait_for_each_message.py
+#    :caption: gallery/communicate/the_other_operations/wait_for_each_message.py
 #    :start-after: # [use]
 #    :end-before: # [/use]
 
-output = launch("workers/wait_for_each_message.py", ranks=3)
+output = launch("the_other_operations/wait_for_each_message.py", ranks=3)
 
 # sphinx_gallery_start_ignore
 for rank, text in enumerate(output):
@@ -213,9 +213,9 @@ for rank, text in enumerate(output):
 #    An all-gather is an all-to-all in which a rank sends the same tensor to everyone. The pieces
 #    of an all-to-all may have any size.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/gather_other_sizes.py
+#    .. literalinclude:: /../gallery/communicate/the_other_operations/gather_other_sizes.py
 #       :language: python
-#       :caption: gallery/communicate/workers/gather_other_sizes.py
+#       :caption: gallery/communicate/the_other_operations/gather_other_sizes.py
 #       :start-after: # [solution]
 #       :end-before: # [/solution]
 #
@@ -223,7 +223,7 @@ for rank, text in enumerate(output):
 #
 # Two ranks try ``all_gather`` first, and then the solution:
 
-output = launch("workers/gather_other_sizes.py", ranks=2)
+output = launch("the_other_operations/gather_other_sizes.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 for text in output:

@@ -8,7 +8,7 @@ applies. Your error has the right type, and names the rank that has not come.
 A rank may be late, and nobody knows how long. A backend without a limit waits for ever, and
 does not say for whom.
 
-.. diagram:: communicate/timeouts
+.. diagram:: communicate/timeouts/diagram
 
 Three timeouts
 --------------
@@ -53,16 +53,16 @@ In the next worker, rank 1 is late: it calls only after rank 0 has got an error.
 2.13 can change the timeout of gloo and NCCL only. With 2.13, ``long`` is one second, and
 ``set_timeout`` does nothing:
 
-.. literalinclude:: /../gallery/communicate/workers/three_timeouts.py
+.. literalinclude:: /../gallery/communicate/timeouts/three_timeouts.py
    :language: python
-   :caption: gallery/communicate/workers/three_timeouts.py
+   :caption: gallery/communicate/timeouts/three_timeouts.py
    :start-after: # [timeouts]
    :end-before: # [/timeouts]
 """
 
 from launcher import launch, run_program
 
-output = launch("workers/three_timeouts.py", ranks=2)
+output = launch("timeouts/three_timeouts.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 all_reduce = "all_reduce #1 of 4 bytes of Float with SUM"
@@ -136,18 +136,18 @@ dist.destroy_process_group()
 # rank waits for. So a wait may wake many times before the right rank posts. This wait begins its
 # timeout anew each time:
 #
-# .. literalinclude:: /../gallery/communicate/workers/timeout_anew.py
+# .. literalinclude:: /../gallery/communicate/timeouts/timeout_anew.py
 #    :language: python
-#    :caption: gallery/communicate/workers/timeout_anew.py
+#    :caption: gallery/communicate/timeouts/timeout_anew.py
 #    :start-after: # [mistake]
 #    :end-before: # [/mistake]
 #
 # The cure computes a *deadline*, the time at which the wait must end. It does so once, and
 # sleeps only for the time that is left:
 #
-# .. literalinclude:: /../gallery/communicate/workers/timeout_anew.py
+# .. literalinclude:: /../gallery/communicate/timeouts/timeout_anew.py
 #    :language: python
-#    :caption: gallery/communicate/workers/timeout_anew.py
+#    :caption: gallery/communicate/timeouts/timeout_anew.py
 #    :start-after: # [cure]
 #    :end-before: # [/cure]
 #
@@ -155,7 +155,7 @@ dist.destroy_process_group()
 # process rings every 50 milliseconds, and posts after two seconds. Both waits have a timeout of
 # one second:
 
-output = run_program("workers/timeout_anew.py")
+output = run_program("timeouts/timeout_anew.py")
 
 # sphinx_gallery_start_ignore
 assert output == (
@@ -185,9 +185,9 @@ assert output == (
 #    be no limit at all, and PyTorch rounds a time below one millisecond down to zero. So each
 #    ``wait`` gets at least one millisecond.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/unfinished_works.py
+#    .. literalinclude:: /../gallery/communicate/timeouts/unfinished_works.py
 #       :language: python
-#       :caption: gallery/communicate/workers/unfinished_works.py
+#       :caption: gallery/communicate/timeouts/unfinished_works.py
 #       :start-after: # [solution]
 #       :end-before: # [/solution]
 #
@@ -198,7 +198,7 @@ assert output == (
 # Two ranks run the solution. In the last case, rank 1 never calls, and the group has a timeout of
 # two seconds:
 
-output = launch("workers/unfinished_works.py", ranks=2)
+output = launch("timeouts/unfinished_works.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 numbers, none, error = output[0].splitlines()

@@ -10,7 +10,7 @@ A backend is correct when each of its operations is correct. The tests of the op
 that, but they test what their author thought of. A training run also shows what PyTorch really
 calls:
 
-.. diagram:: communicate/training
+.. diagram:: communicate/train_with_it/diagram
 
 The same losses as gloo
 -----------------------
@@ -20,9 +20,9 @@ The next worker trains a small model in four ways. The functions ``ddp``, ``fsdp
 :doc:`/overview/sharded-training` and :doc:`/overview/tensor-and-pipeline-parallel`. Each gets a
 group, and begins with the same seed. Two groups of one program can have different backends:
 
-.. literalinclude:: /../gallery/communicate/workers/train_with_shm.py
+.. literalinclude:: /../gallery/communicate/train_with_it/train_with_shm.py
    :language: python
-   :caption: gallery/communicate/workers/train_with_shm.py
+   :caption: gallery/communicate/train_with_it/train_with_shm.py
    :start-after: # [compare]
    :end-before: # [/compare]
 
@@ -35,7 +35,7 @@ import json
 from launcher import PROFILER, launch
 from result_table import show_table
 
-outputs = launch("workers/train_with_shm.py", ranks=2, expected_stderr=PROFILER, show=False)
+outputs = launch("train_with_it/train_with_shm.py", ranks=2, expected_stderr=PROFILER, show=False)
 results = [json.loads(text) for text in outputs]
 
 rows = []
@@ -76,9 +76,9 @@ assert all(result["meshes"] for result in results)
 # A checkpoint is correct if the model continues as if nothing had happened. ``state_of`` returns
 # the state of the model and of the optimizer:
 #
-# .. literalinclude:: /../gallery/communicate/workers/train_with_shm.py
+# .. literalinclude:: /../gallery/communicate/train_with_it/train_with_shm.py
 #    :language: python
-#    :caption: gallery/communicate/workers/train_with_shm.py
+#    :caption: gallery/communicate/train_with_it/train_with_shm.py
 #    :start-after: # [checkpoint]
 #    :end-before: # [/checkpoint]
 
@@ -103,9 +103,9 @@ assert results[0]["save"] == ["shm:all_gather", "shm:broadcast", "shm:gather", "
 # each call, and forwards it to a group of ``shm``. ``RecordedWork`` does the same for ``wait``
 # and ``get_future`` of a work:
 #
-# .. literalinclude:: /../gallery/communicate/workers/forwarding.py
+# .. literalinclude:: /../gallery/communicate/train_with_it/forwarding.py
 #    :language: python
-#    :caption: gallery/communicate/workers/forwarding.py
+#    :caption: gallery/communicate/train_with_it/forwarding.py
 #    :start-after: # [record]
 #    :end-before: # [/record]
 #
@@ -154,9 +154,9 @@ assert [tuple(row[1:]) for row in rows] == [
 #
 # The backend below always adds. It passes every test with ``SUM``:
 #
-# .. literalinclude:: /../gallery/communicate/workers/forwarding.py
+# .. literalinclude:: /../gallery/communicate/train_with_it/forwarding.py
 #    :language: python
-#    :caption: gallery/communicate/workers/forwarding.py
+#    :caption: gallery/communicate/train_with_it/forwarding.py
 #    :start-after: # [mistake]
 #    :end-before: # [/mistake]
 #
@@ -187,17 +187,17 @@ for result in results:
 # :doc:`tensors-of-every-kind` shows the table of ``shm``. At the very least, add a check to each
 # method that reduces. This is the one for FSDP2:
 #
-# .. literalinclude:: /../gallery/communicate/workers/forwarding.py
+# .. literalinclude:: /../gallery/communicate/train_with_it/forwarding.py
 #    :language: python
-#    :caption: gallery/communicate/workers/forwarding.py
+#    :caption: gallery/communicate/train_with_it/forwarding.py
 #    :start-after: # [cure]
 #    :end-before: # [/cure]
 #
 # The first step of FSDP2 then fails. FSDP2 can also train with a backend that only adds:
 #
-# .. literalinclude:: /../gallery/communicate/workers/train_with_shm.py
+# .. literalinclude:: /../gallery/communicate/train_with_it/train_with_shm.py
 #    :language: python
-#    :caption: gallery/communicate/workers/train_with_shm.py
+#    :caption: gallery/communicate/train_with_it/train_with_shm.py
 #    :start-after: # [refuse]
 #    :end-before: # [/refuse]
 
@@ -223,9 +223,9 @@ for result in results:
 #    Each addition is rounded, so ``(a + b) + c`` can differ from ``a + (b + c)``. The backends
 #    add in different orders. Sums of small integers need no rounding.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/order_of_sums.py
+#    .. literalinclude:: /../gallery/communicate/train_with_it/order_of_sums.py
 #       :language: python
-#       :caption: gallery/communicate/workers/order_of_sums.py
+#       :caption: gallery/communicate/train_with_it/order_of_sums.py
 #       :start-after: # [solution]
 #       :end-before: # [/solution]
 #
@@ -234,7 +234,7 @@ for result in results:
 #
 # Three ranks run the solution:
 
-output = launch("workers/order_of_sums.py", ranks=3)
+output = launch("train_with_it/order_of_sums.py", ranks=3)
 
 # sphinx_gallery_start_ignore
 lines = "fractions: equal False, close True", "integers: equal True, close True"

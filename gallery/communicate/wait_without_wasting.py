@@ -8,7 +8,7 @@ enough cores and without. You can let it sleep and never lose a wakeup.
 Every collective contains a wait: a rank needs the data of the others. Nobody knows how long it
 takes. The other rank may post in less than a microsecond, or load data for a minute first.
 
-.. diagram:: communicate/waiting
+.. diagram:: communicate/wait_without_wasting/diagram
 
 Three ways to wait
 ------------------
@@ -21,9 +21,9 @@ process that must wait for its turn does so in one of these ways:
 .. admonition:: The code
    :collapsible: closed
 
-   .. literalinclude:: /../gallery/communicate/workers/ways_to_wait.py
+   .. literalinclude:: /../gallery/communicate/wait_without_wasting/ways_to_wait.py
       :language: python
-      :caption: gallery/communicate/workers/ways_to_wait.py
+      :caption: gallery/communicate/wait_without_wasting/ways_to_wait.py
       :start-after: # [ways]
       :end-before: # [/ways]
 
@@ -38,7 +38,7 @@ compares the medians of ten batches. Other programs can disturb this, so it trie
 
 from launcher import launch, run_program
 
-output = run_program("workers/ways_to_wait.py")
+output = run_program("wait_without_wasting/ways_to_wait.py")
 
 # sphinx_gallery_start_ignore
 assert output.count(": True\n") == 3
@@ -82,13 +82,13 @@ assert output.count(": True\n") == 3
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. literalinclude:: /../gallery/communicate/workers/late_rank.py
+#    .. literalinclude:: /../gallery/communicate/wait_without_wasting/late_rank.py
 #       :language: python
-#       :caption: gallery/communicate/workers/late_rank.py
+#       :caption: gallery/communicate/wait_without_wasting/late_rank.py
 #       :start-after: # [late]
 #       :end-before: # [/late]
 
-output = launch("workers/late_rank.py", ranks=2)
+output = launch("wait_without_wasting/late_rank.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 assert output[0].count(": True\n") == 3 and not output[1]
@@ -125,13 +125,13 @@ assert output[0].count(": True\n") == 3 and not output[1]
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. literalinclude:: /../gallery/communicate/workers/ranks_in_sessions.py
+#    .. literalinclude:: /../gallery/communicate/wait_without_wasting/ranks_in_sessions.py
 #       :language: python
-#       :caption: gallery/communicate/workers/ranks_in_sessions.py
+#       :caption: gallery/communicate/wait_without_wasting/ranks_in_sessions.py
 #       :start-after: # [yield]
 #       :end-before: # [/yield]
 
-output = run_program("workers/ranks_in_sessions.py")
+output = run_program("wait_without_wasting/ranks_in_sessions.py")
 
 # sphinx_gallery_start_ignore
 times = [int(line.split(" yield for ")[1].split()[0]) for line in output.splitlines()]
@@ -179,9 +179,9 @@ assert times == [500, 500, 0], output
 # next program contains this order and the one of ``shm``. They are generators, so the program can
 # let a post come before each of their steps:
 #
-# .. literalinclude:: /../gallery/communicate/workers/lost_wakeup.py
+# .. literalinclude:: /../gallery/communicate/wait_without_wasting/lost_wakeup.py
 #    :language: python
-#    :caption: gallery/communicate/workers/lost_wakeup.py
+#    :caption: gallery/communicate/wait_without_wasting/lost_wakeup.py
 #    :start-after: # [waits]
 #    :end-before: # [/waits]
 #
@@ -189,7 +189,7 @@ assert times == [500, 500, 0], output
 # its own, so nobody decreases ``sleepers``. The sleep is real, and would not end without the
 # limit of one second:
 
-output = run_program("workers/lost_wakeup.py")
+output = run_program("wait_without_wasting/lost_wakeup.py")
 
 # sphinx_gallery_start_ignore
 mistake, cure = output.split("announce_then_look\n")
@@ -218,15 +218,15 @@ assert cure.count("returned") == 4 == cure.count("\n")
 #    A wakeup is lost if each side reads before the other writes. ``permutations`` makes all orders
 #    of the events. The arguments of ``count`` are the pairs that keep their order.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/both_orders.py
+#    .. literalinclude:: /../gallery/communicate/wait_without_wasting/both_orders.py
 #       :language: python
-#       :caption: gallery/communicate/workers/both_orders.py
+#       :caption: gallery/communicate/wait_without_wasting/both_orders.py
 #       :start-after: # [solution]
 #       :end-before: # [/solution]
 #
 # The program of the solution prints:
 
-output = run_program("workers/both_orders.py")
+output = run_program("wait_without_wasting/both_orders.py")
 
 # sphinx_gallery_start_ignore
 lost = [int(line.split(": ")[1].split(" of ")[0]) for line in output.splitlines()]

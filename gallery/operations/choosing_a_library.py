@@ -8,7 +8,7 @@ your PyTorch has.
 The same program can run on several libraries. The right one depends on where the tensors
 are and on the network between the processes.
 
-.. diagram:: operations/libraries
+.. diagram:: operations/choosing_a_library/diagram
 
 .. list-table::
    :header-rows: 1

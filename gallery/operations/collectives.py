@@ -19,7 +19,7 @@ page. One run has all the results. :doc:`starting-processes` describes ``launch`
 
 from launcher import launch
 
-[tables, *_] = launch("workers/collectives.py", ranks=4, show=False)
+[tables, *_] = launch("collectives/collectives.py", ranks=4, show=False)
 
 
 def show(collective):
@@ -34,9 +34,9 @@ def show(collective):
 # All ranks receive a copy of one rank's tensor. A typical use is to start all ranks with
 # the same parameters.
 #
-# .. diagram:: collectives/broadcast
+# .. diagram:: operations/collectives/broadcast
 #
-# .. literalinclude:: /../gallery/operations/workers/collectives.py
+# .. literalinclude:: /../gallery/operations/collectives/collectives.py
 #    :language: python
 #    :dedent:
 #    :start-after: # [broadcast]
@@ -51,9 +51,9 @@ show("broadcast")
 # An operation combines the tensors of all ranks, and one rank receives the result. Here the
 # operation is the sum. What the other ranks hold afterwards is undefined.
 #
-# .. diagram:: collectives/reduce
+# .. diagram:: operations/collectives/reduce
 #
-# .. literalinclude:: /../gallery/operations/workers/collectives.py
+# .. literalinclude:: /../gallery/operations/collectives/collectives.py
 #    :language: python
 #    :dedent:
 #    :start-after: # [reduce]
@@ -68,9 +68,9 @@ show("reduce")
 # All-reduce is like reduce, with one difference: every rank receives the result. DistributedDataParallel
 # averages gradients with it.
 #
-# .. diagram:: collectives/all-reduce
+# .. diagram:: operations/collectives/all-reduce
 #
-# .. literalinclude:: /../gallery/operations/workers/collectives.py
+# .. literalinclude:: /../gallery/operations/collectives/collectives.py
 #    :language: python
 #    :dedent:
 #    :start-after: # [all_reduce]
@@ -84,9 +84,9 @@ show("all_reduce")
 #
 # One rank has a list, and each rank receives one piece of it.
 #
-# .. diagram:: collectives/scatter
+# .. diagram:: operations/collectives/scatter
 #
-# .. literalinclude:: /../gallery/operations/workers/collectives.py
+# .. literalinclude:: /../gallery/operations/collectives/collectives.py
 #    :language: python
 #    :dedent:
 #    :start-after: # [scatter]
@@ -100,9 +100,9 @@ show("scatter")
 #
 # Gather is the opposite of scatter: one rank collects a piece from each rank.
 #
-# .. diagram:: collectives/gather
+# .. diagram:: operations/collectives/gather
 #
-# .. literalinclude:: /../gallery/operations/workers/collectives.py
+# .. literalinclude:: /../gallery/operations/collectives/collectives.py
 #    :language: python
 #    :dedent:
 #    :start-after: # [gather]
@@ -117,9 +117,9 @@ show("gather")
 # All-gather is like gather, but every rank receives all the pieces. FSDP puts sharded
 # parameters together with it.
 #
-# .. diagram:: collectives/all-gather
+# .. diagram:: operations/collectives/all-gather
 #
-# .. literalinclude:: /../gallery/operations/workers/collectives.py
+# .. literalinclude:: /../gallery/operations/collectives/collectives.py
 #    :language: python
 #    :dedent:
 #    :start-after: # [all_gather]
@@ -135,9 +135,9 @@ show("all_gather")
 # second pieces, and so on. FSDP reduces gradients with a reduce-scatter. A reduce-scatter
 # and then an all-gather give the same result as an all-reduce.
 #
-# .. diagram:: collectives/reduce-scatter
+# .. diagram:: operations/collectives/reduce-scatter
 #
-# .. literalinclude:: /../gallery/operations/workers/collectives.py
+# .. literalinclude:: /../gallery/operations/collectives/collectives.py
 #    :language: python
 #    :dedent:
 #    :start-after: # [reduce_scatter]
@@ -153,9 +153,9 @@ show("reduce_scatter")
 # all-to-all transposes this matrix. Models with a mixture of experts use an all-to-all to
 # send tokens to their experts.
 #
-# .. diagram:: collectives/all-to-all
+# .. diagram:: operations/collectives/all-to-all
 #
-# .. literalinclude:: /../gallery/operations/workers/collectives.py
+# .. literalinclude:: /../gallery/operations/collectives/collectives.py
 #    :language: python
 #    :dedent:
 #    :start-after: # [all_to_all]

@@ -11,7 +11,7 @@ must call it.
 
 To form the group, the ranks must find each other. That is called *rendezvous*.
 
-.. diagram:: operations/process-groups
+.. diagram:: operations/process_groups/diagram
 
 The environment
 ---------------
@@ -52,13 +52,13 @@ else:
 # ``tcp://host:port``. A third way, the file, is in :doc:`starting-processes`, which also
 # explains ``mp.spawn`` and ``run_program``.
 #
-# .. literalinclude:: /../gallery/operations/workers/spawned_group.py
+# .. literalinclude:: /../gallery/operations/process_groups/spawned_group.py
 #    :language: python
-#    :caption: gallery/operations/workers/spawned_group.py
+#    :caption: gallery/operations/process_groups/spawned_group.py
 
 from launcher import launch, run_program
 
-run_program("workers/spawned_group.py")
+run_program("process_groups/spawned_group.py")
 
 # %%
 # On several nodes, use a name or an address of rank 0's node that the other nodes can
@@ -73,11 +73,11 @@ run_program("workers/spawned_group.py")
 # program, rank 1 calls a second later than rank 0, and reads in a store whether the call
 # of rank 0 has returned:
 #
-# .. literalinclude:: /../gallery/operations/workers/late_rank.py
+# .. literalinclude:: /../gallery/operations/process_groups/late_rank.py
 #    :language: python
-#    :caption: gallery/operations/workers/late_rank.py
+#    :caption: gallery/operations/process_groups/late_rank.py
 
-launch("workers/late_rank.py", ranks=2)
+launch("process_groups/late_rank.py", ranks=2)
 
 # %%
 # So a program must not take the return of ``init_process_group`` as a sign that all ranks
@@ -134,11 +134,11 @@ else:
 # collective on that group. Each of them also has a number within the group, which may
 # differ from its rank in the world.
 #
-# .. literalinclude:: /../gallery/operations/workers/sub_groups.py
+# .. literalinclude:: /../gallery/operations/process_groups/sub_groups.py
 #    :language: python
-#    :caption: gallery/operations/workers/sub_groups.py
+#    :caption: gallery/operations/process_groups/sub_groups.py
 
-launch("workers/sub_groups.py", ranks=4)
+launch("process_groups/sub_groups.py", ranks=4)
 
 # %%
 # The end

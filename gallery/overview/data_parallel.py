@@ -6,7 +6,7 @@ After this page you can train one model on several devices, each with its part o
 Most models fit on one device, and the amount of data takes the time. Every device then gets
 a copy of the model and a part of each batch. This is called *data parallel* training.
 
-.. diagram:: overview/data-parallel
+.. diagram:: overview/data_parallel/diagram
 
 One device
 ----------
@@ -14,16 +14,16 @@ One device
 Begin here. A program on one device is the easiest to write and to debug, and the other
 programs are compared with it. The whole page uses this training loop:
 
-.. literalinclude:: /../gallery/overview/workers/data_parallel.py
+.. literalinclude:: /../gallery/overview/shared/data_parallel.py
    :language: python
-   :caption: gallery/overview/workers/data_parallel.py
+   :caption: gallery/overview/shared/data_parallel.py
    :start-after: # [train]
    :end-before: # [/train]
 
 The model has two small layers and learns to add four numbers:
 """
 
-from workers.data_parallel import make_batch, make_model, train
+from shared.data_parallel import make_batch, make_model, train
 
 losses = train(make_model(), *make_batch())
 print(f"loss: {losses[0]:.4f}, after {len(losses)} steps {losses[-1]:.4f}")
@@ -68,7 +68,7 @@ if not torch.cuda.is_available():
 # from its own data, DDP averages them with an all-reduce, and every rank makes the same
 # update.
 #
-# .. literalinclude:: /../gallery/overview/workers/data_parallel.py
+# .. literalinclude:: /../gallery/overview/shared/data_parallel.py
 #    :language: python
 #    :dedent:
 #    :start-after: # [ddp]
@@ -82,7 +82,7 @@ if not torch.cuda.is_available():
 # that. In this listing each rank begins with other values, and ``CommDebugMode`` counts
 # the operations that the constructor calls:
 #
-# .. literalinclude:: /../gallery/overview/workers/data_parallel.py
+# .. literalinclude:: /../gallery/overview/shared/data_parallel.py
 #    :language: python
 #    :dedent:
 #    :start-after: # [constructor]
@@ -95,7 +95,7 @@ if not torch.cuda.is_available():
 # After the training, two things must hold. All replicas are equal, bit for bit. Except
 # for rounding, they are also what one process would have learned from the whole batch:
 #
-# .. literalinclude:: /../gallery/overview/workers/data_parallel.py
+# .. literalinclude:: /../gallery/overview/shared/data_parallel.py
 #    :language: python
 #    :dedent:
 #    :start-after: # [compare]
@@ -110,7 +110,7 @@ if not torch.cuda.is_available():
 # DDP works with ``torch.autocast``, which computes matrix products in a type with fewer
 # bits. The parameters stay in ``float32``, and so do the gradients that DDP all-reduces:
 #
-# .. literalinclude:: /../gallery/overview/workers/data_parallel.py
+# .. literalinclude:: /../gallery/overview/shared/data_parallel.py
 #    :language: python
 #    :dedent:
 #    :start-after: # [autocast]
@@ -126,7 +126,7 @@ if not torch.cuda.is_available():
 
 from launcher import launch
 
-outputs = launch("workers/data_parallel.py", ranks=2)
+outputs = launch("shared/data_parallel.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 for output in outputs:
@@ -147,16 +147,16 @@ for output in outputs:
 # until the timeout. ``DistributedSampler`` prevents this by giving each rank equally many
 # examples. Where the data cannot be divided evenly, use the context manager ``join``:
 #
-# .. literalinclude:: /../gallery/overview/workers/uneven_inputs.py
+# .. literalinclude:: /../gallery/overview/data_parallel/uneven_inputs.py
 #    :language: python
-#    :caption: gallery/overview/workers/uneven_inputs.py
+#    :caption: gallery/overview/data_parallel/uneven_inputs.py
 #    :start-after: # [join]
 #    :end-before: # [/join]
 #
 # Rank 0 has four batches and rank 1 has two. The gradient of each batch is 1, and the
 # learning rate is 1 too:
 
-outputs = launch("workers/uneven_inputs.py", ranks=2)
+outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 long, short = outputs

@@ -12,16 +12,16 @@ A group without one of its members
 
 In this program, rank 1 ends before step 2. Rank 0 catches the error and tries to continue:
 
-.. literalinclude:: /../gallery/overview/workers/lost_rank.py
+.. literalinclude:: /../gallery/overview/elastic/lost_rank.py
    :language: python
-   :caption: gallery/overview/workers/lost_rank.py
+   :caption: gallery/overview/elastic/lost_rank.py
    :start-after: # [steps]
    :end-before: # [/steps]
 """
 
 from launcher import launch
 
-survivor, lost = launch("workers/lost_rank.py", ranks=2)
+survivor, lost = launch("elastic/lost_rank.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 assert survivor.splitlines()[2:] == ["step 2: RuntimeError", "step 3: RuntimeError"]
@@ -47,14 +47,14 @@ assert lost.splitlines()[-1] == "ends"
 # the program above, rank 1 ended with exit status 0, which ``torchrun`` does not count as
 # an error.
 #
-# .. diagram:: overview/elastic
+# .. diagram:: overview/elastic/diagram
 #
 # The contents of the processes' memory are lost. So the program must regularly save a
 # *checkpoint*, a file with all that the training needs to continue:
 #
-# .. literalinclude:: /../gallery/overview/workers/elastic_training.py
+# .. literalinclude:: /../gallery/overview/elastic/elastic_training.py
 #    :language: python
-#    :caption: gallery/overview/workers/elastic_training.py
+#    :caption: gallery/overview/elastic/elastic_training.py
 #    :start-after: # [checkpoint]
 #    :end-before: # [/checkpoint]
 #
@@ -65,17 +65,17 @@ assert lost.splitlines()[-1] == "ends"
 # Every attempt loads the last checkpoint and trains from there. Rank 0 saves a checkpoint
 # after every second step. In the first attempt, rank 1 fails:
 #
-# .. literalinclude:: /../gallery/overview/workers/elastic_training.py
+# .. literalinclude:: /../gallery/overview/elastic/elastic_training.py
 #    :language: python
-#    :caption: gallery/overview/workers/elastic_training.py
+#    :caption: gallery/overview/elastic/elastic_training.py
 #    :start-after: # [train]
 #    :end-before: # [/train]
 #
 # At the end, the program compares the result with an uninterrupted run in one process:
 #
-# .. literalinclude:: /../gallery/overview/workers/elastic_training.py
+# .. literalinclude:: /../gallery/overview/elastic/elastic_training.py
 #    :language: python
-#    :caption: gallery/overview/workers/elastic_training.py
+#    :caption: gallery/overview/elastic/elastic_training.py
 #    :start-after: # [compare]
 #    :end-before: # [/compare]
 
@@ -84,7 +84,7 @@ import tempfile
 
 with tempfile.TemporaryDirectory() as folder:
     os.environ["SHARED_FOLDER"] = folder
-    outputs = launch("workers/elastic_training.py", ranks=2, max_restarts=1)
+    outputs = launch("elastic/elastic_training.py", ranks=2, max_restarts=1)
 
 # sphinx_gallery_start_ignore
 for output in outputs:
@@ -106,9 +106,9 @@ for output in outputs:
 #
 # Each attempt reads its rank and the world size again:
 #
-# .. literalinclude:: /../gallery/overview/workers/elastic_training.py
+# .. literalinclude:: /../gallery/overview/elastic/elastic_training.py
 #    :language: python
-#    :caption: gallery/overview/workers/elastic_training.py
+#    :caption: gallery/overview/elastic/elastic_training.py
 #    :start-after: # [join]
 #    :end-before: # [/join]
 #
@@ -136,9 +136,9 @@ for output in outputs:
 # So neither the program nor the checkpoint may contain a fixed rank or world size. In the
 # program above, each rank computes its part of the batch from both:
 #
-# .. literalinclude:: /../gallery/overview/workers/elastic_training.py
+# .. literalinclude:: /../gallery/overview/elastic/elastic_training.py
 #    :language: python
-#    :caption: gallery/overview/workers/elastic_training.py
+#    :caption: gallery/overview/elastic/elastic_training.py
 #    :start-after: # [part]
 #    :end-before: # [/part]
 #

@@ -13,7 +13,7 @@ the last layer are ready long before those of the first. DDP does not wait for t
 It collects gradients in *buckets*, and starts the all-reduce of a bucket as soon as all
 of its gradients are ready. Communication and computation overlap.
 
-.. diagram:: overview/buckets
+.. diagram:: overview/gradient_buckets/diagram
 
 The paper `PyTorch Distributed: Experiences on Accelerating Data Parallel Training
 <https://www.vldb.org/pvldb/vol13/p3005-li.pdf>`__ by S. Li et al., VLDB 2020, describes this
@@ -23,16 +23,16 @@ Two hooks make this overlap visible. One is called when the gradient of a layer'
 The other one is a *communication hook*, which DDP calls instead of its own all-reduce.
 This communication hook records the call, and then does what DDP would have done:
 
-.. literalinclude:: /../gallery/overview/workers/gradient_buckets.py
+.. literalinclude:: /../gallery/overview/gradient_buckets/gradient_buckets.py
    :language: python
-   :caption: gallery/overview/workers/gradient_buckets.py
+   :caption: gallery/overview/gradient_buckets/gradient_buckets.py
    :start-after: # [record]
    :end-before: # [/record]
 
 The model has four layers of about 1 MiB each. With ``bucket_cap_mb=1``, each layer fills
 one bucket. The default is 25 MiB.
 
-.. literalinclude:: /../gallery/overview/workers/gradient_buckets.py
+.. literalinclude:: /../gallery/overview/gradient_buckets/gradient_buckets.py
    :language: python
    :start-after: # [ddp]
    :end-before: # [/ddp]
@@ -43,7 +43,7 @@ Averages by hand
 Without DDP, the program all-reduces each gradient after the backward pass and divides it
 by the world size:
 
-.. literalinclude:: /../gallery/overview/workers/gradient_buckets.py
+.. literalinclude:: /../gallery/overview/gradient_buckets/gradient_buckets.py
    :language: python
    :start-after: # [by-hand]
    :end-before: # [/by-hand]
@@ -58,7 +58,7 @@ Averages of parameters
 In some programs, each rank makes its own update, and the ranks average the parameters
 afterwards. To save communication, they often do so only every few steps:
 
-.. literalinclude:: /../gallery/overview/workers/gradient_buckets.py
+.. literalinclude:: /../gallery/overview/gradient_buckets/gradient_buckets.py
    :language: python
    :start-after: # [parameters]
    :end-before: # [/parameters]
@@ -75,7 +75,7 @@ The program runs on two ranks, and rank 0 prints the results:
 
 from launcher import launch
 
-[output, _] = launch("workers/gradient_buckets.py", ranks=2)
+[output, _] = launch("gradient_buckets/gradient_buckets.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 assert "same gradients: True" in output

@@ -6,7 +6,7 @@ After this page you can estimate how much memory the training of a model takes, 
 what to split. A model must be split when its training does not fit into one device, however
 fast that device is.
 
-.. diagram:: overview/memory
+.. diagram:: overview/memory/diagram
 
 The training state
 ------------------
@@ -176,32 +176,32 @@ show_table(
 # rank 1 requests 256 TiB, more than a computer has. ``average`` collects the numbers of the
 # steps, to show which gradients an all-reduce would average:
 #
-# .. literalinclude:: /../gallery/overview/workers/out_of_memory.py
+# .. literalinclude:: /../gallery/overview/memory/out_of_memory.py
 #    :language: python
-#    :caption: gallery/overview/workers/out_of_memory.py
+#    :caption: gallery/overview/memory/out_of_memory.py
 #    :start-after: # [lengths]
 #    :end-before: # [/lengths]
 #
 # The program can catch the exception and skip the step. But the other rank does not notice
 # the exception. In this listing, each rank decides alone:
 #
-# .. literalinclude:: /../gallery/overview/workers/out_of_memory.py
+# .. literalinclude:: /../gallery/overview/memory/out_of_memory.py
 #    :language: python
-#    :caption: gallery/overview/workers/out_of_memory.py
+#    :caption: gallery/overview/memory/out_of_memory.py
 #    :start-after: # [alone]
 #    :end-before: # [/alone]
 #
 # In this one, a small all-reduce lets all ranks decide together:
 #
-# .. literalinclude:: /../gallery/overview/workers/out_of_memory.py
+# .. literalinclude:: /../gallery/overview/memory/out_of_memory.py
 #    :language: python
-#    :caption: gallery/overview/workers/out_of_memory.py
+#    :caption: gallery/overview/memory/out_of_memory.py
 #    :start-after: # [together]
 #    :end-before: # [/together]
 
 from launcher import launch
 
-outputs = launch("workers/out_of_memory.py", ranks=2)
+outputs = launch("memory/out_of_memory.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 for output in outputs:
@@ -229,7 +229,7 @@ assert issubclass(torch.OutOfMemoryError, RuntimeError)
 from launcher import RankError
 
 try:
-    launch("workers/killed_rank.py", ranks=2)
+    launch("memory/killed_rank.py", ranks=2)
 except RankError as error:
     print(error)
 

@@ -19,9 +19,9 @@ Every rank joins with its own name. The calls travel through *TensorPipe*, a lib
 messages between two processes. It is the only backend of RPC. The program needs no process
 group:
 
-.. literalinclude:: /../gallery/overview/workers/rpc.py
+.. literalinclude:: /../gallery/overview/rpc/rpc.py
    :language: python
-   :caption: gallery/overview/workers/rpc.py
+   :caption: gallery/overview/rpc/rpc.py
    :start-after: # [start]
    :end-before: # [/start]
 
@@ -30,12 +30,12 @@ answer the calls. The rest of the program runs on the driver, except for the fun
 the driver calls on the other ranks. ``rpc_sync`` waits for the result, and ``rpc_async``
 returns a future at once:
 
-.. literalinclude:: /../gallery/overview/workers/rpc.py
+.. literalinclude:: /../gallery/overview/rpc/rpc.py
    :language: python
    :start-after: # [name]
    :end-before: # [/name]
 
-.. literalinclude:: /../gallery/overview/workers/rpc.py
+.. literalinclude:: /../gallery/overview/rpc/rpc.py
    :language: python
    :start-after: # [call]
    :end-before: # [/call]
@@ -55,16 +55,16 @@ ranks as an argument. The owner keeps the object as long as any rank holds an RR
 To show this, left counts its tables through weak references, which do not keep objects
 alive:
 
-.. literalinclude:: /../gallery/overview/workers/rpc.py
+.. literalinclude:: /../gallery/overview/rpc/rpc.py
    :language: python
    :start-after: # [table]
    :end-before: # [/table]
 
-.. diagram:: overview/rpc
+.. diagram:: overview/rpc/diagram
 
 The driver creates a table on left, shares it with right, and counts three times:
 
-.. literalinclude:: /../gallery/overview/workers/rpc.py
+.. literalinclude:: /../gallery/overview/rpc/rpc.py
    :language: python
    :start-after: # [lifetime]
    :end-before: # [/lifetime]
@@ -82,7 +82,7 @@ Now left and right each own one layer of a model. ``left.rpc_sync()`` calls a me
 object behind the RRef. ``to_here`` returns a copy of the object. For comparison, the copies
 form the same model in one process:
 
-.. literalinclude:: /../gallery/overview/workers/rpc.py
+.. literalinclude:: /../gallery/overview/rpc/rpc.py
    :language: python
    :start-after: # [model]
    :end-before: # [/model]
@@ -92,12 +92,12 @@ gradients. ``backward`` starts at the loss and follows the calls from rank to ra
 gradients are not added to ``.grad``, where those of several drivers would mix. Each rank
 keeps them under the number of the context, and the owner must look them up:
 
-.. literalinclude:: /../gallery/overview/workers/rpc.py
+.. literalinclude:: /../gallery/overview/rpc/rpc.py
    :language: python
    :start-after: # [gradients]
    :end-before: # [/gradients]
 
-.. literalinclude:: /../gallery/overview/workers/rpc.py
+.. literalinclude:: /../gallery/overview/rpc/rpc.py
    :language: python
    :start-after: # [backward]
    :end-before: # [/backward]
@@ -112,19 +112,19 @@ Training across ranks
 ``DistributedOptimizer`` takes RRefs to parameters and creates an optimizer on each of their
 owners. With ``step``, all these optimizers use the gradients of one context:
 
-.. literalinclude:: /../gallery/overview/workers/rpc.py
+.. literalinclude:: /../gallery/overview/rpc/rpc.py
    :language: python
    :start-after: # [parameters]
    :end-before: # [/parameters]
 
-.. literalinclude:: /../gallery/overview/workers/rpc.py
+.. literalinclude:: /../gallery/overview/rpc/rpc.py
    :language: python
    :start-after: # [optimizer]
    :end-before: # [/optimizer]
 
 The driver trains the copy alone. Both models must end with the same parameters:
 
-.. literalinclude:: /../gallery/overview/workers/rpc.py
+.. literalinclude:: /../gallery/overview/rpc/rpc.py
    :language: python
    :start-after: # [alone]
    :end-before: # [/alone]
@@ -145,7 +145,7 @@ The program runs on three ranks, and the driver prints the results:
 from launcher import launch
 
 launch(
-    "workers/rpc.py",
+    "rpc/rpc.py",
     ranks=3,
     # DistributedOptimizer uses TorchScript, which is deprecated, and prints a warning.
     expected_stderr="TorchScript|_(Script|Functional)LocalOptimizer",

@@ -8,7 +8,7 @@ their tables do not fit into the memory of a trainer. *Remote procedure calls* (
 the trainers with the table, and ``DistributedDataParallel`` (DDP) keeps the copies of the
 layers equal.
 
-.. diagram:: overview/rpc-with-ddp
+.. diagram:: overview/rpc_with_ddp/diagram
 
 The table
 ---------
@@ -17,9 +17,9 @@ The server holds an *embedding*, a table with a row of parameters for each item.
 look up rows, and later the server updates the table. The gradients of each trainer are in
 its own context of distributed autograd. ``find_table`` returns the one table of the server:
 
-.. literalinclude:: /../gallery/overview/workers/rpc_with_ddp.py
+.. literalinclude:: /../gallery/overview/rpc_with_ddp/rpc_with_ddp.py
    :language: python
-   :caption: gallery/overview/workers/rpc_with_ddp.py
+   :caption: gallery/overview/rpc_with_ddp/rpc_with_ddp.py
    :start-after: # [table]
    :end-before: # [/table]
 
@@ -29,7 +29,7 @@ Two kinds of groups
 All three ranks join RPC. The two trainers also form a process group, in which DDP
 all-reduces:
 
-.. literalinclude:: /../gallery/overview/workers/rpc_with_ddp.py
+.. literalinclude:: /../gallery/overview/rpc_with_ddp/rpc_with_ddp.py
    :language: python
    :start-after: # [groups]
    :end-before: # [/groups]
@@ -39,7 +39,7 @@ The training
 
 The server only serves. This code runs on both trainers:
 
-.. literalinclude:: /../gallery/overview/workers/rpc_with_ddp.py
+.. literalinclude:: /../gallery/overview/rpc_with_ddp/rpc_with_ddp.py
    :language: python
    :start-after: # [train]
    :end-before: # [/train]
@@ -57,7 +57,7 @@ so the gradients of the table are half as large as on the server, where each row
 gradient of one trainer. The learning rate of the table is twice as large to make up for
 this:
 
-.. literalinclude:: /../gallery/overview/workers/rpc_with_ddp.py
+.. literalinclude:: /../gallery/overview/rpc_with_ddp/rpc_with_ddp.py
    :language: python
    :start-after: # [compare]
    :end-before: # [/compare]
@@ -70,7 +70,7 @@ The server prints nothing:
 
 from launcher import launch
 
-outputs = launch("workers/rpc_with_ddp.py", ranks=3)
+outputs = launch("rpc_with_ddp/rpc_with_ddp.py", ranks=3)
 
 # sphinx_gallery_start_ignore
 assert outputs[0] == ""

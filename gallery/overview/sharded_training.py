@@ -7,11 +7,11 @@ data parallel training with ``DistributedDataParallel`` (DDP), every rank holds 
 model, its gradients and the state of its optimizer. The program of this page counts what
 each rank holds, and then splits it among the ranks in two ways.
 
-.. diagram:: overview/sharded
+.. diagram:: overview/sharded_training/diagram
 
 The sample trains a small model for three steps with Adam:
 
-.. literalinclude:: /../gallery/overview/workers/sharded_training.py
+.. literalinclude:: /../gallery/overview/sharded_training/sharded_training.py
    :language: python
    :start-after: # [model]
    :end-before: # [/model]
@@ -20,7 +20,7 @@ Two functions count elements of tensors. A ``DTensor`` is a tensor that is distr
 among ranks, and ``to_local`` returns the part of this rank. The state of Adam consists of
 two averages for each parameter:
 
-.. literalinclude:: /../gallery/overview/workers/sharded_training.py
+.. literalinclude:: /../gallery/overview/sharded_training/sharded_training.py
    :language: python
    :start-after: # [count]
    :end-before: # [/count]
@@ -32,7 +32,7 @@ runs on two ranks. Its tables show numbers of elements:
 from launcher import PROFILER, launch
 
 tables, _ = launch(
-    "workers/sharded_training.py",
+    "sharded_training/sharded_training.py",
     ranks=2,
     expected_stderr=PROFILER,
     show=False,
@@ -48,7 +48,7 @@ def show(name):
 # DDP: everything in every rank
 # -----------------------------
 #
-# .. literalinclude:: /../gallery/overview/workers/sharded_training.py
+# .. literalinclude:: /../gallery/overview/sharded_training/sharded_training.py
 #    :language: python
 #    :start-after: # [ddp]
 #    :end-before: # [/ddp]
@@ -70,7 +70,7 @@ show("DDP")
 # ``ZeroRedundancyOptimizer``, PyTorch does this for an optimizer of your choice. The model
 # remains wrapped in DDP:
 #
-# .. literalinclude:: /../gallery/overview/workers/sharded_training.py
+# .. literalinclude:: /../gallery/overview/sharded_training/sharded_training.py
 #    :language: python
 #    :start-after: # [zero]
 #    :end-before: # [/zero]
@@ -93,7 +93,7 @@ show("ZeRO")
 # for GPUs, its device type is ``"cuda"``. ``fully_shard`` does not copy the parameters of
 # rank 0 to the other ranks, as DDP does. So all ranks must create the same model.
 #
-# .. literalinclude:: /../gallery/overview/workers/sharded_training.py
+# .. literalinclude:: /../gallery/overview/sharded_training/sharded_training.py
 #    :language: python
 #    :start-after: # [shard]
 #    :end-before: # [/shard]
@@ -101,7 +101,7 @@ show("ZeRO")
 # Create the optimizer after ``fully_shard``, because the parameters are then new objects.
 # The optimizer gets only the shards, so its state is split too.
 #
-# .. literalinclude:: /../gallery/overview/workers/sharded_training.py
+# .. literalinclude:: /../gallery/overview/sharded_training/sharded_training.py
 #    :language: python
 #    :start-after: # [fsdp2]
 #    :end-before: # [/fsdp2]
@@ -117,7 +117,7 @@ show("FSDP2")
 # The result is that of one process that trains on the joined batches of both ranks.
 # ``full_tensor`` collects the shards of a parameter:
 #
-# .. literalinclude:: /../gallery/overview/workers/sharded_training.py
+# .. literalinclude:: /../gallery/overview/sharded_training/sharded_training.py
 #    :language: python
 #    :start-after: # [alone]
 #    :end-before: # [/alone]

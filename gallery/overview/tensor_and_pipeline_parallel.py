@@ -14,18 +14,18 @@ Tensor parallelism
 ranks work on the same input at the same time. The sample is a block of two linear layers,
 as in a Transformer:
 
-.. literalinclude:: /../gallery/overview/workers/tensor_parallel.py
+.. literalinclude:: /../gallery/overview/tensor_and_pipeline_parallel/tensor_parallel.py
    :language: python
-   :caption: gallery/overview/workers/tensor_parallel.py
+   :caption: gallery/overview/tensor_and_pipeline_parallel/tensor_parallel.py
    :start-after: # [model]
    :end-before: # [/model]
 
-.. diagram:: overview/tensor-parallel
+.. diagram:: overview/tensor_and_pipeline_parallel/tensor-parallel
 
 ``parallelize_module`` turns the parameters into ``DTensor`` objects. These are tensors that
 are distributed among the ranks of a *device mesh*. The plan tells how to cut each layer:
 
-.. literalinclude:: /../gallery/overview/workers/tensor_parallel.py
+.. literalinclude:: /../gallery/overview/tensor_and_pipeline_parallel/tensor_parallel.py
    :language: python
    :start-after: # [split]
    :end-before: # [/split]
@@ -40,7 +40,7 @@ are distributed among the ranks of a *device mesh*. The plan tells how to cut ea
 ``CommDebugMode`` counts the collectives. The output and the gradients must be those of the
 whole model. ``full_tensor`` collects the parts of a gradient:
 
-.. literalinclude:: /../gallery/overview/workers/tensor_parallel.py
+.. literalinclude:: /../gallery/overview/tensor_and_pipeline_parallel/tensor_parallel.py
    :language: python
    :start-after: # [compare]
    :end-before: # [/compare]
@@ -48,7 +48,7 @@ whole model. ``full_tensor`` collects the parts of a gradient:
 
 from launcher import launch
 
-launch("workers/tensor_parallel.py", ranks=2)
+launch("tensor_and_pipeline_parallel/tensor_parallel.py", ranks=2)
 
 # %%
 # A weight has one row for each output, so half of the outputs leaves ``[8, 4]`` of
@@ -69,9 +69,9 @@ launch("workers/tensor_parallel.py", ranks=2)
 # point-to-point communication. The sample creates the whole model only for the comparison.
 # A real program creates only its own stage on each rank.
 #
-# .. literalinclude:: /../gallery/overview/workers/pipeline_parallel.py
+# .. literalinclude:: /../gallery/overview/tensor_and_pipeline_parallel/pipeline_parallel.py
 #    :language: python
-#    :caption: gallery/overview/workers/pipeline_parallel.py
+#    :caption: gallery/overview/tensor_and_pipeline_parallel/pipeline_parallel.py
 #    :start-after: # [parts]
 #    :end-before: # [/parts]
 #
@@ -83,7 +83,7 @@ launch("workers/tensor_parallel.py", ranks=2)
 # runs each stage once more to find the shapes. Only the first stage receives the inputs,
 # and only the last one receives the targets:
 #
-# .. literalinclude:: /../gallery/overview/workers/pipeline_parallel.py
+# .. literalinclude:: /../gallery/overview/tensor_and_pipeline_parallel/pipeline_parallel.py
 #    :language: python
 #    :start-after: # [step]
 #    :end-before: # [/step]
@@ -91,7 +91,7 @@ launch("workers/tensor_parallel.py", ranks=2)
 # Hooks record what a rank does. ``F2`` is the forward pass of microbatch 2, and ``B2`` is
 # its backward pass:
 #
-# .. literalinclude:: /../gallery/overview/workers/pipeline_parallel.py
+# .. literalinclude:: /../gallery/overview/tensor_and_pipeline_parallel/pipeline_parallel.py
 #    :language: python
 #    :start-after: # [record]
 #    :end-before: # [/record]
@@ -99,16 +99,16 @@ launch("workers/tensor_parallel.py", ranks=2)
 # Two schedules run one after the other. Both must give the gradients and the loss of the
 # whole model:
 #
-# .. literalinclude:: /../gallery/overview/workers/pipeline_parallel.py
+# .. literalinclude:: /../gallery/overview/tensor_and_pipeline_parallel/pipeline_parallel.py
 #    :language: python
 #    :dedent:
 #    :start-after: # [compare]
 #    :end-before: # [/compare]
 
-outputs = launch("workers/pipeline_parallel.py", ranks=2)
+outputs = launch("tensor_and_pipeline_parallel/pipeline_parallel.py", ranks=2)
 
 # %%
-# .. diagram:: overview/pipeline-parallel
+# .. diagram:: overview/tensor_and_pipeline_parallel/pipeline-parallel
 #
 # ``ScheduleGPipe`` computes all forward passes first, then all backward passes.
 # ``Schedule1F1B`` begins each backward pass as early as possible. Its name means one
@@ -209,7 +209,7 @@ for row in put_on_a_clock([more, more]):
 # for one kind of parallelism. Here are only two ranks, so the first dimension has the
 # size 1. Eight ranks could form ``(4, 2)``.
 #
-# .. literalinclude:: /../gallery/overview/workers/tensor_parallel.py
+# .. literalinclude:: /../gallery/overview/tensor_and_pipeline_parallel/tensor_parallel.py
 #    :language: python
 #    :start-after: # [mesh]
 #    :end-before: # [/mesh]

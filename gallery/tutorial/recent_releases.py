@@ -9,7 +9,7 @@ reconfiguration, and windows. A backend for CPUs can do without all of them, as 
 this tutorial does. A backend for an accelerator needs ``split_group``, because programs bind
 their groups to a device.
 
-.. diagram:: backend/releases
+.. diagram:: tutorial/recent_releases/diagram
 
 The build compiles and runs the page with one release of PyTorch. If that release lacks a
 feature, the output says so.
@@ -37,7 +37,7 @@ build = tempfile.TemporaryDirectory()
 
 recent = load(
     name="recent_backend",
-    sources=["workers/recent_backend.cpp"],
+    sources=["recent_releases/recent_backend.cpp"],
     extra_cflags=["-O1", "-g0", "-fvisibility=hidden", "-Wall", "-Wextra"],
     build_directory=build.name,
 )
@@ -59,9 +59,9 @@ assert recent.features == new[:count]
 # Since PyTorch 2.14, ``Backend.hpp`` defines one macro for each of three groups of
 # methods. These macros and the version give the list that we printed:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+# .. literalinclude:: /../gallery/tutorial/recent_releases/recent_backend.cpp
 #    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :caption: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :start-after: // [features]
 #    :end-before: // [/features]
 #    :dedent:
@@ -71,9 +71,9 @@ assert recent.features == new[:count]
 # value. For them, and for all features without a macro, test the version of PyTorch in
 # ``torch/version.h``:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+# .. literalinclude:: /../gallery/tutorial/recent_releases/recent_backend.cpp
 #    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :caption: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :start-after: // [guards]
 #    :end-before: // [/guards]
 #
@@ -102,9 +102,9 @@ def attempt(function, *arguments):
 # calls the other, so one override serves both. We override one old name and one new
 # name:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+# .. literalinclude:: /../gallery/tutorial/recent_releases/recent_backend.cpp
 #    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :caption: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :start-after: // [names]
 #    :end-before: // [/names]
 #    :dedent:
@@ -166,15 +166,15 @@ dist.destroy_process_group()
 # creates the backend then takes two arguments: a description of the group, and the
 # ``pg_options`` of ``init_process_group`` or null.
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+# .. literalinclude:: /../gallery/tutorial/recent_releases/recent_backend.cpp
 #    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :caption: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :start-after: // [create]
 #    :end-before: // [/create]
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+# .. literalinclude:: /../gallery/tutorial/recent_releases/recent_backend.cpp
 #    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :caption: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :start-after: // [register]
 #    :end-before: // [/register]
 #    :dedent:
@@ -184,9 +184,9 @@ dist.destroy_process_group()
 # the timeout of the child into them, and passes them to ``split``. It calls ``split`` also on a rank that is not
 # a member of the child; there ``split`` must return ``nullptr``:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+# .. literalinclude:: /../gallery/tutorial/recent_releases/recent_backend.cpp
 #    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :caption: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :start-after: // [split]
 #    :end-before: // [/split]
 #    :dedent:
@@ -195,9 +195,9 @@ dist.destroy_process_group()
 # of the base class makes an object of the base class, so every class that derives from
 # it must override it:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+# .. literalinclude:: /../gallery/tutorial/recent_releases/recent_backend.cpp
 #    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :caption: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :start-after: // [options]
 #    :end-before: // [/options]
 #
@@ -255,9 +255,9 @@ dist.destroy_process_group()
 # class of the backend. Give your backend a class of its own. pybind11 then finds it whenever C++
 # returns the backend to Python:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+# .. literalinclude:: /../gallery/tutorial/recent_releases/recent_backend.cpp
 #    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :caption: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :start-after: // [class]
 #    :end-before: // [/class]
 #    :dedent:
@@ -310,9 +310,9 @@ for can_split in [True, False] if bound_cpus else []:
 # *abort hooks* before it aborts after an error or a timeout. Since PyTorch 2.14,
 # ``register_abort_hook`` of a process group passes a Python function to the backend:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+# .. literalinclude:: /../gallery/tutorial/recent_releases/recent_backend.cpp
 #    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :caption: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :start-after: // [abort-hooks]
 #    :end-before: // [/abort-hooks]
 #    :dedent:
@@ -320,9 +320,9 @@ for can_split in [True, False] if bound_cpus else []:
 # Since PyTorch 2.15, a backend calls the *completion hooks* for each operation that
 # succeeded, and never for one that failed:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+# .. literalinclude:: /../gallery/tutorial/recent_releases/recent_backend.cpp
 #    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :caption: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :start-after: // [completion-hooks]
 #    :end-before: // [/completion-hooks]
 #    :dedent:
@@ -335,17 +335,17 @@ for can_split in [True, False] if bound_cpus else []:
 # already be freed when the backend calls the hook. According to ``Work.hpp``, such a backend
 # must override ``getCompletionKey`` and never use a key twice:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+# .. literalinclude:: /../gallery/tutorial/recent_releases/recent_backend.cpp
 #    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :caption: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :start-after: // [work]
 #    :end-before: // [/work]
 #
 # Our two collectives call this function, which calls the hooks:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+# .. literalinclude:: /../gallery/tutorial/recent_releases/recent_backend.cpp
 #    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :caption: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :start-after: // [copy]
 #    :end-before: // [/copy]
 #    :dedent:
@@ -429,9 +429,9 @@ assert Path(build.name, "records_of_rank_0").exists() == completion_hooks
 # backends choose the ranks. A backend can change ``rank_`` and ``size_``, which are
 # constants in 2.13.
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+# .. literalinclude:: /../gallery/tutorial/recent_releases/recent_backend.cpp
 #    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :caption: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :start-after: // [reconfigure]
 #    :end-before: // [/reconfigure]
 #    :dedent:
@@ -440,9 +440,9 @@ assert Path(build.name, "records_of_rank_0").exists() == completion_hooks
 # before the first ``reconfigure``. c10d only passes the flag on; the backend must
 # implement it:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+# .. literalinclude:: /../gallery/tutorial/recent_releases/recent_backend.cpp
 #    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :caption: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :start-after: // [initialized]
 #    :end-before: // [/initialized]
 #    :dedent:
@@ -494,9 +494,9 @@ if has("reconfigure"):
 # the backend, which returns a window. According to ``Backend.hpp``, all ranks must call it
 # in the same order.
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+# .. literalinclude:: /../gallery/tutorial/recent_releases/recent_backend.cpp
 #    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :caption: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :start-after: // [new-window]
 #    :end-before: // [/new-window]
 #    :dedent:
@@ -505,9 +505,9 @@ if has("reconfigure"):
 # memory and maps it, but has no signals. In ``Window.hpp``, the attribute ``UNIFIED`` means
 # "a single coherent view of the window across host and device":
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
+# .. literalinclude:: /../gallery/tutorial/recent_releases/recent_backend.cpp
 #    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
+#    :caption: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :start-after: // [window]
 #    :end-before: // [/window]
 #

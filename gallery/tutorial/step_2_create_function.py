@@ -5,15 +5,15 @@ Step 2: See when PyTorch creates the backend
 After this page you can say which ranks create a backend, whether
 ``init_process_group`` waits for all of them, and which keys the store contains.
 
-.. diagram:: backend/create-function
+.. diagram:: tutorial/step_2_create_function/diagram
 
 The samples below use the dummy that Step 3 compiles and installs. The function
 that creates a backend can be written in Python, too. The one below prints its arguments
 and calls the function of the dummy. We register it under another name:
 
-.. literalinclude:: /../gallery/tutorial/workers/create_function.py
+.. literalinclude:: /../gallery/tutorial/step_2_create_function/create_function.py
    :language: python
-   :caption: gallery/tutorial/workers/create_function.py
+   :caption: gallery/tutorial/step_2_create_function/create_function.py
    :start-after: # [create]
    :end-before: # [/create]
 """
@@ -25,9 +25,9 @@ and calls the function of the dummy. We register it under another name:
 # The program creates a group of both ranks, and a group of rank 1 only. Then it creates
 # groups with a backend for each device:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/create_function.py
+# .. literalinclude:: /../gallery/tutorial/step_2_create_function/create_function.py
 #    :language: python
-#    :caption: gallery/tutorial/workers/create_function.py
+#    :caption: gallery/tutorial/step_2_create_function/create_function.py
 #    :start-after: # [groups]
 #    :end-before: # [/groups]
 
@@ -47,7 +47,7 @@ def launch(worker, ranks):
 
 
 # sphinx_gallery_end_ignore
-launch("workers/create_function.py", ranks=2)
+launch("step_2_create_function/create_function.py", ranks=2)
 
 # %%
 # Rank 0 is not a member of the second group and does not call the function. Rank 1 is
@@ -89,9 +89,9 @@ assert (defaults["cpu"], defaults["npu"]) == ("gloo", "acme")
 # of the backend waits if it exchanges addresses. In this program, rank 1 starts each group as soon
 # as rank 0 has it, or 3 seconds later:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/late_rank.py
+# .. literalinclude:: /../gallery/tutorial/step_2_create_function/late_rank.py
 #    :language: python
-#    :caption: gallery/tutorial/workers/late_rank.py
+#    :caption: gallery/tutorial/step_2_create_function/late_rank.py
 #    :start-after: # [start]
 #    :end-before: # [/start]
 
@@ -106,7 +106,7 @@ def launch(worker, ranks):
 
 
 # sphinx_gallery_end_ignore
-launch("workers/late_rank.py", ranks=2)
+launch("step_2_create_function/late_rank.py", ranks=2)
 
 # %%
 # The dummy does not use the store, so rank 0 has its group at once. Gloo connects all ranks
@@ -159,9 +159,9 @@ assert sorted(store.list_keys()) == ["0//1//cpu//address", "0//cpu//address"]
 # A backend that exchanges addresses can then connect to a group that no longer exists. In
 # the next program, both ranks publish an address and read the addresses of all:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/old_keys.py
+# .. literalinclude:: /../gallery/tutorial/step_2_create_function/old_keys.py
 #    :language: python
-#    :caption: gallery/tutorial/workers/old_keys.py
+#    :caption: gallery/tutorial/step_2_create_function/old_keys.py
 #    :start-after: # [exchange]
 #    :end-before: # [/exchange]
 #
@@ -170,17 +170,17 @@ assert sorted(store.list_keys()) == ["0//1//cpu//address", "0//cpu//address"]
 # call for the group before, because each call waits for all addresses. The number of
 # earlier calls, divided by the size and rounded down, is therefore the same on all ranks:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/old_keys.py
+# .. literalinclude:: /../gallery/tutorial/step_2_create_function/old_keys.py
 #    :language: python
-#    :caption: gallery/tutorial/workers/old_keys.py
+#    :caption: gallery/tutorial/step_2_create_function/old_keys.py
 #    :start-after: # [numbered]
 #    :end-before: # [/numbered]
 #
 # The program creates two groups with each function. Rank 1 is late for the second group:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/old_keys.py
+# .. literalinclude:: /../gallery/tutorial/step_2_create_function/old_keys.py
 #    :language: python
-#    :caption: gallery/tutorial/workers/old_keys.py
+#    :caption: gallery/tutorial/step_2_create_function/old_keys.py
 #    :start-after: # [groups]
 #    :end-before: # [/groups]
 
@@ -194,7 +194,7 @@ def launch(worker, ranks):
 
 
 # sphinx_gallery_end_ignore
-launch("workers/old_keys.py", ranks=2)
+launch("step_2_create_function/old_keys.py", ranks=2)
 
 # %%
 # With the same keys, rank 0 takes the address that rank 1 had in group 1. With new keys

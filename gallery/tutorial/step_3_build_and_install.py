@@ -7,7 +7,7 @@ After this page you can build the C++ into a Python package and install it.
 The build of this site runs every command that follows a ``$``. It installs the package into a scratch
 environment.
 
-.. diagram:: backend/build
+.. diagram:: tutorial/step_3_build_and_install/diagram
 
 The build script
 ----------------

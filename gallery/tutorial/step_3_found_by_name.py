@@ -17,7 +17,7 @@ package. It connects a name with an object in a module. The entry point of the d
    :start-after: # [entry-point]
    :end-before: # [/entry-point]
 
-.. diagram:: backend/found-by-name
+.. diagram:: tutorial/step_3_found_by_name/diagram
 
 PyTorch imports the module ``dummy_collectives`` and calls the function ``register``
 in it. PyTorch does not find a module without such metadata, for example one that was
@@ -32,18 +32,18 @@ compiled while Python runs. Such a module registers its backend when a program i
 # below therefore needs a new process. In the program, each rank is a separate job, and names
 # a backend in one of these ways:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/found_by_name.py
+# .. literalinclude:: /../gallery/tutorial/step_3_found_by_name/found_by_name.py
 #    :language: python
-#    :caption: gallery/tutorial/workers/found_by_name.py
+#    :caption: gallery/tutorial/step_3_found_by_name/found_by_name.py
 #    :start-after: # [ways]
 #    :end-before: # [/ways]
 #
 # No backend has the last name. The program does not import ``dummy_collectives``. Each rank
 # prints whether PyTorch has imported it:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/found_by_name.py
+# .. literalinclude:: /../gallery/tutorial/step_3_found_by_name/found_by_name.py
 #    :language: python
-#    :caption: gallery/tutorial/workers/found_by_name.py
+#    :caption: gallery/tutorial/step_3_found_by_name/found_by_name.py
 #    :start-after: # [try]
 #    :end-before: # [/try]
 
@@ -68,7 +68,7 @@ def launch(worker, ranks):
 
 
 # sphinx_gallery_end_ignore
-launch("workers/found_by_name.py", ranks=6)
+launch("step_3_found_by_name/found_by_name.py", ranks=6)
 
 # %%
 # With PyTorch 2.14 and later, all five calls find the backend. With

@@ -8,7 +8,7 @@ While you change a backend often, you do not need to install it each time.
 :func:`torch.utils.cpp_extension.load` compiles the sources and imports the result in one
 call.
 
-.. diagram:: backend/just-in-time
+.. diagram:: tutorial/step_3_load_just_in_time/diagram
 """
 
 import tempfile

@@ -11,7 +11,7 @@ which a functional collective cannot use, as :doc:`step-4-backend-in-python` sho
 flight recorder of PyTorch 2.15 lists such a call as one that has not ended. So return a
 ``Work`` that is complete.
 
-.. diagram:: operations/asynchronous
+.. diagram:: asynchronous
 """
 
 import torch

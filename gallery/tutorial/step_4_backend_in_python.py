@@ -7,7 +7,7 @@ a model with it. That is useful before you write C++: to try an algorithm, or to
 a library that has a Python API. The backend on this page is small, and it
 communicates.
 
-.. diagram:: backend/in-python
+.. diagram:: tutorial/step_4_backend_in_python/diagram
 
 Since PyTorch 2.14, a class in Python can derive from c10d's ``Backend``. With 2.13 its
 constructor fails with ``TypeError: StoreBackend: No constructor defined!``
@@ -27,9 +27,9 @@ A collective returns a ``Work``. A subclass in Python overrides two methods, ``w
 operations on this page return when they are complete, so the future has its result
 from the start.
 
-.. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
+.. literalinclude:: /../gallery/tutorial/step_4_backend_in_python/backend_in_python.py
    :language: python
-   :caption: gallery/tutorial/workers/backend_in_python.py
+   :caption: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
    :start-after: # [work]
    :end-before: # [/work]
 
@@ -49,9 +49,9 @@ that earlier call. Each rank keeps one key between two calls.
 The last one remains after ``destroy_process_group``. A second group on the same store needs
 new keys, as :doc:`step-2-create-function` shows.
 
-.. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
+.. literalinclude:: /../gallery/tutorial/step_4_backend_in_python/backend_in_python.py
    :language: python
-   :caption: gallery/tutorial/workers/backend_in_python.py
+   :caption: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
    :start-after: # [backend]
    :end-before: # [/backend]
 
@@ -59,18 +59,18 @@ Three operations are built on this function. They are methods of the same class,
 and they have the names and the arguments of the C++ methods. They handle CPU tensors
 with at least one element. With ``no_grad``, they can write into a parameter of a model.
 
-.. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
+.. literalinclude:: /../gallery/tutorial/step_4_backend_in_python/backend_in_python.py
    :language: python
-   :caption: gallery/tutorial/workers/backend_in_python.py
+   :caption: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
    :start-after: # [operations]
    :end-before: # [/operations]
 
 The class itself is the function that creates the backend, because its constructor takes
 the store, the rank, the size and the timeout:
 
-.. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
+.. literalinclude:: /../gallery/tutorial/step_4_backend_in_python/backend_in_python.py
    :language: python
-   :caption: gallery/tutorial/workers/backend_in_python.py
+   :caption: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
    :start-after: # [register]
    :end-before: # [/register]
 """
@@ -81,24 +81,24 @@ the store, the rank, the size and the timeout:
 #
 # The program calls each operation, and prints what an asynchronous one returns:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
+# .. literalinclude:: /../gallery/tutorial/step_4_backend_in_python/backend_in_python.py
 #    :language: python
-#    :caption: gallery/tutorial/workers/backend_in_python.py
+#    :caption: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
 #    :start-after: # [use]
 #    :end-before: # [/use]
 #
 # Then it calls two operations that the backend does not support, and reads the options of a
 # backend that does not define them:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
+# .. literalinclude:: /../gallery/tutorial/step_4_backend_in_python/backend_in_python.py
 #    :language: python
-#    :caption: gallery/tutorial/workers/backend_in_python.py
+#    :caption: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
 #    :start-after: # [errors]
 #    :end-before: # [/errors]
 #
-# .. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
+# .. literalinclude:: /../gallery/tutorial/step_4_backend_in_python/backend_in_python.py
 #    :language: python
-#    :caption: gallery/tutorial/workers/backend_in_python.py
+#    :caption: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
 #    :start-after: # [options]
 #    :end-before: # [/options]
 #
@@ -106,9 +106,9 @@ the store, the rank, the size and the timeout:
 # gloo. It calls all three operations: ``allgather`` and ``broadcast`` in its
 # constructor, and ``allreduce`` in the backward pass.
 #
-# .. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
+# .. literalinclude:: /../gallery/tutorial/step_4_backend_in_python/backend_in_python.py
 #    :language: python
-#    :caption: gallery/tutorial/workers/backend_in_python.py
+#    :caption: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
 #    :start-after: # [train]
 #    :end-before: # [/train]
 
@@ -136,7 +136,7 @@ def launch(worker, ranks):
 
 
 # sphinx_gallery_end_ignore
-launch("workers/backend_in_python.py", ranks=2)
+launch("step_4_backend_in_python/backend_in_python.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 from pathlib import Path
@@ -269,13 +269,13 @@ if from_2_14:
 # c10d uses the result of some operations without a test. A backend whose ``allreduce`` returns
 # a ``Work`` with an empty list, or none at all, crashes the program in these two cases:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/broken_work.py
+# .. literalinclude:: /../gallery/tutorial/step_4_backend_in_python/broken_work.py
 #    :language: python
-#    :caption: gallery/tutorial/workers/broken_work.py
+#    :caption: gallery/tutorial/step_4_backend_in_python/broken_work.py
 #    :start-after: # [cases]
 #    :end-before: # [/cases]
 
-launch("workers/broken_work.py", ranks=1)
+launch("step_4_backend_in_python/broken_work.py", ranks=1)
 
 # %%
 # Signal 11 is a segmentation fault. With a ``Work`` that has the tensors, both functions end

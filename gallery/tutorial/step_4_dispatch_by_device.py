@@ -8,7 +8,7 @@ tensors and your own for tensors of an accelerator.
 The device of its tensors decides which backend runs a collective. The first argument of
 ``init_process_group`` assigns the backends to the devices.
 
-.. diagram:: backend/dispatch
+.. diagram:: tutorial/step_4_dispatch_by_device/diagram
 
 .. list-table::
    :header-rows: 1
@@ -170,15 +170,15 @@ dist.destroy_process_group()
 #    The computer that builds this site has no GPU. The lines below
 #    ``if torch.cuda.is_available()`` were not executed. All others were.
 #
-#    .. literalinclude:: /../gallery/tutorial/workers/cpu_gloo_cuda_dummy.py
+#    .. literalinclude:: /../gallery/tutorial/step_4_dispatch_by_device/cpu_gloo_cuda_dummy.py
 #       :language: python
-#       :caption: gallery/tutorial/workers/cpu_gloo_cuda_dummy.py
+#       :caption: gallery/tutorial/step_4_dispatch_by_device/cpu_gloo_cuda_dummy.py
 #       :emphasize-lines: 17-28
 
 from launcher import launch
 
 launch(
-    "workers/cpu_gloo_cuda_dummy.py",
+    "step_4_dispatch_by_device/cpu_gloo_cuda_dummy.py",
     ranks=2,
     expected_stderr="No backend of type 0 found for Process Group",
 )

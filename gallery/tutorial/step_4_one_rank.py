@@ -10,7 +10,7 @@ and the rest of the program is ordinary :mod:`torch.distributed` code.
 We begin with one rank in one process. With ``HashStore``, a store in memory, the program
 needs no address and no port.
 
-.. diagram:: backend/zeros-one-rank
+.. diagram:: tutorial/step_4_one_rank/diagram
 """
 
 import torch

@@ -7,7 +7,7 @@ After this page you can read from an error which method of the backend is missin
 A backend can begin with a few operations. For all others, the methods of ``c10d::Backend``
 throw. Python receives a ``RuntimeError`` with the names of the backend and the operation:
 
-.. diagram:: backend/unimplemented
+.. diagram:: tutorial/step_4_unimplemented_collective/diagram
 """
 
 import torch
@@ -37,9 +37,9 @@ else:
 # ``init_process_group``, because its flight recorder calls the method. Earlier releases
 # fail in the missing collective. (PyTorch 2.13 has no backends in Python.)
 #
-# .. literalinclude:: /../gallery/tutorial/workers/without_a_name.py
+# .. literalinclude:: /../gallery/tutorial/step_4_unimplemented_collective/without_a_name.py
 #    :language: python
-#    :caption: gallery/tutorial/workers/without_a_name.py
+#    :caption: gallery/tutorial/step_4_unimplemented_collective/without_a_name.py
 #    :start-after: # [nameless]
 #    :end-before: # [/nameless]
 
@@ -65,7 +65,7 @@ def launch(worker, ranks):
 
 
 # sphinx_gallery_end_ignore
-launch("workers/without_a_name.py", ranks=1)
+launch("step_4_unimplemented_collective/without_a_name.py", ranks=1)
 
 # %%
 # All the others
@@ -167,13 +167,13 @@ dist.set_debug_level(dist.DebugLevel.OFF)
 # Override ``getSequenceNumberForGroup``, and return the number of collectives so far. PyTorch
 # calls it before each collective in this mode. In Python, the method has another name:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/sequence_numbers.py
+# .. literalinclude:: /../gallery/tutorial/step_4_unimplemented_collective/sequence_numbers.py
 #    :language: python
-#    :caption: gallery/tutorial/workers/sequence_numbers.py
+#    :caption: gallery/tutorial/step_4_unimplemented_collective/sequence_numbers.py
 #    :start-after: # [numbered]
 #    :end-before: # [/numbered]
 
-launch("workers/sequence_numbers.py", ranks=1)
+launch("step_4_unimplemented_collective/sequence_numbers.py", ranks=1)
 
 # %%
 # For PyTorch 2.13, override ``setSequenceNumberForGroup`` as well: there,

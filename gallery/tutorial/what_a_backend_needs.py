@@ -5,7 +5,7 @@ What your backend must implement
 After this page you can plan a backend: you know which of its operations the features of
 PyTorch call, and how to record them for your own program.
 
-.. diagram:: backend/features
+.. diagram:: tutorial/what_a_backend_needs/diagram
 
 Record the calls
 ----------------
@@ -13,18 +13,18 @@ Record the calls
 PyTorch's profiler records each collective and each message of a process group, as an event
 whose name begins with ``c10d::``. So the names of these events are enough:
 
-.. literalinclude:: /../gallery/tutorial/workers/calls_of_features.py
+.. literalinclude:: /../gallery/tutorial/shared/calls_of_features.py
    :language: python
-   :caption: gallery/tutorial/workers/calls_of_features.py
+   :caption: gallery/tutorial/shared/calls_of_features.py
    :start-after: # [record]
    :end-before: # [/record]
 
 A reduction also has a ``ReduceOp``. It is an argument of the operator that the dispatcher
 calls, so a dispatch mode sees it. Since PyTorch 2.15, Python can read it:
 
-.. literalinclude:: /../gallery/tutorial/workers/calls_of_features.py
+.. literalinclude:: /../gallery/tutorial/shared/calls_of_features.py
    :language: python
-   :caption: gallery/tutorial/workers/calls_of_features.py
+   :caption: gallery/tutorial/shared/calls_of_features.py
    :start-after: # [reductions]
    :end-before: # [/reductions]
 
@@ -50,7 +50,7 @@ from launcher import PROFILER, launch
 with tempfile.TemporaryDirectory() as folder:
     os.environ |= {"SHARED_FOLDER": folder, "MORE_CALLS": "yes"}
     reports = launch(
-        "workers/calls_of_features.py",
+        "shared/calls_of_features.py",
         ranks=2,
         expected_stderr=PROFILER,
         show=False,
@@ -104,9 +104,9 @@ if ops:
 # options, a feature can call more of them. Some operations belong to no feature of the table. The
 # worker runs these functions, too:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/calls_of_features.py
+# .. literalinclude:: /../gallery/tutorial/shared/calls_of_features.py
 #    :language: python
-#    :caption: gallery/tutorial/workers/calls_of_features.py
+#    :caption: gallery/tutorial/shared/calls_of_features.py
 #    :start-after: # [calls]
 #    :end-before: # [/calls]
 
@@ -149,11 +149,11 @@ if ops:
 # output to zero. Some features can begin with these two operations. What they do with the
 # zeros shows how they use the collectives.
 #
-# .. literalinclude:: /../gallery/tutorial/workers/what_zeros_do.py
+# .. literalinclude:: /../gallery/tutorial/what_a_backend_needs/what_zeros_do.py
 #    :language: python
-#    :caption: gallery/tutorial/workers/what_zeros_do.py
+#    :caption: gallery/tutorial/what_a_backend_needs/what_zeros_do.py
 
-launch("workers/what_zeros_do.py", ranks=2)
+launch("what_a_backend_needs/what_zeros_do.py", ranks=2)
 
 # %%
 # ``DistributedDataParallel`` first all-gathers the number of parameters. All ranks must have as

@@ -1,8 +1,8 @@
 """The step protocol holds in every order of events, and the model notices mistakes."""
 
 import pytest
-from communicate.workers import step_protocol_model as model
-from communicate.workers.step_protocol_model import Wrong, explore, reads_in
+from communicate.shared import step_protocol_model as model
+from communicate.shared.step_protocol_model import Wrong, explore, reads_in
 
 
 def programs(size, order, readers_of):

@@ -20,7 +20,9 @@ def test_an_argument_is_answered_with_the_usage(project, command):
 
 
 def test_rendering_without_pages_says_what_to_do(project):
-    assert "run `make execute` first" in project.fail("tools.render")
+    project.sample("print(1)\n")
+    output = project.fail("tools.render")
+    assert "gallery/tutorial/sample.py has no page: run `make execute` first" in output
 
 
 def test_rendering_needs_neither_torch_nor_a_compiler(project):

@@ -21,11 +21,11 @@ def pages(project):
     project.write(
         "docs/index.md",
         "# Title\n\nA text.\n\n```{toctree}\ntutorial/sample\n```\n"
-        "```{literalinclude} ../gallery/tutorial/workers/shown.py\n```\n",
+        "```{literalinclude} ../gallery/tutorial/sample/shown.py\n```\n",
     )
-    project.write("gallery/tutorial/workers/shown.py", "x = 1\n")
+    project.write("gallery/tutorial/sample/shown.py", "x = 1\n")
     project.sample(
-        "print('never run')\nworker = 'workers/shown.py'\n"
+        "print('never run')\nworker = 'sample/shown.py'\n"
         "# sphinx_gallery_start_ignore\nassert 1\n# sphinx_gallery_end_ignore\n"
     )
     project.write(

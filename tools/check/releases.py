@@ -4,7 +4,7 @@ Each release has an environment of its own beside .venv, and a copy of the proje
 _build/releases, where the build and the tests run. At the end each release imports the
 extensions built with the others, and each of these imports must fail.
 
-The results are compared with docs/tutorial/releases.csv, which a page shows, or replace
+The results are compared with docs/tutorial/releases/releases.csv, which a page shows, or replace
 its rows. Another patch is compared with the row of its series, and a release that is newer
 than the table with its newest row.
 """
@@ -24,7 +24,7 @@ from ..project.paths import BUILD, DOCS, EXTENSIONS, ROOT, relative
 from ..project.releases import DEFAULT, ENVIRONMENT, RELEASES, oldest, series
 from ..state.digests import project_files
 
-TABLE = DOCS / "tutorial" / "releases.csv"
+TABLE = DOCS / "tutorial" / "releases" / "releases.csv"
 COPIES = BUILD / "releases"
 TIMEOUT = 1800  # seconds, for one step with one release
 COLUMNS = ["PyTorch", "Compiles", "Tests", "Passed", "Failed", "Samples"]
@@ -78,7 +78,7 @@ class Trial:
         failed = [x for x in cases if x.find("failure") is not None or x.find("error") is not None]
         skipped = [x for x in cases if x.find("skipped") is not None]
         self._must_succeed("samples", "-m", "tools.execute")
-        samples = str(len(list((self.root / "docs").rglob("*.rst"))))
+        samples = str(len(list((self.root / "_build" / "execute").glob("*/*.rst"))))
         ran = len(cases) - len(skipped)
         names = sorted({re.sub(r"\[.*", "", case.get("name")) for case in failed})
         return [version, "✓", str(ran), str(ran - len(failed)), _as_code(names), samples]

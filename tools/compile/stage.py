@@ -9,7 +9,8 @@ import time
 from ..processes.run import WITHOUT_CUDA, run
 from ..project.errors import BuildError
 from ..project.paths import BUILD, INSTALLED_EXTENSIONS, LOGS, relative
-from ..state.runs import digests_of, ended_well
+from ..state.digests import digest
+from ..state.runs import success
 from . import headers
 from .extensions import LEFTOVERS
 from .toolchain import compiled_with
@@ -23,9 +24,9 @@ def compile_extension(extension):
     Raises BuildError with the compiler's errors or warnings.
     """
     key = extension.key()
-    if extension.record.is_made(key, extension.installed_files()):
+    if extension.run.record.is_made(key, extension.installed_files()):
         return False
-    started, files = time.monotonic(), digests_of(extension.sources())
+    started, files = time.monotonic(), digest(extension.run.files)
     name = relative(extension.folder)
     # Built from a copy: the build leaves nothing beside the sources.
     work = BUILD / "compile" / extension.name
@@ -52,13 +53,13 @@ def compile_extension(extension):
     if warnings:
         raise BuildError(f"{name} compiles with warnings:\n" + "\n".join(warnings))
     INSTALLED_EXTENSIONS.mkdir(parents=True, exist_ok=True)
-    extension.record.forget()
+    extension.run.record.forget()
     for folder in extension.installed():
         shutil.rmtree(folder)
     for folder in target.iterdir():
         folder.rename(INSTALLED_EXTENSIONS / folder.name)
-    run_of_it = ended_well(files, time.monotonic() - started)
-    extension.record.note_made(key, extension.installed_files(), **run_of_it)
+    outcome = success(files, time.monotonic() - started)
+    extension.run.record.note_made(key, extension.installed_files(), **outcome)
     headers.keep(source, headers_key)
     shutil.rmtree(work)
     return True

@@ -8,10 +8,12 @@ import re
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from ..pages import provenance, versions
+from ..pages.sources import lay_out_executed
 from ..processes.one_build import stage
-from ..processes.sphinx import require_gallery_pages, run_sphinx
+from ..processes.sphinx import run_sphinx
 from ..project import git
 from ..project.errors import BuildError
 from ..project.languages import LANGUAGES
@@ -38,13 +40,13 @@ def render(meanwhile):
 
     ``meanwhile`` is called while Sphinx runs.
     """
-    require_gallery_pages()
     before = keys()
+    sources = lay_out_executed(BUILD / "sources")
     stale = [x for x in LANGUAGES if not _record(x).is_made(before[x.url], _pages(x))]
     for language in stale:
         _record(language).forget()
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        rendering = pool.map(_render_language, stale)
+        rendering = pool.map(partial(_render_language, sources), stale)
         meanwhile()
         failures = [failure for failure in rendering if failure]
     if failures:
@@ -66,7 +68,7 @@ def keys():
     common = digest(
         [*project_files(), *generated_pages(), *_catalogs_on_pages()],
         *(sys.version, installed(), git.commit(), versions.versions()),
-        *(provenance.executed(), provenance.runs(), translation_status.for_sphinx()),
+        *(provenance.executed(), provenance.descriptions(), translation_status.for_sphinx()),
     )
     return {x.url: digest(sorted(x.catalogs.rglob("*.po")), common) for x in LANGUAGES}
 
@@ -86,7 +88,7 @@ def _pages(language):
     return files_below(RENDERED / language.url)
 
 
-def _render_language(language):
+def _render_language(sources, language):
     """Return a description of what went wrong, or None."""
     output, doctrees = RENDERED / language.url, BUILD / "doctrees" / language.url
     for folder in (output, doctrees):
@@ -97,7 +99,7 @@ def _render_language(language):
     for name, value in versions.template_values().items():
         options += ["-A", f"{name}={value}"]
     try:
-        run_sphinx(f"rendering {language.url}", "html", language, output, *options)
+        run_sphinx(f"rendering {language.url}", "html", language, sources, output, *options)
     except BuildError as error:
         return str(error)
     (output / ".buildinfo").unlink(missing_ok=True)  # Sphinx's own, not for readers.

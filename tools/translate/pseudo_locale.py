@@ -13,6 +13,7 @@ import shutil
 import sys
 from itertools import cycle, islice
 
+from ..pages.sources import lay_out_executed
 from ..processes.sphinx import run_sphinx
 from ..project.errors import ending_the_program
 from ..project.languages import Language
@@ -68,8 +69,9 @@ def build():
         path = FOLDER / "locales" / PSEUDO.gettext / "LC_MESSAGES" / f"{page}.po"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(catalogs.write(catalog))
+    sources = lay_out_executed(FOLDER / "sources")
     options = ["-E", "-d", FOLDER / "doctrees", "-D", f"locale_dirs={FOLDER / 'locales'}"]
-    run_sphinx("rendering the pseudo-locale", "html", PSEUDO, PAGES, *options)
+    run_sphinx("rendering the pseudo-locale", "html", PSEUDO, sources, PAGES, *options)
 
 
 def main():

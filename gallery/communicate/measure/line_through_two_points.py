@@ -3,7 +3,7 @@
 import csv
 from pathlib import Path
 
-lines = Path("measurements.csv").read_text().splitlines()
+lines = Path("shared/measurements.csv").read_text().splitlines()
 table = list(csv.DictReader(lines[1:]))  # The first line describes the machine.
 
 

@@ -6,7 +6,7 @@ import warnings
 warnings.filterwarnings("ignore", "`torch.jit.* is deprecated", DeprecationWarning)
 
 import torch
-import torch.distributed.nn  # See gallery/overview/workers/several_nodes.py.
+import torch.distributed.nn  # See gallery/overview/several_nodes/several_nodes.py.
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard

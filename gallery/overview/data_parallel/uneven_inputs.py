@@ -2,7 +2,7 @@
 
 import torch
 import torch.distributed as dist
-import torch.distributed.nn  # See workers/several_nodes.py.
+import torch.distributed.nn  # See several_nodes/several_nodes.py.
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 

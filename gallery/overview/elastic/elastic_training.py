@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-import torch.distributed.nn  # See workers/several_nodes.py.
+import torch.distributed.nn  # See several_nodes/several_nodes.py.
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -88,7 +88,7 @@ for step in range(first, STEPS):
         save(step + 1, model, optimizer)
 print(f"attempt {attempt}: loss {evaluate(model):.4f} after step {step}")
 # [/train]
-del replica  # See workers/several_nodes.py.
+del replica  # See several_nodes/several_nodes.py.
 dist.destroy_process_group()
 assert attempt == 1
 

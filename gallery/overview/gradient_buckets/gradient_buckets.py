@@ -2,7 +2,7 @@
 
 import torch
 import torch.distributed as dist
-import torch.distributed.nn  # See workers/several_nodes.py.
+import torch.distributed.nn  # See several_nodes/several_nodes.py.
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.nn.parallel import DistributedDataParallel
@@ -112,5 +112,5 @@ for optimizer_class in (torch.optim.SGD, torch.optim.Adam):
     if rank == 0:
         print(f"{optimizer_class.__name__}: averaged parameters as with DDP: {same}")
     assert same == (optimizer_class is torch.optim.SGD)
-del ddp  # See workers/several_nodes.py.
+del ddp  # See several_nodes/several_nodes.py.
 dist.destroy_process_group()

@@ -11,7 +11,7 @@ warnings.filterwarnings("ignore", "You are using a Backend", UserWarning)
 import torch
 import torch.distributed as dist
 import torch.distributed.autograd as dist_autograd
-import torch.distributed.nn  # See workers/several_nodes.py.
+import torch.distributed.nn  # See several_nodes/several_nodes.py.
 from torch import nn
 from torch.distributed import rpc
 from torch.nn.parallel import DistributedDataParallel
@@ -117,5 +117,5 @@ torch.testing.assert_close(layer.bias, layer_alone.bias)
 torch.testing.assert_close(rows, alone.weight)
 
 rpc.shutdown()
-del replica  # See workers/several_nodes.py.
+del replica  # See several_nodes/several_nodes.py.
 dist.destroy_process_group()

@@ -7,7 +7,7 @@ warnings.filterwarnings("ignore", "`torch.jit.* is deprecated", DeprecationWarni
 
 import torch
 import torch.distributed as dist
-import torch.distributed.nn  # See workers/several_nodes.py.
+import torch.distributed.nn  # See several_nodes/several_nodes.py.
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
@@ -223,5 +223,5 @@ empty.to_empty(device="cpu")
 assert empty[0].weight.to_local().shape == (32, 16)
 assert not empty[0].weight.to_local().is_meta
 
-del ddp, zero, zero_adam  # See workers/several_nodes.py.
+del ddp, zero, zero_adam  # See several_nodes/several_nodes.py.
 dist.destroy_process_group()

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tools.execute.samples import samples, source_of
-from tools.pages.unexecuted import _page
+from tools.pages.sources import unexecuted_page
 
 PRINTED = re.compile(
     r"^\.\. rst-class:: sphx-glr-script-out\n\n \.\. code-block:: none\n(?:\n|  .*\n)*", re.M
@@ -30,7 +30,7 @@ It was run.
 @pytest.mark.parametrize("script", samples(), ids=lambda script: script.stem)
 def test_an_unexecuted_page_has_the_texts_of_an_executed_one(script):
     executed = source_of(script).read_text().partition("\n\n\n")[2]
-    assert _texts(PRINTED.sub("", executed)) == _texts(_page(script))
+    assert _texts(PRINTED.sub("", executed)) == _texts(unexecuted_page(script))
 
 
 def _texts(page):
@@ -60,3 +60,4 @@ def test_translators_need_neither_torch_nor_a_compiler(project):
         *("sample", "A text.", "It says so.", "call", "meaning", "it waits", "no answer")
     ]
     assert not (project.root / "docs/tutorial").exists()
+    assert not list((project.root / "_build").glob("execute/*/*.rst")), "nothing was executed"

@@ -1,18 +1,21 @@
-"""The sources of all pages without executing anything: what the catalogs and the preview need.
+"""Lay out the sources of all pages for Sphinx: docs/, and a page for each sample.
 
-The page of a sample is made from its script. The tables that the script shows are texts of
-its page, too; they are in its committed output.
+Rendering shows the pages that the stage "execute" made. Catalogs and previews need nothing
+executed: the page of a sample is then made from its script. The tables that the script shows
+are texts of its page, too; they are in its accepted output.
 """
 
 import os
 import re
 import shutil
+from pathlib import Path
 
 from sphinxext.text.gallery_scripts import prose, split, visible
 
-from ..execute.expected_outputs import files as committed
-from ..execute.samples import page_of, samples
-from ..project.paths import DOCS, ROOT
+from ..execute.expected_outputs import accepted
+from ..execute.samples import page_of, samples, source_of
+from ..project.errors import BuildError
+from ..project.paths import DOCS, ROOT, relative
 
 # Beside docs/: pages include files of these.
 INCLUDED = ("gallery", "extension", "locales")
@@ -21,12 +24,21 @@ SHOWS_TABLE = "show_table("  # See gallery/result_table.py.
 OPTIONS = "   :header-rows: 1\n   :class: result-table\n"
 
 
-def lay_out(folder, *, executed):
+def lay_out_executed(folder: Path) -> Path:
+    """Lay out the pages as ``lay_out`` does. Raises BuildError if a sample was not executed."""
+    for script in samples():
+        if not source_of(script).is_file():
+            raise BuildError(f"{relative(script)} has no page: run `make execute` first")
+    return lay_out(folder, executed=True)
+
+
+def lay_out(folder: Path, *, executed: bool) -> Path:
     """Copy docs/ into a folder, with a page for each sample; return where the pages are.
 
-    With ``executed``, the samples that were run have the pages that were made then.
+    With ``executed``, the samples that were run have the pages that were made then. Links to
+    the folders of ``INCLUDED`` are beside the copy, as the folders are beside docs/.
     """
-    target = folder / "docs"
+    target = folder / DOCS.name
     shutil.rmtree(target, ignore_errors=True)
     copy_docs(target)
     for name in INCLUDED:
@@ -38,31 +50,28 @@ def lay_out(folder, *, executed):
         link.symlink_to(ROOT / name)
     for script in samples():
         page = target / f"{page_of(script)}.rst"
-        if not executed or not page.exists():
-            page.parent.mkdir(exist_ok=True)
-            page.write_text(_page(script))
+        page.parent.mkdir(exist_ok=True)
+        if executed and source_of(script).is_file():
+            shutil.copy2(source_of(script), page)
+        else:
+            page.write_text(unexecuted_page(script))
             # As old as what it is made from: Sphinx reads what is new.
-            newest = max(path.stat().st_mtime_ns for path in made_from(script))
+            newest = max(path.stat().st_mtime_ns for path in [script, *accepted(script)])
             os.utime(page, ns=(newest, newest))
     return target
 
 
-def copy_docs(target):
+def copy_docs(target: Path) -> None:
     """Copy docs/ with its times, so that Sphinx reads only what is new."""
     shutil.copytree(DOCS, target, dirs_exist_ok=True)
 
 
-def made_from(script):
-    """The files that the page of a sample is made from."""
-    return [script, *committed(script)]
-
-
-def _page(script):
-    """What sphinx-gallery makes of a script, but for what it printed.
+def unexecuted_page(script: Path) -> str:
+    """Return the page that sphinx-gallery would make of a script, without printed output.
 
     sphinx-gallery itself would bring Pillow: a third of the whole installation.
     """
-    output = "".join(path.read_text() for path in made_from(script)[1:])
+    output = "".join(path.read_text() for path in accepted(script))
     tables, parts = TABLE.findall(output), []
     for kind, source in split(script.read_text()):
         if kind != "code":
@@ -75,9 +84,9 @@ def _page(script):
     return "\n\n".join([*parts, *map(_table, tables)]) + "\n"
 
 
-def _table(rows):
+def _table(rows: str) -> str:
     return f".. list-table::\n{OPTIONS}\n{_indented(rows)}"
 
 
-def _indented(text):
+def _indented(text: str) -> str:
     return "".join(f"   {line}\n" if line else "\n" for line in text.splitlines())
