@@ -67,7 +67,7 @@ def test_every_folder_in_the_gallery_belongs_to_a_sample():
     folders = {path for path in folders if path.name not in {"shared", "__pycache__"}}
     assert folders <= {folder_of(script) for script in samples()}
     used = {path for script in samples() for path in files_of(script)}
-    assert {path for path in GALLERY.glob("*/shared/*.*")} <= used
+    assert set(GALLERY.glob("*/shared/*.*")) <= used
 
 
 def test_an_exit_status_is_one_of_just_these_contents(monkeypatch):

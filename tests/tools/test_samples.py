@@ -65,12 +65,12 @@ def test_the_extensions_that_a_sample_loads(script, extensions):
 def test_each_zip_file_has_the_packages_that_the_sample_needs():
     zips = downloads()
     plain = zips["operations/choosing-a-library"]
-    assert list(plain["files"]) == ["gallery/operations/choosing_a_library.py"]
-    requirements = plain["texts"]["requirements.txt"].split()
+    assert list(plain.files) == ["gallery/operations/choosing_a_library.py"]
+    requirements = plain.texts["requirements.txt"].split()
     assert [line.partition("==")[0] for line in requirements] == ["torch", "numpy"]
     compiled = zips["tutorial/step-4-one-rank"]
-    assert "extension/dummy_collectives/src/dummy.cpp" in compiled["files"]
-    assert "ninja==" in compiled["texts"]["requirements.txt"]
+    assert "extension/dummy_collectives/src/dummy.cpp" in compiled.files
+    assert "ninja==" in compiled.texts["requirements.txt"]
     launched = zips["operations/collectives"]
-    assert "gallery/operations/launcher.py" in launched["files"], "where Python looks for it"
-    assert "psutil==" in launched["texts"]["requirements.txt"]
+    assert "gallery/operations/launcher.py" in launched.files, "where Python looks for it"
+    assert "psutil==" in launched.texts["requirements.txt"]

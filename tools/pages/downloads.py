@@ -1,19 +1,22 @@
 """List what the zip file of each sample contains."""
 
 import re
-from typing import Any
+from collections.abc import Iterable
+from pathlib import Path
+
+from sphinxext.code.sample_downloads import ZipFile
 
 from ..execute.samples import extensions_of, files_of, name_for_sample, page_of, samples
 from ..project.paths import GALLERY, ROOT, SUITE, relative
 from ..project.releases import current, pins
 
 
-def downloads() -> dict[str, dict[str, Any]]:
-    """Return what each zip file contains, as sphinxext/code/sample_downloads needs it."""
-    return {page_of(script): _download(script) for script in samples()}
+def downloads() -> dict[str, ZipFile]:
+    """Return what the zip file of each sample contains, by the page of the sample."""
+    return {page_of(script): _zip_file(script) for script in samples()}
 
 
-def _download(script):
+def _zip_file(script: Path) -> ZipFile:
     files = files_of(script)
     packages = ["torch", "numpy"]
     if GALLERY / "launcher.py" in files:
@@ -24,18 +27,18 @@ def _download(script):
         files += extension.sources()
     if any(file.suffix == ".cpp" for file in files):
         packages += ["setuptools", "ninja"]
-    return {
-        "script": relative(script),
-        "files": {relative(name_for_sample(file, script)): str(file) for file in files},
-        "texts": {
+    return ZipFile(
+        relative(script),
+        {relative(name_for_sample(file, script)): str(file) for file in files},
+        {
             "LICENSE": (ROOT / "LICENSE").read_text(),
             "requirements.txt": _requirements(packages),
         },
-    }
+    )
 
 
-def _requirements(packages):
+def _requirements(packages: Iterable[str]) -> str:
     files = [ROOT / "requirements" / f"{name}.txt" for name in ("execute", "render")]
     pinned = "".join(path.read_text() for path in [*files, pins(current())])
-    lines = [re.search(rf"^{name}==\S+$", pinned, re.M)[0] for name in packages]
-    return "\n".join(lines) + "\n"
+    versions = dict(re.findall(r"^([\w-]+)==(\S+)$", pinned, re.M))
+    return "".join(f"{name}=={versions[name]}\n" for name in packages)
