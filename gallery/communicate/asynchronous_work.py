@@ -114,12 +114,6 @@ from launcher import launch
 
 output = launch("workers/progress_thread.py", ranks=2)
 
-# sphinx_gallery_start_ignore
-none = "after ten synchronous calls: 0\n{}after destroy_process_group: 0\n"
-assert output[0] == none.format("while an asynchronous call waits for rank 1: 1\n")
-assert output[1] == none.format("")
-# sphinx_gallery_end_ignore
-
 # %%
 # A mistake: a thread for each operation
 # --------------------------------------
@@ -139,11 +133,6 @@ assert output[1] == none.format("")
 #    :end-before: # [/orders]
 
 output = launch("workers/thread_for_each_work.py", ranks=2)
-
-# sphinx_gallery_start_ignore
-for text, mixed in zip(output, [[21, 12], [12, 21]], strict=True):
-    assert text == f"submit_in_the_thread: {mixed}\nsubmit_in_the_call: {[3, 30]}\n", text
-# sphinx_gallery_end_ignore
 
 # %%
 # Without the order, the 1 of rank 0 is added to the 20 of rank 1, and the two ranks have this sum
@@ -176,10 +165,6 @@ for text, mixed in zip(output, [[21, 12], [12, 21]], strict=True):
 # Two ranks run the solution:
 
 output = launch("workers/reverse_order.py", ranks=2)
-
-# sphinx_gallery_start_ignore
-assert output == ["the first is complete: True with 2.0\n"] * 2
-# sphinx_gallery_end_ignore
 
 # %%
 # A program can now compute while the thread works. :doc:`overlap-and-futures` shows this on a

@@ -98,12 +98,6 @@ from launcher import launch, run_program
 
 output = launch("workers/a_rank_is_missing.py", ranks=3)
 
-# sphinx_gallery_start_ignore
-late = 'Backend shm: rank {} of 3 cannot join group "0": rank {} did not come within 1000 ms\n'
-for rank, missing in [(0, 1), (1, 0), (2, 1)]:
-    assert output[rank] == late.format(rank, missing) + "the sum of the rank numbers is 3\n"
-# sphinx_gallery_end_ignore
-
 # %%
 # Each message names the rank that did not come. The failed meetings leave keys in the store, such
 # as the reason of rank 0. The last meeting on the same store still succeeds, because it uses new
@@ -154,11 +148,6 @@ for rank, missing in [(0, 1), (1, 0), (2, 1)]:
 
 output = launch("workers/another_host.py", ranks=2)
 
-# sphinx_gallery_start_ignore
-assert output[0] == "rank 0 reads: rank 1 cannot share memory with rank 0\n"
-assert 'it is ..., rank 0 is "host elsewhere"; ranks of different hosts' in output[1]
-# sphinx_gallery_end_ignore
-
 # %%
 # A mistake: a wait that holds the interpreter's lock
 # ---------------------------------------------------
@@ -178,11 +167,6 @@ assert 'it is ..., rank 0 is "host elsewhere"; ranks of different hosts' in outp
 #    :end-before: # [/waits]
 
 output = run_program("workers/wait_with_the_lock.py")
-
-# sphinx_gallery_start_ignore
-came = "the lock, the other thread came in time:"
-assert output == f"with {came} False\nwithout {came} True\n", output
-# sphinx_gallery_end_ignore
 
 # %%
 # With the lock, the other thread cannot write its byte before the time is over. A wait without a
@@ -212,11 +196,6 @@ assert output == f"with {came} False\nwithout {came} True\n", output
 # The program of the solution prints:
 
 output = launch("workers/keys_that_remain.py", ranks=3)
-
-# sphinx_gallery_start_ignore
-meetings = "".join(f"after meeting {n}, 0 keys:\n    []\n" for n in [1, 2])
-assert output == [meetings, "", ""], output
-# sphinx_gallery_end_ignore
 
 # %%
 # The ranks have met, and know in which process the memory is. :doc:`share-memory` creates this

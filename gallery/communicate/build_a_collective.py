@@ -75,8 +75,6 @@ from launcher import launch
 output = launch("workers/all_reduce_in_steps.py", ranks=4)
 
 # sphinx_gallery_start_ignore
-for text in output:
-    assert text.count("the same bits everywhere: True") == 2
 launch("workers/all_reduce_in_steps.py", ranks=2, show=False)
 # sphinx_gallery_end_ignore
 
@@ -96,11 +94,6 @@ launch("workers/all_reduce_in_steps.py", ranks=2, show=False)
 #    :end-before: # [/orders]
 
 output = launch("workers/own_number_first.py", ranks=3)
-
-# sphinx_gallery_start_ignore
-sums = [[float(line.split(": ")[1]) for line in text.splitlines()] for text in output]
-assert sums == [[1, 1, 1], [1, 1, 1], [0, 1, 1]], sums
-# sphinx_gallery_end_ignore
 
 # %%
 # Near ``1e8``, neighbouring numbers of type ``float32`` are 8 apart, so ``1 + 1e8`` is rounded to
@@ -136,11 +129,6 @@ assert sums == [[1, 1, 1], [1, 1, 1], [0, 1, 1]], sums
 # Four ranks run the solution, and rank 0 prints:
 
 output = launch("workers/steps_of_all_reduce.py", ranks=4)
-
-# sphinx_gallery_start_ignore
-for line, steps in zip(output[0].splitlines(), [1, 1, 3, 99], strict=True):
-    assert line.endswith(f" numbers: {steps} predicted, {steps} posted"), line
-# sphinx_gallery_end_ignore
 
 # %%
 # The steps of the parts overlap, so 98 parts need only 99 steps. In each step, a rank may wait

@@ -32,14 +32,6 @@ from result_table import show_table
 
 output = launch("workers/monitored_barrier.py", ranks=3)
 
-# sphinx_gallery_start_ignore
-assert output == [
-    "Rank 2 failed to pass monitoredBarrier\n",
-    "Rank 1 successfully reached monitoredBarrier\n",
-    "",
-]
-# sphinx_gallery_end_ignore
-
 # %%
 # The worker prints the first reason in the error of the barrier. On rank 0, it names rank 2. On
 # rank 1, it only says that rank 1 is not at fault. ``shm`` then adds the reason of the rank that
@@ -90,16 +82,6 @@ assert output == [
 
 output = launch("workers/hanging_rank.py", ranks=2)
 
-# sphinx_gallery_start_ignore
-lines = output[0].splitlines()
-assert lines[0] == "all_reduce #1 has not ended within the 500 ms of this wait()"
-assert lines[1] == "the second wait() has returned"
-assert lines[2] == "    distributed_c10d.py: all_reduce", lines
-assert lines[-3:-1] == ["    hanging_rank.py: train", "    hanging_rank.py: <module>"], lines
-assert lines[-1] == "collective 3 is broadcast", lines
-assert output[1] == "collective 2 is barrier\n"
-# sphinx_gallery_end_ignore
-
 # %%
 # Rank 1 has made one call fewer, and its last one is the barrier. Compare the last entries of the
 # ranks, and not their states. ``shm`` has no completion hooks, so in 2.15 the recorder never learns
@@ -143,13 +125,6 @@ output = launch("workers/profile_training.py", ranks=2, expected_stderr=PROFILER
 results = [json.loads(text) for text in output]
 show_table(["feature", "the call", "the operation"], results[0]["events"])
 
-# sphinx_gallery_start_ignore
-rows = results[0]["events"]
-assert len(rows) == 5
-for feature, call, operation in rows:
-    assert "c10d::" in call and "shm:" in operation and call[0] == operation[0], rows
-# sphinx_gallery_end_ignore
-
 # %%
 # The first event is the call of a PyTorch operator. The second lasts until the operation ends, and
 # contains the time in which the rank waits for others. Here rank 1 is 0.3 s late:
@@ -165,10 +140,6 @@ for feature, call, operation in rows:
 
 for rank, result in enumerate(results):
     print(f"rank {rank}: ends more than 0.2 s after the call: {result['later']}")
-
-# sphinx_gallery_start_ignore
-assert [result["later"] for result in results] == [True, False]
-# sphinx_gallery_end_ignore
 
 # %%
 # So a long event of one rank can mean that another rank was late. Compare the same event on all
@@ -195,17 +166,6 @@ assert [result["later"] for result in results] == [True, False]
 # give twice each element, as the line ``the next call`` shows:
 
 output = launch("workers/ranks_differ.py", ranks=2)
-
-# sphinx_gallery_start_ignore
-for rank, text in enumerate(output):
-    shapes = ["2 3", "3 2"] if rank == 0 else ["3 2", "2 3"]
-    sums = [[0, 2, 12], [21, 31, 33]] if rank == 0 else [[0, 2], [12, 21], [31, 33]]
-    assert text.splitlines() == [
-        f"OFF:    {sums}",
-        "DETAIL: Tensor Tensor shapes: {}vs {}".format(*shapes),
-        "the next call: [[0, 2], [20, 22]]",
-    ], text
-# sphinx_gallery_end_ignore
 
 # %%
 # The 12 of rank 0 is the sum of its own 2, and of the 10 that begins the second row of rank 1.
@@ -246,11 +206,6 @@ for rank, text in enumerate(output):
 # Three ranks run the solution. The second line is the order in which they slept:
 
 output = launch("workers/who_is_late.py", ranks=3, expected_stderr=PROFILER)
-
-# sphinx_gallery_start_ignore
-last, slept = (line.split()[-3:] for line in output[0].splitlines())
-assert last == slept and sorted(last) == ["0", "1", "2"], output
-# sphinx_gallery_end_ignore
 
 # %%
 # These tools explain a failure that you have seen. :doc:`test-your-backend` shows how to find

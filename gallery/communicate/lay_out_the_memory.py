@@ -26,10 +26,6 @@ from launcher import launch, run_program
 
 output = launch("workers/too_much_memory.py", ranks=2)
 
-# sphinx_gallery_start_ignore
-assert all("rank 0 cannot reserve 140737490456832 bytes" in text for text in output)
-# sphinx_gallery_end_ignore
-
 # %%
 # The message comes from ``Memory::create``, which rank 0 calls:
 #
@@ -79,12 +75,6 @@ assert all("rank 0 cannot reserve 140737490456832 bytes" in text for text in out
 #    :end-before: # [/seal]
 
 output = run_program("workers/sealed_pages.py")
-
-# sphinx_gallery_start_ignore
-unsealed, sealed = output.split("F_SEAL_SHRINK\n")
-assert unsealed == "no seal\n    ended by SIGBUS\n"
-assert "not permitted" in sealed and "byte is 0" in sealed and "ended by itself" in sealed
-# sphinx_gallery_end_ignore
 
 # %%
 # Without the seal, the process ends with ``SIGBUS`` when it reads the page. With the seal,
@@ -137,11 +127,6 @@ assert "not permitted" in sealed and "byte is 0" in sealed and "ended by itself"
 
 output = launch("workers/offsets.py", ranks=3)
 
-# sphinx_gallery_start_ignore
-assert all("as large as computed: True" in text for text in output)
-assert len(set(output)) == 1
-# sphinx_gallery_end_ignore
-
 # %%
 # Three ranks need less than 8 MB. With more ranks, the parts of the rings get smaller, because
 # each pair of ranks has two rings.
@@ -170,13 +155,6 @@ assert len(set(output)) == 1
 # The program of the solution prints:
 
 output = launch("workers/numbers_in_slots.py", ranks=2)
-
-# sphinx_gallery_start_ignore
-for text in output:
-    first, second = text.splitlines()
-    assert first.startswith("rank 0: 6 steps") and first.endswith("[40, 50, 20, 30]")
-    assert second.startswith("rank 1: 6 steps") and second.endswith("[41, 51, 21, 31]")
-# sphinx_gallery_end_ignore
 
 # %%
 # The last two calls have used the first two slots of each rank again.

@@ -99,21 +99,6 @@ from launcher import run_program
 
 output = run_program("workers/lost_ranks.py")
 
-# sphinx_gallery_start_ignore
-ways = output.split("rank 2 is killed\n")[1]
-for way, reason, ranks in [
-    ("leaves the group", "rank 2 has died (process ...) during all_reduce #2 of 40 bytes", 2),
-    ("aborts the group", "rank 2 has left the group", 2),
-    ("calls another operation", "rank 2 has aborted the group", 2),
-    ("has another size", "SUM, rank 2 runs broadcast #2 of 40 bytes of Float with root 0", 3),
-]:
-    part, ways = ways.split(f"rank 2 {way}\n")
-    assert part.count(reason) == ranks == part.count("\n"), part
-sizes, last = ways.split("rank 2 is killed after its last operation\n")
-assert sizes.count("rank 2 runs all_reduce #2 of 80 bytes") == 3 == sizes.count("\n")
-assert last == ""
-# sphinx_gallery_end_ignore
-
 # %%
 # All ranks that raise an error give the same reason. Where rank 2 called something else, it got
 # the error, too. In the last case no rank raises one, because rank 2 had done its part. A program calls ``abort`` to break a group on purpose.
@@ -142,13 +127,6 @@ assert last == ""
 # ``SIGSTOP``. A hidden alarm ends the first loop after three seconds:
 
 output = run_program("workers/endless_wait.py")
-
-# sphinx_gallery_start_ignore
-mistake, cure = output.split("wait_for_process\n")
-assert "is killed: still waiting after 3 s" in mistake and "posts: the wait has ret" in mistake
-assert "is killed: the other process has died" in cure and "posts: the wait has ret" in cure
-assert "is stopped: the other process has not posted within 1 s" in cure
-# sphinx_gallery_end_ignore
 
 # %%
 # A wait must test the process and the time. A stopped process is not dead, so only the deadline
@@ -182,12 +160,6 @@ assert "is stopped: the other process has not posted within 1 s" in cure
 # Three ranks run the solution:
 
 output = run_program("workers/survivors.py")
-
-# sphinx_gallery_start_ignore
-sums = [line.partition(": ")[2] for line in output.splitlines()]
-three, two = "ranks [0, 1, 2], the sum is 3", "ranks [0, 1], the sum is 2"
-assert sums == [three, three, two, two], output
-# sphinx_gallery_end_ignore
 
 # %%
 # A lost rank no longer stops the others. So far, these pages have built two collectives, the

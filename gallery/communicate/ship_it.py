@@ -74,12 +74,6 @@ output = run_program("workers/unsanitized_process.py")
 
 # sphinx_gallery_start_ignore
 # output may differ in: _for_torch_\S+|cp3\d+-cp3\d+\S*-linux_\w+|torch==\S+
-calls = output.split("number_in_")
-assert "ASan runtime does not come first" in calls[1]
-assert calls[2] == "heap(0)\n    0\n"
-assert "heap-buffer-overflow: return slot[index];" in calls[3]
-assert calls[4].startswith("shared_memory(1024)\n    0\n")
-assert "signed integer overflow: 1048576 * 4096" in calls[4] and output.endswith("    0\n")
 # sphinx_gallery_end_ignore
 
 # %%
@@ -121,13 +115,6 @@ assert "signed integer overflow: 1048576 * 4096" in calls[4] and output.endswith
 #       :end-before: # [/race]
 
 output = run_program("workers/data_race.py")
-
-# sphinx_gallery_start_ignore
-mistake, cure = output.split("publish<release>")
-assert "ThreadSanitizer: data race" in mistake and "write of size 8" in mistake
-assert mistake.endswith("    42\n") and cure.endswith("take<acquire>\n    42\n")
-assert "race" not in cure
-# sphinx_gallery_end_ignore
 
 # %%
 # Both variants print 42, so a test of the value passes. ThreadSanitizer does not wait for
@@ -208,9 +195,6 @@ import shm_collectives
 print("imported from the wheel:", folder in Path(shm_collectives.__file__).parents)
 
 # sphinx_gallery_start_ignore
-assert [x.name for x in folder.rglob("*.so*")] == [compiled.name]
-assert b"libc10.so\0" in compiled.read_binary() and "-manylinux_2_" in path.name
-assert folder in Path(shm_collectives.__file__).parents
 temporary.cleanup()
 # sphinx_gallery_end_ignore
 
@@ -312,10 +296,6 @@ temporary.cleanup()
 # The solution is compiled for ThreadSanitizer and run:
 
 output = run_program("workers/race_of_processes.py")
-
-# sphinx_gallery_start_ignore
-assert output == "relaxed, in two processes\n    42\n"
-# sphinx_gallery_end_ignore
 
 # %%
 # With ThreadSanitizer, the tests of ``shm`` therefore check the threads of each rank, and not the

@@ -103,11 +103,6 @@ gathers = reads_in(one_ahead(4), readers=[1])
 sends = reads_in(one_ahead(4), readers=[])
 print(explore([gathers, sends]), "states, nothing wrong")
 
-# sphinx_gallery_start_ignore
-assert explore([gathers, sends]) > 50
-assert explore([reads_in(one_after_another(3), [0, 1, 2])] * 3) > 50
-# sphinx_gallery_end_ignore
-
 # %%
 # A mistake: the slot that is free one step too early
 # ---------------------------------------------------
@@ -119,12 +114,6 @@ try:
     explore([gathers, sends], too_early=1)
 except Wrong as error:
     print(error)
-
-    # sphinx_gallery_start_ignore
-    assert "rank 1 writes step" in str(error) and "rank 0 has not read" in str(error)
-else:
-    raise AssertionError("the model does not find the mistake")
-# sphinx_gallery_end_ignore
 
 # %%
 # The model finds it in milliseconds. Tests often do not: in an all-reduce, every rank reads
@@ -159,10 +148,6 @@ print(explore([symmetric, symmetric], too_early=1), "states, nothing wrong")
 from launcher import run_program
 
 answer = run_program("workers/one_slot.py")
-
-# sphinx_gallery_start_ignore
-assert "one_after_another: holds" in answer and "one_ahead: deadlock" in answer
-# sphinx_gallery_end_ignore
 
 # %%
 # The protocol orders the writes and reads of a step. It leaves open what a rank writes, and what

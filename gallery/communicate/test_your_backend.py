@@ -49,12 +49,6 @@ status, output = conformance(*dummy, "--quick", "-k", selected)
 print(output)
 print("exit status", status)
 
-# sphinx_gallery_start_ignore
-assert status == 1
-for part in ["right", "3 wrong", "8 refused", "<- FAILS", "(all refused)", "got 0.0"]:
-    assert part in output, part
-# sphinx_gallery_end_ignore
-
 # %%
 # Read the report
 # ---------------
@@ -132,13 +126,6 @@ show_table(["capability", *reports], rows)
 
 # sphinx_gallery_start_ignore
 # time limit: 600
-table = {title: cells for title, *cells in rows}
-assert len(table) == 38
-assert {cells[2].split()[0] for cells in table.values()} == {"``right``"}
-assert table["all_reduce"][:2] == ["``right``", "``wrong``"]
-assert table["send and recv"][1] == "``refused``"
-failing = [title for title, cells in table.items() if "wrong" in cells[0]]
-assert failing == ["Works and futures", "abort"], failing
 # sphinx_gallery_end_ignore
 
 # %%
@@ -175,12 +162,6 @@ from launcher import launch
 
 output = launch("workers/tests_with_zeros.py", ranks=2)
 
-# sphinx_gallery_start_ignore
-for text in output:
-    assert "test_with_zeros: passed" in text
-    assert "test_with_numbers: failed, got [0, 0, 0, 0]" in text
-# sphinx_gallery_end_ignore
-
 # %%
 # A test can also be too weak in what it varies. The suite draws its inputs so that a wrong root, a
 # missing element at the end, a sum in place of an average, or a message out of order changes the
@@ -194,11 +175,6 @@ for text in output:
 
 status, output = conformance("--backend", "gloo", "--ranks", 2, "-k", "completed_after_wait")
 print(output.split("--------\n")[1].split("\n\n")[0])
-
-# sphinx_gallery_start_ignore
-assert status == 1
-assert "promise: After wait() has returned, is_completed() is True" in output
-# sphinx_gallery_end_ignore
 
 # %%
 # Write the shortest program that shows the defect without the suite. Include an operation for
@@ -218,12 +194,6 @@ assert "promise: After wait() has returned, is_completed() is True" in output
 # Two ranks run the solution:
 
 output = launch("workers/still_running.py", ranks=2)
-
-# sphinx_gallery_start_ignore
-for text in output:
-    assert "all_reduce: is_completed() is True" in text, text
-    assert "reduce_scatter: is_completed() is False" in text, text
-# sphinx_gallery_end_ignore
 
 # %%
 # Such a program is also the best bug report.

@@ -137,17 +137,6 @@ from launcher import launch
 
 output = launch("workers/roots_and_messages.py", ranks=3)
 
-# sphinx_gallery_start_ignore
-sizes = "in all_to_all, rank 0 sends 8 bytes to rank 1, which expects 4\n"
-assert output[0].startswith("tag 6: 20\ntag 5: 10\ntag 5: 30\nreceived from: [1, 2]\n")
-for rank, text in enumerate(output):
-    left = (rank - 1) % 3
-    assert text.endswith(f"2 works, received {left} from rank {left}\n{sizes}")
-    refused = "broadcast: root 2 is not a rank of a group of 2"
-    if rank:
-        assert text.startswith(f"src=1: 10{rank}\ngroup_src=1: 20{rank}\nBackend shm: {refused}")
-# sphinx_gallery_end_ignore
-
 # %%
 # ``src=1`` and ``group_src=1`` are different ranks. A program that fills in the options itself and
 # writes the rank of the world gets an error only if the group has no such rank. In the group of
@@ -186,15 +175,6 @@ for rank, text in enumerate(output):
 
 output = launch("workers/wait_for_each_message.py", ranks=3)
 
-# sphinx_gallery_start_ignore
-for rank, text in enumerate(output):
-    error, mistake, cure = text.splitlines()
-    waits = f"send of 8 bytes of Long with tag 0 to rank {(rank + 1) % 3} of group"
-    assert error.startswith(waits) and "has not ended within the 1000 ms" in error, error
-    assert mistake == "one_after_another: received -1", mistake
-    assert cure == f"all_at_once: received {(rank - 1) % 3}", cure
-# sphinx_gallery_end_ignore
-
 # %%
 # With the first function, all ranks send and none of them receives. Each rank waits in its own
 # send, and its receive never begins. With the batch, each rank begins its receive before it waits.
@@ -224,13 +204,6 @@ for rank, text in enumerate(output):
 # Two ranks try ``all_gather`` first, and then the solution:
 
 output = launch("workers/gather_other_sizes.py", ranks=2)
-
-# sphinx_gallery_start_ignore
-for text in output:
-    refused, gathered = text.splitlines()
-    assert "all_gather takes tensors of one size" in refused
-    assert gathered == "[[0], [1, 1]]"
-# sphinx_gallery_end_ignore
 
 # %%
 # The steps and the messages move bytes, but a program passes tensors.

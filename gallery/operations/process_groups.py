@@ -29,12 +29,6 @@ try:
 except ValueError as error:
     print(f"ValueError: {error}")
 
-# sphinx_gallery_start_ignore
-    assert "MASTER_ADDR" in str(error)
-else:
-    raise AssertionError("a group without MASTER_ADDR")
-# sphinx_gallery_end_ignore
-
 # %%
 # The network is not the cause of this error. ``MASTER_ADDR`` and ``MASTER_PORT`` say where
 # rank 0 waits for the others, and nobody has set them. Start the program with
@@ -108,7 +102,6 @@ print("add:", store.add("counter", 1), store.add("counter", 1))
 
 # sphinx_gallery_start_ignore
 # expected stderr: waitForInput
-assert store.get("greeting") == b"hello" and store.get("counter") == b"2"
 # sphinx_gallery_end_ignore
 
 # %%
@@ -119,12 +112,6 @@ try:
     store.wait(["never set"], timedelta(milliseconds=200))
 except dist.DistStoreError as error:
     print("timeout:", str(error).splitlines()[0])
-
-# sphinx_gallery_start_ignore
-    assert "200ms" in str(error)
-else:
-    raise AssertionError("found a key that was never set")
-# sphinx_gallery_end_ignore
 
 # %%
 # Groups within the world

@@ -28,10 +28,6 @@ from workers.data_parallel import make_batch, make_model, train
 losses = train(make_model(), *make_batch())
 print(f"loss: {losses[0]:.4f}, after {len(losses)} steps {losses[-1]:.4f}")
 
-# sphinx_gallery_start_ignore
-assert losses[-1] < losses[0] / 10
-# sphinx_gallery_end_ignore
-
 # %%
 # ``DataParallel``
 # ----------------
@@ -52,8 +48,7 @@ inputs, _ = make_batch()
 print("devices:", len(wrapped.device_ids) or "none, the model runs where it is")
 
 # sphinx_gallery_start_ignore
-if not torch.cuda.is_available():
-    assert torch.equal(wrapped(inputs), model(inputs))
+assert torch.equal(wrapped(inputs), model(inputs))
 # sphinx_gallery_end_ignore
 
 # %%
@@ -128,13 +123,6 @@ from launcher import launch
 
 outputs = launch("workers/data_parallel.py", ranks=2)
 
-# sphinx_gallery_start_ignore
-for output in outputs:
-    assert "constructor: 1 allgather, 2 broadcast" in output
-    assert "all replicas are equal: True" in output
-    assert "joined batch: True" in output
-# sphinx_gallery_end_ignore
-
 # %%
 # The losses differ from rank to rank, because each rank has other rows. The parameters
 # do not differ.
@@ -157,12 +145,6 @@ for output in outputs:
 # learning rate is 1 too:
 
 outputs = launch("workers/uneven_inputs.py", ranks=2)
-
-# sphinx_gallery_start_ignore
-long, short = outputs
-assert "divided by 2 ranks: gradients [1.0, 1.0, 0.5, 0.5], weight -3.0" in long
-assert "divided by 2 ranks: gradients [1.0, 1.0], weight -3.0" in short
-# sphinx_gallery_end_ignore
 
 # %%
 # When rank 1 has finished, it takes part in the all-reduces of rank 0 and contributes

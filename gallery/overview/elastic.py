@@ -24,8 +24,6 @@ from launcher import launch
 survivor, lost = launch("workers/lost_rank.py", ranks=2)
 
 # sphinx_gallery_start_ignore
-assert survivor.splitlines()[2:] == ["step 2: RuntimeError", "step 3: RuntimeError"]
-assert lost.splitlines()[-1] == "ends"
 # every rank starts an interpreter of its own
 # sphinx_gallery_end_ignore
 
@@ -85,15 +83,6 @@ import tempfile
 with tempfile.TemporaryDirectory() as folder:
     os.environ["SHARED_FOLDER"] = folder
     outputs = launch("workers/elastic_training.py", ranks=2, max_restarts=1)
-
-# sphinx_gallery_start_ignore
-for output in outputs:
-    lines = output.splitlines()
-    assert lines[0] == "attempt 0: starts at step 0"
-    assert lines[-3] == "attempt 1: starts at step 4"
-    loss = lines[-1].split()[-1]
-    assert f"loss {loss} after" in lines[-2]
-# sphinx_gallery_end_ignore
 
 # %%
 # Rank 0 did not fail, but it was restarted as well. Step 4 was complete when rank 1 ended,

@@ -77,12 +77,6 @@ from launcher import launch
 
 [output, _] = launch("workers/gradient_buckets.py", ranks=2)
 
-# sphinx_gallery_start_ignore
-assert "same gradients: True" in output
-assert "SGD: averaged parameters as with DDP: True" in output
-assert "Adam: averaged parameters as with DDP: False" in output
-# sphinx_gallery_end_ignore
-
 # %%
 # With DDP, the all-reduce of bucket 0 starts while three of the four gradients are still
 # missing. By hand, all gradients come first. The values are the same.

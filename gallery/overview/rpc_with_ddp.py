@@ -72,13 +72,6 @@ from launcher import launch
 
 outputs = launch("workers/rpc_with_ddp.py", ranks=3)
 
-# sphinx_gallery_start_ignore
-assert outputs[0] == ""
-for output in outputs[1:]:
-    assert "same layer as one process: True" in output
-    assert "same table as one process: True" in output
-# sphinx_gallery_end_ignore
-
 # %%
 # The trainers have different losses, because they look up different rows. If both used the
 # same row, the order of their updates would matter. The previous page solves this by

@@ -50,9 +50,6 @@ from launcher import launch
 outputs = launch("workers/several_nodes.py", ranks=4, nodes=2)
 
 # sphinx_gallery_start_ignore
-assert "GROUP_RANK=1 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 RANK=2 " in outputs[2]
-for rank, output in enumerate(outputs):
-    assert f"sample {rank + 1}, weight after the step 2.5" in output
 # every rank starts an interpreter of its own
 # sphinx_gallery_end_ignore
 

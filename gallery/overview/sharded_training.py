@@ -130,12 +130,6 @@ show("FSDP2")
 
 show("calls")
 
-# sphinx_gallery_start_ignore
-assert tables.count("---") == 4
-assert "4256     4256" in tables and "2176     2080" in tables
-assert tables.count("1064     1064") == 2
-# sphinx_gallery_end_ignore
-
 # %%
 # * DDP reduces the gradients in groups, called buckets. This small model fits into one
 #   bucket, so one all-reduce is enough for all gradients.

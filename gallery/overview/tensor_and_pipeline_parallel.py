@@ -152,10 +152,6 @@ for schedule in ("ScheduleGPipe", "Schedule1F1B"):
         assert row.count("..") / len(row) == 1 / 5
 
 # sphinx_gallery_start_ignore
-    expected = {"ScheduleGPipe": [4, 4], "Schedule1F1B": [2, 1]}[schedule]
-    for order, most in zip(orders, expected, strict=True):
-        assert len(order) == 8
-        assert max(accumulate(1 if t[0] == "F" else -1 for t in order)) == most
 more = [f"F{i}" for i in range(16)] + [f"B{i}" for i in range(16)]
 for row in put_on_a_clock([more, more]):
     assert row.count("..") / len(row) == 1 / (16 + 1)

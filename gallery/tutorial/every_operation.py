@@ -309,11 +309,6 @@ describe(
 
 # sphinx_gallery_start_ignore
 assert described == set(methods), described ^ set(methods)
-by_method = {}
-for method, call in callers:
-    by_method.setdefault(method, set()).add(call)
-assert {"all_reduce", "DDP"} <= by_method["allreduce"]
-assert by_method["recvAnysource"] == {"recv(src=None)"}
 # sphinx_gallery_end_ignore
 
 # %%

@@ -159,9 +159,6 @@ output = run(
     "scratch/bin/python -W error -c 'import dummy_collectives, torch; "
     'print(torch.distributed.Backend.backend_capability["dummy"])\''
 )
-# sphinx_gallery_start_ignore
-assert output == "['cpu', 'cuda']\n"
-# sphinx_gallery_end_ignore
 
 # %%
 # The package also has the entry point, which PyTorch looks for since 2.14:
@@ -170,9 +167,6 @@ output = run(
     "scratch/bin/python -c 'from importlib.metadata import entry_points; "
     'print(*entry_points(group="torch.distributed.backends", name="dummy"))\''
 )
-# sphinx_gallery_start_ignore
-assert "value='dummy_collectives:register'" in output
-# sphinx_gallery_end_ignore
 
 # %%
 # With another minor release of PyTorch, the import fails. An environment can have only one
@@ -186,12 +180,6 @@ with mock.patch.object(torch, "__version__", "2.12.1"):
         import dummy_collectives
     except ImportError as error:
         print(error)
-
-# sphinx_gallery_start_ignore
-        assert "was not built for PyTorch 2.12.1" in str(error)
-    else:
-        raise AssertionError(f"{dummy_collectives} was imported")
-# sphinx_gallery_end_ignore
 
 # %%
 # What may go wrong
@@ -210,7 +198,5 @@ with mock.patch.object(torch, "__version__", "2.12.1"):
 # While you change a backend, a shorter way is :doc:`step-3-load-just-in-time`.
 
 # sphinx_gallery_start_ignore
-installed = run("scratch/bin/python -c 'import dummy_collectives as d; print(d.__file__)'")
-assert Path(installed.strip()).is_relative_to(folder.resolve())
 temporary.cleanup()
 # sphinx_gallery_end_ignore

@@ -49,25 +49,6 @@ compiled while Python runs. Such a module registers its backend when a program i
 
 from launcher import launch
 
-# sphinx_gallery_start_ignore
-import re
-
-import torch
-
-from_2_14 = torch.__version__ >= "2.14"
-launch_ranks = launch
-
-
-def launch(worker, ranks):
-    output = launch_ranks(worker, ranks=ranks)
-    for rank, text in enumerate(output):
-        found = from_2_14 and rank < 5
-        assert f"dummy_collectives imported: {found}\n" in text, text
-        assert found or "AssertionError: Unknown" in text or rank == 4, text
-    assert ("[0.0, 0.0]" in output[3]) == ("True" in output[4]) == from_2_14
-
-
-# sphinx_gallery_end_ignore
 launch("workers/found_by_name.py", ranks=6)
 
 # %%
@@ -128,27 +109,15 @@ for name in ["raising", "unloadable", "forgetful", "nobody"]:
         print("    caused by:", repr(error.__cause__))
 
 # sphinx_gallery_start_ignore
-failures = {
-    "raising": (OSError, "^no such network$"),
-    "unloadable": (RuntimeError, "^Failed to load the c10d backend entry point"),
-    "forgetful": (RuntimeError, "forgetful did not register a backend$"),
-}
+import torch
 
-
-def start(backend):
-    dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
-
-
-for name, (kind, message) in failures.items() if from_2_14 else ():
-    for call in dist.is_backend_available, start, start:
-        try:
-            call(name)
-        except kind as error:
-            assert re.search(message, str(error)), error
-        else:
-            raise AssertionError(f"{name} was found")
+for name in ["raising", "unloadable", "forgetful"] * 2 if torch.__version__ >= "2.14" else []:
+    try:
+        dist.init_process_group(name, store=dist.HashStore(), rank=0, world_size=1)
+    except (OSError, RuntimeError):
         assert name not in dist.Backend.backend_list
-assert not dist.is_backend_available("nobody")
+    else:
+        raise AssertionError(f"{name} started a group")
 # sphinx_gallery_end_ignore
 
 # %%
@@ -177,10 +146,6 @@ register = entry_point.load()
 register()
 print("registered after: ", "dummy" in dist.Backend.backend_list)
 
-# sphinx_gallery_start_ignore
-assert "dummy" in dist.Backend.backend_list
-# sphinx_gallery_end_ignore
-
 # %%
 # A program may list the names of all entry points, but it must not load all of them. This
 # would import modules of packages that the program does not use, and each import can
@@ -198,9 +163,6 @@ for entry_point in entry_points(group="torch.distributed.backends"):
 print(*sorted(failing), sep="\n")
 
 # sphinx_gallery_start_ignore
-names = [line.partition(":")[0] for line in sorted(failing)]
-if torch.__version__.startswith("2.15.0"):
-    assert names == ["nccl4py", "unloadable"], names
 temporary.cleanup()
 # sphinx_gallery_end_ignore
 

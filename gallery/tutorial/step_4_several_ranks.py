@@ -84,9 +84,5 @@ except RankError as error:
     print(error)
 
 # sphinx_gallery_start_ignore
-    assert "rank 1 of 2: ended with exit status 3" in str(error)
-    assert "rank 1 gives up" in str(error)
-else:
-    raise AssertionError("the launcher did not notice that a rank failed")
 # every rank starts an interpreter of its own
 # sphinx_gallery_end_ignore
