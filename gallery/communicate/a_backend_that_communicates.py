@@ -94,11 +94,8 @@ The first real sum
 The program of the home page needs a different import and a different name. Each rank starts with
 a different number:
 
-.. literalinclude:: /../gallery/communicate/workers/first_results.py
-   :language: python
-   :caption: gallery/communicate/workers/first_results.py
-   :start-after: # [program]
-   :end-before: # [/program]
+.. listing:: gallery/communicate/workers/first_results.py
+   :part: program
 """
 
 from launcher import launch

@@ -15,11 +15,8 @@ Find a missing rank
 
 ``monitored_barrier`` finds a rank that does not come. In this program, rank 2 is missing:
 
-.. literalinclude:: /../gallery/communicate/workers/monitored_barrier.py
-   :language: python
-   :caption: gallery/communicate/workers/monitored_barrier.py
-   :start-after: # [missing]
-   :end-before: # [/missing]
+.. listing:: gallery/communicate/workers/monitored_barrier.py
+   :part: missing
 
 ``monitored_barrier`` in the program calls that of ``torch.distributed``, or the method of the
 group: in PyTorch 2.13 the function is for gloo only.
@@ -43,11 +40,8 @@ output = launch("workers/monitored_barrier.py", ranks=3)
 # In the next program, rank 1 is late, and rank 0 finds out in three ways where it hangs. First, a
 # short ``wait`` tells which operation has not ended. It does not break the group:
 #
-# .. literalinclude:: /../gallery/communicate/workers/hanging_rank.py
-#    :language: python
-#    :caption: gallery/communicate/workers/hanging_rank.py
-#    :start-after: # [state]
-#    :end-before: # [/state]
+# .. listing:: gallery/communicate/workers/hanging_rank.py
+#    :part: state
 #
 # The timeout of the operation does break it, and names the ranks that it waits for:
 # :doc:`timeouts` shows that error.
@@ -55,11 +49,8 @@ output = launch("workers/monitored_barrier.py", ranks=3)
 # Second, ``faulthandler`` of Python writes the stack of a program that hangs in C++. It needs
 # no signal, because it writes from a thread of its own:
 #
-# .. literalinclude:: /../gallery/communicate/workers/hanging_rank.py
-#    :language: python
-#    :caption: gallery/communicate/workers/hanging_rank.py
-#    :start-after: # [stack]
-#    :end-before: # [/stack]
+# .. listing:: gallery/communicate/workers/hanging_rank.py
+#    :part: stack
 #
 # Rank 1 comes as soon as the file contains the stack. The program prints the file and the
 # function of each frame, the innermost first.
@@ -71,11 +62,8 @@ output = launch("workers/monitored_barrier.py", ranks=3)
 # ``_dump_fr_trace_json`` of ``torch._C._distributed_c10d``, and its last argument is the name of
 # the backend. The underscore means that it may change. Rank 1 does not call the broadcast:
 #
-# .. literalinclude:: /../gallery/communicate/workers/hanging_rank.py
-#    :language: python
-#    :caption: gallery/communicate/workers/hanging_rank.py
-#    :start-after: # [recorder]
-#    :end-before: # [/recorder]
+# .. listing:: gallery/communicate/workers/hanging_rank.py
+#    :part: recorder
 #
 # In PyTorch 2.14, the program attaches ``FlightRecorderHook`` to the group. Of the backends for
 # CPUs, PyTorch 2.13 records gloo only, and the program uses a gloo group there.
@@ -110,12 +98,8 @@ output = launch("workers/hanging_rank.py", ranks=2)
 # A work can be an event in PyTorch's profiler. The constructor of ``c10d::Work`` begins the
 # event if a title is passed, and only the backend knows when the event ends:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/work.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/work.hpp
-#    :start-after: // [profiler]
-#    :end-before: // [/profiler]
-#    :dedent:
+# .. listing:: extension/shm_collectives/include/work.hpp
+#    :part: profiler
 #
 # A synchronous collective of ``shm`` creates a work only for this purpose, unless it is coalesced.
 # The next worker trains as on
@@ -132,11 +116,8 @@ show_table(["feature", "the call", "the operation"], results[0]["events"])
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. literalinclude:: /../gallery/communicate/workers/profile_training.py
-#       :language: python
-#       :caption: gallery/communicate/workers/profile_training.py
-#       :start-after: # [late]
-#       :end-before: # [/late]
+#    .. listing:: gallery/communicate/workers/profile_training.py
+#       :part: late
 
 for rank, result in enumerate(results):
     print(f"rank {rank}: ends more than 0.2 s after the call: {result['later']}")
@@ -152,11 +133,8 @@ for rank, result in enumerate(results):
 # reduce tensors of one size and of different shapes. The debug level is a property of the
 # process. A program usually gets it from the variable ``TORCH_DISTRIBUTED_DEBUG``:
 #
-# .. literalinclude:: /../gallery/communicate/workers/ranks_differ.py
-#    :language: python
-#    :caption: gallery/communicate/workers/ranks_differ.py
-#    :start-after: # [shapes]
-#    :end-before: # [/shapes]
+# .. listing:: gallery/communicate/workers/ranks_differ.py
+#    :part: shapes
 #
 # At the level ``DETAIL``, PyTorch puts a wrapper around the backend of each new group. Before
 # each collective, the wrapper compares the calls of all ranks through a gloo group of its own.
@@ -175,12 +153,9 @@ output = launch("workers/ranks_differ.py", ranks=2)
 # group is not broken: the next call returns the sum. The wrapper needs sequence numbers, so ``shm``
 # overrides a method for it:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/call_runner.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/call_runner.hpp
+# .. listing:: extension/shm_collectives/include/call_runner.hpp
 #    :start-at: getSequenceNumberForGroup
 #    :end-at: getSequenceNumberForGroup
-#    :dedent:
 #
 # The cure is to run a new program at the level ``DETAIL`` once, before a long training run.
 #
@@ -197,11 +172,8 @@ output = launch("workers/ranks_differ.py", ranks=2)
 #    The last rank waits for nobody, so its event is the shortest. A duration needs only the clock
 #    of its own rank. ``step`` sleeps on one rank, and then calls ``all_reduce``.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/who_is_late.py
-#       :language: python
-#       :caption: gallery/communicate/workers/who_is_late.py
-#       :start-after: # [solution]
-#       :end-before: # [/solution]
+#    .. listing:: gallery/communicate/workers/who_is_late.py
+#       :part: solution
 #
 # Three ranks run the solution. The second line is the order in which they slept:
 

@@ -15,11 +15,8 @@ Reserve pages before their use
 
 In the next program, both ranks request slots of 16 TiB, which is far too much memory:
 
-.. literalinclude:: /../gallery/communicate/workers/too_much_memory.py
-   :language: python
-   :caption: gallery/communicate/workers/too_much_memory.py
-   :start-after: # [too-much]
-   :end-before: # [/too-much]
+.. listing:: gallery/communicate/workers/too_much_memory.py
+   :part: too-much
 """
 
 from launcher import launch, run_program
@@ -34,13 +31,9 @@ output = launch("workers/too_much_memory.py", ranks=2)
 #
 #    In the runs of this page, none of the calls that protect the memory fails.
 #
-#    .. literalinclude:: /../extension/shm_collectives/include/memory.hpp
-#       :language: cpp
-#       :caption: extension/shm_collectives/include/memory.hpp
-#       :start-after: // [create]
-#       :end-before: // [/create]
+#    .. listing:: extension/shm_collectives/include/memory.hpp
+#       :part: create
 #       :emphasize-lines: 19
-#       :dedent:
 #
 # ``ftruncate`` only sets the size. The kernel looks for a page when a rank first uses it. If
 # there is none, no function can return an error, and the process gets a signal. So
@@ -51,12 +44,8 @@ output = launch("workers/too_much_memory.py", ranks=2)
 # The slots are most of the memory, and many groups never use all of theirs. A rank reserves
 # each of its slots when it first writes to it:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/memory.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/memory.hpp
-#    :start-after: // [reserve]
-#    :end-before: // [/reserve]
-#    :dedent:
+# .. listing:: extension/shm_collectives/include/memory.hpp
+#    :part: reserve
 #
 # ``reserve`` calls ``madvise`` with ``MADV_POPULATE_WRITE``, which returns an error if there are no
 # pages. The error fails the group on all ranks. But if a cgroup limits the memory of a container,
@@ -68,11 +57,8 @@ output = launch("workers/too_much_memory.py", ranks=2)
 # A *seal* forbids a later change. Everybody who has the file can shrink it, and so take away
 # pages that others have mapped. This program tries it without and with a seal:
 #
-# .. literalinclude:: /../gallery/communicate/workers/sealed_pages.py
-#    :language: python
-#    :caption: gallery/communicate/workers/sealed_pages.py
-#    :start-after: # [seal]
-#    :end-before: # [/seal]
+# .. listing:: gallery/communicate/workers/sealed_pages.py
+#    :part: seal
 
 output = run_program("workers/sealed_pages.py")
 
@@ -91,11 +77,8 @@ output = run_program("workers/sealed_pages.py")
 # The header is at the beginning. A *member* for each rank follows. It contains the two
 # counters of the step protocol, which :doc:`step-by-step` explains, and the process id:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/memory.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/memory.hpp
-#    :start-after: // [member]
-#    :end-before: // [/member]
+# .. listing:: extension/shm_collectives/include/memory.hpp
+#    :part: member
 #
 # The *bell* wakes a rank that sleeps, as :doc:`wait-without-wasting` explains.
 #
@@ -109,21 +92,14 @@ output = run_program("workers/sealed_pages.py")
 # two ranks. The ranks map the memory at different addresses, so it contains no pointers.
 # Every place is computed from the beginning:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/memory.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/memory.hpp
-#    :start-after: // [one-slot]
-#    :end-before: // [/one-slot]
-#    :dedent:
+# .. listing:: extension/shm_collectives/include/memory.hpp
+#    :part: one-slot
 #
 # You can check the arithmetic. This program computes where each part begins, and compares the
 # end with the mapping that ``/proc/self/maps`` lists. ``mapped_memory`` returns its two addresses:
 #
-# .. literalinclude:: /../gallery/communicate/workers/offsets.py
-#    :language: python
-#    :caption: gallery/communicate/workers/offsets.py
-#    :start-after: # [offsets]
-#    :end-before: # [/offsets]
+# .. listing:: gallery/communicate/workers/offsets.py
+#    :part: offsets
 
 output = launch("workers/offsets.py", ranks=3)
 
@@ -146,11 +122,8 @@ output = launch("workers/offsets.py", ranks=3)
 #    ``/proc/self/maps`` contains the address at which the memory begins. The counter ``posted``
 #    is at the beginning of a member.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/numbers_in_slots.py
-#       :language: python
-#       :caption: gallery/communicate/workers/numbers_in_slots.py
-#       :start-after: # [solution]
-#       :end-before: # [/solution]
+#    .. listing:: gallery/communicate/workers/numbers_in_slots.py
+#       :part: solution
 #
 # The program of the solution prints:
 

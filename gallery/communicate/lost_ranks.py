@@ -19,22 +19,14 @@ milliseconds while nothing moves, it looks for a reason to give up. The first is
 another rank has found. The second is a rank that never comes, and the last is the deadline,
 which only collectives have:
 
-.. literalinclude:: /../extension/shm_collectives/include/lanes.hpp
-   :language: cpp
-   :caption: extension/shm_collectives/include/lanes.hpp
-   :start-after: // [reasons]
-   :end-before: // [/reasons]
-   :dedent:
+.. listing:: extension/shm_collectives/include/lanes.hpp
+   :part: reasons
 
 ``until`` is the condition of the step, as :doc:`asynchronous-work` describes it. It contains
 the ranks that the step waits for. ``lost`` tests each of them:
 
-.. literalinclude:: /../extension/shm_collectives/include/group.hpp
-   :language: cpp
-   :caption: extension/shm_collectives/include/group.hpp
-   :start-after: // [lost]
-   :end-before: // [/lost]
-   :dedent:
+.. listing:: extension/shm_collectives/include/group.hpp
+   :part: lost
 
 ``ended`` comes from a *pidfd*, a file descriptor of Linux for one process. Linux can give the
 number of a dead process to a new one, but the pidfd still belongs to the old one. ``left`` is
@@ -51,12 +43,8 @@ A rank that runs can be lost, too: it is at another line of the program. Each sl
 contains a note: the operation, its number, size, dtype, ``ReduceOp`` and root. At least in the
 first step of a collective, every rank compares the notes of all ranks:
 
-.. literalinclude:: /../extension/shm_collectives/include/channel.hpp
-   :language: cpp
-   :caption: extension/shm_collectives/include/channel.hpp
-   :start-after: // [compare]
-   :end-before: // [/compare]
-   :dedent:
+.. listing:: extension/shm_collectives/include/channel.hpp
+   :part: compare
 
 One failure, all ranks
 ----------------------
@@ -66,12 +54,8 @@ given up in step 5 while another one still waits in it. To begin anew, all ranks
 agree, and one of them may be dead. So the group is broken for good, on all ranks. The first
 rank that finds a failure writes the reason into the shared memory, and wakes the others:
 
-.. literalinclude:: /../extension/shm_collectives/include/memory.hpp
-   :language: cpp
-   :caption: extension/shm_collectives/include/memory.hpp
-   :start-after: // [fail]
-   :end-before: // [/fail]
-   :dedent:
+.. listing:: extension/shm_collectives/include/memory.hpp
+   :part: fail
 
 The atomic exchange lets exactly one rank write, and ``explained`` tells the others that the reason
 is complete. A rank that is killed in between has died, and the others say so.
@@ -79,20 +63,14 @@ is complete. A rank that is killed in between has died, and the others say so.
 The program below starts three ranks itself, because ``torchrun`` would end all ranks with the
 first that dies. It loses rank 2 in six ways:
 
-.. literalinclude:: /../gallery/communicate/workers/lost_ranks.py
-   :language: python
-   :caption: gallery/communicate/workers/lost_ranks.py
-   :start-after: # [ways]
-   :end-before: # [/ways]
+.. listing:: gallery/communicate/workers/lost_ranks.py
+   :part: ways
 
 It prints the end of each error. The message about a dead process contains its number, which
 differs from run to run:
 
-.. literalinclude:: /../gallery/communicate/workers/lost_ranks.py
-   :language: python
-   :caption: gallery/communicate/workers/lost_ranks.py
-   :start-after: # [show]
-   :end-before: # [/show]
+.. listing:: gallery/communicate/workers/lost_ranks.py
+   :part: show
 """
 
 from launcher import run_program
@@ -108,20 +86,14 @@ output = run_program("workers/lost_ranks.py")
 #
 # The shortest wait is a loop. This one is correct as long as the other process posts:
 #
-# .. literalinclude:: /../gallery/communicate/workers/endless_wait.py
-#    :language: python
-#    :caption: gallery/communicate/workers/endless_wait.py
-#    :start-after: # [mistake]
-#    :end-before: # [/mistake]
+# .. listing:: gallery/communicate/workers/endless_wait.py
+#    :part: mistake
 #
 # The cure tests the counter, the process and the time. After the test of the process, it tests
 # the counter again, like ``lost`` above:
 #
-# .. literalinclude:: /../gallery/communicate/workers/endless_wait.py
-#    :language: python
-#    :caption: gallery/communicate/workers/endless_wait.py
-#    :start-after: # [cure]
-#    :end-before: # [/cure]
+# .. listing:: gallery/communicate/workers/endless_wait.py
+#    :part: cure
 #
 # The program forks a process for each case. The process posts, is killed, or is stopped with
 # ``SIGSTOP``. A hidden alarm ends the first loop after three seconds:
@@ -148,11 +120,8 @@ output = run_program("workers/endless_wait.py")
 #    message, on who is left. ``lose_rank_2`` kills the process, and ``sum_of_ones`` is an
 #    all-reduce.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/survivors.py
-#       :language: python
-#       :caption: gallery/communicate/workers/survivors.py
-#       :start-after: # [solution]
-#       :end-before: # [/solution]
+#    .. listing:: gallery/communicate/workers/survivors.py
+#       :part: solution
 #
 #    If two ranks die at once, the error names one of them. Then let the launcher start all ranks
 #    again, as :doc:`/overview/elastic` shows.

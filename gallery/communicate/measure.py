@@ -83,21 +83,15 @@ show_table(["ranks", "bytes", "shm", "gloo"], rows)
 # ``shm`` tomorrow measures the machine, too. The function ``measure`` below lets all backends
 # take turns in one run. Every second round has the opposite order:
 #
-# .. literalinclude:: /../gallery/communicate/workers/take_turns.py
-#    :language: python
-#    :caption: gallery/communicate/workers/take_turns.py
-#    :start-after: # [measure]
-#    :end-before: # [/measure]
+# .. listing:: gallery/communicate/workers/take_turns.py
+#    :part: measure
 #
 # The barrier lets the ranks begin together. Each sample is the time of the slowest rank. The
 # median is not affected by a few samples that something disturbed, and the quartiles say how
 # much the samples differ:
 #
-# .. literalinclude:: /../gallery/communicate/workers/take_turns.py
-#    :language: python
-#    :caption: gallery/communicate/workers/take_turns.py
-#    :start-after: # [turns]
-#    :end-before: # [/turns]
+# .. listing:: gallery/communicate/workers/take_turns.py
+#    :part: turns
 #
 # ``zeros`` has 64 MiB. ``make bench-backend`` runs ``tools/measure``, which does the same for
 # all cases, in five runs of new processes, each with three samples of each backend. A sample is as
@@ -140,11 +134,8 @@ show_table(["step", "parameters", "ranks", "floor", "shm", "gloo"], rows)
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. literalinclude:: /../gallery/communicate/workers/take_turns.py
-#       :language: python
-#       :caption: gallery/communicate/workers/take_turns.py
-#       :start-after: # [mistake]
-#       :end-before: # [/mistake]
+#    .. listing:: gallery/communicate/workers/take_turns.py
+#       :part: mistake
 
 from launcher import launch, run_program
 
@@ -167,11 +158,8 @@ output = launch("workers/take_turns.py", ranks=2)
 #
 #    A byte per microsecond is a megabyte per second.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/line_through_two_points.py
-#       :language: python
-#       :caption: gallery/communicate/workers/line_through_two_points.py
-#       :start-after: # [solution]
-#       :end-before: # [/solution]
+#    .. listing:: gallery/communicate/workers/line_through_two_points.py
+#       :part: solution
 #
 # The program reads the accepted measurement:
 

@@ -18,11 +18,8 @@ A file without a name
 descriptor: the number of the open file. Another process of the same user can open the file
 through ``/proc/<process>/fd/<number>``. So rank 0 writes both numbers into the store:
 
-.. literalinclude:: /../gallery/communicate/workers/memory_of_two_ranks.py
-   :language: python
-   :caption: gallery/communicate/workers/memory_of_two_ranks.py
-   :start-after: # [share]
-   :end-before: # [/share]
+.. listing:: gallery/communicate/workers/memory_of_two_ranks.py
+   :part: share
 """
 
 from launcher import launch, run_program
@@ -40,11 +37,8 @@ output = launch("workers/memory_of_two_ranks.py", ranks=2)
 # In the next program, rank 0 does not wait. It closes its file before rank 1 has opened it,
 # and creates another file before rank 1 tries again. The store enforces this order here:
 #
-# .. literalinclude:: /../gallery/communicate/workers/closed_too_early.py
-#    :language: python
-#    :caption: gallery/communicate/workers/closed_too_early.py
-#    :start-after: # [early]
-#    :end-before: # [/early]
+# .. listing:: gallery/communicate/workers/closed_too_early.py
+#    :part: early
 
 output = launch("workers/closed_too_early.py", ranks=2)
 
@@ -56,11 +50,8 @@ output = launch("workers/closed_too_early.py", ranks=2)
 # ``meet`` of :doc:`begin-together` closes the descriptor after all have agreed. And the
 # memory begins with a random number that the others compare:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/memory.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/memory.hpp
-#    :start-after: // [header]
-#    :end-before: // [/header]
+# .. listing:: extension/shm_collectives/include/memory.hpp
+#    :part: header
 #
 # The number is the one that rank 0 drew for the meeting. The header also contains the version
 # of the protocol and the sizes, on which all ranks must agree. ``state`` says whether the group
@@ -76,21 +67,13 @@ output = launch("workers/closed_too_early.py", ranks=2)
 # them. That user could also take the pages away, which would end the rank with ``SIGBUS``. So
 # ``Memory::open`` checks the file before it maps it, and then compares the header:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/memory.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/memory.hpp
-#    :start-after: // [open]
-#    :end-before: // [/open]
-#    :dedent:
+# .. listing:: extension/shm_collectives/include/memory.hpp
+#    :part: open
 #
 # ``distrust`` requires a memfd of the same user, with the seals of :doc:`lay-out-the-memory`:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/memory.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/memory.hpp
-#    :start-after: // [distrust]
-#    :end-before: // [/distrust]
-#    :dedent:
+# .. listing:: extension/shm_collectives/include/memory.hpp
+#    :part: distrust
 #
 # The sizes follow from the world size and from ``slot_bytes`` in the options. In the next
 # program, the ranks begin with different options. Then they request memory of the same size:
@@ -98,11 +81,8 @@ output = launch("workers/closed_too_early.py", ranks=2)
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. literalinclude:: /../gallery/communicate/workers/options_differ.py
-#       :language: python
-#       :caption: gallery/communicate/workers/options_differ.py
-#       :start-after: # [attempts]
-#       :end-before: # [/attempts]
+#    .. listing:: gallery/communicate/workers/options_differ.py
+#       :part: attempts
 
 output = launch("workers/options_differ.py", ranks=2)
 
@@ -118,20 +98,14 @@ output = launch("workers/options_differ.py", ranks=2)
 # processes that have mapped the memory, and the files of its size in ``/dev/shm``. Both ranks
 # run this function:
 #
-# .. literalinclude:: /../gallery/communicate/workers/killed_ranks.py
-#    :language: python
-#    :caption: gallery/communicate/workers/killed_ranks.py
-#    :start-after: # [rank]
-#    :end-before: # [/rank]
+# .. listing:: gallery/communicate/workers/killed_ranks.py
+#    :part: rank
 #
 # ``mappings`` reads ``/proc/<process>/maps``. ``look_for`` counts the processes and the files.
 # This is the program that sends the signals:
 #
-# .. literalinclude:: /../gallery/communicate/workers/killed_ranks.py
-#    :language: python
-#    :caption: gallery/communicate/workers/killed_ranks.py
-#    :start-after: # [signals]
-#    :end-before: # [/signals]
+# .. listing:: gallery/communicate/workers/killed_ranks.py
+#    :part: signals
 
 output = run_program("workers/killed_ranks.py")
 
@@ -152,11 +126,8 @@ output = run_program("workers/killed_ranks.py")
 #
 #    The size comes first, because Python maps no more bytes than the file has.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/memory_that_was_meant.py
-#       :language: python
-#       :caption: gallery/communicate/workers/memory_that_was_meant.py
-#       :start-after: # [solution]
-#       :end-before: # [/solution]
+#    .. listing:: gallery/communicate/workers/memory_that_was_meant.py
+#       :part: solution
 #
 # Rank 1 tries the solution with an empty file, with a memory of another number, and with the
 # memory that was meant:

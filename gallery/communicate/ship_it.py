@@ -33,11 +33,8 @@ most samples and tests of ``shm`` with both results. Here we compile short files
 .. admonition:: The code
    :collapsible: closed
 
-   .. literalinclude:: /../gallery/communicate/workers/sanitized.py
-      :language: python
-      :caption: gallery/communicate/workers/sanitized.py
-      :start-after: # [compile]
-      :end-before: # [/compile]
+   .. listing:: gallery/communicate/workers/sanitized.py
+      :part: compile
 
 Load the runtime first
 ----------------------
@@ -46,11 +43,8 @@ Python loads an extension, and was itself not compiled for a sanitizer. The next
 loaded in the same way. Each of its functions does what a backend may do with the slots of
 :doc:`lay-out-the-memory`, and none tests its argument:
 
-.. literalinclude:: /../gallery/communicate/workers/slots.cpp
-   :language: cpp
-   :caption: gallery/communicate/workers/slots.cpp
-   :start-after: // [slots]
-   :end-before: // [/slots]
+.. listing:: gallery/communicate/workers/slots.cpp
+   :part: slots
 
 A slot has 1024 numbers, and the shared memory contains two slots. The program compiles the
 library, and calls it in new Python processes:
@@ -58,11 +52,8 @@ library, and calls it in new Python processes:
 .. admonition:: The code
    :collapsible: closed
 
-   .. literalinclude:: /../gallery/communicate/workers/unsanitized_process.py
-      :language: python
-      :caption: gallery/communicate/workers/unsanitized_process.py
-      :start-after: # [calls]
-      :end-before: # [/calls]
+   .. listing:: gallery/communicate/workers/unsanitized_process.py
+      :part: calls
 
 ``run`` prints a title and what the process printed. Of a report it prints the kind of the fault,
 and the code of the line instead of its number:
@@ -95,11 +86,8 @@ output = run_program("workers/unsanitized_process.py")
 # A rank writes to a slot and then posts a counter, as :doc:`step-by-step` explains. This program
 # does the same with two threads. ``kOrder`` is the memory order of the counter:
 #
-# .. literalinclude:: /../gallery/communicate/workers/publish.cpp
-#    :language: cpp
-#    :caption: gallery/communicate/workers/publish.cpp
-#    :start-after: // [publish]
-#    :end-before: // [/publish]
+# .. listing:: gallery/communicate/workers/publish.cpp
+#    :part: publish
 #
 # ``relaxed`` makes the counter atomic, and orders nothing else. The reader may see the counter
 # and still the old number. ``release`` and ``acquire`` are the cure. One compilation contains
@@ -108,11 +96,8 @@ output = run_program("workers/unsanitized_process.py")
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. literalinclude:: /../gallery/communicate/workers/data_race.py
-#       :language: python
-#       :caption: gallery/communicate/workers/data_race.py
-#       :start-after: # [race]
-#       :end-before: # [/race]
+#    .. listing:: gallery/communicate/workers/data_race.py
+#       :part: race
 
 output = run_program("workers/data_race.py")
 
@@ -287,11 +272,8 @@ temporary.cleanup()
 #
 #    It reports nothing. The runtime in each process sees only the accesses of this process.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/publish_to_process.cpp
-#       :language: cpp
-#       :caption: gallery/communicate/workers/publish_to_process.cpp
-#       :start-after: // [solution]
-#       :end-before: // [/solution]
+#    .. listing:: gallery/communicate/workers/publish_to_process.cpp
+#       :part: solution
 #
 # The solution is compiled for ThreadSanitizer and run:
 

@@ -18,12 +18,8 @@ PyTorch has several methods for one operation. The output of an all-gather is a 
 for each rank, or one large tensor. The methods differ, but both run the all-gather of
 :doc:`build-a-collective`:
 
-.. literalinclude:: /../extension/shm_collectives/include/backend.hpp
-   :language: cpp
-   :caption: extension/shm_collectives/include/backend.hpp
-   :start-after: // [all-gathers]
-   :end-before: // [/all-gathers]
-   :dedent:
+.. listing:: extension/shm_collectives/include/backend.hpp
+   :part: all-gathers
 
 ``input`` and ``output`` return the bytes of one tensor. ``outputs`` returns those of a list, and
 ``pieces`` cuts the bytes of a large tensor. A method such as ``allreduce_coalesced`` receives
@@ -73,12 +69,8 @@ dist.destroy_process_group()
 # ``ReduceOp`` has nine operations. None of the dtypes has all of them in ``shm``. The constructor
 # of a reduction tests the pair with this function, before the operation gets its number:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/reductions.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/reductions.hpp
-#    :start-after: // [defined]
-#    :end-before: // [/defined]
-#    :dedent:
+# .. listing:: extension/shm_collectives/include/reductions.hpp
+#    :part: defined
 #
 # The next cell tries dtypes of each row with every operation of a column:
 
@@ -136,29 +128,20 @@ dist.destroy_process_group()
 # wrong if the elements are not next to each other, or are in another order. The function below
 # makes the mistake in Python:
 #
-# .. literalinclude:: /../gallery/communicate/workers/memory_of_a_tensor.py
-#    :language: python
-#    :caption: gallery/communicate/workers/memory_of_a_tensor.py
-#    :start-after: # [mistake]
-#    :end-before: # [/mistake]
+# .. listing:: gallery/communicate/workers/memory_of_a_tensor.py
+#    :part: mistake
 #
 # Two ranks reduce the same numbers with the mistake, and with the all-reduce of ``shm``. Each
 # element of the reduced tensor must become twice as large:
 #
-# .. literalinclude:: /../gallery/communicate/workers/memory_of_a_tensor.py
-#    :language: python
-#    :caption: gallery/communicate/workers/memory_of_a_tensor.py
-#    :start-after: # [use]
-#    :end-before: # [/use]
+# .. listing:: gallery/communicate/workers/memory_of_a_tensor.py
+#    :part: use
 #
 # The worker then tries three other layouts: elements that overlap in memory, as an input and
 # as an output, and a tensor without elements:
 #
-# .. literalinclude:: /../gallery/communicate/workers/memory_of_a_tensor.py
-#    :language: python
-#    :caption: gallery/communicate/workers/memory_of_a_tensor.py
-#    :start-after: # [other]
-#    :end-before: # [/other]
+# .. listing:: gallery/communicate/workers/memory_of_a_tensor.py
+#    :part: other
 
 from launcher import launch
 
@@ -179,12 +162,8 @@ assert output[0] == output[1]
 # for a tensor with PyTorch's conjugate or negative bit, because its memory contains other values.
 # ``Call::output`` keeps the tensor and the copy:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/call.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/call.hpp
-#    :start-after: // [layouts]
-#    :end-before: // [/layouts]
-#    :dedent:
+# .. listing:: extension/shm_collectives/include/call.hpp
+#    :part: layouts
 #
 # After the last step, ``finish`` copies the result into the tensor. If elements of an output
 # overlap, there is no place for all results, so the call is an error. Such a tensor can be an
@@ -204,11 +183,8 @@ assert output[0] == output[1]
 #    Rank 0 has the layout, and rank 1 has the same elements in a contiguous tensor. The function
 #    compares whole matrices, and so also the elements outside the tensor.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/wrong_layouts.py
-#       :language: python
-#       :caption: gallery/communicate/workers/wrong_layouts.py
-#       :start-after: # [solution]
-#       :end-before: # [/solution]
+#    .. listing:: gallery/communicate/workers/wrong_layouts.py
+#       :part: solution
 #
 # The solution tests the three functions:
 

@@ -141,20 +141,14 @@ show_table(["capability", *reports], rows)
 #
 # A test of your own is quickly written. The first of these two is too weak:
 #
-# .. literalinclude:: /../gallery/communicate/workers/tests_with_zeros.py
-#    :language: python
-#    :caption: gallery/communicate/workers/tests_with_zeros.py
-#    :start-after: # [mistake]
-#    :end-before: # [/mistake]
+# .. listing:: gallery/communicate/workers/tests_with_zeros.py
+#    :part: mistake
 #
 # The sum of zeros is zero, and so is the output of a backend that never reads its input. In the
 # second one, each rank and each element has a different number:
 #
-# .. literalinclude:: /../gallery/communicate/workers/tests_with_zeros.py
-#    :language: python
-#    :caption: gallery/communicate/workers/tests_with_zeros.py
-#    :start-after: # [cure]
-#    :end-before: # [/cure]
+# .. listing:: gallery/communicate/workers/tests_with_zeros.py
+#    :part: cure
 #
 # The dummy passes the first test and fails the second:
 
@@ -185,11 +179,8 @@ print(output.split("--------\n")[1].split("\n\n")[0])
 #
 #    ``reduce_scatter`` is in the report, and ``all_reduce`` is not:
 #
-#    .. literalinclude:: /../gallery/communicate/workers/still_running.py
-#       :language: python
-#       :caption: gallery/communicate/workers/still_running.py
-#       :start-after: # [solution]
-#       :end-before: # [/solution]
+#    .. listing:: gallery/communicate/workers/still_running.py
+#       :part: solution
 #
 # Two ranks run the solution:
 

@@ -20,12 +20,8 @@ backend. The method of the base class ignores the value and prints a warning. Th
 collective in C++ have a member ``timeout``, too. If a call sets this member, its value replaces the
 timeout of the group:
 
-.. literalinclude:: /../extension/shm_collectives/include/call_runner.hpp
-   :language: cpp
-   :caption: extension/shm_collectives/include/call_runner.hpp
-   :start-after: // [timeout-of-a-call]
-   :end-before: // [/timeout-of-a-call]
-   :dedent:
+.. listing:: extension/shm_collectives/include/call_runner.hpp
+   :part: timeout-of-a-call
 
 In ``torch.distributed``, ``barrier`` and ``monitored_barrier`` have an argument for this member.
 Without it, ``monitored_barrier`` passes PyTorch's default of 30 minutes, and not the timeout of the
@@ -41,23 +37,16 @@ before the message is sent. Without an argument, ``wait`` uses the timeout of th
 from the call of ``wait``. When that ``wait`` times out, the group remains usable. Without a
 ``wait``, a message can stay pending until a rank dies or leaves the group:
 
-.. literalinclude:: /../extension/shm_collectives/include/work.hpp
-   :language: cpp
-   :caption: extension/shm_collectives/include/work.hpp
-   :start-after: // [timeout-of-wait]
-   :end-before: // [/timeout-of-wait]
-   :dedent:
+.. listing:: extension/shm_collectives/include/work.hpp
+   :part: timeout-of-wait
 
 In the next worker, rank 1 is late: it calls only after rank 0 has got an error. The function
 ``late`` lets rank 0 and then rank 1 call, and prints the errors. ``long`` is 30 minutes. PyTorch
 2.13 can change the timeout of gloo and NCCL only. With 2.13, ``long`` is one second, and
 ``set_timeout`` does nothing:
 
-.. literalinclude:: /../gallery/communicate/workers/three_timeouts.py
-   :language: python
-   :caption: gallery/communicate/workers/three_timeouts.py
-   :start-after: # [timeouts]
-   :end-before: # [/timeouts]
+.. listing:: gallery/communicate/workers/three_timeouts.py
+   :part: timeouts
 """
 
 from launcher import launch, run_program
@@ -110,20 +99,14 @@ dist.destroy_process_group()
 # rank waits for. So a wait may wake many times before the right rank posts. This wait begins its
 # timeout anew each time:
 #
-# .. literalinclude:: /../gallery/communicate/workers/timeout_anew.py
-#    :language: python
-#    :caption: gallery/communicate/workers/timeout_anew.py
-#    :start-after: # [mistake]
-#    :end-before: # [/mistake]
+# .. listing:: gallery/communicate/workers/timeout_anew.py
+#    :part: mistake
 #
 # The cure computes a *deadline*, the time at which the wait must end. It does so once, and
 # sleeps only for the time that is left:
 #
-# .. literalinclude:: /../gallery/communicate/workers/timeout_anew.py
-#    :language: python
-#    :caption: gallery/communicate/workers/timeout_anew.py
-#    :start-after: # [cure]
-#    :end-before: # [/cure]
+# .. listing:: gallery/communicate/workers/timeout_anew.py
+#    :part: cure
 #
 # ``bell`` is a condition variable of Python. Its ``wait`` returns false after a timeout. Another
 # process rings every 50 milliseconds, and posts after two seconds. Both waits have a timeout of
@@ -152,11 +135,8 @@ output = run_program("workers/timeout_anew.py")
 #    be no limit at all, and PyTorch rounds a time below one millisecond down to zero. So each
 #    ``wait`` gets at least one millisecond.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/unfinished_works.py
-#       :language: python
-#       :caption: gallery/communicate/workers/unfinished_works.py
-#       :start-after: # [solution]
-#       :end-before: # [/solution]
+#    .. listing:: gallery/communicate/workers/unfinished_works.py
+#       :part: solution
 #
 #    An operation may end after its ``wait`` has given up, and before ``is_completed`` is called.
 #    The second ``wait`` for this work then returns, and raises an error only if the operation has

@@ -20,11 +20,8 @@ The next worker trains a small model in four ways. The functions ``ddp``, ``fsdp
 :doc:`/overview/sharded-training` and :doc:`/overview/tensor-and-pipeline-parallel`. Each gets a
 group, and begins with the same seed. Two groups of one program can have different backends:
 
-.. literalinclude:: /../gallery/communicate/workers/train_with_shm.py
-   :language: python
-   :caption: gallery/communicate/workers/train_with_shm.py
-   :start-after: # [compare]
-   :end-before: # [/compare]
+.. listing:: gallery/communicate/workers/train_with_shm.py
+   :part: compare
 
 ``==`` compares all ten losses without a tolerance. The table shows rank 1, because only the last
 rank of a pipeline has a loss:
@@ -70,11 +67,8 @@ print("meshes of two groups are equal:", [result["meshes"] for result in results
 # A checkpoint is correct if the model continues as if nothing had happened. ``state_of`` returns
 # the state of the model and of the optimizer:
 #
-# .. literalinclude:: /../gallery/communicate/workers/train_with_shm.py
-#    :language: python
-#    :caption: gallery/communicate/workers/train_with_shm.py
-#    :start-after: # [checkpoint]
-#    :end-before: # [/checkpoint]
+# .. listing:: gallery/communicate/workers/train_with_shm.py
+#    :part: checkpoint
 
 print("continues equally:", [result["continued"] for result in results])
 print("save uses", *results[0]["save"])
@@ -92,11 +86,8 @@ print("save uses", *results[0]["save"])
 # each call, and forwards it to a group of ``shm``. ``RecordedWork`` does the same for ``wait``
 # and ``get_future`` of a work:
 #
-# .. literalinclude:: /../gallery/communicate/workers/forwarding.py
-#    :language: python
-#    :caption: gallery/communicate/workers/forwarding.py
-#    :start-after: # [record]
-#    :end-before: # [/record]
+# .. listing:: gallery/communicate/workers/forwarding.py
+#    :part: record
 #
 # The worker trains with this group, and records the third step. ``fsdp2_by_4`` is FSDP2 after
 # ``set_gradient_divide_factor(4)``:
@@ -115,11 +106,8 @@ show_table(["feature", "calls", "ReduceOp", "method of the work"], rows)
 # requests ``SUM`` and divides itself. This page runs ``float32`` only. The factor comes with the
 # ``ReduceOp``:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/reductions.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/reductions.hpp
-#    :start-after: // [premul-sum]
-#    :end-before: // [/premul-sum]
+# .. listing:: extension/shm_collectives/include/reductions.hpp
+#    :part: premul-sum
 #
 # The class is not only for NCCL: ``Types.hpp`` of PyTorch 2.15 calls it ``PreMulSumSupplement``,
 # and keeps the name with ``NCCL`` for older code.
@@ -129,11 +117,8 @@ show_table(["feature", "calls", "ReduceOp", "method of the work"], rows)
 #
 # The backend below always adds. It passes every test with ``SUM``:
 #
-# .. literalinclude:: /../gallery/communicate/workers/forwarding.py
-#    :language: python
-#    :caption: gallery/communicate/workers/forwarding.py
-#    :start-after: # [mistake]
-#    :end-before: # [/mistake]
+# .. listing:: gallery/communicate/workers/forwarding.py
+#    :part: mistake
 #
 # The worker trains with it and with ``shm``. These are the losses of rank 0:
 
@@ -159,19 +144,13 @@ assert adam != other_adam
 # :doc:`tensors-of-every-kind` shows the table of ``shm``. At the very least, add a check to each
 # method that reduces. This is the one for FSDP2:
 #
-# .. literalinclude:: /../gallery/communicate/workers/forwarding.py
-#    :language: python
-#    :caption: gallery/communicate/workers/forwarding.py
-#    :start-after: # [cure]
-#    :end-before: # [/cure]
+# .. listing:: gallery/communicate/workers/forwarding.py
+#    :part: cure
 #
 # The first step of FSDP2 then fails. FSDP2 can also train with a backend that only adds:
 #
-# .. literalinclude:: /../gallery/communicate/workers/train_with_shm.py
-#    :language: python
-#    :caption: gallery/communicate/workers/train_with_shm.py
-#    :start-after: # [refuse]
-#    :end-before: # [/refuse]
+# .. listing:: gallery/communicate/workers/train_with_shm.py
+#    :part: refuse
 
 print("the first step fails:", results[0]["refused"])
 print("with sums only, equal to shm:", results[0]["forced"])
@@ -190,11 +169,8 @@ print("with sums only, equal to shm:", results[0]["forced"])
 #    Each addition is rounded, so ``(a + b) + c`` can differ from ``a + (b + c)``. The backends
 #    add in different orders. Sums of small integers need no rounding.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/order_of_sums.py
-#       :language: python
-#       :caption: gallery/communicate/workers/order_of_sums.py
-#       :start-after: # [solution]
-#       :end-before: # [/solution]
+#    .. listing:: gallery/communicate/workers/order_of_sums.py
+#       :part: solution
 #
 #    In ``shm``, all ranks add small tensors in the order of the ranks. Of a large tensor, each rank
 #    adds a share, and the others copy the result. So their bits are equal.

@@ -21,11 +21,8 @@ process that must wait for its turn does so in one of these ways:
 .. admonition:: The code
    :collapsible: closed
 
-   .. literalinclude:: /../gallery/communicate/workers/ways_to_wait.py
-      :language: python
-      :caption: gallery/communicate/workers/ways_to_wait.py
-      :start-after: # [ways]
-      :end-before: # [/ways]
+   .. listing:: gallery/communicate/workers/ways_to_wait.py
+      :part: ways
 
 ``futex_wait`` and ``futex_wake`` make the Linux system call *futex*. The first sleeps only if the
 number still has the given value. For the kernel, this test and the beginning of the sleep are
@@ -54,12 +51,8 @@ output = run_program("workers/ways_to_wait.py")
 #
 # The class ``Patience`` decides what a waiting thread of ``shm`` does next:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/waiting.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/waiting.hpp
-#    :start-after: // [patience]
-#    :end-before: // [/patience]
-#    :dedent:
+# .. listing:: extension/shm_collectives/include/waiting.hpp
+#    :part: patience
 #
 # The thread spins 100 times. ``relax`` is one instruction that delays the loop a little:
 # ``pause`` on x86-64, and ``isb`` on aarch64. Then the thread yields for ``yield_for``. This is
@@ -78,11 +71,8 @@ output = run_program("workers/ways_to_wait.py")
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. literalinclude:: /../gallery/communicate/workers/late_rank.py
-#       :language: python
-#       :caption: gallery/communicate/workers/late_rank.py
-#       :start-after: # [late]
-#       :end-before: # [/late]
+#    .. listing:: gallery/communicate/workers/late_rank.py
+#       :part: late
 
 output = launch("workers/late_rank.py", ranks=2)
 
@@ -106,22 +96,16 @@ output = launch("workers/late_rank.py", ranks=2)
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. literalinclude:: /../extension/shm_collectives/include/call_runner.hpp
-#       :language: cpp
-#       :caption: extension/shm_collectives/include/call_runner.hpp
-#       :start-after: // [policy]
-#       :end-before: // [/policy]
+#    .. listing:: extension/shm_collectives/include/call_runner.hpp
+#       :part: policy
 #
 # The next program starts ranks itself, so that it can choose their sessions:
 #
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. literalinclude:: /../gallery/communicate/workers/ranks_in_sessions.py
-#       :language: python
-#       :caption: gallery/communicate/workers/ranks_in_sessions.py
-#       :start-after: # [yield]
-#       :end-before: # [/yield]
+#    .. listing:: gallery/communicate/workers/ranks_in_sessions.py
+#       :part: yield
 
 output = run_program("workers/ranks_in_sessions.py")
 
@@ -136,12 +120,8 @@ output = run_program("workers/ranks_in_sessions.py")
 # the others are awake. So each rank has a ``Bell`` in the shared memory. It contains the number
 # of threads that sleep, and how often it was rung for them:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/waiting.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/waiting.hpp
-#    :start-after: // [bell]
-#    :end-before: // [/bell]
-#    :dedent:
+# .. listing:: extension/shm_collectives/include/waiting.hpp
+#    :part: bell
 #
 # The poster writes its counter and then calls ``ring``, which only reads a number if nobody
 # sleeps. The waiting rank creates a ``Sleep``, which announces that it is about to sleep. Then it
@@ -166,11 +146,8 @@ output = run_program("workers/ranks_in_sessions.py")
 # next program contains this order and the one of ``shm``. They are generators, so the program can
 # let a post come before each of their steps:
 #
-# .. literalinclude:: /../gallery/communicate/workers/lost_wakeup.py
-#    :language: python
-#    :caption: gallery/communicate/workers/lost_wakeup.py
-#    :start-after: # [waits]
-#    :end-before: # [/waits]
+# .. listing:: gallery/communicate/workers/lost_wakeup.py
+#    :part: waits
 #
 # ``post`` writes ``posted``, and then does the same as ``Bell::ring``. Each case has a memory of
 # its own, so nobody decreases ``sleepers``. The sleep is real, and would not end without the
@@ -199,11 +176,8 @@ output = run_program("workers/lost_wakeup.py")
 #    A wakeup is lost if each side reads before the other writes. ``permutations`` makes all orders
 #    of the events. The arguments of ``count`` are the pairs that keep their order.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/both_orders.py
-#       :language: python
-#       :caption: gallery/communicate/workers/both_orders.py
-#       :start-after: # [solution]
-#       :end-before: # [/solution]
+#    .. listing:: gallery/communicate/workers/both_orders.py
+#       :part: solution
 #
 # The program of the solution prints:
 

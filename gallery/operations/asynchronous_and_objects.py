@@ -29,10 +29,9 @@ print("without async_op:", ", ".join(takes[False]))
 # With ``async_op=True``, the call returns a ``Work`` at once, and the program continues
 # while the data is on its way. Do not touch the tensor until ``wait`` has returned:
 #
-# .. literalinclude:: /../gallery/operations/workers/asynchronous_and_objects.py
-#    :language: python
-#    :start-after: # [asynchronous]
-#    :end-before: # [/asynchronous]
+# .. listing:: gallery/operations/workers/asynchronous_and_objects.py
+#    :part: asynchronous
+#    :no-caption:
 #
 # .. diagram:: operations/asynchronous
 #
@@ -48,10 +47,9 @@ print("without async_op:", ", ".join(takes[False]))
 #
 # .. diagram:: operations/barrier
 #
-# .. literalinclude:: /../gallery/operations/workers/asynchronous_and_objects.py
-#    :language: python
-#    :start-after: # [barrier]
-#    :end-before: # [/barrier]
+# .. listing:: gallery/operations/workers/asynchronous_and_objects.py
+#    :part: barrier
+#    :no-caption:
 #
 # Objects
 # -------
@@ -61,10 +59,9 @@ print("without async_op:", ", ".join(takes[False]))
 # does not matter. Unpickling can run any code, so use these collectives only among ranks
 # that you trust.
 #
-# .. literalinclude:: /../gallery/operations/workers/asynchronous_and_objects.py
-#    :language: python
-#    :start-after: # [objects]
-#    :end-before: # [/objects]
+# .. listing:: gallery/operations/workers/asynchronous_and_objects.py
+#    :part: objects
+#    :no-caption:
 #
 # ``gather_object`` is like ``all_gather_object``, but only one rank receives the objects.
 #

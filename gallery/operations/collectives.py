@@ -36,11 +36,9 @@ def show(collective):
 #
 # .. diagram:: collectives/broadcast
 #
-# .. literalinclude:: /../gallery/operations/workers/collectives.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [broadcast]
-#    :end-before: # [/broadcast]
+# .. listing:: gallery/operations/workers/collectives.py
+#    :part: broadcast
+#    :no-caption:
 
 show("broadcast")
 
@@ -53,11 +51,9 @@ show("broadcast")
 #
 # .. diagram:: collectives/reduce
 #
-# .. literalinclude:: /../gallery/operations/workers/collectives.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [reduce]
-#    :end-before: # [/reduce]
+# .. listing:: gallery/operations/workers/collectives.py
+#    :part: reduce
+#    :no-caption:
 
 show("reduce")
 
@@ -70,11 +66,9 @@ show("reduce")
 #
 # .. diagram:: collectives/all-reduce
 #
-# .. literalinclude:: /../gallery/operations/workers/collectives.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [all_reduce]
-#    :end-before: # [/all_reduce]
+# .. listing:: gallery/operations/workers/collectives.py
+#    :part: all_reduce
+#    :no-caption:
 
 show("all_reduce")
 
@@ -86,11 +80,9 @@ show("all_reduce")
 #
 # .. diagram:: collectives/scatter
 #
-# .. literalinclude:: /../gallery/operations/workers/collectives.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [scatter]
-#    :end-before: # [/scatter]
+# .. listing:: gallery/operations/workers/collectives.py
+#    :part: scatter
+#    :no-caption:
 
 show("scatter")
 
@@ -102,11 +94,9 @@ show("scatter")
 #
 # .. diagram:: collectives/gather
 #
-# .. literalinclude:: /../gallery/operations/workers/collectives.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [gather]
-#    :end-before: # [/gather]
+# .. listing:: gallery/operations/workers/collectives.py
+#    :part: gather
+#    :no-caption:
 
 show("gather")
 
@@ -119,11 +109,9 @@ show("gather")
 #
 # .. diagram:: collectives/all-gather
 #
-# .. literalinclude:: /../gallery/operations/workers/collectives.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [all_gather]
-#    :end-before: # [/all_gather]
+# .. listing:: gallery/operations/workers/collectives.py
+#    :part: all_gather
+#    :no-caption:
 
 show("all_gather")
 
@@ -137,11 +125,9 @@ show("all_gather")
 #
 # .. diagram:: collectives/reduce-scatter
 #
-# .. literalinclude:: /../gallery/operations/workers/collectives.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [reduce_scatter]
-#    :end-before: # [/reduce_scatter]
+# .. listing:: gallery/operations/workers/collectives.py
+#    :part: reduce_scatter
+#    :no-caption:
 
 show("reduce_scatter")
 
@@ -155,11 +141,9 @@ show("reduce_scatter")
 #
 # .. diagram:: collectives/all-to-all
 #
-# .. literalinclude:: /../gallery/operations/workers/collectives.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [all_to_all]
-#    :end-before: # [/all_to_all]
+# .. listing:: gallery/operations/workers/collectives.py
+#    :part: all_to_all
+#    :no-caption:
 
 show("all_to_all")
 

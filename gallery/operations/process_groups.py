@@ -46,9 +46,7 @@ except ValueError as error:
 # ``tcp://host:port``. A third way, the file, is in :doc:`starting-processes`, which also
 # explains ``mp.spawn`` and ``run_program``.
 #
-# .. literalinclude:: /../gallery/operations/workers/spawned_group.py
-#    :language: python
-#    :caption: gallery/operations/workers/spawned_group.py
+# .. listing:: gallery/operations/workers/spawned_group.py
 
 from launcher import launch, run_program
 
@@ -67,9 +65,7 @@ run_program("workers/spawned_group.py")
 # program, rank 1 calls a second later than rank 0, and reads in a store whether the call
 # of rank 0 has returned:
 #
-# .. literalinclude:: /../gallery/operations/workers/late_rank.py
-#    :language: python
-#    :caption: gallery/operations/workers/late_rank.py
+# .. listing:: gallery/operations/workers/late_rank.py
 
 launch("workers/late_rank.py", ranks=2)
 
@@ -121,9 +117,7 @@ except dist.DistStoreError as error:
 # collective on that group. Each of them also has a number within the group, which may
 # differ from its rank in the world.
 #
-# .. literalinclude:: /../gallery/operations/workers/sub_groups.py
-#    :language: python
-#    :caption: gallery/operations/workers/sub_groups.py
+# .. listing:: gallery/operations/workers/sub_groups.py
 
 launch("workers/sub_groups.py", ranks=4)
 

@@ -23,9 +23,7 @@ Your program as the parent
 The simplest way is a loop. ``torch.multiprocessing`` has the interface of Python's
 ``multiprocessing``. In addition, it can hand tensors from process to process.
 
-.. literalinclude:: /../gallery/operations/workers/loop_of_processes.py
-   :language: python
-   :caption: gallery/operations/workers/loop_of_processes.py
+.. listing:: gallery/operations/workers/loop_of_processes.py
 
 ``run_program`` is a function of this site, in ``gallery/launcher.py``. It runs a program
 with ``OMP_NUM_THREADS=1``, and Python warnings are errors there. It prints the output of
@@ -61,9 +59,7 @@ run_program("workers/loop_of_processes.py")
 #
 # .. diagram:: operations/spawn
 #
-# .. literalinclude:: /../gallery/operations/workers/spawned_processes.py
-#    :language: python
-#    :caption: gallery/operations/workers/spawned_processes.py
+# .. listing:: gallery/operations/workers/spawned_processes.py
 
 run_program("workers/spawned_processes.py", expected_stderr="Terminating process")
 
@@ -91,9 +87,7 @@ run_program("workers/spawned_processes.py", expected_stderr="Terminating process
 # next program shows the difference. A thread of the parent holds a lock while the
 # children start:
 #
-# .. literalinclude:: /../gallery/operations/workers/start_methods.py
-#    :language: python
-#    :caption: gallery/operations/workers/start_methods.py
+# .. listing:: gallery/operations/workers/start_methods.py
 
 run_program("workers/start_methods.py")
 
@@ -119,9 +113,7 @@ run_program("workers/start_methods.py")
 # ``mp.Process`` and ``mp.SimpleQueue`` have no such option. Their start method is set for
 # the whole program, by one call of ``mp.set_start_method``:
 #
-# .. literalinclude:: /../gallery/operations/workers/spawn_options.py
-#    :language: python
-#    :caption: gallery/operations/workers/spawn_options.py
+# .. listing:: gallery/operations/workers/spawn_options.py
 
 run_program("workers/spawn_options.py")
 
@@ -137,9 +129,7 @@ run_program("workers/spawn_options.py")
 #
 # .. diagram:: operations/torchrun
 #
-# .. literalinclude:: /../gallery/operations/workers/environment_of_a_rank.py
-#    :language: python
-#    :caption: gallery/operations/workers/environment_of_a_rank.py
+# .. listing:: gallery/operations/workers/environment_of_a_rank.py
 #
 # ``launch`` is a function of this site, in ``gallery/launcher.py``. It runs
 # ``torchrun``, and prints the standard output of the ranks after all of them have ended.

@@ -14,11 +14,8 @@ One device
 Begin here. A program on one device is the easiest to write and to debug, and the other
 programs are compared with it. The whole page uses this training loop:
 
-.. literalinclude:: /../gallery/overview/workers/data_parallel.py
-   :language: python
-   :caption: gallery/overview/workers/data_parallel.py
-   :start-after: # [train]
-   :end-before: # [/train]
+.. listing:: gallery/overview/workers/data_parallel.py
+   :part: train
 
 The model has two small layers and learns to add four numbers:
 """
@@ -63,11 +60,9 @@ assert torch.equal(wrapped(inputs), model(inputs))
 # from its own data, DDP averages them with an all-reduce, and every rank makes the same
 # update.
 #
-# .. literalinclude:: /../gallery/overview/workers/data_parallel.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [ddp]
-#    :end-before: # [/ddp]
+# .. listing:: gallery/overview/workers/data_parallel.py
+#    :part: ddp
+#    :no-caption:
 #
 # Here a slice divides the batch. In a program with a ``DataLoader``,
 # ``torch.utils.data.DistributedSampler`` does this. For GPUs, move the model to its device
@@ -77,11 +72,9 @@ assert torch.equal(wrapped(inputs), model(inputs))
 # that. In this listing each rank begins with other values, and ``CommDebugMode`` counts
 # the operations that the constructor calls:
 #
-# .. literalinclude:: /../gallery/overview/workers/data_parallel.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [constructor]
-#    :end-before: # [/constructor]
+# .. listing:: gallery/overview/workers/data_parallel.py
+#    :part: constructor
+#    :no-caption:
 #
 # The all-gather compares the number of parameters. The first broadcast sends the shapes
 # of rank 0, which every rank compares with its own. The second one sends the values of
@@ -90,11 +83,9 @@ assert torch.equal(wrapped(inputs), model(inputs))
 # After the training, two things must hold. All replicas are equal, bit for bit. Except
 # for rounding, they are also what one process would have learned from the whole batch:
 #
-# .. literalinclude:: /../gallery/overview/workers/data_parallel.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [compare]
-#    :end-before: # [/compare]
+# .. listing:: gallery/overview/workers/data_parallel.py
+#    :part: compare
+#    :no-caption:
 #
 # The second holds because all parts of the batch have the same size. Only then does the
 # average of the averages equal the average of all.
@@ -105,11 +96,9 @@ assert torch.equal(wrapped(inputs), model(inputs))
 # DDP works with ``torch.autocast``, which computes matrix products in a type with fewer
 # bits. The parameters stay in ``float32``, and so do the gradients that DDP all-reduces:
 #
-# .. literalinclude:: /../gallery/overview/workers/data_parallel.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [autocast]
-#    :end-before: # [/autocast]
+# .. listing:: gallery/overview/workers/data_parallel.py
+#    :part: autocast
+#    :no-caption:
 #
 # ``bfloat16`` has the range of ``float32``. ``float16`` has a smaller range, and small
 # gradients become zero. Then ``torch.amp.GradScaler`` must scale the loss.
@@ -135,11 +124,8 @@ outputs = launch("workers/data_parallel.py", ranks=2)
 # until the timeout. ``DistributedSampler`` prevents this by giving each rank equally many
 # examples. Where the data cannot be divided evenly, use the context manager ``join``:
 #
-# .. literalinclude:: /../gallery/overview/workers/uneven_inputs.py
-#    :language: python
-#    :caption: gallery/overview/workers/uneven_inputs.py
-#    :start-after: # [join]
-#    :end-before: # [/join]
+# .. listing:: gallery/overview/workers/uneven_inputs.py
+#    :part: join
 #
 # Rank 0 has four batches and rank 1 has two. The gradient of each batch is 1, and the
 # learning rate is 1 too:

@@ -12,11 +12,8 @@ A group without one of its members
 
 In this program, rank 1 ends before step 2. Rank 0 catches the error and tries to continue:
 
-.. literalinclude:: /../gallery/overview/workers/lost_rank.py
-   :language: python
-   :caption: gallery/overview/workers/lost_rank.py
-   :start-after: # [steps]
-   :end-before: # [/steps]
+.. listing:: gallery/overview/workers/lost_rank.py
+   :part: steps
 """
 
 from launcher import launch
@@ -50,11 +47,8 @@ survivor, lost = launch("workers/lost_rank.py", ranks=2)
 # The contents of the processes' memory are lost. So the program must regularly save a
 # *checkpoint*, a file with all that the training needs to continue:
 #
-# .. literalinclude:: /../gallery/overview/workers/elastic_training.py
-#    :language: python
-#    :caption: gallery/overview/workers/elastic_training.py
-#    :start-after: # [checkpoint]
-#    :end-before: # [/checkpoint]
+# .. listing:: gallery/overview/workers/elastic_training.py
+#    :part: checkpoint
 #
 # ``os.replace`` matters because a rank may be stopped while it writes. The previous
 # checkpoint then remains. With GPUs, pass ``map_location`` to ``torch.load``. Each rank
@@ -63,19 +57,13 @@ survivor, lost = launch("workers/lost_rank.py", ranks=2)
 # Every attempt loads the last checkpoint and trains from there. Rank 0 saves a checkpoint
 # after every second step. In the first attempt, rank 1 fails:
 #
-# .. literalinclude:: /../gallery/overview/workers/elastic_training.py
-#    :language: python
-#    :caption: gallery/overview/workers/elastic_training.py
-#    :start-after: # [train]
-#    :end-before: # [/train]
+# .. listing:: gallery/overview/workers/elastic_training.py
+#    :part: train
 #
 # At the end, the program compares the result with an uninterrupted run in one process:
 #
-# .. literalinclude:: /../gallery/overview/workers/elastic_training.py
-#    :language: python
-#    :caption: gallery/overview/workers/elastic_training.py
-#    :start-after: # [compare]
-#    :end-before: # [/compare]
+# .. listing:: gallery/overview/workers/elastic_training.py
+#    :part: compare
 
 import os
 import tempfile
@@ -95,11 +83,8 @@ with tempfile.TemporaryDirectory() as folder:
 #
 # Each attempt reads its rank and the world size again:
 #
-# .. literalinclude:: /../gallery/overview/workers/elastic_training.py
-#    :language: python
-#    :caption: gallery/overview/workers/elastic_training.py
-#    :start-after: # [join]
-#    :end-before: # [/join]
+# .. listing:: gallery/overview/workers/elastic_training.py
+#    :part: join
 #
 # The prefix is needed because all attempts share one store, which the launcher serves.
 # ``init_process_group("gloo")`` alone would use the same keys in each attempt. An early
@@ -125,10 +110,7 @@ with tempfile.TemporaryDirectory() as folder:
 # So neither the program nor the checkpoint may contain a fixed rank or world size. In the
 # program above, each rank computes its part of the batch from both:
 #
-# .. literalinclude:: /../gallery/overview/workers/elastic_training.py
-#    :language: python
-#    :caption: gallery/overview/workers/elastic_training.py
-#    :start-after: # [part]
-#    :end-before: # [/part]
+# .. listing:: gallery/overview/workers/elastic_training.py
+#    :part: part
 #
 # All nodes must be able to read the checkpoint.

@@ -164,28 +164,19 @@ show_table(
 # rank 1 requests 256 TiB, more than a computer has. ``average`` collects the numbers of the
 # steps, to show which gradients an all-reduce would average:
 #
-# .. literalinclude:: /../gallery/overview/workers/out_of_memory.py
-#    :language: python
-#    :caption: gallery/overview/workers/out_of_memory.py
-#    :start-after: # [lengths]
-#    :end-before: # [/lengths]
+# .. listing:: gallery/overview/workers/out_of_memory.py
+#    :part: lengths
 #
 # The program can catch the exception and skip the step. But the other rank does not notice
 # the exception. In this listing, each rank decides alone:
 #
-# .. literalinclude:: /../gallery/overview/workers/out_of_memory.py
-#    :language: python
-#    :caption: gallery/overview/workers/out_of_memory.py
-#    :start-after: # [alone]
-#    :end-before: # [/alone]
+# .. listing:: gallery/overview/workers/out_of_memory.py
+#    :part: alone
 #
 # In this one, a small all-reduce lets all ranks decide together:
 #
-# .. literalinclude:: /../gallery/overview/workers/out_of_memory.py
-#    :language: python
-#    :caption: gallery/overview/workers/out_of_memory.py
-#    :start-after: # [together]
-#    :end-before: # [/together]
+# .. listing:: gallery/overview/workers/out_of_memory.py
+#    :part: together
 
 from launcher import launch
 

@@ -17,11 +17,8 @@ number of ranks on each node, and a port of one node where the launchers meet. T
 is called *rendezvous*. When all launchers have arrived, the nodes are numbered, and each
 launcher passes the numbers to its ranks in environment variables:
 
-.. literalinclude:: /../gallery/overview/workers/several_nodes.py
-   :language: python
-   :caption: gallery/overview/workers/several_nodes.py
-   :start-after: # [place]
-   :end-before: # [/place]
+.. listing:: gallery/overview/workers/several_nodes.py
+   :part: place
 
 ``GROUP_RANK`` is the number of the node, and ``LOCAL_RANK`` is the number of the rank on
 that node. On a GPU, the device of a rank is ``torch.device("cuda", local_rank)``.
@@ -32,11 +29,8 @@ The rest is DDP as on one node. The model has a single weight, which is zero at 
 Each rank has one value, called ``sample``. Alone, a rank would set the weight to its value
 in one step:
 
-.. literalinclude:: /../gallery/overview/workers/several_nodes.py
-   :language: python
-   :caption: gallery/overview/workers/several_nodes.py
-   :start-after: # [step]
-   :end-before: # [/step]
+.. listing:: gallery/overview/workers/several_nodes.py
+   :part: step
 
 The run
 -------

@@ -15,11 +15,8 @@ The page is made from PyTorch itself:
 * The features were run with gloo under the profiler, as in
   :doc:`what-a-backend-needs`.
 
-.. literalinclude:: /../gallery/tutorial/workers/every_call.py
-   :language: python
-   :caption: gallery/tutorial/workers/every_call.py
-   :start-after: # [ask]
-   :end-before: # [/ask]
+.. listing:: gallery/tutorial/workers/every_call.py
+   :part: ask
 """
 
 import json

@@ -52,23 +52,16 @@ print(f"PyTorch {release} has: {', '.join(recent.features) or 'none of them'}")
 # Since PyTorch 2.14, ``Backend.hpp`` defines one macro for each of three groups of
 # methods. These macros and the version give the list that we printed:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [features]
-#    :end-before: // [/features]
-#    :dedent:
+# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+#    :part: features
 #
 # Be careful with ``C10D_BACKEND_HAS_HOOKS``. In 2.14 it means abort hooks. Completion hooks
 # and ``supportsAbortHooks`` are new in 2.15, which defines the same macro with the same
 # value. For them, and for all features without a macro, test the version of PyTorch in
 # ``torch/version.h``:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [guards]
-#    :end-before: // [/guards]
+# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+#    :part: guards
 #
 # The functions below print which feature is missing, or which error occurred:
 
@@ -95,12 +88,8 @@ def attempt(function, *arguments):
 # calls the other, so one override serves both. We override one old name and one new
 # name:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [names]
-#    :end-before: // [/names]
-#    :dedent:
+# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+#    :part: names
 #
 # We call each name that the release has, on the backend itself:
 
@@ -141,40 +130,26 @@ dist.destroy_process_group()
 # creates the backend then takes two arguments: a description of the group, and the
 # ``pg_options`` of ``init_process_group`` or null.
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [create]
-#    :end-before: // [/create]
+# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+#    :part: create
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [register]
-#    :end-before: // [/register]
-#    :dedent:
+# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+#    :part: register
 #
 # ``split_group`` makes a child group from a parent group. Unless the program passes
 # options, it takes them from ``getBackendOptions`` of the parent. It writes the name and
 # the timeout of the child into them, and passes them to ``split``. It calls ``split`` also on a rank that is not
 # a member of the child; there ``split`` must return ``nullptr``:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [split]
-#    :end-before: // [/split]
-#    :dedent:
+# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+#    :part: split
 #
 # Since PyTorch 2.14, ``split_group`` calls ``clone`` before it writes. The ``clone``
 # of the base class makes an object of the base class, so every class that derives from
 # it must override it:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [options]
-#    :end-before: // [/options]
+# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+#    :part: options
 #
 # If the copy has another type than the original, PyTorch shares the original. We
 # split a group with each of the two classes and print the options of the parent:
@@ -220,12 +195,8 @@ dist.destroy_process_group()
 # class of the backend. Give your backend a class of its own. pybind11 then finds it whenever C++
 # returns the backend to Python:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [class]
-#    :end-before: // [/class]
-#    :dedent:
+# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+#    :part: class
 #
 # Our ranks do not communicate for a split, so the method does nothing. Since PyTorch 2.15, a
 # group can be bound to a CPU. Only on machines with an accelerator does ``init_device_mesh``
@@ -271,22 +242,14 @@ for can_split in [True, False] if bound_cpus else []:
 # *abort hooks* before it aborts after an error or a timeout. Since PyTorch 2.14,
 # ``register_abort_hook`` of a process group passes a Python function to the backend:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [abort-hooks]
-#    :end-before: // [/abort-hooks]
-#    :dedent:
+# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+#    :part: abort-hooks
 #
 # Since PyTorch 2.15, a backend calls the *completion hooks* for each operation that
 # succeeded, and never for one that failed:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [completion-hooks]
-#    :end-before: // [/completion-hooks]
-#    :dedent:
+# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+#    :part: completion-hooks
 #
 # An abort hook can be a Python function, as on this page: our thread then takes Python's
 # interpreter lock to call it. A completion hook must not, according to ``Hooks.hpp``, because a
@@ -296,20 +259,13 @@ for can_split in [True, False] if bound_cpus else []:
 # already be freed when the backend calls the hook. According to ``Work.hpp``, such a backend
 # must override ``getCompletionKey`` and never use a key twice:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [work]
-#    :end-before: // [/work]
+# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+#    :part: work
 #
 # Our two collectives call this function, which calls the hooks:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [copy]
-#    :end-before: // [/copy]
-#    :dedent:
+# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+#    :part: copy
 #
 # Since PyTorch 2.15, c10d registers both kinds itself when it makes a group. A health
 # check registers an abort hook, and the *flight recorder* one of each kind. The
@@ -375,23 +331,15 @@ print([path.name for path in Path(build.name).glob("records*")])
 # backends choose the ranks. A backend can change ``rank_`` and ``size_``, which are
 # constants in 2.13.
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [reconfigure]
-#    :end-before: // [/reconfigure]
-#    :dedent:
+# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+#    :part: reconfigure
 #
 # ``init_process_group(enable_reconfigure=True)`` makes a group that is not initialized
 # before the first ``reconfigure``. c10d only passes the flag on; the backend must
 # implement it:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [initialized]
-#    :end-before: // [/initialized]
-#    :dedent:
+# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+#    :part: initialized
 #
 # The names of the functions in Python begin with an underscore, and their documentation
 # calls them experimental. No other Python code of PyTorch calls them. Below, the other
@@ -429,22 +377,15 @@ if has("reconfigure"):
 # the backend, which returns a window. According to ``Backend.hpp``, all ranks must call it
 # in the same order.
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [new-window]
-#    :end-before: // [/new-window]
-#    :dedent:
+# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+#    :part: new-window
 #
 # Each method of ``Window`` that you do not override throws. Our window writes to the
 # memory and maps it, but has no signals. In ``Window.hpp``, the attribute ``UNIFIED`` means
 # "a single coherent view of the window across host and device":
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [window]
-#    :end-before: // [/window]
+# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+#    :part: window
 #
 # With one rank, the rank writes to its own window. ``put`` takes the tensor, the rank,
 # the position of the first element, and ``async_op``:

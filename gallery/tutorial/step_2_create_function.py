@@ -11,11 +11,8 @@ The samples below use the dummy that Step 3 compiles and installs. The function
 that creates a backend can be written in Python, too. The one below prints its arguments
 and calls the function of the dummy. We register it under another name:
 
-.. literalinclude:: /../gallery/tutorial/workers/create_function.py
-   :language: python
-   :caption: gallery/tutorial/workers/create_function.py
-   :start-after: # [create]
-   :end-before: # [/create]
+.. listing:: gallery/tutorial/workers/create_function.py
+   :part: create
 """
 
 # %%
@@ -25,11 +22,8 @@ and calls the function of the dummy. We register it under another name:
 # The program creates a group of both ranks, and a group of rank 1 only. Then it creates
 # groups with a backend for each device:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/create_function.py
-#    :language: python
-#    :caption: gallery/tutorial/workers/create_function.py
-#    :start-after: # [groups]
-#    :end-before: # [/groups]
+# .. listing:: gallery/tutorial/workers/create_function.py
+#    :part: groups
 
 from launcher import launch
 
@@ -77,11 +71,8 @@ print({device: defaults[device] for device in ["cpu", "npu"]})
 # of the backend waits if it exchanges addresses. In this program, rank 1 starts each group as soon
 # as rank 0 has it, or 3 seconds later:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/late_rank.py
-#    :language: python
-#    :caption: gallery/tutorial/workers/late_rank.py
-#    :start-after: # [start]
-#    :end-before: # [/start]
+# .. listing:: gallery/tutorial/workers/late_rank.py
+#    :part: start
 
 launch("workers/late_rank.py", ranks=2)
 
@@ -131,30 +122,21 @@ print(sorted(store.list_keys()))
 # A backend that exchanges addresses can then connect to a group that no longer exists. In
 # the next program, both ranks publish an address and read the addresses of all:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/old_keys.py
-#    :language: python
-#    :caption: gallery/tutorial/workers/old_keys.py
-#    :start-after: # [exchange]
-#    :end-before: # [/exchange]
+# .. listing:: gallery/tutorial/workers/old_keys.py
+#    :part: exchange
 #
 # A second function puts the number of the group before its keys. ``add`` of the store
 # counts the calls of all ranks. No rank begins a group before all ranks have made the
 # call for the group before, because each call waits for all addresses. The number of
 # earlier calls, divided by the size and rounded down, is therefore the same on all ranks:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/old_keys.py
-#    :language: python
-#    :caption: gallery/tutorial/workers/old_keys.py
-#    :start-after: # [numbered]
-#    :end-before: # [/numbered]
+# .. listing:: gallery/tutorial/workers/old_keys.py
+#    :part: numbered
 #
 # The program creates two groups with each function. Rank 1 is late for the second group:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/old_keys.py
-#    :language: python
-#    :caption: gallery/tutorial/workers/old_keys.py
-#    :start-after: # [groups]
-#    :end-before: # [/groups]
+# .. listing:: gallery/tutorial/workers/old_keys.py
+#    :part: groups
 
 launch("workers/old_keys.py", ranks=2)
 

@@ -16,11 +16,8 @@ The build script
 paths of PyTorch's headers and libraries and the C++ standard that they need, and compiles
 with ninja:
 
-.. literalinclude:: /../extension/dummy_collectives/setup.py
-   :language: python
-   :caption: extension/dummy_collectives/setup.py
-   :start-after: # [setup]
-   :end-before: # [/setup]
+.. listing:: extension/dummy_collectives/setup.py
+   :part: setup
 
 ``CppExtension`` is enough for tensors of every device, because ATen's operations choose the code
 for the device. Use ``CUDAExtension`` only if your sources call CUDA's runtime or contain kernels.
@@ -35,19 +32,13 @@ example of such a backend in a repository of its own.
 ``pyproject.toml`` describes what the build needs and what the package is. It leaves the requirement
 on PyTorch to ``setup.py``, which knows with which release it compiles:
 
-.. literalinclude:: /../extension/dummy_collectives/pyproject.toml
-   :language: toml
-   :caption: extension/dummy_collectives/pyproject.toml
-   :start-after: # [metadata]
-   :end-before: # [/metadata]
+.. listing:: extension/dummy_collectives/pyproject.toml
+   :part: metadata
 
 The Python part of the package is one file, which loads the compiled module:
 
-.. literalinclude:: /../extension/dummy_collectives/dummy_collectives/__init__.py
-   :language: python
-   :caption: extension/dummy_collectives/dummy_collectives/__init__.py
-   :start-after: # [package]
-   :end-before: # [/package]
+.. listing:: extension/dummy_collectives/dummy_collectives/__init__.py
+   :part: package
 
 It imports ``torch`` first, because the compiled module depends on PyTorch's libraries. The
 compiled module is for one minor release of PyTorch, and its name contains that release. With

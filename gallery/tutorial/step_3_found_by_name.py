@@ -11,11 +11,8 @@ that no backend has registered, PyTorch searches the entry points of the group
 package. It connects a name with an object in a module. The entry point of the dummy is in
 ``pyproject.toml``:
 
-.. literalinclude:: /../extension/dummy_collectives/pyproject.toml
-   :language: toml
-   :caption: extension/dummy_collectives/pyproject.toml
-   :start-after: # [entry-point]
-   :end-before: # [/entry-point]
+.. listing:: extension/dummy_collectives/pyproject.toml
+   :part: entry-point
 
 .. diagram:: backend/found-by-name
 
@@ -32,20 +29,14 @@ compiled while Python runs. Such a module registers its backend when a program i
 # below therefore needs a new process. In the program, each rank is a separate job, and names
 # a backend in one of these ways:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/found_by_name.py
-#    :language: python
-#    :caption: gallery/tutorial/workers/found_by_name.py
-#    :start-after: # [ways]
-#    :end-before: # [/ways]
+# .. listing:: gallery/tutorial/workers/found_by_name.py
+#    :part: ways
 #
 # No backend has the last name. The program does not import ``dummy_collectives``. Each rank
 # prints whether PyTorch has imported it:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/found_by_name.py
-#    :language: python
-#    :caption: gallery/tutorial/workers/found_by_name.py
-#    :start-after: # [try]
-#    :end-before: # [/try]
+# .. listing:: gallery/tutorial/workers/found_by_name.py
+#    :part: try
 
 from launcher import launch
 

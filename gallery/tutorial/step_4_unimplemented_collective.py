@@ -28,11 +28,8 @@ except RuntimeError as error:
 # ``init_process_group``, because its flight recorder calls the method. Earlier releases
 # fail in the missing collective. (PyTorch 2.13 has no backends in Python.)
 #
-# .. literalinclude:: /../gallery/tutorial/workers/without_a_name.py
-#    :language: python
-#    :caption: gallery/tutorial/workers/without_a_name.py
-#    :start-after: # [nameless]
-#    :end-before: # [/nameless]
+# .. listing:: gallery/tutorial/workers/without_a_name.py
+#    :part: nameless
 
 from launcher import launch
 
@@ -136,11 +133,8 @@ dist.set_debug_level(dist.DebugLevel.OFF)
 # Override ``getSequenceNumberForGroup``, and return the number of collectives so far. PyTorch
 # calls it before each collective in this mode. In Python, the method has another name:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/sequence_numbers.py
-#    :language: python
-#    :caption: gallery/tutorial/workers/sequence_numbers.py
-#    :start-after: # [numbered]
-#    :end-before: # [/numbered]
+# .. listing:: gallery/tutorial/workers/sequence_numbers.py
+#    :part: numbered
 
 launch("workers/sequence_numbers.py", ranks=1)
 

@@ -13,20 +13,14 @@ Record the calls
 PyTorch's profiler records each collective and each message of a process group, as an event
 whose name begins with ``c10d::``. So the names of these events are enough:
 
-.. literalinclude:: /../gallery/tutorial/workers/calls_of_features.py
-   :language: python
-   :caption: gallery/tutorial/workers/calls_of_features.py
-   :start-after: # [record]
-   :end-before: # [/record]
+.. listing:: gallery/tutorial/workers/calls_of_features.py
+   :part: record
 
 A reduction also has a ``ReduceOp``. It is an argument of the operator that the dispatcher
 calls, so a dispatch mode sees it. Since PyTorch 2.15, Python can read it:
 
-.. literalinclude:: /../gallery/tutorial/workers/calls_of_features.py
-   :language: python
-   :caption: gallery/tutorial/workers/calls_of_features.py
-   :start-after: # [reductions]
-   :end-before: # [/reductions]
+.. listing:: gallery/tutorial/workers/calls_of_features.py
+   :part: reductions
 
 The worker runs small examples of the features on two ranks with gloo, a backend of
 PyTorch.
@@ -98,11 +92,8 @@ show_table(["method", *features], rows)
 # options, a feature can call more of them. Some operations belong to no feature of the table. The
 # worker runs these functions, too:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/calls_of_features.py
-#    :language: python
-#    :caption: gallery/tutorial/workers/calls_of_features.py
-#    :start-after: # [calls]
-#    :end-before: # [/calls]
+# .. listing:: gallery/tutorial/workers/calls_of_features.py
+#    :part: calls
 
 for name, methods in calls.items():
     print(f"{name:22} {', '.join(methods)}")
@@ -129,9 +120,7 @@ for name, methods in calls.items():
 # output to zero. Some features can begin with these two operations. What they do with the
 # zeros shows how they use the collectives.
 #
-# .. literalinclude:: /../gallery/tutorial/workers/what_zeros_do.py
-#    :language: python
-#    :caption: gallery/tutorial/workers/what_zeros_do.py
+# .. listing:: gallery/tutorial/workers/what_zeros_do.py
 
 launch("workers/what_zeros_do.py", ranks=2)
 
