@@ -41,6 +41,7 @@ extensions = [
     "sphinxext.addresses.stable_anchors",
     "sphinxext.code.code_provenance",
     "sphinxext.code.linked_captions",
+    "sphinxext.code.listing",
     "sphinxext.code.project_downloads",
     "sphinxext.code.program_output",
     "sphinxext.code.sample_downloads",
@@ -76,6 +77,8 @@ diagrams_data = {"measurements": "../extension/measurements.csv"}
 
 linked_captions_address = PUBLISHED.file_address("{path}")
 linked_captions_root = str(Path(__file__).parent)
+
+listing_root = ".."  # of docs/
 
 project_downloads = project_for_download()
 project_downloads_addresses = {x.gettext: f"{PUBLISHED.url}{x.url}/" for x in LANGUAGES}

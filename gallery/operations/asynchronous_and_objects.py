@@ -25,18 +25,13 @@ for name in names.split():
     takes["async_op" in parameters].append(name)
 print("without async_op:", ", ".join(takes[False]))
 
-# sphinx_gallery_start_ignore
-assert len(takes[True]) == 10 and all("object" in name for name in takes[False])
-# sphinx_gallery_end_ignore
-
 # %%
 # With ``async_op=True``, the call returns a ``Work`` at once, and the program continues
 # while the data is on its way. Do not touch the tensor until ``wait`` has returned:
 #
-# .. literalinclude:: /../gallery/operations/asynchronous_and_objects/asynchronous_and_objects.py
-#    :language: python
-#    :start-after: # [asynchronous]
-#    :end-before: # [/asynchronous]
+# .. listing:: gallery/operations/workers/asynchronous_and_objects.py
+#    :part: asynchronous
+#    :no-caption:
 #
 # .. diagram:: asynchronous
 #
@@ -52,10 +47,9 @@ assert len(takes[True]) == 10 and all("object" in name for name in takes[False])
 #
 # .. diagram:: operations/asynchronous_and_objects/diagram
 #
-# .. literalinclude:: /../gallery/operations/asynchronous_and_objects/asynchronous_and_objects.py
-#    :language: python
-#    :start-after: # [barrier]
-#    :end-before: # [/barrier]
+# .. listing:: gallery/operations/workers/asynchronous_and_objects.py
+#    :part: barrier
+#    :no-caption:
 #
 # Objects
 # -------
@@ -65,10 +59,9 @@ assert len(takes[True]) == 10 and all("object" in name for name in takes[False])
 # does not matter. Unpickling can run any code, so use these collectives only among ranks
 # that you trust.
 #
-# .. literalinclude:: /../gallery/operations/asynchronous_and_objects/asynchronous_and_objects.py
-#    :language: python
-#    :start-after: # [objects]
-#    :end-before: # [/objects]
+# .. listing:: gallery/operations/workers/asynchronous_and_objects.py
+#    :part: objects
+#    :no-caption:
 #
 # ``gather_object`` is like ``all_gather_object``, but only one rank receives the objects.
 #

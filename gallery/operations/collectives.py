@@ -36,11 +36,9 @@ def show(collective):
 #
 # .. diagram:: operations/collectives/broadcast
 #
-# .. literalinclude:: /../gallery/operations/collectives/collectives.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [broadcast]
-#    :end-before: # [/broadcast]
+# .. listing:: gallery/operations/workers/collectives.py
+#    :part: broadcast
+#    :no-caption:
 
 show("broadcast")
 
@@ -53,11 +51,9 @@ show("broadcast")
 #
 # .. diagram:: operations/collectives/reduce
 #
-# .. literalinclude:: /../gallery/operations/collectives/collectives.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [reduce]
-#    :end-before: # [/reduce]
+# .. listing:: gallery/operations/workers/collectives.py
+#    :part: reduce
+#    :no-caption:
 
 show("reduce")
 
@@ -70,11 +66,9 @@ show("reduce")
 #
 # .. diagram:: operations/collectives/all-reduce
 #
-# .. literalinclude:: /../gallery/operations/collectives/collectives.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [all_reduce]
-#    :end-before: # [/all_reduce]
+# .. listing:: gallery/operations/workers/collectives.py
+#    :part: all_reduce
+#    :no-caption:
 
 show("all_reduce")
 
@@ -86,11 +80,9 @@ show("all_reduce")
 #
 # .. diagram:: operations/collectives/scatter
 #
-# .. literalinclude:: /../gallery/operations/collectives/collectives.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [scatter]
-#    :end-before: # [/scatter]
+# .. listing:: gallery/operations/workers/collectives.py
+#    :part: scatter
+#    :no-caption:
 
 show("scatter")
 
@@ -102,11 +94,9 @@ show("scatter")
 #
 # .. diagram:: operations/collectives/gather
 #
-# .. literalinclude:: /../gallery/operations/collectives/collectives.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [gather]
-#    :end-before: # [/gather]
+# .. listing:: gallery/operations/workers/collectives.py
+#    :part: gather
+#    :no-caption:
 
 show("gather")
 
@@ -119,11 +109,9 @@ show("gather")
 #
 # .. diagram:: operations/collectives/all-gather
 #
-# .. literalinclude:: /../gallery/operations/collectives/collectives.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [all_gather]
-#    :end-before: # [/all_gather]
+# .. listing:: gallery/operations/workers/collectives.py
+#    :part: all_gather
+#    :no-caption:
 
 show("all_gather")
 
@@ -137,11 +125,9 @@ show("all_gather")
 #
 # .. diagram:: operations/collectives/reduce-scatter
 #
-# .. literalinclude:: /../gallery/operations/collectives/collectives.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [reduce_scatter]
-#    :end-before: # [/reduce_scatter]
+# .. listing:: gallery/operations/workers/collectives.py
+#    :part: reduce_scatter
+#    :no-caption:
 
 show("reduce_scatter")
 
@@ -155,11 +141,9 @@ show("reduce_scatter")
 #
 # .. diagram:: operations/collectives/all-to-all
 #
-# .. literalinclude:: /../gallery/operations/collectives/collectives.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [all_to_all]
-#    :end-before: # [/all_to_all]
+# .. listing:: gallery/operations/workers/collectives.py
+#    :part: all_to_all
+#    :no-caption:
 
 show("all_to_all")
 
@@ -175,8 +159,3 @@ print(", ".join(dist.ReduceOp.RedOpType.__members__))
 
 # %%
 # Not every backend supports all of them, with every type. This page runs the sum only.
-
-# sphinx_gallery_start_ignore
-assert tables.count("---") == 8
-assert "rank 3  before [30, 31, 32, 33]    after [3, 13, 23, 33]" in tables
-# sphinx_gallery_end_ignore

@@ -18,9 +18,7 @@ Messages from one rank to another arrive in the order in which they were sent. A
 a number for the kind of a message. With gloo, which runs here, a receive takes only a
 message with the same tag. NCCL does not support tags. This site does not run NCCL.
 
-.. literalinclude:: /../gallery/operations/point_to_point/blocking_messages.py
-   :language: python
-   :caption: gallery/operations/point_to_point/blocking_messages.py
+.. listing:: gallery/operations/workers/blocking_messages.py
 
 ``launch`` runs the program with ``torchrun``, and sorts the output by rank.
 :doc:`starting-processes` describes it.
@@ -46,9 +44,7 @@ launch("point_to_point/blocking_messages.py", ranks=2)
 #
 #    No rank reaches ``recv``: that is the deadlock.
 #
-#    .. literalinclude:: /../gallery/operations/point_to_point/deadlock.py
-#       :language: python
-#       :caption: gallery/operations/point_to_point/deadlock.py
+#    .. listing:: gallery/operations/workers/deadlock.py
 #       :emphasize-lines: 16
 
 launch("point_to_point/deadlock.py", ranks=2)
@@ -61,28 +57,19 @@ launch("point_to_point/deadlock.py", ranks=2)
 # There are three cures. The first is an order: one rank sends first, the other rank
 # receives first.
 #
-# .. literalinclude:: /../gallery/operations/point_to_point/no_deadlock.py
-#    :language: python
-#    :caption: gallery/operations/point_to_point/no_deadlock.py
-#    :start-after: # [order]
-#    :end-before: # [/order]
+# .. listing:: gallery/operations/workers/no_deadlock.py
+#    :part: order
 #
 # The second is not to wait. ``isend`` and ``irecv`` return a ``Work`` at once. Do not touch
 # the tensor until ``wait`` of this ``Work`` has returned.
 #
-# .. literalinclude:: /../gallery/operations/point_to_point/no_deadlock.py
-#    :language: python
-#    :caption: gallery/operations/point_to_point/no_deadlock.py
-#    :start-after: # [asynchronous]
-#    :end-before: # [/asynchronous]
+# .. listing:: gallery/operations/workers/no_deadlock.py
+#    :part: asynchronous
 #
 # The third is to pass all operations in one call, to ``batch_isend_irecv``:
 #
-# .. literalinclude:: /../gallery/operations/point_to_point/no_deadlock.py
-#    :language: python
-#    :caption: gallery/operations/point_to_point/no_deadlock.py
-#    :start-after: # [batch]
-#    :end-before: # [/batch]
+# .. listing:: gallery/operations/workers/no_deadlock.py
+#    :part: batch
 #
 # This is the output of all three:
 
@@ -100,8 +87,6 @@ launch("point_to_point/no_deadlock.py", ranks=2)
 # matter. The order of two messages in the same direction does. Here rank 1 names its
 # tensors in the opposite order, so it receives the first message in the second tensor:
 #
-# .. literalinclude:: /../gallery/operations/point_to_point/batch_order.py
-#    :language: python
-#    :caption: gallery/operations/point_to_point/batch_order.py
+# .. listing:: gallery/operations/workers/batch_order.py
 
 launch("point_to_point/batch_order.py", ranks=2)

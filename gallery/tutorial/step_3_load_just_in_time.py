@@ -24,7 +24,6 @@ import sys
 from pathlib import Path
 
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-assert "dummy" not in dist.Backend.backend_list
 # sphinx_gallery_end_ignore
 sources = "../../extension/dummy_collectives"
 build = tempfile.TemporaryDirectory()
@@ -46,10 +45,6 @@ tensor = torch.ones(3)
 dist.all_reduce(tensor)
 print(tensor)
 dist.destroy_process_group()
-
-# sphinx_gallery_start_ignore
-assert tensor.tolist() == [0.0, 0.0, 0.0]
-# sphinx_gallery_end_ignore
 
 # %%
 # Know these facts about ``load``:

