@@ -94,7 +94,7 @@ The first real sum
 The program of the home page needs a different import and a different name. Each rank starts with
 a different number:
 
-.. listing:: gallery/communicate/workers/first_results.py
+.. listing:: gallery/communicate/a_backend_that_communicates/first_results.py
    :part: program
 """
 

@@ -80,7 +80,7 @@ end sooner than a hand-over. If a thread drives already, the call only wakes it.
 The first hand-over creates the thread. :doc:`overlap-and-futures` shows when a second one is
 needed. The worker below counts the threads with its name:
 
-.. listing:: gallery/communicate/workers/progress_thread.py
+.. listing:: gallery/communicate/asynchronous_work/progress_thread.py
    :part: threads
 """
 
@@ -100,7 +100,7 @@ output = launch("asynchronous_work/progress_thread.py", ranks=2)
 # 10, and rank 1 the numbers 2 and 20. In place of the operating system, the worker decides that
 # the second thread of rank 1 begins first:
 #
-# .. listing:: gallery/communicate/workers/thread_for_each_work.py
+# .. listing:: gallery/communicate/asynchronous_work/thread_for_each_work.py
 #    :part: orders
 
 output = launch("asynchronous_work/thread_for_each_work.py", ranks=2)
@@ -127,7 +127,7 @@ output = launch("asynchronous_work/thread_for_each_work.py", ranks=2)
 #    The first work is complete. The works of a group end in order, and whoever waits runs all
 #    operations of the group.
 #
-#    .. listing:: gallery/communicate/workers/reverse_order.py
+#    .. listing:: gallery/communicate/asynchronous_work/reverse_order.py
 #       :part: solution
 #
 # Two ranks run the solution:

@@ -68,7 +68,7 @@ end all of them come. A hidden part of the worker defines two functions. ``step`
 ranks begin together. ``attempt`` creates a group, and prints the sum of the rank numbers or the
 error:
 
-.. listing:: gallery/communicate/workers/a_rank_is_missing.py
+.. listing:: gallery/communicate/begin_together/a_rank_is_missing.py
    :part: attempts
 """
 
@@ -110,7 +110,7 @@ output = launch("begin_together/a_rank_is_missing.py", ranks=3)
 # write keys. Here rank 0 is a Python program that answers like a rank of another host. It has drawn
 # the number 7, and has no memory:
 #
-# .. listing:: gallery/communicate/workers/another_host.py
+# .. listing:: gallery/communicate/begin_together/another_host.py
 #    :part: another
 
 output = launch("begin_together/another_host.py", ranks=2)
@@ -127,7 +127,7 @@ output = launch("begin_together/another_host.py", ranks=2)
 # The next create function calls ``poll``, which waits until a pipe contains a byte. Another
 # thread writes this byte. A hidden setting keeps Python from running that thread before ``poll``:
 #
-# .. listing:: gallery/communicate/workers/wait_with_the_lock.py
+# .. listing:: gallery/communicate/begin_together/wait_with_the_lock.py
 #    :part: waits
 
 output = run_program("begin_together/wait_with_the_lock.py")
@@ -151,7 +151,7 @@ output = run_program("begin_together/wait_with_the_lock.py")
 #    Rank 0 deletes each ``member``, and the other ranks delete their ``answer``. ``refused`` is
 #    written only if there is a problem. So a meeting that succeeds leaves nothing:
 #
-#    .. listing:: gallery/communicate/workers/keys_that_remain.py
+#    .. listing:: gallery/communicate/begin_together/keys_that_remain.py
 #       :part: solution
 #
 # The program of the solution prints:

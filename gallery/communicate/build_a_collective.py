@@ -53,7 +53,7 @@ with those of the next one:
 The worker below reduces 10 numbers and 100,000 numbers. Its slots have 4,096 bytes, so the
 second tensor needs about a hundred parts:
 
-.. listing:: gallery/communicate/workers/all_reduce_in_steps.py
+.. listing:: gallery/communicate/build_a_collective/all_reduce_in_steps.py
 """
 
 from launcher import launch
@@ -61,7 +61,7 @@ from launcher import launch
 output = launch("build_a_collective/all_reduce_in_steps.py", ranks=4)
 
 # sphinx_gallery_start_ignore
-launch("workers/all_reduce_in_steps.py", ranks=2, show=False)
+launch("build_a_collective/all_reduce_in_steps.py", ranks=2, show=False)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -73,7 +73,7 @@ launch("workers/all_reduce_in_steps.py", ranks=2, show=False)
 # begins with its own number there, the ranks add in different orders. The next worker collects
 # the numbers of all ranks with ``all_gather``, and adds them in both orders:
 #
-# .. listing:: gallery/communicate/workers/own_number_first.py
+# .. listing:: gallery/communicate/build_a_collective/own_number_first.py
 #    :part: orders
 
 output = launch("build_a_collective/own_number_first.py", ranks=3)
@@ -103,7 +103,7 @@ output = launch("build_a_collective/own_number_first.py", ranks=3)
 #    ``all_reduce_by_shares`` has two rounds more than there are parts. In the last one, the ranks
 #    only read, and post nothing. So there is one step more than there are parts.
 #
-#    .. listing:: gallery/communicate/workers/steps_of_all_reduce.py
+#    .. listing:: gallery/communicate/build_a_collective/steps_of_all_reduce.py
 #       :part: solution
 #
 # Four ranks run the solution, and rank 0 prints:

@@ -15,7 +15,7 @@ Find a missing rank
 
 ``monitored_barrier`` finds a rank that does not come. In this program, rank 2 is missing:
 
-.. listing:: gallery/communicate/workers/monitored_barrier.py
+.. listing:: gallery/communicate/debug/monitored_barrier.py
    :part: missing
 
 ``monitored_barrier`` in the program calls that of ``torch.distributed``, or the method of the
@@ -40,7 +40,7 @@ output = launch("debug/monitored_barrier.py", ranks=3)
 # In the next program, rank 1 is late, and rank 0 finds out in three ways where it hangs. First, a
 # short ``wait`` tells which operation has not ended. It does not break the group:
 #
-# .. listing:: gallery/communicate/workers/hanging_rank.py
+# .. listing:: gallery/communicate/debug/hanging_rank.py
 #    :part: state
 #
 # The timeout of the operation does break it, and names the ranks that it waits for:
@@ -49,7 +49,7 @@ output = launch("debug/monitored_barrier.py", ranks=3)
 # Second, ``faulthandler`` of Python writes the stack of a program that hangs in C++. It needs
 # no signal, because it writes from a thread of its own:
 #
-# .. listing:: gallery/communicate/workers/hanging_rank.py
+# .. listing:: gallery/communicate/debug/hanging_rank.py
 #    :part: stack
 #
 # Rank 1 comes as soon as the file contains the stack. The program prints the file and the
@@ -62,7 +62,7 @@ output = launch("debug/monitored_barrier.py", ranks=3)
 # ``_dump_fr_trace_json`` of ``torch._C._distributed_c10d``, and its last argument is the name of
 # the backend. The underscore means that it may change. Rank 1 does not call the broadcast:
 #
-# .. listing:: gallery/communicate/workers/hanging_rank.py
+# .. listing:: gallery/communicate/debug/hanging_rank.py
 #    :part: recorder
 #
 # In PyTorch 2.14, the program attaches ``FlightRecorderHook`` to the group. Of the backends for
@@ -116,7 +116,7 @@ show_table(["feature", "the call", "the operation"], results[0]["events"])
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. listing:: gallery/communicate/workers/profile_training.py
+#    .. listing:: gallery/communicate/debug/profile_training.py
 #       :part: late
 
 for rank, result in enumerate(results):
@@ -133,7 +133,7 @@ for rank, result in enumerate(results):
 # reduce tensors of one size and of different shapes. The debug level is a property of the
 # process. A program usually gets it from the variable ``TORCH_DISTRIBUTED_DEBUG``:
 #
-# .. listing:: gallery/communicate/workers/ranks_differ.py
+# .. listing:: gallery/communicate/debug/ranks_differ.py
 #    :part: shapes
 #
 # At the level ``DETAIL``, PyTorch puts a wrapper around the backend of each new group. Before
@@ -172,7 +172,7 @@ output = launch("debug/ranks_differ.py", ranks=2)
 #    The last rank waits for nobody, so its event is the shortest. A duration needs only the clock
 #    of its own rank. ``step`` sleeps on one rank, and then calls ``all_reduce``.
 #
-#    .. listing:: gallery/communicate/workers/who_is_late.py
+#    .. listing:: gallery/communicate/debug/who_is_late.py
 #       :part: solution
 #
 # Three ranks run the solution. The second line is the order in which they slept:

@@ -15,7 +15,7 @@ Reserve pages before their use
 
 In the next program, both ranks request slots of 16 TiB, which is far too much memory:
 
-.. listing:: gallery/communicate/workers/too_much_memory.py
+.. listing:: gallery/communicate/lay_out_the_memory/too_much_memory.py
    :part: too-much
 """
 
@@ -57,7 +57,7 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 # A *seal* forbids a later change. Everybody who has the file can shrink it, and so take away
 # pages that others have mapped. This program tries it without and with a seal:
 #
-# .. listing:: gallery/communicate/workers/sealed_pages.py
+# .. listing:: gallery/communicate/lay_out_the_memory/sealed_pages.py
 #    :part: seal
 
 output = run_program("lay_out_the_memory/sealed_pages.py")
@@ -98,7 +98,7 @@ output = run_program("lay_out_the_memory/sealed_pages.py")
 # You can check the arithmetic. This program computes where each part begins, and compares the
 # end with the mapping that ``/proc/self/maps`` lists. ``mapped_memory`` returns its two addresses:
 #
-# .. listing:: gallery/communicate/workers/offsets.py
+# .. listing:: gallery/communicate/lay_out_the_memory/offsets.py
 #    :part: offsets
 
 output = launch("lay_out_the_memory/offsets.py", ranks=3)
@@ -122,7 +122,7 @@ output = launch("lay_out_the_memory/offsets.py", ranks=3)
 #    ``/proc/self/maps`` contains the address at which the memory begins. The counter ``posted``
 #    is at the beginning of a member.
 #
-#    .. listing:: gallery/communicate/workers/numbers_in_slots.py
+#    .. listing:: gallery/communicate/lay_out_the_memory/numbers_in_slots.py
 #       :part: solution
 #
 # The program of the solution prints:

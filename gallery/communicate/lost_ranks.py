@@ -63,13 +63,13 @@ is complete. A rank that is killed in between has died, and the others say so.
 The program below starts three ranks itself, because ``torchrun`` would end all ranks with the
 first that dies. It loses rank 2 in six ways:
 
-.. listing:: gallery/communicate/workers/lost_ranks.py
+.. listing:: gallery/communicate/lost_ranks/lost_ranks.py
    :part: ways
 
 It prints the end of each error. The message about a dead process contains its number, which
 differs from run to run:
 
-.. listing:: gallery/communicate/workers/lost_ranks.py
+.. listing:: gallery/communicate/lost_ranks/lost_ranks.py
    :part: show
 """
 
@@ -86,13 +86,13 @@ output = run_program("lost_ranks/lost_ranks.py")
 #
 # The shortest wait is a loop. This one is correct as long as the other process posts:
 #
-# .. listing:: gallery/communicate/workers/endless_wait.py
+# .. listing:: gallery/communicate/lost_ranks/endless_wait.py
 #    :part: mistake
 #
 # The cure tests the counter, the process and the time. After the test of the process, it tests
 # the counter again, like ``lost`` above:
 #
-# .. listing:: gallery/communicate/workers/endless_wait.py
+# .. listing:: gallery/communicate/lost_ranks/endless_wait.py
 #    :part: cure
 #
 # The program forks a process for each case. The process posts, is killed, or is stopped with
@@ -120,7 +120,7 @@ output = run_program("lost_ranks/endless_wait.py")
 #    message, on who is left. ``lose_rank_2`` kills the process, and ``sum_of_ones`` is an
 #    all-reduce.
 #
-#    .. listing:: gallery/communicate/workers/survivors.py
+#    .. listing:: gallery/communicate/lost_ranks/survivors.py
 #       :part: solution
 #
 #    If two ranks die at once, the error names one of them. Then let the launcher start all ranks

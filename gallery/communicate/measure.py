@@ -83,14 +83,14 @@ show_table(["ranks", "bytes", "shm", "gloo"], rows)
 # ``shm`` tomorrow measures the machine, too. The function ``measure`` below lets all backends
 # take turns in one run. Every second round has the opposite order:
 #
-# .. listing:: gallery/communicate/workers/take_turns.py
+# .. listing:: gallery/communicate/measure/take_turns.py
 #    :part: measure
 #
 # The barrier lets the ranks begin together. Each sample is the time of the slowest rank. The
 # median is not affected by a few samples that something disturbed, and the quartiles say how
 # much the samples differ:
 #
-# .. listing:: gallery/communicate/workers/take_turns.py
+# .. listing:: gallery/communicate/measure/take_turns.py
 #    :part: turns
 #
 # ``zeros`` has 64 MiB. ``make bench-backend`` runs ``tools/measure``, which does the same for
@@ -134,7 +134,7 @@ show_table(["step", "parameters", "ranks", "floor", "shm", "gloo"], rows)
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. listing:: gallery/communicate/workers/take_turns.py
+#    .. listing:: gallery/communicate/measure/take_turns.py
 #       :part: mistake
 
 from launcher import launch, run_program
@@ -158,7 +158,7 @@ output = launch("measure/take_turns.py", ranks=2)
 #
 #    A byte per microsecond is a megabyte per second.
 #
-#    .. listing:: gallery/communicate/workers/line_through_two_points.py
+#    .. listing:: gallery/communicate/measure/line_through_two_points.py
 #       :part: solution
 #
 # The program reads the accepted measurement:

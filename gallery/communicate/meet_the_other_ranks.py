@@ -28,7 +28,7 @@ it is the other way round: the argument ``timeout`` overrides the options.
 The next program puts a Python function before this one. It prints what each rank receives
 for the world, and for a group of ranks 0 and 2:
 
-.. listing:: gallery/communicate/workers/what_a_rank_receives.py
+.. listing:: gallery/communicate/meet_the_other_ranks/what_a_rank_receives.py
    :part: create
 """
 
@@ -87,7 +87,7 @@ print("check has returned:", not asks.is_alive())
 # The simplest meeting has one key for each rank. Every rank writes its own key and reads the
 # others:
 #
-# .. listing:: gallery/communicate/workers/old_and_new_numbers.py
+# .. listing:: gallery/communicate/meet_the_other_ranks/old_and_new_numbers.py
 #    :part: fixed
 #
 # :doc:`/tutorial/step-2-create-function` shows that the second group of a program finds the
@@ -97,12 +97,12 @@ print("check has returned:", not asks.is_alive())
 # *shm* does not count. Each rank draws a random number for each meeting. Rank 1 accepts only a
 # key that contains the number of rank 1. Rank 0 accepts only a key with its own number:
 #
-# .. listing:: gallery/communicate/workers/old_and_new_numbers.py
+# .. listing:: gallery/communicate/meet_the_other_ranks/old_and_new_numbers.py
 #    :part: drawn
 #
 # The program meets twice with each function. Rank 1 is late for the second meeting:
 #
-# .. listing:: gallery/communicate/workers/old_and_new_numbers.py
+# .. listing:: gallery/communicate/meet_the_other_ranks/old_and_new_numbers.py
 #    :part: meetings
 
 output = launch("meet_the_other_ranks/old_and_new_numbers.py", ranks=2)
@@ -126,7 +126,7 @@ output = launch("meet_the_other_ranks/old_and_new_numbers.py", ranks=2)
 #    Rank 0 answers all others with its number only. Each rank, including rank 0, writes its
 #    text under a key with this number. Then each waits for all texts.
 #
-#    .. listing:: gallery/communicate/workers/meeting_of_all.py
+#    .. listing:: gallery/communicate/meet_the_other_ranks/meeting_of_all.py
 #       :part: solution
 #
 # Three ranks run the solution twice on one store, and each rank is late by a different time:

@@ -17,7 +17,7 @@ A time line shows whether a program computes while the ranks communicate. The ne
 notes events with the time of ``CLOCK_MONOTONIC``. This clock is the same in all processes of
 a host:
 
-.. listing:: gallery/communicate/workers/time_line.py
+.. listing:: gallery/communicate/overlap_and_futures/time_line.py
    :part: note
 
 Three ranks reduce 4 MiB. Ranks 0 and 1 call asynchronously, and compute until the future is
@@ -25,7 +25,7 @@ complete. Rank 2 comes last, and its call is synchronous. ``let_next_rank_begin`
 ``everyone`` make the ranks wait for each other through the store, so that the order is the
 same in every run:
 
-.. listing:: gallery/communicate/workers/time_line.py
+.. listing:: gallery/communicate/overlap_and_futures/time_line.py
    :part: program
 
 The page sorts the events of all ranks by time. A row contains one event, and a cell the
@@ -98,13 +98,13 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 # It is easy to complete the future where the operation is submitted: the tensor exists, and
 # ``wait`` still works. The worker below models this mistake in Python, beside its cure:
 #
-# .. listing:: gallery/communicate/workers/early_future.py
+# .. listing:: gallery/communicate/overlap_and_futures/early_future.py
 #    :part: futures
 #
 # Both futures get the same callback, which reads the tensor. Rank 1 comes after rank 0 has attached
 # it:
 #
-# .. listing:: gallery/communicate/workers/early_future.py
+# .. listing:: gallery/communicate/overlap_and_futures/early_future.py
 #    :part: use
 
 output = launch("overlap_and_futures/early_future.py", ranks=2)
@@ -131,7 +131,7 @@ output = launch("overlap_and_futures/early_future.py", ranks=2)
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. listing:: gallery/communicate/workers/works_of_a_group.py
+#    .. listing:: gallery/communicate/overlap_and_futures/works_of_a_group.py
 #       :part: together
 #
 # A program can destroy the group while operations are running. ``shutdown`` waits for the
@@ -143,7 +143,7 @@ output = launch("overlap_and_futures/early_future.py", ranks=2)
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. listing:: gallery/communicate/workers/works_of_a_group.py
+#    .. listing:: gallery/communicate/overlap_and_futures/works_of_a_group.py
 #       :part: outlives
 #
 # Destroying a tensor may need Python's interpreter lock, because Python may have an object for it.
@@ -170,7 +170,7 @@ output = launch("overlap_and_futures/works_of_a_group.py", ranks=2)
 #    on one rank than on another, and nothing orders its call and those of the program. In a group
 #    of its own, the callback makes the only call.
 #
-#    .. listing:: gallery/communicate/workers/variance_in_a_callback.py
+#    .. listing:: gallery/communicate/overlap_and_futures/variance_in_a_callback.py
 #       :part: solution
 #
 # Two ranks run the solution with the numbers from 0 to 7:

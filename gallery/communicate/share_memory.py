@@ -18,7 +18,7 @@ A file without a name
 descriptor: the number of the open file. Another process of the same user can open the file
 through ``/proc/<process>/fd/<number>``. So rank 0 writes both numbers into the store:
 
-.. listing:: gallery/communicate/workers/memory_of_two_ranks.py
+.. listing:: gallery/communicate/share_memory/memory_of_two_ranks.py
    :part: share
 """
 
@@ -37,7 +37,7 @@ output = launch("share_memory/memory_of_two_ranks.py", ranks=2)
 # In the next program, rank 0 does not wait. It closes its file before rank 1 has opened it,
 # and creates another file before rank 1 tries again. The store enforces this order here:
 #
-# .. listing:: gallery/communicate/workers/closed_too_early.py
+# .. listing:: gallery/communicate/share_memory/closed_too_early.py
 #    :part: early
 
 output = launch("share_memory/closed_too_early.py", ranks=2)
@@ -81,7 +81,7 @@ output = launch("share_memory/closed_too_early.py", ranks=2)
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. listing:: gallery/communicate/workers/options_differ.py
+#    .. listing:: gallery/communicate/share_memory/options_differ.py
 #       :part: attempts
 
 output = launch("share_memory/options_differ.py", ranks=2)
@@ -98,13 +98,13 @@ output = launch("share_memory/options_differ.py", ranks=2)
 # processes that have mapped the memory, and the files of its size in ``/dev/shm``. Both ranks
 # run this function:
 #
-# .. listing:: gallery/communicate/workers/killed_ranks.py
+# .. listing:: gallery/communicate/share_memory/killed_ranks.py
 #    :part: rank
 #
 # ``mappings`` reads ``/proc/<process>/maps``. ``look_for`` counts the processes and the files.
 # This is the program that sends the signals:
 #
-# .. listing:: gallery/communicate/workers/killed_ranks.py
+# .. listing:: gallery/communicate/share_memory/killed_ranks.py
 #    :part: signals
 
 output = run_program("share_memory/killed_ranks.py")
@@ -126,7 +126,7 @@ output = run_program("share_memory/killed_ranks.py")
 #
 #    The size comes first, because Python maps no more bytes than the file has.
 #
-#    .. listing:: gallery/communicate/workers/memory_that_was_meant.py
+#    .. listing:: gallery/communicate/share_memory/memory_that_was_meant.py
 #       :part: solution
 #
 # Rank 1 tries the solution with an empty file, with a memory of another number, and with the

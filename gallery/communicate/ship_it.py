@@ -33,7 +33,7 @@ most samples and tests of ``shm`` with both results. Here we compile short files
 .. admonition:: The code
    :collapsible: closed
 
-   .. listing:: gallery/communicate/workers/sanitized.py
+   .. listing:: gallery/communicate/ship_it/sanitized.py
       :part: compile
 
 Load the runtime first
@@ -43,7 +43,7 @@ Python loads an extension, and was itself not compiled for a sanitizer. The next
 loaded in the same way. Each of its functions does what a backend may do with the slots of
 :doc:`lay-out-the-memory`, and none tests its argument:
 
-.. listing:: gallery/communicate/workers/slots.cpp
+.. listing:: gallery/communicate/ship_it/slots.cpp
    :part: slots
 
 A slot has 1024 numbers, and the shared memory contains two slots. The program compiles the
@@ -52,7 +52,7 @@ library, and calls it in new Python processes:
 .. admonition:: The code
    :collapsible: closed
 
-   .. listing:: gallery/communicate/workers/unsanitized_process.py
+   .. listing:: gallery/communicate/ship_it/unsanitized_process.py
       :part: calls
 
 ``run`` prints a title and what the process printed. Of a report it prints the kind of the fault,
@@ -86,7 +86,7 @@ output = run_program("ship_it/unsanitized_process.py")
 # A rank writes to a slot and then posts a counter, as :doc:`step-by-step` explains. This program
 # does the same with two threads. ``kOrder`` is the memory order of the counter:
 #
-# .. listing:: gallery/communicate/workers/publish.cpp
+# .. listing:: gallery/communicate/ship_it/publish.cpp
 #    :part: publish
 #
 # ``relaxed`` makes the counter atomic, and orders nothing else. The reader may see the counter
@@ -96,7 +96,7 @@ output = run_program("ship_it/unsanitized_process.py")
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. listing:: gallery/communicate/workers/data_race.py
+#    .. listing:: gallery/communicate/ship_it/data_race.py
 #       :part: race
 
 output = run_program("ship_it/data_race.py")
@@ -272,7 +272,7 @@ temporary.cleanup()
 #
 #    It reports nothing. The runtime in each process sees only the accesses of this process.
 #
-#    .. listing:: gallery/communicate/workers/publish_to_process.cpp
+#    .. listing:: gallery/communicate/ship_it/publish_to_process.cpp
 #       :part: solution
 #
 # The solution is compiled for ThreadSanitizer and run:

@@ -63,7 +63,7 @@ A model of the protocol
 Tests try a few orders of events out of millions. A model tries all of them. This one has
 ranks with two counters and two slots, and programs of the actions above:
 
-.. listing:: gallery/communicate/workers/step_protocol_model.py
+.. listing:: gallery/communicate/shared/step_protocol_model.py
    :part: programs
 
 A rank that posts *one step ahead* posts each step before it reads the one before. Most
@@ -72,7 +72,7 @@ collectives of ``shm`` do this, and :doc:`build-a-collective` shows their code.
 ``explore`` begins with the state in which nothing has happened. It lets each rank take its
 next action, if it need not wait, and goes on from every state that it has not seen:
 
-.. listing:: gallery/communicate/workers/step_protocol_model.py
+.. listing:: gallery/communicate/shared/step_protocol_model.py
    :part: explore
 
 An action raises ``Wrong`` if it breaks the protocol. A rank must not write a slot that
@@ -122,7 +122,7 @@ print(explore([symmetric, symmetric], too_early=1), "states, nothing wrong")
 #    With one slot, a rank that posts one step ahead waits for ever. Before it reads, it waits
 #    until its only slot is free, but the slot is not free until this rank has read.
 #
-#    .. listing:: gallery/communicate/workers/one_slot.py
+#    .. listing:: gallery/communicate/step_by_step/one_slot.py
 #
 # The build ran the solution, too:
 

@@ -128,19 +128,19 @@ dist.destroy_process_group()
 # wrong if the elements are not next to each other, or are in another order. The function below
 # makes the mistake in Python:
 #
-# .. listing:: gallery/communicate/workers/memory_of_a_tensor.py
+# .. listing:: gallery/communicate/tensors_of_every_kind/memory_of_a_tensor.py
 #    :part: mistake
 #
 # Two ranks reduce the same numbers with the mistake, and with the all-reduce of ``shm``. Each
 # element of the reduced tensor must become twice as large:
 #
-# .. listing:: gallery/communicate/workers/memory_of_a_tensor.py
+# .. listing:: gallery/communicate/tensors_of_every_kind/memory_of_a_tensor.py
 #    :part: use
 #
 # The worker then tries three other layouts: elements that overlap in memory, as an input and
 # as an output, and a tensor without elements:
 #
-# .. listing:: gallery/communicate/workers/memory_of_a_tensor.py
+# .. listing:: gallery/communicate/tensors_of_every_kind/memory_of_a_tensor.py
 #    :part: other
 
 from launcher import launch
@@ -183,7 +183,7 @@ assert output[0] == output[1]
 #    Rank 0 has the layout, and rank 1 has the same elements in a contiguous tensor. The function
 #    compares whole matrices, and so also the elements outside the tensor.
 #
-#    .. listing:: gallery/communicate/workers/wrong_layouts.py
+#    .. listing:: gallery/communicate/tensors_of_every_kind/wrong_layouts.py
 #       :part: solution
 #
 # The solution tests the three functions:

@@ -141,13 +141,13 @@ show_table(["capability", *reports], rows)
 #
 # A test of your own is quickly written. The first of these two is too weak:
 #
-# .. listing:: gallery/communicate/workers/tests_with_zeros.py
+# .. listing:: gallery/communicate/test_your_backend/tests_with_zeros.py
 #    :part: mistake
 #
 # The sum of zeros is zero, and so is the output of a backend that never reads its input. In the
 # second one, each rank and each element has a different number:
 #
-# .. listing:: gallery/communicate/workers/tests_with_zeros.py
+# .. listing:: gallery/communicate/test_your_backend/tests_with_zeros.py
 #    :part: cure
 #
 # The dummy passes the first test and fails the second:
@@ -179,7 +179,7 @@ print(output.split("--------\n")[1].split("\n\n")[0])
 #
 #    ``reduce_scatter`` is in the report, and ``all_reduce`` is not:
 #
-#    .. listing:: gallery/communicate/workers/still_running.py
+#    .. listing:: gallery/communicate/test_your_backend/still_running.py
 #       :part: solution
 #
 # Two ranks run the solution:

@@ -65,7 +65,7 @@ the world, and PyTorch converts them. ``group_src`` and ``group_dst`` are ranks 
 the next worker, ranks 1 and 2 of the world are ranks 0 and 1 of a group. The numbers that they
 scatter name both ranks: rank 1 sends 102 to rank 2.
 
-.. listing:: gallery/communicate/workers/roots_and_messages.py
+.. listing:: gallery/communicate/the_other_operations/roots_and_messages.py
    :part: roots
 
 Tags and sources
@@ -85,7 +85,7 @@ it or one that is kept. A receive for a message behind it waits as long. Message
 tag stay in order. ``recvAnysource`` takes a message of any rank, and ``Work::sourceRank``
 returns that rank:
 
-.. listing:: gallery/communicate/workers/roots_and_messages.py
+.. listing:: gallery/communicate/the_other_operations/roots_and_messages.py
    :part: messages
 
 Calls that belong together
@@ -98,7 +98,7 @@ between ``startCoalescing`` and ``endCoalescing``, and returns one ``Work`` for 
 then also holds back an ``all_reduce`` that another thread calls in the group, which no sample
 shows. So ``shm`` returns a work for each message:
 
-.. listing:: gallery/communicate/workers/roots_and_messages.py
+.. listing:: gallery/communicate/the_other_operations/roots_and_messages.py
    :part: batch
 
 Sizes that differ
@@ -110,7 +110,7 @@ may exchange a different number of bytes. So each block begins with the number o
 writing rank sends to the reading rank, and the number that it expects from there. At the end of the
 worker, rank 0 sends two rows to rank 1, which expects one:
 
-.. listing:: gallery/communicate/workers/roots_and_messages.py
+.. listing:: gallery/communicate/the_other_operations/roots_and_messages.py
    :part: sizes
 """
 
@@ -130,19 +130,19 @@ output = launch("the_other_operations/roots_and_messages.py", ranks=3)
 # first way is to wait for each message before the next one begins. ``dist.send`` followed by
 # ``dist.recv`` does the same:
 #
-# .. listing:: gallery/communicate/workers/wait_for_each_message.py
+# .. listing:: gallery/communicate/the_other_operations/wait_for_each_message.py
 #    :part: mistake
 #
 # If nobody receives, ``dist.send`` fails only after the timeout of the group, by default 30
 # minutes. The function waits one second for each message, with the timeout of ``wait`` from
 # :doc:`timeouts`. The cure is a batch:
 #
-# .. listing:: gallery/communicate/workers/wait_for_each_message.py
+# .. listing:: gallery/communicate/the_other_operations/wait_for_each_message.py
 #    :part: cure
 #
 # Three ranks use both functions with the same messages:
 #
-# .. listing:: gallery/communicate/workers/wait_for_each_message.py
+# .. listing:: gallery/communicate/the_other_operations/wait_for_each_message.py
 #    :part: use
 
 output = launch("the_other_operations/wait_for_each_message.py", ranks=3)
@@ -165,7 +165,7 @@ output = launch("the_other_operations/wait_for_each_message.py", ranks=3)
 #    An all-gather is an all-to-all in which a rank sends the same tensor to everyone. The pieces
 #    of an all-to-all may have any size.
 #
-#    .. listing:: gallery/communicate/workers/gather_other_sizes.py
+#    .. listing:: gallery/communicate/the_other_operations/gather_other_sizes.py
 #       :part: solution
 #
 #    It has a price: a rank writes its tensor once for each other rank, and not once for all.

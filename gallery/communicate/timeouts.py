@@ -45,7 +45,7 @@ In the next worker, rank 1 is late: it calls only after rank 0 has got an error.
 2.13 can change the timeout of gloo and NCCL only. With 2.13, ``long`` is one second, and
 ``set_timeout`` does nothing:
 
-.. listing:: gallery/communicate/workers/three_timeouts.py
+.. listing:: gallery/communicate/timeouts/three_timeouts.py
    :part: timeouts
 """
 
@@ -99,13 +99,13 @@ dist.destroy_process_group()
 # rank waits for. So a wait may wake many times before the right rank posts. This wait begins its
 # timeout anew each time:
 #
-# .. listing:: gallery/communicate/workers/timeout_anew.py
+# .. listing:: gallery/communicate/timeouts/timeout_anew.py
 #    :part: mistake
 #
 # The cure computes a *deadline*, the time at which the wait must end. It does so once, and
 # sleeps only for the time that is left:
 #
-# .. listing:: gallery/communicate/workers/timeout_anew.py
+# .. listing:: gallery/communicate/timeouts/timeout_anew.py
 #    :part: cure
 #
 # ``bell`` is a condition variable of Python. Its ``wait`` returns false after a timeout. Another
@@ -135,7 +135,7 @@ output = run_program("timeouts/timeout_anew.py")
 #    be no limit at all, and PyTorch rounds a time below one millisecond down to zero. So each
 #    ``wait`` gets at least one millisecond.
 #
-#    .. listing:: gallery/communicate/workers/unfinished_works.py
+#    .. listing:: gallery/communicate/timeouts/unfinished_works.py
 #       :part: solution
 #
 #    An operation may end after its ``wait`` has given up, and before ``is_completed`` is called.

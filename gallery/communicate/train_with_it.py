@@ -20,7 +20,7 @@ The next worker trains a small model in four ways. The functions ``ddp``, ``fsdp
 :doc:`/overview/sharded-training` and :doc:`/overview/tensor-and-pipeline-parallel`. Each gets a
 group, and begins with the same seed. Two groups of one program can have different backends:
 
-.. listing:: gallery/communicate/workers/train_with_shm.py
+.. listing:: gallery/communicate/train_with_it/train_with_shm.py
    :part: compare
 
 ``==`` compares all ten losses without a tolerance. The table shows rank 1, because only the last
@@ -67,7 +67,7 @@ print("meshes of two groups are equal:", [result["meshes"] for result in results
 # A checkpoint is correct if the model continues as if nothing had happened. ``state_of`` returns
 # the state of the model and of the optimizer:
 #
-# .. listing:: gallery/communicate/workers/train_with_shm.py
+# .. listing:: gallery/communicate/train_with_it/train_with_shm.py
 #    :part: checkpoint
 
 print("continues equally:", [result["continued"] for result in results])
@@ -86,7 +86,7 @@ print("save uses", *results[0]["save"])
 # each call, and forwards it to a group of ``shm``. ``RecordedWork`` does the same for ``wait``
 # and ``get_future`` of a work:
 #
-# .. listing:: gallery/communicate/workers/forwarding.py
+# .. listing:: gallery/communicate/train_with_it/forwarding.py
 #    :part: record
 #
 # The worker trains with this group, and records the third step. ``fsdp2_by_4`` is FSDP2 after
@@ -117,7 +117,7 @@ show_table(["feature", "calls", "ReduceOp", "method of the work"], rows)
 #
 # The backend below always adds. It passes every test with ``SUM``:
 #
-# .. listing:: gallery/communicate/workers/forwarding.py
+# .. listing:: gallery/communicate/train_with_it/forwarding.py
 #    :part: mistake
 #
 # The worker trains with it and with ``shm``. These are the losses of rank 0:
@@ -144,12 +144,12 @@ assert adam != other_adam
 # :doc:`tensors-of-every-kind` shows the table of ``shm``. At the very least, add a check to each
 # method that reduces. This is the one for FSDP2:
 #
-# .. listing:: gallery/communicate/workers/forwarding.py
+# .. listing:: gallery/communicate/train_with_it/forwarding.py
 #    :part: cure
 #
 # The first step of FSDP2 then fails. FSDP2 can also train with a backend that only adds:
 #
-# .. listing:: gallery/communicate/workers/train_with_shm.py
+# .. listing:: gallery/communicate/train_with_it/train_with_shm.py
 #    :part: refuse
 
 print("the first step fails:", results[0]["refused"])
@@ -169,7 +169,7 @@ print("with sums only, equal to shm:", results[0]["forced"])
 #    Each addition is rounded, so ``(a + b) + c`` can differ from ``a + (b + c)``. The backends
 #    add in different orders. Sums of small integers need no rounding.
 #
-#    .. listing:: gallery/communicate/workers/order_of_sums.py
+#    .. listing:: gallery/communicate/train_with_it/order_of_sums.py
 #       :part: solution
 #
 #    In ``shm``, all ranks add small tensors in the order of the ranks. Of a large tensor, each rank

@@ -21,7 +21,7 @@ process that must wait for its turn does so in one of these ways:
 .. admonition:: The code
    :collapsible: closed
 
-   .. listing:: gallery/communicate/workers/ways_to_wait.py
+   .. listing:: gallery/communicate/wait_without_wasting/ways_to_wait.py
       :part: ways
 
 ``futex_wait`` and ``futex_wake`` make the Linux system call *futex*. The first sleeps only if the
@@ -71,7 +71,7 @@ output = run_program("wait_without_wasting/ways_to_wait.py")
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. listing:: gallery/communicate/workers/late_rank.py
+#    .. listing:: gallery/communicate/wait_without_wasting/late_rank.py
 #       :part: late
 
 output = launch("wait_without_wasting/late_rank.py", ranks=2)
@@ -104,7 +104,7 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. listing:: gallery/communicate/workers/ranks_in_sessions.py
+#    .. listing:: gallery/communicate/wait_without_wasting/ranks_in_sessions.py
 #       :part: yield
 
 output = run_program("wait_without_wasting/ranks_in_sessions.py")
@@ -146,7 +146,7 @@ output = run_program("wait_without_wasting/ranks_in_sessions.py")
 # next program contains this order and the one of ``shm``. They are generators, so the program can
 # let a post come before each of their steps:
 #
-# .. listing:: gallery/communicate/workers/lost_wakeup.py
+# .. listing:: gallery/communicate/wait_without_wasting/lost_wakeup.py
 #    :part: waits
 #
 # ``post`` writes ``posted``, and then does the same as ``Bell::ring``. Each case has a memory of
@@ -176,7 +176,7 @@ output = run_program("wait_without_wasting/lost_wakeup.py")
 #    A wakeup is lost if each side reads before the other writes. ``permutations`` makes all orders
 #    of the events. The arguments of ``count`` are the pairs that keep their order.
 #
-#    .. listing:: gallery/communicate/workers/both_orders.py
+#    .. listing:: gallery/communicate/wait_without_wasting/both_orders.py
 #       :part: solution
 #
 # The program of the solution prints:

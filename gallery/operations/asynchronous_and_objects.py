@@ -29,7 +29,7 @@ print("without async_op:", ", ".join(takes[False]))
 # With ``async_op=True``, the call returns a ``Work`` at once, and the program continues
 # while the data is on its way. Do not touch the tensor until ``wait`` has returned:
 #
-# .. listing:: gallery/operations/workers/asynchronous_and_objects.py
+# .. listing:: gallery/operations/asynchronous_and_objects/asynchronous_and_objects.py
 #    :part: asynchronous
 #    :no-caption:
 #
@@ -47,7 +47,7 @@ print("without async_op:", ", ".join(takes[False]))
 #
 # .. diagram:: operations/asynchronous_and_objects/diagram
 #
-# .. listing:: gallery/operations/workers/asynchronous_and_objects.py
+# .. listing:: gallery/operations/asynchronous_and_objects/asynchronous_and_objects.py
 #    :part: barrier
 #    :no-caption:
 #
@@ -59,7 +59,7 @@ print("without async_op:", ", ".join(takes[False]))
 # does not matter. Unpickling can run any code, so use these collectives only among ranks
 # that you trust.
 #
-# .. listing:: gallery/operations/workers/asynchronous_and_objects.py
+# .. listing:: gallery/operations/asynchronous_and_objects/asynchronous_and_objects.py
 #    :part: objects
 #    :no-caption:
 #

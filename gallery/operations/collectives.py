@@ -13,7 +13,7 @@ Reduce and gather give their result to one rank. All-reduce and all-gather give 
 
 This page runs eight collectives on four ranks, with gloo. For each one, it shows the call
 and what each rank holds before and after. The whole worker is
-``gallery/operations/workers/collectives.py``, which is in the zip file at the end of this
+``gallery/operations/collectives/collectives.py``, which is in the zip file at the end of this
 page. One run has all the results. :doc:`starting-processes` describes ``launch``.
 """
 
@@ -36,7 +36,7 @@ def show(collective):
 #
 # .. diagram:: operations/collectives/broadcast
 #
-# .. listing:: gallery/operations/workers/collectives.py
+# .. listing:: gallery/operations/collectives/collectives.py
 #    :part: broadcast
 #    :no-caption:
 
@@ -51,7 +51,7 @@ show("broadcast")
 #
 # .. diagram:: operations/collectives/reduce
 #
-# .. listing:: gallery/operations/workers/collectives.py
+# .. listing:: gallery/operations/collectives/collectives.py
 #    :part: reduce
 #    :no-caption:
 
@@ -66,7 +66,7 @@ show("reduce")
 #
 # .. diagram:: operations/collectives/all-reduce
 #
-# .. listing:: gallery/operations/workers/collectives.py
+# .. listing:: gallery/operations/collectives/collectives.py
 #    :part: all_reduce
 #    :no-caption:
 
@@ -80,7 +80,7 @@ show("all_reduce")
 #
 # .. diagram:: operations/collectives/scatter
 #
-# .. listing:: gallery/operations/workers/collectives.py
+# .. listing:: gallery/operations/collectives/collectives.py
 #    :part: scatter
 #    :no-caption:
 
@@ -94,7 +94,7 @@ show("scatter")
 #
 # .. diagram:: operations/collectives/gather
 #
-# .. listing:: gallery/operations/workers/collectives.py
+# .. listing:: gallery/operations/collectives/collectives.py
 #    :part: gather
 #    :no-caption:
 
@@ -109,7 +109,7 @@ show("gather")
 #
 # .. diagram:: operations/collectives/all-gather
 #
-# .. listing:: gallery/operations/workers/collectives.py
+# .. listing:: gallery/operations/collectives/collectives.py
 #    :part: all_gather
 #    :no-caption:
 
@@ -125,7 +125,7 @@ show("all_gather")
 #
 # .. diagram:: operations/collectives/reduce-scatter
 #
-# .. listing:: gallery/operations/workers/collectives.py
+# .. listing:: gallery/operations/collectives/collectives.py
 #    :part: reduce_scatter
 #    :no-caption:
 
@@ -141,7 +141,7 @@ show("reduce_scatter")
 #
 # .. diagram:: operations/collectives/all-to-all
 #
-# .. listing:: gallery/operations/workers/collectives.py
+# .. listing:: gallery/operations/collectives/collectives.py
 #    :part: all_to_all
 #    :no-caption:
 

@@ -18,7 +18,7 @@ Messages from one rank to another arrive in the order in which they were sent. A
 a number for the kind of a message. With gloo, which runs here, a receive takes only a
 message with the same tag. NCCL does not support tags. This site does not run NCCL.
 
-.. listing:: gallery/operations/workers/blocking_messages.py
+.. listing:: gallery/operations/point_to_point/blocking_messages.py
 
 ``launch`` runs the program with ``torchrun``, and sorts the output by rank.
 :doc:`starting-processes` describes it.
@@ -44,7 +44,7 @@ launch("point_to_point/blocking_messages.py", ranks=2)
 #
 #    No rank reaches ``recv``: that is the deadlock.
 #
-#    .. listing:: gallery/operations/workers/deadlock.py
+#    .. listing:: gallery/operations/point_to_point/deadlock.py
 #       :emphasize-lines: 16
 
 launch("point_to_point/deadlock.py", ranks=2)
@@ -57,18 +57,18 @@ launch("point_to_point/deadlock.py", ranks=2)
 # There are three cures. The first is an order: one rank sends first, the other rank
 # receives first.
 #
-# .. listing:: gallery/operations/workers/no_deadlock.py
+# .. listing:: gallery/operations/point_to_point/no_deadlock.py
 #    :part: order
 #
 # The second is not to wait. ``isend`` and ``irecv`` return a ``Work`` at once. Do not touch
 # the tensor until ``wait`` of this ``Work`` has returned.
 #
-# .. listing:: gallery/operations/workers/no_deadlock.py
+# .. listing:: gallery/operations/point_to_point/no_deadlock.py
 #    :part: asynchronous
 #
 # The third is to pass all operations in one call, to ``batch_isend_irecv``:
 #
-# .. listing:: gallery/operations/workers/no_deadlock.py
+# .. listing:: gallery/operations/point_to_point/no_deadlock.py
 #    :part: batch
 #
 # This is the output of all three:
@@ -87,6 +87,6 @@ launch("point_to_point/no_deadlock.py", ranks=2)
 # matter. The order of two messages in the same direction does. Here rank 1 names its
 # tensors in the opposite order, so it receives the first message in the second tensor:
 #
-# .. listing:: gallery/operations/workers/batch_order.py
+# .. listing:: gallery/operations/point_to_point/batch_order.py
 
 launch("point_to_point/batch_order.py", ranks=2)

@@ -46,7 +46,7 @@ except ValueError as error:
 # ``tcp://host:port``. A third way, the file, is in :doc:`starting-processes`, which also
 # explains ``mp.spawn`` and ``run_program``.
 #
-# .. listing:: gallery/operations/workers/spawned_group.py
+# .. listing:: gallery/operations/process_groups/spawned_group.py
 
 from launcher import launch, run_program
 
@@ -65,7 +65,7 @@ run_program("process_groups/spawned_group.py")
 # program, rank 1 calls a second later than rank 0, and reads in a store whether the call
 # of rank 0 has returned:
 #
-# .. listing:: gallery/operations/workers/late_rank.py
+# .. listing:: gallery/operations/process_groups/late_rank.py
 
 launch("process_groups/late_rank.py", ranks=2)
 
@@ -117,7 +117,7 @@ except dist.DistStoreError as error:
 # collective on that group. Each of them also has a number within the group, which may
 # differ from its rank in the world.
 #
-# .. listing:: gallery/operations/workers/sub_groups.py
+# .. listing:: gallery/operations/process_groups/sub_groups.py
 
 launch("process_groups/sub_groups.py", ranks=4)
 

@@ -23,7 +23,7 @@ Your program as the parent
 The simplest way is a loop. ``torch.multiprocessing`` has the interface of Python's
 ``multiprocessing``. In addition, it can hand tensors from process to process.
 
-.. listing:: gallery/operations/workers/loop_of_processes.py
+.. listing:: gallery/operations/starting_processes/loop_of_processes.py
 
 ``run_program`` is a function of this site, in ``gallery/launcher.py``. It runs a program
 with ``OMP_NUM_THREADS=1``, and Python warnings are errors there. It prints the output of
@@ -59,7 +59,7 @@ run_program("starting_processes/loop_of_processes.py")
 #
 # .. diagram:: operations/starting_processes/spawn
 #
-# .. listing:: gallery/operations/workers/spawned_processes.py
+# .. listing:: gallery/operations/starting_processes/spawned_processes.py
 
 run_program("starting_processes/spawned_processes.py", expected_stderr="Terminating process")
 
@@ -87,7 +87,7 @@ run_program("starting_processes/spawned_processes.py", expected_stderr="Terminat
 # next program shows the difference. A thread of the parent holds a lock while the
 # children start:
 #
-# .. listing:: gallery/operations/workers/start_methods.py
+# .. listing:: gallery/operations/starting_processes/start_methods.py
 
 run_program("starting_processes/start_methods.py")
 
@@ -113,7 +113,7 @@ run_program("starting_processes/start_methods.py")
 # ``mp.Process`` and ``mp.SimpleQueue`` have no such option. Their start method is set for
 # the whole program, by one call of ``mp.set_start_method``:
 #
-# .. listing:: gallery/operations/workers/spawn_options.py
+# .. listing:: gallery/operations/starting_processes/spawn_options.py
 
 run_program("starting_processes/spawn_options.py")
 
@@ -129,7 +129,7 @@ run_program("starting_processes/spawn_options.py")
 #
 # .. diagram:: operations/starting_processes/torchrun
 #
-# .. listing:: gallery/operations/workers/environment_of_a_rank.py
+# .. listing:: gallery/operations/starting_processes/environment_of_a_rank.py
 #
 # ``launch`` is a function of this site, in ``gallery/launcher.py``. It runs
 # ``torchrun``, and prints the standard output of the ranks after all of them have ended.

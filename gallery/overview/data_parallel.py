@@ -14,7 +14,7 @@ One device
 Begin here. A program on one device is the easiest to write and to debug, and the other
 programs are compared with it. The whole page uses this training loop:
 
-.. listing:: gallery/overview/workers/data_parallel.py
+.. listing:: gallery/overview/shared/data_parallel.py
    :part: train
 
 The model has two small layers and learns to add four numbers:
@@ -60,7 +60,7 @@ assert torch.equal(wrapped(inputs), model(inputs))
 # from its own data, DDP averages them with an all-reduce, and every rank makes the same
 # update.
 #
-# .. listing:: gallery/overview/workers/data_parallel.py
+# .. listing:: gallery/overview/shared/data_parallel.py
 #    :part: ddp
 #    :no-caption:
 #
@@ -72,7 +72,7 @@ assert torch.equal(wrapped(inputs), model(inputs))
 # that. In this listing each rank begins with other values, and ``CommDebugMode`` counts
 # the operations that the constructor calls:
 #
-# .. listing:: gallery/overview/workers/data_parallel.py
+# .. listing:: gallery/overview/shared/data_parallel.py
 #    :part: constructor
 #    :no-caption:
 #
@@ -83,7 +83,7 @@ assert torch.equal(wrapped(inputs), model(inputs))
 # After the training, two things must hold. All replicas are equal, bit for bit. Except
 # for rounding, they are also what one process would have learned from the whole batch:
 #
-# .. listing:: gallery/overview/workers/data_parallel.py
+# .. listing:: gallery/overview/shared/data_parallel.py
 #    :part: compare
 #    :no-caption:
 #
@@ -96,7 +96,7 @@ assert torch.equal(wrapped(inputs), model(inputs))
 # DDP works with ``torch.autocast``, which computes matrix products in a type with fewer
 # bits. The parameters stay in ``float32``, and so do the gradients that DDP all-reduces:
 #
-# .. listing:: gallery/overview/workers/data_parallel.py
+# .. listing:: gallery/overview/shared/data_parallel.py
 #    :part: autocast
 #    :no-caption:
 #
@@ -124,7 +124,7 @@ outputs = launch("shared/data_parallel.py", ranks=2)
 # until the timeout. ``DistributedSampler`` prevents this by giving each rank equally many
 # examples. Where the data cannot be divided evenly, use the context manager ``join``:
 #
-# .. listing:: gallery/overview/workers/uneven_inputs.py
+# .. listing:: gallery/overview/data_parallel/uneven_inputs.py
 #    :part: join
 #
 # Rank 0 has four batches and rank 1 has two. The gradient of each batch is 1, and the

@@ -12,7 +12,7 @@ A group without one of its members
 
 In this program, rank 1 ends before step 2. Rank 0 catches the error and tries to continue:
 
-.. listing:: gallery/overview/workers/lost_rank.py
+.. listing:: gallery/overview/elastic/lost_rank.py
    :part: steps
 """
 
@@ -47,7 +47,7 @@ survivor, lost = launch("elastic/lost_rank.py", ranks=2)
 # The contents of the processes' memory are lost. So the program must regularly save a
 # *checkpoint*, a file with all that the training needs to continue:
 #
-# .. listing:: gallery/overview/workers/elastic_training.py
+# .. listing:: gallery/overview/elastic/elastic_training.py
 #    :part: checkpoint
 #
 # ``os.replace`` matters because a rank may be stopped while it writes. The previous
@@ -57,12 +57,12 @@ survivor, lost = launch("elastic/lost_rank.py", ranks=2)
 # Every attempt loads the last checkpoint and trains from there. Rank 0 saves a checkpoint
 # after every second step. In the first attempt, rank 1 fails:
 #
-# .. listing:: gallery/overview/workers/elastic_training.py
+# .. listing:: gallery/overview/elastic/elastic_training.py
 #    :part: train
 #
 # At the end, the program compares the result with an uninterrupted run in one process:
 #
-# .. listing:: gallery/overview/workers/elastic_training.py
+# .. listing:: gallery/overview/elastic/elastic_training.py
 #    :part: compare
 
 import os
@@ -83,7 +83,7 @@ with tempfile.TemporaryDirectory() as folder:
 #
 # Each attempt reads its rank and the world size again:
 #
-# .. listing:: gallery/overview/workers/elastic_training.py
+# .. listing:: gallery/overview/elastic/elastic_training.py
 #    :part: join
 #
 # The prefix is needed because all attempts share one store, which the launcher serves.
@@ -110,7 +110,7 @@ with tempfile.TemporaryDirectory() as folder:
 # So neither the program nor the checkpoint may contain a fixed rank or world size. In the
 # program above, each rank computes its part of the batch from both:
 #
-# .. listing:: gallery/overview/workers/elastic_training.py
+# .. listing:: gallery/overview/elastic/elastic_training.py
 #    :part: part
 #
 # All nodes must be able to read the checkpoint.

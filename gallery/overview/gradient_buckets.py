@@ -23,13 +23,13 @@ Two hooks make this overlap visible. One is called when the gradient of a layer'
 The other one is a *communication hook*, which DDP calls instead of its own all-reduce.
 This communication hook records the call, and then does what DDP would have done:
 
-.. listing:: gallery/overview/workers/gradient_buckets.py
+.. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
    :part: record
 
 The model has four layers of about 1 MiB each. With ``bucket_cap_mb=1``, each layer fills
 one bucket. The default is 25 MiB.
 
-.. listing:: gallery/overview/workers/gradient_buckets.py
+.. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
    :part: ddp
    :no-caption:
 
@@ -39,7 +39,7 @@ Averages by hand
 Without DDP, the program all-reduces each gradient after the backward pass and divides it
 by the world size:
 
-.. listing:: gallery/overview/workers/gradient_buckets.py
+.. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
    :part: by-hand
    :no-caption:
 
@@ -53,7 +53,7 @@ Averages of parameters
 In some programs, each rank makes its own update, and the ranks average the parameters
 afterwards. To save communication, they often do so only every few steps:
 
-.. listing:: gallery/overview/workers/gradient_buckets.py
+.. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
    :part: parameters
    :no-caption:
 

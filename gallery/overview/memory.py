@@ -164,18 +164,18 @@ show_table(
 # rank 1 requests 256 TiB, more than a computer has. ``average`` collects the numbers of the
 # steps, to show which gradients an all-reduce would average:
 #
-# .. listing:: gallery/overview/workers/out_of_memory.py
+# .. listing:: gallery/overview/memory/out_of_memory.py
 #    :part: lengths
 #
 # The program can catch the exception and skip the step. But the other rank does not notice
 # the exception. In this listing, each rank decides alone:
 #
-# .. listing:: gallery/overview/workers/out_of_memory.py
+# .. listing:: gallery/overview/memory/out_of_memory.py
 #    :part: alone
 #
 # In this one, a small all-reduce lets all ranks decide together:
 #
-# .. listing:: gallery/overview/workers/out_of_memory.py
+# .. listing:: gallery/overview/memory/out_of_memory.py
 #    :part: together
 
 from launcher import launch

@@ -19,7 +19,7 @@ Every rank joins with its own name. The calls travel through *TensorPipe*, a lib
 messages between two processes. It is the only backend of RPC. The program needs no process
 group:
 
-.. listing:: gallery/overview/workers/rpc.py
+.. listing:: gallery/overview/rpc/rpc.py
    :part: start
 
 The ranks left and right only serve. While they wait in ``shutdown``, threads of PyTorch
@@ -27,11 +27,11 @@ answer the calls. The rest of the program runs on the driver, except for the fun
 the driver calls on the other ranks. ``rpc_sync`` waits for the result, and ``rpc_async``
 returns a future at once:
 
-.. listing:: gallery/overview/workers/rpc.py
+.. listing:: gallery/overview/rpc/rpc.py
    :part: name
    :no-caption:
 
-.. listing:: gallery/overview/workers/rpc.py
+.. listing:: gallery/overview/rpc/rpc.py
    :part: call
    :no-caption:
 
@@ -50,7 +50,7 @@ ranks as an argument. The owner keeps the object as long as any rank holds an RR
 To show this, left counts its tables through weak references, which do not keep objects
 alive:
 
-.. listing:: gallery/overview/workers/rpc.py
+.. listing:: gallery/overview/rpc/rpc.py
    :part: table
    :no-caption:
 
@@ -58,7 +58,7 @@ alive:
 
 The driver creates a table on left, shares it with right, and counts three times:
 
-.. listing:: gallery/overview/workers/rpc.py
+.. listing:: gallery/overview/rpc/rpc.py
    :part: lifetime
    :no-caption:
 
@@ -75,7 +75,7 @@ Now left and right each own one layer of a model. ``left.rpc_sync()`` calls a me
 object behind the RRef. ``to_here`` returns a copy of the object. For comparison, the copies
 form the same model in one process:
 
-.. listing:: gallery/overview/workers/rpc.py
+.. listing:: gallery/overview/rpc/rpc.py
    :part: model
    :no-caption:
 
@@ -84,11 +84,11 @@ gradients. ``backward`` starts at the loss and follows the calls from rank to ra
 gradients are not added to ``.grad``, where those of several drivers would mix. Each rank
 keeps them under the number of the context, and the owner must look them up:
 
-.. listing:: gallery/overview/workers/rpc.py
+.. listing:: gallery/overview/rpc/rpc.py
    :part: gradients
    :no-caption:
 
-.. listing:: gallery/overview/workers/rpc.py
+.. listing:: gallery/overview/rpc/rpc.py
    :part: backward
    :no-caption:
 
@@ -102,17 +102,17 @@ Training across ranks
 ``DistributedOptimizer`` takes RRefs to parameters and creates an optimizer on each of their
 owners. With ``step``, all these optimizers use the gradients of one context:
 
-.. listing:: gallery/overview/workers/rpc.py
+.. listing:: gallery/overview/rpc/rpc.py
    :part: parameters
    :no-caption:
 
-.. listing:: gallery/overview/workers/rpc.py
+.. listing:: gallery/overview/rpc/rpc.py
    :part: optimizer
    :no-caption:
 
 The driver trains the copy alone. Both models must end with the same parameters:
 
-.. listing:: gallery/overview/workers/rpc.py
+.. listing:: gallery/overview/rpc/rpc.py
    :part: alone
    :no-caption:
 

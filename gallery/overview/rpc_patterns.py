@@ -16,7 +16,7 @@ a trainer needs only a few of many parameters at a time. An example is a table w
 for each user, too large for the memory of a trainer. The trainer pulls the rows that its
 examples use, and pushes the gradients of these rows:
 
-.. listing:: gallery/overview/workers/rpc_patterns.py
+.. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
    :part: server
 
 .. diagram:: overview/rpc_patterns/diagram
@@ -24,7 +24,7 @@ examples use, and pushes the gradients of these rows:
 The server starts the training on both clients at the same time, and passes them an RRef to
 the object that holds the parameters:
 
-.. listing:: gallery/overview/workers/rpc_patterns.py
+.. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
    :part: run
    :no-caption:
 
@@ -32,7 +32,7 @@ Threads of the server answer the calls of both trainers, in any order. The resul
 the same, because each trainer updates different rows. One process that runs the trainers
 one after the other must compute the same table, bit for bit:
 
-.. listing:: gallery/overview/workers/rpc_patterns.py
+.. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
    :part: table
    :no-caption:
 
@@ -45,7 +45,7 @@ waited for the other calls would occupy a thread of the server. With
 ``@rpc.functions.async_execution``, the function returns a future instead and frees its
 thread. The server sends the answer when the future gets its result:
 
-.. listing:: gallery/overview/workers/rpc_patterns.py
+.. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
    :part: batching
    :no-caption:
 
@@ -53,7 +53,7 @@ The lock is needed because the calls arrive in different threads. Both calls of 
 the same future, so one ``set_result`` answers both. The weights must equal those of one
 process that has the examples of both trainers:
 
-.. listing:: gallery/overview/workers/rpc_patterns.py
+.. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
    :part: weights
    :no-caption:
 
@@ -72,7 +72,7 @@ take. So collectives do not fit here.
 The simulation of this page is a corridor of five cells. Each move costs one point. The
 straight way takes four moves, so its reward is -4, the best possible one:
 
-.. listing:: gallery/overview/workers/rpc_patterns.py
+.. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
    :part: observer
    :no-caption:
 
@@ -81,13 +81,13 @@ looks at what the rest of the walk cost after each choice. The more it cost, the
 the agent makes that choice again. Each observer has its own random numbers, so the order of
 the calls does not change the result:
 
-.. listing:: gallery/overview/workers/rpc_patterns.py
+.. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
    :part: agent
    :no-caption:
 
 Both observers walk at the same time, and then the agent learns from both walks:
 
-.. listing:: gallery/overview/workers/rpc_patterns.py
+.. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
    :part: rounds
    :no-caption:
 

@@ -17,7 +17,7 @@ The server holds an *embedding*, a table with a row of parameters for each item.
 look up rows, and later the server updates the table. The gradients of each trainer are in
 its own context of distributed autograd. ``find_table`` returns the one table of the server:
 
-.. listing:: gallery/overview/workers/rpc_with_ddp.py
+.. listing:: gallery/overview/rpc_with_ddp/rpc_with_ddp.py
    :part: table
 
 Two kinds of groups
@@ -26,7 +26,7 @@ Two kinds of groups
 All three ranks join RPC. The two trainers also form a process group, in which DDP
 all-reduces:
 
-.. listing:: gallery/overview/workers/rpc_with_ddp.py
+.. listing:: gallery/overview/rpc_with_ddp/rpc_with_ddp.py
    :part: groups
    :no-caption:
 
@@ -35,7 +35,7 @@ The training
 
 The server only serves. This code runs on both trainers:
 
-.. listing:: gallery/overview/workers/rpc_with_ddp.py
+.. listing:: gallery/overview/rpc_with_ddp/rpc_with_ddp.py
    :part: train
    :no-caption:
 
@@ -52,7 +52,7 @@ so the gradients of the table are half as large as on the server, where each row
 gradient of one trainer. The learning rate of the table is twice as large to make up for
 this:
 
-.. listing:: gallery/overview/workers/rpc_with_ddp.py
+.. listing:: gallery/overview/rpc_with_ddp/rpc_with_ddp.py
    :part: compare
    :no-caption:
 

@@ -17,7 +17,7 @@ number of ranks on each node, and a port of one node where the launchers meet. T
 is called *rendezvous*. When all launchers have arrived, the nodes are numbered, and each
 launcher passes the numbers to its ranks in environment variables:
 
-.. listing:: gallery/overview/workers/several_nodes.py
+.. listing:: gallery/overview/several_nodes/several_nodes.py
    :part: place
 
 ``GROUP_RANK`` is the number of the node, and ``LOCAL_RANK`` is the number of the rank on
@@ -29,7 +29,7 @@ The rest is DDP as on one node. The model has a single weight, which is zero at 
 Each rank has one value, called ``sample``. Alone, a rank would set the weight to its value
 in one step:
 
-.. listing:: gallery/overview/workers/several_nodes.py
+.. listing:: gallery/overview/several_nodes/several_nodes.py
    :part: step
 
 The run

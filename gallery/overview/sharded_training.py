@@ -11,7 +11,7 @@ each rank holds, and then splits it among the ranks in two ways.
 
 The sample trains a small model for three steps with Adam:
 
-.. listing:: gallery/overview/workers/sharded_training.py
+.. listing:: gallery/overview/sharded_training/sharded_training.py
    :part: model
    :no-caption:
 
@@ -19,11 +19,11 @@ Two functions count elements of tensors. A ``DTensor`` is a tensor that is distr
 among ranks, and ``to_local`` returns the part of this rank. The state of Adam consists of
 two averages for each parameter:
 
-.. listing:: gallery/overview/workers/sharded_training.py
+.. listing:: gallery/overview/sharded_training/sharded_training.py
    :part: count
    :no-caption:
 
-All code of this page is one program, ``gallery/overview/workers/sharded_training.py``, which
+All code of this page is one program, ``gallery/overview/sharded_training/sharded_training.py``, which
 runs on two ranks. Its tables show numbers of elements:
 """
 
@@ -46,7 +46,7 @@ def show(name):
 # DDP: everything in every rank
 # -----------------------------
 #
-# .. listing:: gallery/overview/workers/sharded_training.py
+# .. listing:: gallery/overview/sharded_training/sharded_training.py
 #    :part: ddp
 #    :no-caption:
 
@@ -67,7 +67,7 @@ show("DDP")
 # ``ZeroRedundancyOptimizer``, PyTorch does this for an optimizer of your choice. The model
 # remains wrapped in DDP:
 #
-# .. listing:: gallery/overview/workers/sharded_training.py
+# .. listing:: gallery/overview/sharded_training/sharded_training.py
 #    :part: zero
 #    :no-caption:
 
@@ -89,14 +89,14 @@ show("ZeRO")
 # for GPUs, its device type is ``"cuda"``. ``fully_shard`` does not copy the parameters of
 # rank 0 to the other ranks, as DDP does. So all ranks must create the same model.
 #
-# .. listing:: gallery/overview/workers/sharded_training.py
+# .. listing:: gallery/overview/sharded_training/sharded_training.py
 #    :part: shard
 #    :no-caption:
 #
 # Create the optimizer after ``fully_shard``, because the parameters are then new objects.
 # The optimizer gets only the shards, so its state is split too.
 #
-# .. listing:: gallery/overview/workers/sharded_training.py
+# .. listing:: gallery/overview/sharded_training/sharded_training.py
 #    :part: fsdp2
 #    :no-caption:
 
@@ -111,7 +111,7 @@ show("FSDP2")
 # The result is that of one process that trains on the joined batches of both ranks.
 # ``full_tensor`` collects the shards of a parameter:
 #
-# .. listing:: gallery/overview/workers/sharded_training.py
+# .. listing:: gallery/overview/sharded_training/sharded_training.py
 #    :part: alone
 #    :no-caption:
 #

@@ -14,7 +14,7 @@ Tensor parallelism
 ranks work on the same input at the same time. The sample is a block of two linear layers,
 as in a Transformer:
 
-.. listing:: gallery/overview/workers/tensor_parallel.py
+.. listing:: gallery/overview/tensor_and_pipeline_parallel/tensor_parallel.py
    :part: model
 
 .. diagram:: overview/tensor_and_pipeline_parallel/tensor-parallel
@@ -22,7 +22,7 @@ as in a Transformer:
 ``parallelize_module`` turns the parameters into ``DTensor`` objects. These are tensors that
 are distributed among the ranks of a *device mesh*. The plan tells how to cut each layer:
 
-.. listing:: gallery/overview/workers/tensor_parallel.py
+.. listing:: gallery/overview/tensor_and_pipeline_parallel/tensor_parallel.py
    :part: split
    :no-caption:
 
@@ -36,7 +36,7 @@ are distributed among the ranks of a *device mesh*. The plan tells how to cut ea
 ``CommDebugMode`` counts the collectives. The output and the gradients must be those of the
 whole model. ``full_tensor`` collects the parts of a gradient:
 
-.. listing:: gallery/overview/workers/tensor_parallel.py
+.. listing:: gallery/overview/tensor_and_pipeline_parallel/tensor_parallel.py
    :part: compare
    :no-caption:
 """
@@ -64,7 +64,7 @@ launch("tensor_and_pipeline_parallel/tensor_parallel.py", ranks=2)
 # point-to-point communication. The sample creates the whole model only for the comparison.
 # A real program creates only its own stage on each rank.
 #
-# .. listing:: gallery/overview/workers/pipeline_parallel.py
+# .. listing:: gallery/overview/tensor_and_pipeline_parallel/pipeline_parallel.py
 #    :part: parts
 #
 # If the batch went through the stages as a whole, only one rank could work at a time. So
@@ -75,21 +75,21 @@ launch("tensor_and_pipeline_parallel/tensor_parallel.py", ranks=2)
 # runs each stage once more to find the shapes. Only the first stage receives the inputs,
 # and only the last one receives the targets:
 #
-# .. listing:: gallery/overview/workers/pipeline_parallel.py
+# .. listing:: gallery/overview/tensor_and_pipeline_parallel/pipeline_parallel.py
 #    :part: step
 #    :no-caption:
 #
 # Hooks record what a rank does. ``F2`` is the forward pass of microbatch 2, and ``B2`` is
 # its backward pass:
 #
-# .. listing:: gallery/overview/workers/pipeline_parallel.py
+# .. listing:: gallery/overview/tensor_and_pipeline_parallel/pipeline_parallel.py
 #    :part: record
 #    :no-caption:
 #
 # Two schedules run one after the other. Both must give the gradients and the loss of the
 # whole model:
 #
-# .. listing:: gallery/overview/workers/pipeline_parallel.py
+# .. listing:: gallery/overview/tensor_and_pipeline_parallel/pipeline_parallel.py
 #    :part: compare
 #    :no-caption:
 
@@ -193,7 +193,7 @@ for row in put_on_a_clock([more, more]):
 # for one kind of parallelism. Here are only two ranks, so the first dimension has the
 # size 1. Eight ranks could form ``(4, 2)``.
 #
-# .. listing:: gallery/overview/workers/tensor_parallel.py
+# .. listing:: gallery/overview/tensor_and_pipeline_parallel/tensor_parallel.py
 #    :part: mesh
 #    :no-caption:
 #

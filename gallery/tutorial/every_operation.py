@@ -15,7 +15,7 @@ The page is made from PyTorch itself:
 * The features were run with gloo under the profiler, as in
   :doc:`what-a-backend-needs`.
 
-.. listing:: gallery/tutorial/workers/every_call.py
+.. listing:: gallery/tutorial/every_operation/every_call.py
    :part: ask
 """
 

@@ -52,7 +52,7 @@ print(f"PyTorch {release} has: {', '.join(recent.features) or 'none of them'}")
 # Since PyTorch 2.14, ``Backend.hpp`` defines one macro for each of three groups of
 # methods. These macros and the version give the list that we printed:
 #
-# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :part: features
 #
 # Be careful with ``C10D_BACKEND_HAS_HOOKS``. In 2.14 it means abort hooks. Completion hooks
@@ -60,7 +60,7 @@ print(f"PyTorch {release} has: {', '.join(recent.features) or 'none of them'}")
 # value. For them, and for all features without a macro, test the version of PyTorch in
 # ``torch/version.h``:
 #
-# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :part: guards
 #
 # The functions below print which feature is missing, or which error occurred:
@@ -88,7 +88,7 @@ def attempt(function, *arguments):
 # calls the other, so one override serves both. We override one old name and one new
 # name:
 #
-# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :part: names
 #
 # We call each name that the release has, on the backend itself:
@@ -130,10 +130,10 @@ dist.destroy_process_group()
 # creates the backend then takes two arguments: a description of the group, and the
 # ``pg_options`` of ``init_process_group`` or null.
 #
-# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :part: create
 #
-# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :part: register
 #
 # ``split_group`` makes a child group from a parent group. Unless the program passes
@@ -141,14 +141,14 @@ dist.destroy_process_group()
 # the timeout of the child into them, and passes them to ``split``. It calls ``split`` also on a rank that is not
 # a member of the child; there ``split`` must return ``nullptr``:
 #
-# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :part: split
 #
 # Since PyTorch 2.14, ``split_group`` calls ``clone`` before it writes. The ``clone``
 # of the base class makes an object of the base class, so every class that derives from
 # it must override it:
 #
-# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :part: options
 #
 # If the copy has another type than the original, PyTorch shares the original. We
@@ -195,7 +195,7 @@ dist.destroy_process_group()
 # class of the backend. Give your backend a class of its own. pybind11 then finds it whenever C++
 # returns the backend to Python:
 #
-# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :part: class
 #
 # Our ranks do not communicate for a split, so the method does nothing. Since PyTorch 2.15, a
@@ -242,13 +242,13 @@ for can_split in [True, False] if bound_cpus else []:
 # *abort hooks* before it aborts after an error or a timeout. Since PyTorch 2.14,
 # ``register_abort_hook`` of a process group passes a Python function to the backend:
 #
-# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :part: abort-hooks
 #
 # Since PyTorch 2.15, a backend calls the *completion hooks* for each operation that
 # succeeded, and never for one that failed:
 #
-# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :part: completion-hooks
 #
 # An abort hook can be a Python function, as on this page: our thread then takes Python's
@@ -259,12 +259,12 @@ for can_split in [True, False] if bound_cpus else []:
 # already be freed when the backend calls the hook. According to ``Work.hpp``, such a backend
 # must override ``getCompletionKey`` and never use a key twice:
 #
-# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :part: work
 #
 # Our two collectives call this function, which calls the hooks:
 #
-# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :part: copy
 #
 # Since PyTorch 2.15, c10d registers both kinds itself when it makes a group. A health
@@ -331,14 +331,14 @@ print([path.name for path in Path(build.name).glob("records*")])
 # backends choose the ranks. A backend can change ``rank_`` and ``size_``, which are
 # constants in 2.13.
 #
-# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :part: reconfigure
 #
 # ``init_process_group(enable_reconfigure=True)`` makes a group that is not initialized
 # before the first ``reconfigure``. c10d only passes the flag on; the backend must
 # implement it:
 #
-# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :part: initialized
 #
 # The names of the functions in Python begin with an underscore, and their documentation
@@ -377,14 +377,14 @@ if has("reconfigure"):
 # the backend, which returns a window. According to ``Backend.hpp``, all ranks must call it
 # in the same order.
 #
-# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :part: new-window
 #
 # Each method of ``Window`` that you do not override throws. Our window writes to the
 # memory and maps it, but has no signals. In ``Window.hpp``, the attribute ``UNIFIED`` means
 # "a single coherent view of the window across host and device":
 #
-# .. listing:: gallery/tutorial/workers/recent_backend.cpp
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :part: window
 #
 # With one rank, the rank writes to its own window. ``put`` takes the tensor, the rank,

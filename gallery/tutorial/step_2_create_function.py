@@ -11,7 +11,7 @@ The samples below use the dummy that Step 3 compiles and installs. The function
 that creates a backend can be written in Python, too. The one below prints its arguments
 and calls the function of the dummy. We register it under another name:
 
-.. listing:: gallery/tutorial/workers/create_function.py
+.. listing:: gallery/tutorial/step_2_create_function/create_function.py
    :part: create
 """
 
@@ -22,7 +22,7 @@ and calls the function of the dummy. We register it under another name:
 # The program creates a group of both ranks, and a group of rank 1 only. Then it creates
 # groups with a backend for each device:
 #
-# .. listing:: gallery/tutorial/workers/create_function.py
+# .. listing:: gallery/tutorial/step_2_create_function/create_function.py
 #    :part: groups
 
 from launcher import launch
@@ -71,10 +71,10 @@ print({device: defaults[device] for device in ["cpu", "npu"]})
 # of the backend waits if it exchanges addresses. In this program, rank 1 starts each group as soon
 # as rank 0 has it, or 3 seconds later:
 #
-# .. listing:: gallery/tutorial/workers/late_rank.py
+# .. listing:: gallery/tutorial/step_2_create_function/late_rank.py
 #    :part: start
 
-launch("workers/late_rank.py", ranks=2)
+launch("step_2_create_function/late_rank.py", ranks=2)
 
 # %%
 # The dummy does not use the store, so rank 0 has its group at once. Gloo connects all ranks
@@ -122,7 +122,7 @@ print(sorted(store.list_keys()))
 # A backend that exchanges addresses can then connect to a group that no longer exists. In
 # the next program, both ranks publish an address and read the addresses of all:
 #
-# .. listing:: gallery/tutorial/workers/old_keys.py
+# .. listing:: gallery/tutorial/step_2_create_function/old_keys.py
 #    :part: exchange
 #
 # A second function puts the number of the group before its keys. ``add`` of the store
@@ -130,15 +130,15 @@ print(sorted(store.list_keys()))
 # call for the group before, because each call waits for all addresses. The number of
 # earlier calls, divided by the size and rounded down, is therefore the same on all ranks:
 #
-# .. listing:: gallery/tutorial/workers/old_keys.py
+# .. listing:: gallery/tutorial/step_2_create_function/old_keys.py
 #    :part: numbered
 #
 # The program creates two groups with each function. Rank 1 is late for the second group:
 #
-# .. listing:: gallery/tutorial/workers/old_keys.py
+# .. listing:: gallery/tutorial/step_2_create_function/old_keys.py
 #    :part: groups
 
-launch("workers/old_keys.py", ranks=2)
+launch("step_2_create_function/old_keys.py", ranks=2)
 
 # %%
 # With the same keys, rank 0 takes the address that rank 1 had in group 1. With new keys

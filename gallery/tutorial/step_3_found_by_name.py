@@ -29,18 +29,18 @@ compiled while Python runs. Such a module registers its backend when a program i
 # below therefore needs a new process. In the program, each rank is a separate job, and names
 # a backend in one of these ways:
 #
-# .. listing:: gallery/tutorial/workers/found_by_name.py
+# .. listing:: gallery/tutorial/step_3_found_by_name/found_by_name.py
 #    :part: ways
 #
 # No backend has the last name. The program does not import ``dummy_collectives``. Each rank
 # prints whether PyTorch has imported it:
 #
-# .. listing:: gallery/tutorial/workers/found_by_name.py
+# .. listing:: gallery/tutorial/step_3_found_by_name/found_by_name.py
 #    :part: try
 
 from launcher import launch
 
-launch("workers/found_by_name.py", ranks=6)
+launch("step_3_found_by_name/found_by_name.py", ranks=6)
 
 # %%
 # With PyTorch 2.14 and later, all five calls find the backend. With

@@ -27,7 +27,7 @@ A collective returns a ``Work``. A subclass in Python overrides two methods, ``w
 operations on this page return when they are complete, so the future has its result
 from the start.
 
-.. listing:: gallery/tutorial/workers/backend_in_python.py
+.. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
    :part: work
 
 The exchange
@@ -46,21 +46,21 @@ that earlier call. Each rank keeps one key between two calls.
 The last one remains after ``destroy_process_group``. A second group on the same store needs
 new keys, as :doc:`step-2-create-function` shows.
 
-.. listing:: gallery/tutorial/workers/backend_in_python.py
+.. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
    :part: backend
 
 Three operations are built on this function. They are methods of the same class,
 and they have the names and the arguments of the C++ methods. They handle CPU tensors
 with at least one element. With ``no_grad``, they can write into a parameter of a model.
 
-.. listing:: gallery/tutorial/workers/backend_in_python.py
+.. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
    :part: operations
    :dedent: 0
 
 The class itself is the function that creates the backend, because its constructor takes
 the store, the rank, the size and the timeout:
 
-.. listing:: gallery/tutorial/workers/backend_in_python.py
+.. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
    :part: register
 """
 
@@ -70,23 +70,23 @@ the store, the rank, the size and the timeout:
 #
 # The program calls each operation, and prints what an asynchronous one returns:
 #
-# .. listing:: gallery/tutorial/workers/backend_in_python.py
+# .. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
 #    :part: use
 #
 # Then it calls two operations that the backend does not support, and reads the options of a
 # backend that does not define them:
 #
-# .. listing:: gallery/tutorial/workers/backend_in_python.py
+# .. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
 #    :part: errors
 #
-# .. listing:: gallery/tutorial/workers/backend_in_python.py
+# .. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
 #    :part: options
 #
 # At the end, ``DistributedDataParallel`` trains one model with the new backend and one with
 # gloo. It calls all three operations: ``allgather`` and ``broadcast`` in its
 # constructor, and ``allreduce`` in the backward pass.
 #
-# .. listing:: gallery/tutorial/workers/backend_in_python.py
+# .. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
 #    :part: train
 
 from launcher import launch
@@ -216,7 +216,7 @@ if torch.__version__ >= "2.14":
 # c10d uses the result of some operations without a test. A backend whose ``allreduce`` returns
 # a ``Work`` with an empty list, or none at all, crashes the program in these two cases:
 #
-# .. listing:: gallery/tutorial/workers/broken_work.py
+# .. listing:: gallery/tutorial/step_4_backend_in_python/broken_work.py
 #    :part: cases
 
 launch("step_4_backend_in_python/broken_work.py", ranks=1)

@@ -139,7 +139,7 @@ dist.destroy_process_group()
 #    The computer that builds this site has no GPU. The lines below
 #    ``if torch.cuda.is_available()`` were not executed. All others were.
 #
-#    .. listing:: gallery/tutorial/workers/cpu_gloo_cuda_dummy.py
+#    .. listing:: gallery/tutorial/step_4_dispatch_by_device/cpu_gloo_cuda_dummy.py
 #       :emphasize-lines: 17-28
 
 from launcher import launch

@@ -17,7 +17,7 @@ The program
 This is the whole program. It names no rank, no address and no port, because
 ``init_process_group`` finds all of them in the environment:
 
-.. listing:: gallery/tutorial/workers/zero_everything.py
+.. listing:: gallery/tutorial/step_4_several_ranks/zero_everything.py
 """
 
 # %%
@@ -26,7 +26,7 @@ This is the whole program. It names no rank, no address and no port, because
 #
 # A program of nine lines uses the backend:
 #
-# .. listing:: gallery/tutorial/workers/shortest_program.py
+# .. listing:: gallery/tutorial/step_4_several_ranks/shortest_program.py
 #    :part: program
 
 from launcher import launch
@@ -67,7 +67,7 @@ launch("step_4_several_ranks/zero_everything.py", ranks=4)
 # rank that failed first, and its exit code. ``launch`` shortens this report to a ``RankError``
 # with the number of the rank, the exit code, and what the rank wrote to stderr:
 #
-# .. listing:: gallery/tutorial/workers/one_rank_fails.py
+# .. listing:: gallery/tutorial/step_4_several_ranks/one_rank_fails.py
 
 from launcher import RankError
 

@@ -28,7 +28,7 @@ except RuntimeError as error:
 # ``init_process_group``, because its flight recorder calls the method. Earlier releases
 # fail in the missing collective. (PyTorch 2.13 has no backends in Python.)
 #
-# .. listing:: gallery/tutorial/workers/without_a_name.py
+# .. listing:: gallery/tutorial/step_4_unimplemented_collective/without_a_name.py
 #    :part: nameless
 
 from launcher import launch
@@ -133,7 +133,7 @@ dist.set_debug_level(dist.DebugLevel.OFF)
 # Override ``getSequenceNumberForGroup``, and return the number of collectives so far. PyTorch
 # calls it before each collective in this mode. In Python, the method has another name:
 #
-# .. listing:: gallery/tutorial/workers/sequence_numbers.py
+# .. listing:: gallery/tutorial/step_4_unimplemented_collective/sequence_numbers.py
 #    :part: numbered
 
 launch("step_4_unimplemented_collective/sequence_numbers.py", ranks=1)

@@ -13,13 +13,13 @@ Record the calls
 PyTorch's profiler records each collective and each message of a process group, as an event
 whose name begins with ``c10d::``. So the names of these events are enough:
 
-.. listing:: gallery/tutorial/workers/calls_of_features.py
+.. listing:: gallery/tutorial/shared/calls_of_features.py
    :part: record
 
 A reduction also has a ``ReduceOp``. It is an argument of the operator that the dispatcher
 calls, so a dispatch mode sees it. Since PyTorch 2.15, Python can read it:
 
-.. listing:: gallery/tutorial/workers/calls_of_features.py
+.. listing:: gallery/tutorial/shared/calls_of_features.py
    :part: reductions
 
 The worker runs small examples of the features on two ranks with gloo, a backend of
@@ -92,7 +92,7 @@ show_table(["method", *features], rows)
 # options, a feature can call more of them. Some operations belong to no feature of the table. The
 # worker runs these functions, too:
 #
-# .. listing:: gallery/tutorial/workers/calls_of_features.py
+# .. listing:: gallery/tutorial/shared/calls_of_features.py
 #    :part: calls
 
 for name, methods in calls.items():
@@ -120,7 +120,7 @@ for name, methods in calls.items():
 # output to zero. Some features can begin with these two operations. What they do with the
 # zeros shows how they use the collectives.
 #
-# .. listing:: gallery/tutorial/workers/what_zeros_do.py
+# .. listing:: gallery/tutorial/what_a_backend_needs/what_zeros_do.py
 
 launch("what_a_backend_needs/what_zeros_do.py", ranks=2)
 

@@ -1,6 +1,6 @@
 """Show a file of the project, or a part of it, as a listing::
 
-    .. listing:: gallery/overview/workers/rpc.py
+    .. listing:: gallery/overview/rpc/rpc.py
        :part: table
 
 The part is what stands between the lines with ``# [table]`` and ``# [/table]``, or ``//`` in
