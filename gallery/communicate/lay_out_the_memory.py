@@ -43,7 +43,7 @@ assert all("rank 0 cannot reserve 140737490456832 bytes" in text for text in out
 #       :caption: extension/shm_collectives/include/memory.hpp
 #       :start-after: // [create]
 #       :end-before: // [/create]
-#       :emphasize-lines: 19
+#       :emphasize-lines: 22
 #       :dedent:
 #
 # ``ftruncate`` only sets the size. The kernel looks for a page when a rank first uses it. If

@@ -71,11 +71,12 @@ class Callbacks {
 
  private:
   static constexpr auto kNever = Clock::time_point::min();
-  static constexpr milliseconds kLong{500}; // a callback that takes this time may wait for others
+  // a callback that takes this time may wait for others
+  static constexpr milliseconds kLong{500};
 
   void schedule() {
-    due_ = !urgent_.empty() ? kNever
-        : in_order_.empty() ? Clock::time_point::max() : began_ + kLong;
+    due_ = in_order_.empty() ? Clock::time_point::max() : began_ + kLong;
+    if (!urgent_.empty()) due_ = kNever;
   }
 
   static inline thread_local std::shared_ptr<void> current_;

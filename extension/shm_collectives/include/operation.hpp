@@ -26,7 +26,8 @@ class Operation {
 
   // Keeps a callback of the program; false if the operation has ended, unless
   // `always`. The asker is the callback that asks for it, if one does.
-  bool keep(std::function<void()> callback, const std::weak_ptr<void>& asker, bool always) {
+  bool keep(
+      std::function<void()> callback, const std::weak_ptr<void>& asker, bool always) {
     const std::lock_guard lock(mutex_);
     if (ended() && !always) return false;
     callbacks_.push_back(std::move(callback));

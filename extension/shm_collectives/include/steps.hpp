@@ -89,13 +89,13 @@ inline bool Steps::advance() {
     handle_.resume();
     moved = true;
   }
-  if (handle_.done() && handle_.promise().error) std::rethrow_exception(handle_.promise().error);
+  if (handle_.done() && handle_.promise().error) {
+    std::rethrow_exception(handle_.promise().error);
+  }
   return moved;
 }
 
 // [/resume]
-inline const Until& Steps::until() const {
-  return handle_.promise().until;
-}
+inline const Until& Steps::until() const { return handle_.promise().until; }
 
 } // namespace shm_collectives
