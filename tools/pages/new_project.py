@@ -32,14 +32,14 @@ EDITS = {
     "The dummy c10d backend": "The c10d backend dummy",
     r'\{"cpu", "cuda"\}': '{"cpu"}',
     r"(?m)^(fast_to_compile = .*)$": r"\1\n# Sources that reduce or copy data need -O3.",
-    r"(?m)^(?=c10.* createBackendDummy\(\n.*/\* store \*/)": """\
+    r"(?m)^(?=c10.* create_backend\(\n.*/\* store \*/)": """\
 // Let the ranks meet here. While this one waits for others, release Python's
 // interpreter lock (py::gil_scoped_release). The store may have keys of an
 // earlier group: https://SITE/communicate/meet-the-other-ranks.html
 // That page also has a form of this function that gets the group's name and options.
 """,
 }
-OPERATION = re.compile(r"\b(setToZero|allreduce|allgather)\(")
+OPERATION = re.compile(r"\b(set_to_zero|allreduce|allgather)\(")
 HERE = {
     ".hpp": """\
   // Declare each operation here that src/dummy.cpp defines. c10d refuses any

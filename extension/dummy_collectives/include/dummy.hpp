@@ -64,7 +64,7 @@ class BackendDummy : public c10d::Backend {
 
 // [create]
 // The function that init_process_group("dummy") calls in each rank.
-c10::intrusive_ptr<c10d::Backend> createBackendDummy(
+c10::intrusive_ptr<c10d::Backend> create_backend(
     const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
     const std::chrono::milliseconds& timeout);
 // [/create]

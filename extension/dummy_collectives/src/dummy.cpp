@@ -14,7 +14,7 @@ namespace {
 // [helpers]
 // A future with tensors of an accelerator must know their devices. Code that
 // waits for the future then waits for the right streams.
-std::vector<c10::Device> acceleratorsOf(const std::vector<at::Tensor>& tensors) {
+std::vector<c10::Device> accelerators_of(const std::vector<at::Tensor>& tensors) {
   std::vector<c10::Device> devices;
   for (const auto& tensor : tensors) {
     if (!tensor.is_cpu()) {
@@ -26,7 +26,7 @@ std::vector<c10::Device> acceleratorsOf(const std::vector<at::Tensor>& tensors) 
 
 // The whole "communication" of this backend. It must be hidden from autograd:
 // a collective may write into a leaf tensor that requires a gradient.
-void setToZero(const std::vector<at::Tensor>& tensors) {
+void set_to_zero(const std::vector<at::Tensor>& tensors) {
   const at::NoGradGuard no_grad;
   for (const auto& tensor : tensors) {
     tensor.zero_();
@@ -40,7 +40,7 @@ void setToZero(const std::vector<at::Tensor>& tensors) {
 WorkDummy::WorkDummy(c10d::OpType op_type, int rank, std::vector<at::Tensor> outputs)
     : c10d::Work(rank, op_type),
       future_(c10::make_intrusive<c10::ivalue::Future>(
-          c10::ListType::create(c10::TensorType::get()), acceleratorsOf(outputs))) {
+          c10::ListType::create(c10::TensorType::get()), accelerators_of(outputs))) {
   future_->markCompleted(c10::IValue(std::move(outputs)));
 }
 
@@ -69,7 +69,7 @@ const std::string BackendDummy::getBackendName() const { return "dummy"; }
 c10::intrusive_ptr<c10d::Work> BackendDummy::allreduce(
     std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& /* opts */) {
   checkOpen("allreduce");
-  setToZero(tensors);
+  set_to_zero(tensors);
   return c10::make_intrusive<WorkDummy>(c10d::OpType::ALLREDUCE, getRank(), tensors);
 }
 // [/allreduce]
@@ -86,7 +86,7 @@ c10::intrusive_ptr<c10d::Work> BackendDummy::allgather(
   TORCH_CHECK(outputs.size() == static_cast<size_t>(getSize()),
       "Backend dummy: allgather needs one output tensor per rank (", getSize(),
       "), got ", outputs.size());
-  setToZero(outputs);
+  set_to_zero(outputs);
   return c10::make_intrusive<WorkDummy>(c10d::OpType::ALLGATHER, getRank(), outputs);
 }
 // [/allgather]
@@ -102,7 +102,7 @@ void BackendDummy::checkOpen(const char* operation) const {
 // [/shutdown]
 
 // [create]
-c10::intrusive_ptr<c10d::Backend> createBackendDummy(
+c10::intrusive_ptr<c10d::Backend> create_backend(
     const c10::intrusive_ptr<c10d::Store>& /* store */, int rank, int size,
     const std::chrono::milliseconds& /* timeout */) {
   return c10::make_intrusive<BackendDummy>(rank, size);
@@ -116,14 +116,14 @@ namespace {
 
 // Registers the backend "dummy" with its devices and the function that creates
 // it. A second call changes nothing.
-void registerBackend() {
+void register_with_torch() {
   const auto backend_class = py::module_::import("torch.distributed").attr("Backend");
   if (backend_class.attr("backend_list").contains("dummy")) {
     return;
   }
   constexpr py::call_guard<py::gil_scoped_release> without_lock{};
   backend_class.attr("register_backend")("dummy",
-      py::cpp_function(&dummy_collectives::createBackendDummy, without_lock),
+      py::cpp_function(&dummy_collectives::create_backend, without_lock),
       py::arg("devices") = std::vector<std::string>{"cpu", "cuda"});
 }
 
@@ -131,7 +131,7 @@ void registerBackend() {
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.doc() = "The dummy c10d backend, compiled for one release of PyTorch.";
-  module.def("register", &registerBackend, "Register the backend \"dummy\".");
-  registerBackend();
+  module.def("register", &register_with_torch, "Register the backend \"dummy\".");
+  register_with_torch();
 }
 // [/register]

@@ -33,7 +33,7 @@ c10::intrusive_ptr<c10d::Backend> create(const c10d::DistributedBackendOptions& 
 
 // Tells torch.distributed that there is a backend "shm", for which devices, and
 // how to create it. Doing so a second time changes nothing.
-void registerBackend() {
+void register_with_torch() {
   const auto backend_class = py::module_::import("torch.distributed").attr("Backend");
   if (backend_class.attr("backend_list").contains("shm")) return;
   backend_class.attr("register_backend")("shm", py::cpp_function(&create),
@@ -66,6 +66,6 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       // what has been chosen
       .def_property_readonly("yield_for", &BackendShm::yield_for);
   // [/own-class]
-  module.def("register", &registerBackend, "Register the backend \"shm\".");
-  registerBackend();
+  module.def("register", &register_with_torch, "Register the backend \"shm\".");
+  register_with_torch();
 }

@@ -40,12 +40,12 @@ class WorkRecent : public c10d::Work {
   uint64_t getCompletionKey() const override { return key_; }
 
  private:
-  static uint64_t nextKey() {
+  static uint64_t next_key() {
     static std::atomic<uint64_t> last{0};
     return ++last;
   }
 
-  const uint64_t key_ = nextKey();
+  const uint64_t key_ = next_key();
 #endif
 };
 // [/work]
@@ -242,14 +242,14 @@ class BackendRecent : public c10d::Backend {
   // The Work is complete later, as with real backends.
   intrusive_ptr<c10d::Work> copy(
       c10d::OpType type, at::Tensor output, at::Tensor input) {
-    checkInitialized();
+    check_initialized();
     auto work = make_intrusive<WorkRecent>(getRank(), type);
     thread_.run([this, work, output, input] {
       try {
         const at::NoGradGuard no_grad;
         output.view_as(input).copy_(input);
       } catch (...) {
-        runHooks(abort_hooks_);
+        run_hooks(abort_hooks_);
         work->finish(std::current_exception());
         return;
       }
@@ -259,7 +259,7 @@ class BackendRecent : public c10d::Backend {
 #if RECENT_TORCH_SINCE(2, 15)
       c10d::CompletionHookArgs done;
       done.completionKey = work->getCompletionKey();
-      runHooks(completion_hooks_, done);
+      run_hooks(completion_hooks_, done);
 #endif
     });
     return work;
@@ -268,7 +268,7 @@ class BackendRecent : public c10d::Backend {
   // Calls a copy of the hooks. If a hook ran under the lock that
   // registerAbortHook() takes, the two could wait for each other.
   template <typename Hooks, typename... Args>
-  void runHooks(const Hooks& hooks, const Args&... args) {
+  void run_hooks(const Hooks& hooks, const Args&... args) {
     std::unique_lock<std::mutex> lock(mutex_);
     const auto copies = hooks;
     lock.unlock();
@@ -279,7 +279,7 @@ class BackendRecent : public c10d::Backend {
   // [/copy]
 
   // [initialized]
-  void checkInitialized() const {
+  void check_initialized() const {
 #ifdef C10D_BACKEND_HAS_RECONFIGURE
     TORCH_CHECK(!options_->enable_reconfigure || !uuids_.empty(),
         "Backend recent: reconfigure() comes first");
@@ -298,7 +298,7 @@ class BackendRecent : public c10d::Backend {
 };
 
 // [create]
-intrusive_ptr<c10d::Backend> createBackendRecent(
+intrusive_ptr<c10d::Backend> create_backend(
     const c10d::DistributedBackendOptions& group,
     intrusive_ptr<OptionsRecent> options) {
   if (!options) {
@@ -355,7 +355,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
 
   py::module_::import("torch.distributed")
       .attr("Backend")
-      .attr("register_backend")("recent", py::cpp_function(&createBackendRecent),
+      .attr("register_backend")("recent", py::cpp_function(&create_backend),
           py::arg("extended_api") = true,
           py::arg("devices") = std::vector<std::string>{"cpu"});
   // [/register]
