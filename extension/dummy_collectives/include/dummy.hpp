@@ -56,7 +56,7 @@ class BackendDummy : public c10d::Backend {
 
  private:
   // Throws if the backend was shut down.
-  void checkOpen(const char* operation) const;
+  void check_open(const char* operation) const;
 
   std::atomic<bool> closed_{false};
 };

@@ -68,7 +68,7 @@ const std::string BackendDummy::getBackendName() const { return "dummy"; }
 // [allreduce]
 c10::intrusive_ptr<c10d::Work> BackendDummy::allreduce(
     std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& /* opts */) {
-  checkOpen("allreduce");
+  check_open("allreduce");
   set_to_zero(tensors);
   return c10::make_intrusive<WorkDummy>(c10d::OpType::ALLREDUCE, getRank(), tensors);
 }
@@ -78,7 +78,7 @@ c10::intrusive_ptr<c10d::Work> BackendDummy::allreduce(
 c10::intrusive_ptr<c10d::Work> BackendDummy::allgather(
     std::vector<std::vector<at::Tensor>>& output_lists, std::vector<at::Tensor>& inputs,
     const c10d::AllgatherOptions& /* opts */) {
-  checkOpen("allgather");
+  check_open("allgather");
   TORCH_CHECK(output_lists.size() == 1 && inputs.size() == 1,
       "Backend dummy: allgather takes one input tensor and one list of "
       "output tensors");
@@ -96,7 +96,7 @@ void BackendDummy::shutdown() { closed_ = true; }
 
 void BackendDummy::abort() { closed_ = true; }
 
-void BackendDummy::checkOpen(const char* operation) const {
+void BackendDummy::check_open(const char* operation) const {
   TORCH_CHECK(!closed_, "Backend dummy was shut down and cannot run ", operation);
 }
 // [/shutdown]
