@@ -17,7 +17,7 @@ from .project.errors import BuildError, ending_the_program
 from .project.paths import ROOT
 
 NAME = re.compile("[a-z][a-z0-9]*(_[a-z0-9]+)*")
-# What c10d or its tests register, and the backends of the tutorial.
+# The backends that c10d and its tests register, and those of the tutorial.
 TAKEN = {"fake", "gloo", "mpi", "nccl", "threaded", "ucc", "undefined", "xccl", "dummy", "shm"}
 
 
@@ -51,7 +51,7 @@ def check_folder(folder: Path) -> None:
 
 def write(folder: Path, files: dict[str, str]) -> None:
     """Write all files into a folder that is new or empty, or nothing at all."""
-    top = folder  # What is renamed in the end: the first folder of the path that is new.
+    top = folder  # The first folder of the path that is new, which is renamed in the end.
     while not top.parent.exists():
         top = top.parent
     with TemporaryDirectory(prefix=".new-backend-", dir=top.parent) as temporary:

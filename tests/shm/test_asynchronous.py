@@ -43,7 +43,7 @@ def test_a_post_wakes_a_rank_that_sleeps(message):
     options = Options()
     options.yield_for = timedelta(0)
     late, took = zip(*run(wakes, 2, message, options=options), strict=True)
-    assert max(took) - sum(late) < 0.4  # A rank that nobody wakes sleeps 0.04 s too long.
+    assert max(took) - sum(late) < 0.4  # A rank that is not woken sleeps 0.04 s too long.
 
 
 def a_thread_only_when_needed(rank):
@@ -233,7 +233,7 @@ def dropped(rank):
         dist.all_reduce(torch.ones(50_000), async_op=True)
         outputs = [torch.empty(50_000)[::2] for _ in range(2)]
         works = [dist.all_gather(outputs, torch.ones(25_000), async_op=True)]
-        torch.zeros(25_000)  # where the input was, if that is gone
+        torch.zeros(25_000)  # in the memory of the input, if that was freed
         for work in works:
             work.wait()
         assert all((output == 1).all() for output in outputs)

@@ -1,4 +1,4 @@
-"""Whatever happens to one rank, the others say so soon, and name it."""
+"""A rank that is lost or late is soon an error on the others, which names it."""
 
 import os
 import signal
@@ -77,7 +77,7 @@ def test_a_lost_rank(how, operation):
 
 
 def ends_well(rank):
-    """A rank that has done its part may go, whoever is late."""
+    """A rank that has done its part may leave before the others have come."""
     tensor = torch.ones(10)
     if rank:
         time.sleep(0.5)
@@ -217,7 +217,7 @@ def test_a_rank_that_only_yields_looks_after_the_others():
 
 
 def destroys_beside_a_message(rank, call):
-    """Return the seconds that it takes to leave a group with a message that nobody takes."""
+    """Return the seconds that it takes to leave a group with a message that no rank takes."""
     dist.barrier()
     if rank == 0:
         work = call(torch.ones(1), 1)

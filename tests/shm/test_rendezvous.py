@@ -1,4 +1,4 @@
-"""How the ranks of a group meet, and what they leave behind."""
+"""The rendezvous of a group: names, timeouts, strangers and memory."""
 
 import contextlib
 import ctypes
@@ -359,7 +359,7 @@ NOBODY = 65534
 @pytest.mark.parametrize(
     ("user", "seals", "expected"),
     [
-        (None, SEALS, "rank 0 did not come within 2000 ms"),  # It is right, but nobody is there.
+        (None, SEALS, "rank 0 did not come within 2000 ms"),  # It is right, but no rank is there.
         (None, SEALS & ~fcntl.F_SEAL_SHRINK, "it is not sealed, so it could shrink"),
         pytest.param(
             NOBODY,

@@ -171,7 +171,7 @@ class BackendShm : public CallRunner {
   }
 
   void monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all) override {
-    // Whoever calls this has chosen the timeout, be it 0.
+    // Callers always pass a timeout; 0 does not mean the default.
     Call call = begin(Kind::monitored_barrier, std::max(opts.timeout, milliseconds(1)));
     call.name_all = wait_all;
     try {
@@ -179,7 +179,7 @@ class BackendShm : public CallRunner {
     } catch (const c10::DistBackendError& error) {
       const std::string reached = "Rank " + std::to_string(getRank()) +
           " successfully reached monitoredBarrier, but received errors while "
-          "waiting for send/recv from rank 0: "; // what gloo says on all other ranks
+          "waiting for send/recv from rank 0: "; // as gloo says on all other ranks
       C10_THROW_ERROR(DistBackendError,
           (getRank() == 0 ? "" : reached) + error.what_without_backtrace());
     }
@@ -273,7 +273,7 @@ class BackendShm : public CallRunner {
         channel(), number(call, input, root), reduce, input, output);
   }
 
-  // What the note of a message says.
+  // The note of a message.
   static Note address(Call& call, Bytes data, int other, int tag) {
     call.require(tag >= 0, ": tag ", tag, " is negative");
     call.note.bytes = data.size();

@@ -58,7 +58,7 @@ class Call {
   // Gets the results to where they belong.
   void finish() const {
     if (copies_.empty() && !of_all_) return;
-    // Whoever calls this may be a thread that knows nothing of autograd.
+    // The calling thread may have no state of autograd.
     const at::AutoDispatchBelowADInplaceOrView no_autograd;
     for (const auto& [to, from] : copies_) to.copy_(from);
     if (of_all_) results[0].copy_(sum_of(*of_all_, results[0]));

@@ -24,8 +24,8 @@ struct OptionsShm : c10d::Backend::Options {
 
   // Each rank has 4 slots of this size; larger tensors go in several steps.
   uint64_t slot_bytes = 256 << 10;
-  // How long a waiting thread lets others run before it goes to sleep. By default,
-  // 500 microseconds where that helps: see waiting_policy.
+  // The time for which a waiting thread lets others run before it goes to sleep. By
+  // default, 500 microseconds where that helps: see waiting_policy.
   std::optional<microseconds> yield_for;
 };
 
@@ -60,8 +60,8 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
-// What is the same for all operations: how a group begins and ends, and how a
-// call of an operation runs.
+// The code that all operations share: the beginning and the end of a group, and the run
+// of a call.
 class CallRunner : public c10d::Backend {
  public:
   // Returns when all ranks of the group have called it.
@@ -183,7 +183,7 @@ class CallRunner : public c10d::Backend {
       coalesced->operations.push_back(operation);
       coalesced->results.insert(
           coalesced->results.end(), results.begin(), results.end());
-      // whoever ends the coalescing waits
+      // the end of the coalescing waits
       if (!async || !coalesced->submit) return nullptr;
     }
     // [caller-or-thread]
@@ -242,7 +242,7 @@ class CallRunner : public c10d::Backend {
     Operations operations;
     Tensors results;
   };
-  // What this thread coalesces in this group, if it does.
+  // The calls that this thread coalesces in this group; null if it does not.
   Coalesced* coalesced() const {
     const auto found = coalesced_.find(id_);
     return found == coalesced_.end() ? nullptr : &found->second;

@@ -35,7 +35,8 @@ class Callbacks {
     const auto due = this->due();
     return due != Clock::time_point::max() && Clock::now() >= due;
   }
-  // When the callbacks began that others wait for; kNever if there are none.
+  // The time at which the callbacks began that others wait for; kNever if there are
+  // none.
   Clock::time_point began() const { return began_; }
 
   // Whether what this thread wants to be called has to wait for others.

@@ -18,7 +18,7 @@ inline Bytes part(Bytes bytes, size_t index, size_t size) {
   return bytes.subspan(start, std::min(size, bytes.size() - start));
 }
 
-// How many parts there are: at least one, for the note.
+// The number of parts: at least one, for the note.
 inline size_t parts(size_t bytes, size_t size) {
   return std::max<size_t>(1, (bytes + size - 1) / size);
 }

@@ -11,8 +11,8 @@
 
 namespace shm_collectives {
 
-// The ranks that share one memory, seen from one of them: who they are, whether
-// they live, and why the group failed, if it did.
+// The ranks that share one memory, seen from one of them: their names, whether they
+// live, and the reason if the group has failed.
 class Group {
  public:
   Group(Memory memory, int rank, std::string name, std::vector<uint64_t> global_ranks)

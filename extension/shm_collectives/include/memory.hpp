@@ -58,7 +58,7 @@ struct Ring {
   alignas(kCacheLine) std::atomic<uint64_t> read;
 };
 
-// What precedes the data of a slot.
+// The header of a slot.
 struct alignas(kCacheLine) Slot {
   Note note;
   std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }

@@ -37,8 +37,8 @@ enum class Op : uint8_t {
   none
 };
 
-// What a rank says about a step when it posts the step. The others compare it
-// with what they say themselves.
+// The description of a step, which a rank writes when it posts the step. The other
+// ranks compare it with their own.
 struct Note {
   uint64_t sequence = 0; // the how-many-th operation of the group this is
   uint64_t bytes = 0; // of the tensor that has this size on all ranks

@@ -14,7 +14,7 @@ class Operation {
   Operation(Call call, Steps steps) : call(std::move(call)), steps(std::move(steps)) {}
 
   bool ended() const { return ended_.load(); }
-  // What went wrong; null if nothing did.
+  // The error; null if there is none.
   std::exception_ptr error() const { return ended() ? problem : nullptr; }
 
   // Says that it has ended; true if it has callbacks of the program.
@@ -50,7 +50,7 @@ class Operation {
   }
 
   const Call call;
-  // Only whoever drives the operations uses these:
+  // For the thread that drives the operations:
   Steps steps;
   std::optional<Clock::time_point> deadline; // from the first step on
   std::exception_ptr problem;

@@ -11,8 +11,8 @@ constexpr size_t kMostKept = 64 << 20; // bytes of messages that no receive wait
 
 // Messages between two ranks. A message is cut into parts, which take the steps of the
 // ring between the two. Its note says which receive it is for. A send ends when a
-// receive has taken its message, or has begun to wait for another. What nobody receives
-// is kept up to a limit; then it stays in the ring, and its sender waits.
+// receive has taken its message, or has begun to wait for another. Messages without a
+// receive are kept up to a limit; then they stay in the ring, and their sender waits.
 class Mailbox {
  public:
   explicit Mailbox(const Group& group)
@@ -75,7 +75,7 @@ class Mailbox {
 
     size_t bytes_kept() const { return receive ? 0 : sizeof(Message) + note.bytes; }
   };
-  struct Inbox { // what comes from one rank
+  struct Inbox { // the messages of one rank
     uint64_t next = 0; // the next step of its ring
     size_t bytes_kept = 0; // of all messages
     std::list<Message> messages; // only the last can be incomplete
@@ -85,7 +85,7 @@ class Mailbox {
     return message.parts_read == parts(message.note.bytes, part_bytes_);
   }
 
-  // While nobody waits for a message of this rank, they stay where they are.
+  // Messages of a rank stay in the ring while no receive waits for one of them.
   bool awaited(int from) const {
     const auto& messages = inboxes_[from].messages;
     return (!messages.empty() && messages.back().receive != nullptr) ||

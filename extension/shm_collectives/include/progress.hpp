@@ -6,9 +6,10 @@
 
 namespace shm_collectives {
 
-// Who runs the operations of one rank of a group: whoever waits for one runs them all;
-// while nobody waits, a thread does, made when it is first needed. Threads also call
-// the callbacks of the program, which may take long: meanwhile there is another thread.
+// Runs the operations of one rank of a group. A caller that waits for one operation
+// runs them all; while no caller waits, a thread does, which is started when it is
+// first needed. Threads also call the callbacks of the program. A callback may take
+// long, so another thread runs the operations meanwhile.
 class Progress : public std::enable_shared_from_this<Progress> {
  public:
   Progress(Group group, WaitingPolicy policy)
@@ -51,7 +52,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
       call([&] { return operation.ended(); }, in(kBrief), policy_.at_most(kBrief));
     } else {
       hand_over();
-      group_.me().bell.ring(); // whoever drives already can run this
+      group_.me().bell.ring(); // a thread that drives already can run this
     }
     Callbacks::keep_at_exit();
   }
@@ -72,10 +73,10 @@ class Progress : public std::enable_shared_from_this<Progress> {
     callback();
   }
 
-  // Waits for the end of what other ranks need of this one: all collectives, and
-  // sends for as long as anything gets on. Nobody may ever take the others.
+  // Waits until other ranks need nothing of this one: for all collectives, and for
+  // sends while any operation advances. No rank may ever receive the remaining sends.
   void drain() {
-    if (forks_ != fork_count()) return; // what was submitted belongs to the parent
+    if (forks_ != fork_count()) return; // the operations belong to the parent
     call([&] { return collectives_ == 0; }, Clock::time_point::max(), policy_);
     for (uint64_t before = ~uint64_t{0}; sends_ > 0 && before != moves_;) {
       before = moves_;
@@ -268,7 +269,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
     if (!is_message(kind)) collectives_.fetch_add(change);
   }
 
-  // Tells who waits what has ended, and lets other threads drive.
+  // Ends the operations that are complete, and lets other threads drive.
   void stop_driving() {
     const auto ended = lanes_.take_ended();
     if (ended.empty()) return driving_.clear();
@@ -298,7 +299,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   std::atomic<int> collectives_{0}, sends_{0}; // of these
   std::atomic<int> callers_{0}; // threads that wait for an operation, and so drive
   std::atomic<int> drivers_{0}; // own threads that drive
-  std::atomic<uint64_t> moves_{0}; // how often something has advanced
+  std::atomic<uint64_t> moves_{0}; // the number of advances
 
   std::mutex mutex_; // guards these, and is never held for long
   std::vector<std::pair<OperationPtr, int>> submitted_;
@@ -307,7 +308,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   Threads threads_;
   bool urgent_ = false; // a callback may wait for what a thread is to do
 
-  // Whoever sets this owns what follows. Nobody ever blocks on it.
+  // The thread that sets this owns the members below. No thread blocks on it.
   std::atomic_flag driving_;
   uint64_t looks_ = 0;
   Clock::time_point next_check_;

@@ -10,8 +10,8 @@
 
 namespace shm_collectives {
 
-// How elements of one type are combined: in the order of the sources. Types of
-// 8 and 16 bits are added up as float and rounded once.
+// Combines elements of one type in the order of the sources. Types of 8 and 16 bits are
+// added up as float and rounded once.
 class Reduction {
  public:
   // Throws if there is no such operation for this type.

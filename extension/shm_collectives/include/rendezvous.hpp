@@ -44,8 +44,8 @@ inline std::string quoted(const std::string& text) {
 }
 
 // [address]
-// What a rank says about itself: a number that it has drawn for this meeting, its
-// process, the descriptor of the memory (-1 if it has none), and its home.
+// The address of a rank: a number that it has drawn for this meeting, its process, the
+// descriptor of the memory (-1 if it has none), and its home.
 struct Address {
   uint64_t number = 0;
   pid_t process = 0;
@@ -72,7 +72,7 @@ struct Address {
 };
 // [/address]
 
-// Where the ranks of a new group meet.
+// The rendezvous of the ranks of a new group.
 //
 // [keys-of-a-meeting]
 // The store may still hold keys of an earlier group of the same name. A key
@@ -116,7 +116,7 @@ class Meeting {
   // [/meet]
 
  private:
-  struct Guest { // what rank 0 knows about another rank
+  struct Guest { // another rank, seen from rank 0
     std::string text; // its address, once it has come
     std::shared_ptr<const Process> process; // if it is of the same home
     std::string problem; // that keeps it from beginning
@@ -180,7 +180,7 @@ class Meeting {
       guest = {text, near ? Process::find(its->process) : nullptr, ""};
       if (!its) guest.problem = malformed(member(rank), text);
       if (its && !near) guest.problem = apart(rank, its->home, mine.home);
-      // An old number is answered, too; nobody reads that.
+      // An old number is answered, too; no rank reads that answer.
       if (its) set(answer(its->number), mine.text());
     }
     if (guest.problem.empty()) guest.problem = said(refused(rank));
@@ -295,7 +295,7 @@ class Meeting {
     return text.empty() ? "" : "the key " + key + " says " + quoted(text);
   }
 
-  // Tells those who have no memory.
+  // Tells the ranks that have not mapped the memory.
   std::string refuse(const std::string& problem) {
     if (number_ != 0 && (rank_ == 0 || !memory_)) set(refused(rank_), problem);
     return "";

@@ -25,7 +25,7 @@ inline at::Tensor sum_of(PackedTensors& tensors, const at::Tensor& like) {
   std::vector<int64_t> sizes = like.sizes().slice(dimensions).vec(); // of one value
   const size_t index_bytes = dimensions * sizeof(int64_t);
   const size_t value_bytes = c10::multiply_integers(sizes) * like.element_size();
-  sizes.insert(sizes.begin(), 0); // how many values
+  sizes.insert(sizes.begin(), 0); // the number of values
   std::vector<at::Tensor> indices, values;
   for (auto& bytes : tensors) {
     sizes[0] = bytes.size() / std::max<size_t>(1, index_bytes + value_bytes);

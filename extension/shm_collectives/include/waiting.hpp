@@ -33,8 +33,8 @@ inline Clock::time_point in(auto time) {
   return Clock::now() + std::min<decltype(time)>(time, std::chrono::hours(24 * 36500));
 }
 
-// Where the threads of one rank sleep until something happens. It is in shared
-// memory, so that every rank can ring it.
+// Lets the threads of one rank sleep until something happens. It is in shared memory,
+// so that every rank can ring it.
 //
 // Memory order: one side posts (writes a counter) and then looks for sleepers;
 // the other side announces its sleep and then looks at the counter. At least
@@ -78,8 +78,8 @@ class Bell {
   std::atomic<uint32_t> sleepers_;
 };
 
-// What a waiting thread does next. It spins as long as the answer of a running
-// rank takes, then lets other threads run, then goes to sleep.
+// The next step of a waiting thread. It spins as long as the answer of a running rank
+// takes, then lets other threads run, then goes to sleep.
 class Patience {
  public:
   // [patience]

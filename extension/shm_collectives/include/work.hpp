@@ -6,8 +6,8 @@
 
 namespace shm_collectives {
 
-// What a call returns: one operation, or several that were called together. It
-// can outlive its group.
+// The result of a call: one operation, or several that were called together. It can
+// outlive its group.
 class WorkShm : public c10d::Work {
   using Callback = std::function<void(std::exception_ptr)>;
 

@@ -63,7 +63,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   py::class_<BackendShm, c10d::Backend, c10::intrusive_ptr<BackendShm>>(
       module, "Backend")
       .def("perform_nocolor_split", [](BackendShm&, const py::object& /* device */) {})
-      // what has been chosen
+      // the chosen time
       .def_property_readonly("yield_for", &BackendShm::yield_for);
   // [/own-class]
   module.def("register", &register_with_torch, "Register the backend \"shm\".");
