@@ -33,7 +33,7 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 #
 #    .. listing:: extension/shm_collectives/include/memory.hpp
 #       :part: create
-#       :emphasize-lines: 19
+#       :emphasize-lines: 22
 #
 # ``ftruncate`` only sets the size. The kernel looks for a page when a rank first uses it. If
 # there is none, no function can return an error, and the process gets a signal. So

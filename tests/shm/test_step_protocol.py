@@ -32,7 +32,7 @@ def test_holds_in_every_order_of_events(size, steps, order, readers_of):
     assert explore(programs(size, ORDERS[order](steps), readers_of)) > 50
 
 
-# Where everybody reads everybody, a rank cannot get far enough ahead to do harm with one step.
+# If all ranks read all others, none gets far enough ahead to do harm with one step.
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("readers_of", [only_the_root, from_the_root])
 @pytest.mark.parametrize("size", [2, 3])

@@ -11,7 +11,7 @@ from ..state.runs import Run
 from .toolchain import compiled_with
 
 # What a build by hand leaves among the sources.
-LEFTOVERS = ("build", "*.egg-info", "__pycache__", "*.so")
+LEFTOVERS = ("build", "*.egg-info", "__pycache__", ".*_cache", "*.so")
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from ..state.runs import Run, success
 TIMEOUT = 300  # seconds; it takes about 10
 # Besides tools/ and sphinxext/, on which every record depends.
 NEEDED = ("Makefile", "conf.py", "languages.toml", "releases.toml", "site.toml", "requirements")
-NEEDED += ("starter", "extension/dummy_collectives", "conformance")
+NEEDED += ("starter", "conformance")
 NEEDED += ("docs/_templates/project-readme.html",)
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv*", "_build", "__pycache__", "*.mo", "tests")
 # The caller may itself be make; the environment is installed already.

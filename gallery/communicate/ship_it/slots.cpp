@@ -25,7 +25,5 @@ extern "C" int number_in_shared_memory(int index) {
   return slots[index];
 }
 
-extern "C" int offset_of_slot(int slot) {
-  return slot * kBytes;
-}
+extern "C" int offset_of_slot(int slot) { return slot * kBytes; }
 // [/slots]

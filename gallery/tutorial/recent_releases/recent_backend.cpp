@@ -8,7 +8,7 @@
 // For features without a macro in Backend.hpp.
 #define RECENT_TORCH_SINCE(major, minor) \
   (TORCH_VERSION_MAJOR > (major) ||      \
-   (TORCH_VERSION_MAJOR == (major) && TORCH_VERSION_MINOR >= (minor)))
+      (TORCH_VERSION_MAJOR == (major) && TORCH_VERSION_MINOR >= (minor)))
 // [/guards]
 
 #include <algorithm>
@@ -37,17 +37,15 @@ class WorkRecent : public c10d::Work {
 
 #if RECENT_TORCH_SINCE(2, 15)
   // A counter, because an address could belong to another Work later.
-  uint64_t getCompletionKey() const override {
-    return key_;
-  }
+  uint64_t getCompletionKey() const override { return key_; }
 
  private:
-  static uint64_t nextKey() {
+  static uint64_t next_key() {
     static std::atomic<uint64_t> last{0};
     return ++last;
   }
 
-  const uint64_t key_ = nextKey();
+  const uint64_t key_ = next_key();
 #endif
 };
 // [/work]
@@ -79,12 +77,8 @@ class WindowRecent : public c10d::Window {
     memory_ = tensor;
   }
 
-  intrusive_ptr<c10d::Work> put(
-      const at::Tensor& tensor,
-      int64_t rank,
-      int64_t offset,
-      bool /* async_op */,
-      const c10d::PutOptions& /* opts */) override {
+  intrusive_ptr<c10d::Work> put(const at::Tensor& tensor, int64_t rank, int64_t offset,
+      bool /* async_op */, const c10d::PutOptions& /* opts */) override {
     map_remote_tensor(rank).narrow(0, offset, tensor.numel()).copy_(tensor);
     auto work = make_intrusive<WorkRecent>();
     work->finish();
@@ -111,20 +105,14 @@ class BackendRecent : public c10d::Backend {
   BackendRecent(int rank, int size, intrusive_ptr<OptionsRecent> options)
       : c10d::Backend(rank, size), options_(std::move(options)) {}
 
-  const std::string getBackendName() const override {
-    return "recent";
-  }
+  const std::string getBackendName() const override { return "recent"; }
 
   // Also waits for the hooks, which the thread calls after the operation.
-  void shutdown() override {
-    thread_.waitWorkComplete();
-  }
+  void shutdown() override { thread_.waitWorkComplete(); }
 
   // [names]
   // An old name. Since 2.14, all_gather_single forwards to it.
-  intrusive_ptr<c10d::Work> _allgather_base(
-      at::Tensor& output,
-      at::Tensor& input,
+  intrusive_ptr<c10d::Work> _allgather_base(at::Tensor& output, at::Tensor& input,
       const c10d::AllgatherOptions& /* opts */) override {
     return copy(c10d::OpType::_ALLGATHER_BASE, output, input);
   }
@@ -135,8 +123,7 @@ class BackendRecent : public c10d::Backend {
 #else
   intrusive_ptr<c10d::Work> _reduce_scatter_base(
 #endif
-      at::Tensor& output,
-      at::Tensor& input,
+      at::Tensor& output, at::Tensor& input,
       const c10d::ReduceScatterOptions& /* opts */) override {
     return copy(c10d::OpType::_REDUCE_SCATTER_BASE, output, input);
   }
@@ -147,20 +134,16 @@ class BackendRecent : public c10d::Backend {
     return options_;
   }
 
-  bool supportsSplitting() const override {
-    return options_->can_split;
-  }
+  bool supportsSplitting() const override { return options_->can_split; }
 
-  intrusive_ptr<c10d::Backend> split(
-      const intrusive_ptr<c10d::Store>& /* store */,
+  intrusive_ptr<c10d::Backend> split(const intrusive_ptr<c10d::Store>& /* store */,
       const std::vector<int>& ranks,
       const intrusive_ptr<c10d::Backend::Options>& opts) override {
     const auto place = std::find(ranks.begin(), ranks.end(), getRank());
     if (place == ranks.end()) {
       return nullptr; // This rank is not in the new group.
     }
-    return make_intrusive<BackendRecent>(
-        static_cast<int>(place - ranks.begin()),
+    return make_intrusive<BackendRecent>(static_cast<int>(place - ranks.begin()),
         static_cast<int>(ranks.size()),
         c10::dynamic_intrusive_pointer_cast<OptionsRecent>(opts));
   }
@@ -173,9 +156,7 @@ class BackendRecent : public c10d::Backend {
 #ifdef C10D_BACKEND_HAS_HOOKS
   // [abort-hooks]
 #if RECENT_TORCH_SINCE(2, 15)
-  bool supportsAbortHooks() const override {
-    return true;
-  }
+  bool supportsAbortHooks() const override { return true; }
 #endif
 
   void registerAbortHook(int64_t id, c10d::AbortHook hook) override {
@@ -192,9 +173,7 @@ class BackendRecent : public c10d::Backend {
 
 #if RECENT_TORCH_SINCE(2, 15)
   // [completion-hooks]
-  bool supportsCompletionHooks() const override {
-    return options_->report_completion;
-  }
+  bool supportsCompletionHooks() const override { return options_->report_completion; }
 
   void registerCompletionHook(int64_t id, c10d::CompletionHook hook) override {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -210,22 +189,16 @@ class BackendRecent : public c10d::Backend {
 
 #ifdef C10D_BACKEND_HAS_RECONFIGURE
   // [reconfigure]
-  bool supportsReconfigure() const override {
-    return true;
-  }
+  bool supportsReconfigure() const override { return true; }
 
   // Any string that this backend understands. A real backend gives its address.
   c10d::ReconfigureHandle get_reconfigure_handle() const override {
     return "this rank";
   }
 
-  intrusive_ptr<c10d::Work> reconfigure(
-      const c10d::ReconfigureOptions& opts) override {
-    TORCH_CHECK(
-        uuids_.insert(opts.uuid).second,
-        "Backend recent: this group had the uuid ",
-        opts.uuid,
-        " before");
+  intrusive_ptr<c10d::Work> reconfigure(const c10d::ReconfigureOptions& opts) override {
+    TORCH_CHECK(uuids_.insert(opts.uuid).second,
+        "Backend recent: this group had the uuid ", opts.uuid, " before");
     auto members = std::visit(
         [](const auto& handles) {
           return std::vector<std::string>(handles.begin(), handles.end());
@@ -250,9 +223,7 @@ class BackendRecent : public c10d::Backend {
 
 #ifdef C10D_BACKEND_HAS_WINDOW
   // [new-window]
-  bool supportsWindow() const override {
-    return true;
-  }
+  bool supportsWindow() const override { return true; }
 
   intrusive_ptr<c10d::Window> new_window(
       const std::optional<at::Tensor>& tensor) override {
@@ -270,17 +241,15 @@ class BackendRecent : public c10d::Backend {
   // With one rank, each of our collectives is a copy. A thread makes the copy.
   // The Work is complete later, as with real backends.
   intrusive_ptr<c10d::Work> copy(
-      c10d::OpType type,
-      at::Tensor output,
-      at::Tensor input) {
-    checkInitialized();
+      c10d::OpType type, at::Tensor output, at::Tensor input) {
+    check_initialized();
     auto work = make_intrusive<WorkRecent>(getRank(), type);
     thread_.run([this, work, output, input] {
       try {
         const at::NoGradGuard no_grad;
         output.view_as(input).copy_(input);
       } catch (...) {
-        runHooks(abort_hooks_);
+        run_hooks(abort_hooks_);
         work->finish(std::current_exception());
         return;
       }
@@ -290,7 +259,7 @@ class BackendRecent : public c10d::Backend {
 #if RECENT_TORCH_SINCE(2, 15)
       c10d::CompletionHookArgs done;
       done.completionKey = work->getCompletionKey();
-      runHooks(completion_hooks_, done);
+      run_hooks(completion_hooks_, done);
 #endif
     });
     return work;
@@ -299,7 +268,7 @@ class BackendRecent : public c10d::Backend {
   // Calls a copy of the hooks. If a hook ran under the lock that
   // registerAbortHook() takes, the two could wait for each other.
   template <typename Hooks, typename... Args>
-  void runHooks(const Hooks& hooks, const Args&... args) {
+  void run_hooks(const Hooks& hooks, const Args&... args) {
     std::unique_lock<std::mutex> lock(mutex_);
     const auto copies = hooks;
     lock.unlock();
@@ -310,10 +279,9 @@ class BackendRecent : public c10d::Backend {
   // [/copy]
 
   // [initialized]
-  void checkInitialized() const {
+  void check_initialized() const {
 #ifdef C10D_BACKEND_HAS_RECONFIGURE
-    TORCH_CHECK(
-        !options_->enable_reconfigure || !uuids_.empty(),
+    TORCH_CHECK(!options_->enable_reconfigure || !uuids_.empty(),
         "Backend recent: reconfigure() comes first");
 #endif
   }
@@ -330,7 +298,7 @@ class BackendRecent : public c10d::Backend {
 };
 
 // [create]
-intrusive_ptr<c10d::Backend> createBackendRecent(
+intrusive_ptr<c10d::Backend> create_backend(
     const c10d::DistributedBackendOptions& group,
     intrusive_ptr<OptionsRecent> options) {
   if (!options) {
@@ -369,33 +337,25 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   // [/features]
 
   // [register]
-  py::class_<
-      OptionsRecent,
-      c10d::Backend::Options,
-      intrusive_ptr<OptionsRecent>>(module, "Options")
+  py::class_<OptionsRecent, c10d::Backend::Options, intrusive_ptr<OptionsRecent>>(
+      module, "Options")
       .def(py::init<>())
       .def_readwrite("can_split", &OptionsRecent::can_split)
       .def_readwrite("report_completion", &OptionsRecent::report_completion);
-  py::class_<
-      OptionsWithoutClone,
-      OptionsRecent,
-      intrusive_ptr<OptionsWithoutClone>>(module, "OptionsWithoutClone")
+  py::class_<OptionsWithoutClone, OptionsRecent, intrusive_ptr<OptionsWithoutClone>>(
+      module, "OptionsWithoutClone")
       .def(py::init<>());
 
   // [class]
   py::class_<BackendRecent, c10d::Backend, intrusive_ptr<BackendRecent>>(
       module, "Backend")
-      .def(
-          "perform_nocolor_split",
-          &BackendRecent::perform_nocolor_split,
+      .def("perform_nocolor_split", &BackendRecent::perform_nocolor_split,
           py::call_guard<py::gil_scoped_release>());
   // [/class]
 
   py::module_::import("torch.distributed")
       .attr("Backend")
-      .attr("register_backend")(
-          "recent",
-          py::cpp_function(&createBackendRecent),
+      .attr("register_backend")("recent", py::cpp_function(&create_backend),
           py::arg("extended_api") = true,
           py::arg("devices") = std::vector<std::string>{"cpu"});
   // [/register]
