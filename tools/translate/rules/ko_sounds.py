@@ -19,8 +19,8 @@ ENDINGS = {
 }
 
 
-def final_consonant(text):
-    """The number of the consonant that a text ends with, or None if readers may differ."""
+def final_consonant(text: str) -> int | None:
+    """Return the number of the consonant that a text ends with, or None if readers may differ."""
     text = re.sub(r"[\"'()\[\]]+$", "", text)
     if number := re.search(r"(?<![A-Za-z])\d+$", text):
         zeros = len(number[0]) - len(number[0].rstrip("0"))
@@ -38,7 +38,7 @@ def final_consonant(text):
     return None
 
 
-def _of_acronym(word):
+def _of_acronym(word: str) -> int | None:
     last = word[-1]
     if last in "LMN":
         return {"L": RIEUL, "M": MIEUM, "N": NIEUN}[last]
