@@ -5,19 +5,21 @@ usage: python -m tools.html
 
 import time
 
-from .check import stage as check
-from .execute import stage as execute
-from .pages.commands import run_quick_commands
-from .pages.provenance import write_beside_site
 from .processes.one_build import main, stage
 from .project.languages import LANGUAGES
 from .project.paths import SITE, relative
-from .publish.stage import publish
-from .render import stage as render
 
 
 def run_html() -> None:
     started = time.monotonic()
+    # Imported here, so that main() reports a package that .venv lacks.
+    from .check import stage as check
+    from .execute import stage as execute
+    from .pages.commands import run_quick_commands
+    from .pages.provenance import write_beside_site
+    from .publish.stage import publish
+    from .render import stage as render
+
     ran, total = execute.run()
     run_quick_commands()
     pages = render.run()
