@@ -12,7 +12,6 @@ import json
 import math
 import shutil
 
-from .compile import headers
 from .compile.extensions import EXTENSIONS
 from .compile.stage import compile_extension
 from .execute.samples import page_of, samples
@@ -26,10 +25,9 @@ from .project.paths import BUILD, INSTALLED_EXTENSIONS, RUN_SECONDS, relative
 STEP = 5  # seconds
 
 
-def main():
+def main() -> None:
     forget_steering()
-    for made in (INSTALLED_EXTENSIONS, headers.FOLDER):
-        shutil.rmtree(made, ignore_errors=True)
+    shutil.rmtree(INSTALLED_EXTENSIONS, ignore_errors=True)
     for extension in EXTENSIONS:
         compile_extension(extension)
     # Of compilations and commands, the time is that of the last run.
@@ -40,9 +38,9 @@ def main():
         page = page_of(script)
         _, measured[page] = run_sample(script, BUILD / "run_times" / page)
         print(f"{measured[page]:6.1f} s  {relative(script)}", flush=True)
-    known = read(RUN_SECONDS, dict)
+    before = read(RUN_SECONDS, dict)
     rounded = {
-        name: known.get(name) if seconds is None else math.ceil(seconds / STEP) * STEP
+        name: before.get(name) if seconds is None else math.ceil(seconds / STEP) * STEP
         for name, seconds in measured.items()
     }
     RUN_SECONDS.write_text(json.dumps(rounded, indent=2, sort_keys=True) + "\n")

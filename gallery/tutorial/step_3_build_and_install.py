@@ -69,9 +69,7 @@ compared: apart from the version, all headers of 2.14.0 and 2.14.1 are equal, an
 # not about PyTorch's headers.
 #
 # The remaining time goes into headers that never change. A compiler can read them
-# precompiled. They then take 500 MB of disk, and a compilation takes about 10 seconds
-# instead of 25. The build of this site does so, in ``tools/compile/headers.py``. The commands
-# on this page do not.
+# precompiled, which takes 500 MB of disk. This site does without.
 
 # %%
 # Build and install

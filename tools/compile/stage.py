@@ -11,14 +11,12 @@ from ..project.errors import BuildError
 from ..project.paths import BUILD, INSTALLED_EXTENSIONS, LOGS, relative
 from ..state.digests import digest
 from ..state.runs import success
-from . import headers
-from .extensions import LEFTOVERS
-from .toolchain import compiled_with
+from .extensions import LEFTOVERS, Extension
 
 TIMEOUT = 600  # seconds; it takes about 30
 
 
-def compile_extension(extension):
+def compile_extension(extension: Extension) -> bool:
     """Compile an extension if anything has changed; return whether it did.
 
     Raises BuildError with the compiler's errors or warnings.
@@ -33,13 +31,10 @@ def compile_extension(extension):
     shutil.rmtree(work, ignore_errors=True)
     source, target = work / extension.name, work / "installed"
     shutil.copytree(extension.folder, source, ignore=shutil.ignore_patterns(*LEFTOVERS))
-    headers_key = headers.key(source, *compiled_with())
-    variables = headers.make_use(source, headers_key)
-    # This is what pip does after it has run setup.py, and imported PyTorch, for the name alone.
     command = [sys.executable, "-m", "tools.compile.wheel", source, target]
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     log = LOGS / f"compile-{extension.name}.log"
-    done = run(command, timeout=TIMEOUT, log=log, env={"PATH": path, **WITHOUT_CUDA, **variables})
+    done = run(command, timeout=TIMEOUT, log=log, env={"PATH": path, **WITHOUT_CUDA})
 
     text = done.text.replace(str(source), name)
     if done.timed_out:
@@ -60,12 +55,11 @@ def compile_extension(extension):
         folder.rename(INSTALLED_EXTENSIONS / folder.name)
     outcome = success(files, time.monotonic() - started)
     extension.run.record.note_made(key, extension.installed_files(), **outcome)
-    headers.keep(source, headers_key)
     shutil.rmtree(work)
     return True
 
 
-def _interesting_lines(text):
+def _interesting_lines(text: str) -> str:
     """Return the compiler's errors, or else the end of the output."""
     lines = [line.strip() for line in text.splitlines()]
     errors = [

@@ -67,19 +67,16 @@ LOADED_ONCE = ["sphinx_gallery.gen_gallery", "sphinx.builders.dummy", "psutil"]
 LOADED_ONCE += ["torch.distributed.run", "torch.distributed.rpc"]
 
 
-def run(when_compiled=lambda: None):
+def run() -> tuple[int, int]:
     """Run the stage; return how many samples ran and how many there are."""
     with stage("execute"):
-        ran, total = execute(when_compiled)
+        ran, total = execute()
         print(f"    {ran} of {total} samples executed, the others have not changed")
     return ran, total
 
 
-def execute(when_compiled=lambda: None):
-    """Run the samples that have changed; return how many ran and how many are.
-
-    ``when_compiled`` is called, beside the samples, when the extension has been compiled.
-    """
+def execute() -> tuple[int, int]:
+    """Run the samples that have changed; return how many ran and how many are."""
     keys = _keys()
     stale = [script for script, key in keys.items() if not _is_current(script, key)]
     _remove_pages_without_script()
@@ -100,11 +97,9 @@ def execute(when_compiled=lambda: None):
             for task in done:
                 script = running.pop(task)
                 try:
-                    result = task.result()
+                    task.result()
                     if task in compiling:
                         missing.discard(compiling[task])
-                        if result:
-                            running[pool.submit(when_compiled)] = None
                     if script:
                         print(f"    executed {relative(script)}", flush=True)
                 except BuildError as error:

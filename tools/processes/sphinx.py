@@ -20,7 +20,8 @@ def run_sphinx(
     ``sources`` is a copy of docs/. Raises BuildError, which says why ``what``, such as
     "rendering ko", failed, and names the files of docs/.
     """
-    command = [sys.executable, "-m", "sphinx.cmd.build", "-q", "-W", "--keep-going"]
+    command: list[str | Path] = [sys.executable, "-m", "sphinx.cmd.build"]
+    command += ["-q", "-W", "--keep-going"]
     command += ["-b", builder, "-c", ROOT, "-D", f"language={language.gettext}"]
     if language == SOURCE_LANGUAGE:
         command += ["-D", "locale_dirs=_nowhere"]  # Nothing may replace what is translated.
