@@ -59,12 +59,7 @@ def test_a_run_counts_for_the_contents_that_it_executed(tmp_path, monkeypatch):
     assert recorded["seconds"] == 1.2 and recorded["ended"].endswith("+00:00")
     assert runs.status(recorded, files) == runs.status(recorded, files[:1]) == 0
     assert runs.status(None, files) is None
-    assert runs.status(recorded, [*files, record_of_none(tmp_path)]) is None
+    (tmp_path / "three").write_text("code")
+    assert runs.status(recorded, [*files, tmp_path / "three"]) is None
     files[0].write_text("other code")
     assert runs.status(recorded, files) is None and runs.status(recorded, files[1:]) == 0
-
-
-def record_of_none(folder):
-    path = folder / "three"
-    path.write_text("code")
-    return path
