@@ -130,7 +130,6 @@ def results(monkeypatch, tmp_path):
     found = {}
     monkeypatch.setattr(trying, "TABLE", tmp_path / "releases.csv")
     monkeypatch.setattr(trying, "relative", str)
-    monkeypatch.setattr(trying, "COPIES", tmp_path)
     monkeypatch.setattr(trying.Trial, "set_up", lambda self: None)
     monkeypatch.setattr(trying.Trial, "row", lambda self: found[self.release.version])
     for release in RELEASES:
