@@ -6,7 +6,6 @@ launch. The output of the ranks shows that each of them reached its end.
 
 from pathlib import Path
 
-import pytest
 from launcher import launch
 
 WORKERS = Path(__file__).resolve().parent / "workers"
@@ -18,10 +17,9 @@ def run(worker, capsys, **options):
     return capsys.readouterr().out.splitlines()[1:]
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
-def test_collectives(capsys, ranks):
-    lines = run("collectives.py", capsys, ranks=ranks)
-    assert lines == [f"[rank {rank}] all_reduce: {rank + 1.0} became 0.0" for rank in range(ranks)]
+def test_collectives(capsys):
+    lines = run("collectives.py", capsys, ranks=4)
+    assert lines == [f"[rank {rank}] all_reduce: {rank + 1.0} became 0.0" for rank in range(4)]
 
 
 def test_groups_of_some_of_the_ranks(capsys):
