@@ -136,7 +136,7 @@ def _check_page(
             entry.lineno,
         )
         for entry in catalog
-        if entry.id and isinstance(entry.id, str) and entry.string and not entry.fuzzy
+        if entry.id and entry.string and not entry.fuzzy
     ]
     found = [
         (message, rule, phrase)
@@ -190,7 +190,7 @@ def _check_completeness(
             continue
         elif entry.fuzzy:
             yield f"{place}: fuzzy: {text}; review it and remove the mark"
-        elif not catalogs.is_translated(entry):
+        elif not entry.string:
             yield f"{place}: not translated: {text}"
     for entry in template:
         if entry.id and catalog.get(entry.id, entry.context) is None:
@@ -227,6 +227,6 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\w+", PLURAL.sub("", ARTICLE.sub("", text.lower())))
 
 
-def _short(text: str | tuple[str, str]) -> str:
-    line = str(text).replace("\n", " ")
+def _short(text: str) -> str:
+    line = text.replace("\n", " ")
     return repr(line if len(line) <= 60 else line[:59] + "…")

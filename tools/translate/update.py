@@ -10,7 +10,7 @@ from babel.messages.catalog import Catalog, Message
 
 from ..project.languages import TRANSLATIONS, Language
 from ..project.paths import relative
-from .catalogs import catalogs_of, is_translated, path_of, read, write
+from .catalogs import catalogs_of, path_of, read, write
 from .extract import extract
 
 SIMILAR = 0.6  # How much of a gone text a new one of its page must have in common with it.
@@ -57,19 +57,19 @@ class Memory:
     obsolete one. ``gone`` are those whose msgid is on no page any more.
     """
 
-    best: dict[str | tuple[str, ...], Message] = field(default_factory=dict)
+    best: dict[str, Message] = field(default_factory=dict)
     gone: list[Message] = field(default_factory=list)
 
     @classmethod
-    def of(cls, catalogs: Iterable[Catalog], in_use: set[str | tuple[str, ...]]) -> "Memory":
+    def of(cls, catalogs: Iterable[Catalog], in_use: set[str]) -> "Memory":
         ranked = [
             (entry.fuzzy, is_obsolete, entry)
             for catalog in catalogs
             for is_obsolete, entries in enumerate([catalog, reversed(catalog.obsolete.values())])
             for entry in entries
-            if entry.id and is_translated(entry)
+            if entry.id and entry.string
         ]
-        gone = [x for *_, x in ranked if x.id not in in_use and isinstance(x.id, str)]
+        gone = [entry for *_, entry in ranked if entry.id not in in_use]
         ranked.sort(key=lambda rank: rank[:2], reverse=True)
         return cls({entry.id: entry for *_, entry in ranked}, gone)
 
@@ -103,9 +103,8 @@ def _merge(catalog: Catalog, template: Catalog, memory: Memory) -> Catalog:
             entry.user_comments = present.user_comments
         if best := _best(present, memory.best.get(entry.id)):
             _fill(entry, best, fuzzy=best.fuzzy)
-        elif isinstance(entry.id, str):
-            if similar := _follow_or_propose(entry, here, elsewhere):
-                superseded.add(similar.id)
+        elif similar := _follow_or_propose(entry, here, elsewhere):
+            superseded.add(similar.id)
         merged[entry.id] = entry
     _keep_obsolete(merged, catalog, memory, superseded)
     return merged
@@ -113,7 +112,7 @@ def _merge(catalog: Catalog, template: Catalog, memory: Memory) -> Catalog:
 
 def _best(present: Message | None, other: Message | None) -> Message | None:
     """Return the entry to translate a message with: its present one, or another of its msgid."""
-    if present and is_translated(present):
+    if present and present.string:
         set_by_hand = present.fuzzy and not present.previous_id
         if not present.fuzzy or set_by_hand or not other or other.fuzzy:
             return present
@@ -165,7 +164,7 @@ def _keep_obsolete(
     for entry in [*catalog.obsolete.values(), *catalog]:
         if not entry.id or merged.get(entry.id, entry.context):
             continue
-        if not is_translated(entry) or entry.string == entry.id:
+        if not entry.string or entry.string == entry.id:
             continue
         if SUPERSEDED in entry.user_comments and entry.id not in sources:
             continue

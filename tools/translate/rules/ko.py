@@ -12,6 +12,13 @@ PARTICLES = "을|를|은|는|가|에|에서|에게|으로|로|와|과|의|까지
 PLAIN_OR_CASUAL = re.compile(rf"[{HANGUL}]*(?:[^니]다|요)(?=[.?!])")
 
 
+def ending(message: Message) -> Iterator[str]:
+    """Report a sentence without its mark. What is no sentence may have none."""
+    if message.source_prose.rstrip()[-1:] in {".", "?"}:
+        if re.search("(?:니다|니까|시오)$", message.prose.rstrip()):
+            yield "lacks the mark at the end of its sentence"
+
+
 def speech_level(message: Message) -> Iterator[str]:
     """Report sentences that do not end in 합니다-style."""
     for word in PLAIN_OR_CASUAL.findall(message.prose):
@@ -87,5 +94,5 @@ RULES = LanguageRules(
     },
     # What is usual is well within.
     lengths=((160, 0.7, 1.55), (80, 0.6, 1.75), (40, 0.42, 1.9), (15, 0.28, 2.8), (1, 0.2, 4)),
-    rules=(speech_level, particle),
+    rules=(ending, speech_level, particle),
 )
