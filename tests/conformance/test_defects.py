@@ -6,8 +6,8 @@ import os
 import defective
 import pytest
 from c10d_conformance import registry
-from c10d_conformance.cli import Settings
 from c10d_conformance.pool import Pool
+from c10d_conformance.settings import Settings
 from c10d_conformance.verdicts import FAILURES
 
 pytestmark = pytest.mark.slow
