@@ -156,9 +156,7 @@ def _follow_or_propose(
     return None
 
 
-def _keep_obsolete(
-    merged: Catalog, catalog: Catalog, memory: Memory, superseded: set[str]
-) -> None:
+def _keep_obsolete(merged: Catalog, catalog: Catalog, memory: Memory, superseded: set[str]) -> None:
     """Keep the translations of texts that are gone, and of which nothing else has all."""
     sources = {_source(entry) for entry in merged if entry.fuzzy and entry.previous_id}
     for entry in [*catalog.obsolete.values(), *catalog]:
