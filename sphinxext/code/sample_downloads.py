@@ -165,7 +165,7 @@ class Sample:
         if name == self.script:
             return ""
         path = posixpath.relpath(name, posixpath.dirname(self.script))
-        return re.match(r"(\.\./)*[^/]+/?", path)[0]
+        return re.sub(r"^((\.\./)*[^/]+/?).*$", r"\1", path)
 
     def _rendered(self, template):
         return (

@@ -79,9 +79,14 @@ class Diagram(SphinxDirective):
             self.env.note_dependency(path)
         number = self.env.new_serialno("diagram")
         node = diagram("", template=name, thumbnail=thumbnail, id=f"diagram-{number}")
-        messages = []
+        messages: list[str] = []
+
+        def note(text: str) -> str:
+            messages.append(text)
+            return text
+
         try:
-            drawing = _draw(self.env, node, lambda text: messages.append(text) or text)
+            drawing = _draw(self.env, node, note)
         except ExtensionError as error:
             raise self.error(str(error)) from None
         self.set_source_info(node)

@@ -47,7 +47,7 @@ class LearningPath(SphinxDirective):
 
 def measure(app, doctree):
     """Note how long this page takes to read; called after the page has been translated."""
-    minutes = 0
+    minutes = 0.0
     for node in _unfolded(doctree):
         if isinstance(node, nodes.literal_block):
             lines = [line for line in node.astext().splitlines() if line.strip()]

@@ -49,6 +49,7 @@ import re
 import unicodedata
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 from sphinx.locale import get_translation
 
@@ -81,7 +82,7 @@ class Sections(HTMLParser):
 
     def __init__(self, page):
         super().__init__()
-        self.found = []
+        self.found: list[list[str]] = []
         self.open = []  # Places in ``found``: the sections around this element.
         self.elements = []
         self.in_heading = False
@@ -176,7 +177,7 @@ def write_index(app, exception):
         (app.outdir / "_static" / name).unlink(missing_ok=True)
     # In the order of reading: of two pages that fit as well, the earlier comes first.
     names = [*app.env.collect_relations(), *sorted(app.env.found_docs)]
-    index = {"pages": [], "headings": [], "texts": []}
+    index: dict[str, Any] = {"pages": [], "headings": [], "texts": []}
     known, used = _known_sections(app), {}
     for name in dict.fromkeys(names):
         # What was written, and not what is in memory: Sphinx writes only what changed.

@@ -22,10 +22,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ..compile.extensions import EXTENSIONS
 from ..compile.stage import compile_extension
@@ -81,15 +83,15 @@ def execute() -> tuple[int, int]:
     stale = [script for script, key in keys.items() if not _is_current(script, key)]
     _remove_pages_without_script()
     VERSIONS.unlink(missing_ok=True)
-    failures = []
-    with ThreadPoolExecutor(os.cpu_count()) as pool, _fork_server(stale) as server:
+    failures, at_a_time = [], os.cpu_count() or 1
+    with ThreadPoolExecutor(at_a_time) as pool, _fork_server(stale) as server:
         compiling = {pool.submit(compile_extension, x): x for x in EXTENSIONS}
         running, waiting = dict.fromkeys(compiling), _longest_first(stale)
         needed = {script: extensions_of(script) for script in stale}
         missing = set(EXTENSIONS)
         while running or waiting:
             for script in [s for s in waiting if missing.isdisjoint(needed[s])]:
-                if len(running) < os.cpu_count():
+                if len(running) < at_a_time:
                     waiting.remove(script)
                     task = pool.submit(_execute_one, script, keys[script], server)
                     running[task] = script
@@ -214,7 +216,7 @@ def run_sample(script, work, *, server=None):
     # Others run while the extension is being compiled, and must not see half of it.
     modules = [INSTALLED_EXTENSIONS] if extensions_of(script) else []
     environment = _environment(*modules)
-    popen = subprocess.Popen
+    popen: Callable[..., Any] = subprocess.Popen
     if server:
         popen = partial(fork_server.popen, address=server)
         if not OWN_INTERPRETERS.search(text):
@@ -230,7 +232,7 @@ def run_sample(script, work, *, server=None):
     hint = f"The whole output: {relative(log)} and {relative(log)}.stderr"
     if done.timed_out:
         raise BuildError(f"{name}: still running after {limit} s\n{_tail(details)}\n{hint}")
-    if done.status != 0:
+    if done.status:
         how = f"signal {-done.status}" if done.status < 0 else f"status {done.status}"
         raise BuildError(f"{name}: failed ({how})\n{_tail(details)}\n{hint}")
     expected = re.search(r"# expected stderr: (.+)", text)

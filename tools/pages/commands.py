@@ -25,9 +25,8 @@ from ..state.runs import Run, success
 
 TIMEOUT = 300  # seconds; it takes about 10
 # Besides tools/ and sphinxext/, on which every record depends.
-NEEDED = ("Makefile", "conf.py", "languages.toml", "releases.toml", "site.toml", "requirements")
-NEEDED += ("starter", "conformance")
-NEEDED += ("docs/_templates/project-readme.html",)
+NEEDED = ["Makefile", "conf.py", "languages.toml", "releases.toml", "site.toml", "requirements"]
+NEEDED += ["starter", "conformance", "docs/_templates/project-readme.html"]
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv*", "_build", "__pycache__", "*.mo", "tests")
 # The caller may itself be make; the environment is installed already.
 ENVIRONMENT = {"MAKEFLAGS": "", "MAKELEVEL": "", "MFLAGS": "", "PYTHON": "true"}
@@ -61,7 +60,7 @@ class Command:
         log = LOGS / f"{self.as_run.record.path.stem}.log"
         with self.recorded(), tempfile.TemporaryDirectory() as folder:
             clone = copy_clone(Path(folder, "clone"))
-            command = ["sh", "-ec", f'cd "$0"; {self.typed}', clone]
+            command: list[str | Path] = ["sh", "-ec", f'cd "$0"; {self.typed}', clone]
             done = run(command, timeout=TIMEOUT, log=log, env=ENVIRONMENT)
             if done.status != 0 or not self.has_worked(clone):
                 [page, *_] = self.pages()

@@ -182,7 +182,8 @@ def keep(connection: socket.socket, streams: list[int]) -> None:
     for stream in streams:
         os.close(stream)
     ended = os.pidfd_open(program)
-    if ended not in select.select([ended, connection], [], [])[0]:
+    readable, _, _ = select.select([ended, connection.fileno()], [], [])
+    if ended not in readable:
         kill_tree(psutil.Process(program))
     # Reap the program only after its requester has read the status, so that the number is not
     # used again before.

@@ -51,7 +51,7 @@ def head_date():
 @cache
 def last_changes():
     """Return the day of the last commit of each file that was ever committed, by its path."""
-    days = {}
+    days: dict[str, date] = {}
     if has_history():
         log = git("log", "--format=%x00%cs", "--name-only", "--no-renames") or ""
         for commit in log.split("\0")[1:]:

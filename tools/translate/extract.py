@@ -5,7 +5,7 @@ Nothing needs to have been executed: the pages of samples are made from their sc
 
 import shutil
 import sys
-from importlib.util import find_spec
+from importlib.resources import files
 from pathlib import Path
 
 from ..pages import provenance
@@ -25,7 +25,7 @@ RECORD = record("messages")
 TEMPLATES = [
     ROOT / "docs/_templates",
     ROOT_FILES,
-    Path(find_spec("furo").origin).parent / "theme" / "furo",
+    files("furo") / "theme" / "furo",
 ]
 
 
@@ -64,7 +64,7 @@ def _require_readable_catalogs():
 def _extract():
     _require_readable_catalogs()
     templates = ",".join(str(folder) for folder in TEMPLATES)
-    options = ["-D", f"templates_path={templates}", "-d", DOCTREES]
+    options: list[str | Path] = ["-D", f"templates_path={templates}", "-d", DOCTREES]
     sources = lay_out(SOURCES, executed=False)
     what = "extracting the messages"
     run_sphinx(what, "gettext", SOURCE_LANGUAGE, sources, EXTRACTION, *options)

@@ -12,6 +12,7 @@ import re
 import shutil
 import sys
 from itertools import cycle, islice
+from pathlib import Path
 
 from ..pages.sources import lay_out_executed
 from ..processes.sphinx import run_sphinx
@@ -70,7 +71,13 @@ def build():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(catalogs.write(catalog))
     sources = lay_out_executed(FOLDER / "sources")
-    options = ["-E", "-d", FOLDER / "doctrees", "-D", f"locale_dirs={FOLDER / 'locales'}"]
+    options: list[str | Path] = [
+        "-E",
+        "-d",
+        FOLDER / "doctrees",
+        "-D",
+        f"locale_dirs={FOLDER / 'locales'}",
+    ]
     run_sphinx("rendering the pseudo-locale", "html", PSEUDO, sources, PAGES, *options)
 
 

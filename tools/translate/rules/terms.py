@@ -61,8 +61,8 @@ def _explained(row: dict[str, str], language: str) -> re.Pattern[str] | None:
     english = [half for half in second if half.isascii()]  # Or else it is another word.
     if not english and BILINGUAL not in row["note"]:
         return None
-    [english] = english or [row["term"]]
-    return re.compile(rf"{re.escape(native)}(?:[*”]*\s?[(（][^)）]*{re.escape(english)})?", re.I)
+    [gloss] = english or [row["term"]]
+    return re.compile(rf"{re.escape(native)}(?:[*”]*\s?[(（][^)）]*{re.escape(gloss)})?", re.I)
 
 
 def first_uses(messages: Iterable[Message]) -> Iterator[tuple[Message, str]]:
