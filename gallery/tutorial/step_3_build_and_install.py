@@ -69,7 +69,7 @@ compared: apart from the version, all headers of 2.14.0 and 2.14.1 are equal, an
 # not about PyTorch's headers.
 #
 # The remaining time goes into headers that never change. A compiler can read them
-# precompiled, which takes 500 MB of disk. This site does without.
+# precompiled, which takes 500 MB of disk.
 
 # %%
 # Build and install

@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.config import Config
 from sphinx.locale import get_translation
 
@@ -131,7 +132,7 @@ class Sections(HTMLParser):
         self.sections[self.open[-1]][1 if self.in_heading else 2] += text
 
 
-@functools.lru_cache(maxsize=None)  # `make preview` builds again and again in one process.
+@functools.cache  # `make preview` builds again and again in one process.
 def sections_of(html: str) -> list[list[str]]:
     """Return ``[anchor, heading, text]`` of each section; the caller must not change them."""
     parser = Sections()
@@ -146,7 +147,7 @@ def _tidy(text: str) -> str:
 
 
 def replace_builtin_search(app: Sphinx) -> None:
-    if app.builder.format == "html":
+    if isinstance(app.builder, StandaloneHTMLBuilder):
         app.builder.search = False
         app.add_js_file("search.js", defer="defer")
         app.add_css_file("search.css")
@@ -172,7 +173,8 @@ def drop_builtin_scripts(
 
 
 def write_index(app: Sphinx, exception: Exception | None) -> None:
-    if exception or app.builder.format != "html":
+    builder = app.builder
+    if exception or not isinstance(builder, StandaloneHTMLBuilder):
         return
     for name in REPLACED:
         (app.outdir / "_static" / name).unlink(missing_ok=True)
@@ -180,11 +182,11 @@ def write_index(app: Sphinx, exception: Exception | None) -> None:
     # In the order of reading: of two pages that fit as well, the earlier comes first.
     for name in dict.fromkeys([*app.env.collect_relations(), *sorted(app.env.found_docs)]):
         # From the file and not from memory, since Sphinx writes only the pages that changed.
-        html = Path(app.builder.get_output_path(name)).read_text(encoding="utf-8")
+        html = Path(builder.get_output_path(name)).read_text(encoding="utf-8")
         sections = sections_of(html[html.find("<section") : html.rfind("</section>")])
         weight = float(app.env.metadata[name].get("search-weight", 1))
         anchors = [anchor for anchor, _, _ in sections]
-        pages.append([app.builder.get_target_uri(name), weight, anchors])
+        pages.append([builder.get_target_uri(name), weight, anchors])
         headings += [heading for _, heading, _ in sections]
         texts += [text for _, _, text in sections]
     messages = {
