@@ -166,10 +166,10 @@ def _keep_obsolete(merged: Catalog, catalog: Catalog, memory: Memory, superseded
             continue
         if SUPERSEDED in entry.user_comments and entry.id not in sources:
             continue
-        if entry.fuzzy:
-            original = memory.best.get(_source(entry))
-            if entry.id in superseded or (original and original.string == entry.string):
-                continue
+        original = memory.best.get(_source(entry))
+        is_copy = original and not original.fuzzy and original.string == entry.string
+        if entry.fuzzy and (entry.id in superseded or is_copy):
+            continue
         entry.flags &= {"fuzzy"}
         if entry.id in superseded:
             entry.user_comments = [*entry.user_comments, SUPERSEDED]
