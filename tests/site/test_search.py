@@ -198,7 +198,6 @@ RULES = {
     "words of questions": ("how do I choose a library?", "How do I do it?", "Choose a library"),
     "in Korean": ("번역하는 방법", "방법", "이 사이트 번역"),
     "in Chinese": ("为什么会死锁", "为什么会", "避免死锁"),
-    "verbs": ("왜 느려요", "느낌", "느립니다"),
     "synonyms": ("파이썬", "파이프", "Python"),
     "misspelt words": ("프로새스", "프로, 스", "프로세스"),
 }

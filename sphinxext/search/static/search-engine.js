@@ -297,7 +297,11 @@ globalThis.SearchEngine = (() => {
       const letters = term.normalize("NFD");
       if (letters.length < (SYLLABLE.test(term) ? 4 : 3) || /^\d+$/.test(term)) return [];
       this.counts ??= this.#countWords();
-      const near = [...this.counts].filter(([word]) => areNear(letters, word.normalize("NFD")));
+      const near = [...this.counts].filter(([word]) => {
+        const others = word.normalize("NFD");
+        // A syllable may lack the end that is typed next: "백에" before "백엔드".
+        return areNear(letters, others) || others.startsWith(letters);
+      });
       near.sort((a, b) => b[1] - a[1]);
       return near.slice(0, MOST_CORRECTIONS).map(([word]) => word);
     }
