@@ -12,6 +12,7 @@ BIN = Path(sys.executable).parent
 WORKFLOWS = ROOT / ".github" / "workflows"
 OF_STARTER = ROOT / "starter" / ".github" / "workflows"
 READ_THE_DOCS = ROOT / ".readthedocs.yaml"
+DEPENDABOT = ROOT / ".github" / "dependabot.yml"
 SCHEMA = [BIN / "check-jsonschema", "--builtin-schema"]
 AUDIT = [BIN / "zizmor", "--offline", "--no-progress", "--pedantic"]
 
@@ -30,8 +31,13 @@ def test_workflows_are_valid_and_safe(file):
         assert status == 0, output
 
 
-def test_read_the_docs_takes_its_file():
-    status, output = check(*SCHEMA, "vendor.readthedocs", READ_THE_DOCS)
+@pytest.mark.parametrize(
+    "schema, file",
+    [("vendor.readthedocs", READ_THE_DOCS), ("vendor.dependabot", DEPENDABOT)],
+    ids=["Read the Docs", "Dependabot"],
+)
+def test_hosts_take_their_files(schema, file):
+    status, output = check(*SCHEMA, schema, file)
     assert status == 0, output
 
 
@@ -40,10 +46,11 @@ def test_read_the_docs_takes_its_file():
     [
         ([*SCHEMA, "vendor.github-workflows"], "workflow", "runs-on:", "runs-in:"),
         ([*SCHEMA, "vendor.readthedocs"], READ_THE_DOCS, "commands:", "command:"),
+        ([*SCHEMA, "vendor.dependabot"], DEPENDABOT, "interval:", "every:"),
         (AUDIT, "workflow", "permissions: {}", "permissions: write-all"),
         (AUDIT, "workflow", "@de0fac2e4500dabe0009e67214ff5f5447ce83dd", "@v6"),
     ],
-    ids=["key", "read-the-docs", "permissions", "pin"],
+    ids=["key", "read-the-docs", "dependabot", "permissions", "pin"],
 )
 def test_a_mistake_is_found(tmp_path, command, file, old, new):
     source = WORKFLOWS / "test-and-publish.yml" if file == "workflow" else file
