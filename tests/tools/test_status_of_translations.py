@@ -106,3 +106,12 @@ def test_what_pages_are_told(history):
     assert (
         f'"edit": "https://git.example.org/c10d-backend-tutorial/edit/main/{CATALOG}#L10"' in output
     )
+
+
+def test_a_branch_that_changed_nothing_in_the_end_has_no_day(history):
+    git(history.root, "switch", "--create", "draft")
+    commit(history, FIRST + SECOND, "2026-01-20")
+    git(history.root, "switch", "main")
+    git(history.root, "merge", "--strategy=ours", "--no-edit", "draft", day="2026-01-30")
+    history.write("show.py", SHOW)
+    assert '"last_change": "2026-01-09"' in history.run("show")[1]

@@ -50,10 +50,14 @@ def head_date():
 
 @cache
 def last_changes():
-    """Return the day of the last commit of each file that was ever committed, by its path."""
+    """Return the day on which each file last changed in the branch checked out, by its path.
+
+    The changes of a merged branch count as those of its merge, as far as the merge kept them.
+    """
     days: dict[str, date] = {}
     if has_history():
-        log = git("log", "--format=%x00%cs", "--name-only", "--no-renames") or ""
+        lines = ["--format=%x00%cs", "--name-only", "--no-renames"]
+        log = git("log", "--first-parent", "--diff-merges=first-parent", *lines) or ""
         for commit in log.split("\0")[1:]:
             day, *names = commit.split("\n")
             for name in filter(None, names):
