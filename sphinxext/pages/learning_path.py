@@ -30,7 +30,7 @@ PER_MINUTE = {
     re.compile(r"[\uac00-\ud7a3]"): 340,  # Hangul syllables
     re.compile(r"[\u4e00-\u9fff]"): 250,  # Han characters
 }
-CODE_LINES_PER_MINUTE = 15
+CODE_LINES_PER_MINUTE = 16
 
 
 class learning_path(nodes.General, nodes.Element):
