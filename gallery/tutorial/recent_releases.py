@@ -225,6 +225,9 @@ for can_split in [True, False] if bound_cpus else []:
     with mock.patch.object(recent.Backend, "perform_nocolor_split") as noted:
         dist.new_group([1])
     print(noted.mock_calls)
+    # sphinx_gallery_start_ignore
+    dist.new_group([1])  # This calls what the page shows.
+    # sphinx_gallery_end_ignore
     with mock.patch.multiple(torch.accelerator, **accelerator):
         attempt(lambda: print(init_device_mesh("cpu", (1, 2)).shape))
     dist.destroy_process_group()
@@ -366,6 +369,9 @@ if has("reconfigure"):
     dist._reconfigure(uuid=2, handles=["another rank", handle]).wait()
     print("rank", dist.get_rank(), "of", dist.get_world_size())
     attempt(dist._reconfigure, 2, [handle])
+    # sphinx_gallery_start_ignore
+    assert dist._supports_reconfigure()
+    # sphinx_gallery_end_ignore
     dist.destroy_process_group()
 
 # %%
@@ -399,6 +405,9 @@ if has("windows"):
     print(window.map_remote_tensor(0)[1])
     print(window.get_attr(0).access_type)
     attempt(window.signal, 0, False)
+    # sphinx_gallery_start_ignore
+    assert dist._supports_window()
+    # sphinx_gallery_end_ignore
     dist.destroy_process_group()
 
 # sphinx_gallery_start_ignore

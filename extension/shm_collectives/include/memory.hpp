@@ -225,9 +225,8 @@ class Memory {
     const bool found = fstat(descriptor(), &status) == 0;
     const int seals = fcntl(descriptor(), F_GET_SEALS); // -1: no memfd
     if (!found || !S_ISREG(status.st_mode) || seals < 0) return "it is not a memfd";
-    if (status.st_uid != geteuid()) {
-      return "it belongs to user " + std::to_string(status.st_uid);
-    }
+    const auto owner = status.st_uid;
+    if (owner != geteuid()) return "it belongs to user " + std::to_string(owner);
     if ((seals & kSeals) != kSeals) return "it is not sealed, so it could shrink";
     const auto size = static_cast<uint64_t>(status.st_size);
     if (size == total_bytes()) return "";

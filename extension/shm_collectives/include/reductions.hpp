@@ -78,9 +78,8 @@ class Reduction {
     const bool whole = at::isIntegralType(dtype, /*includeBool=*/true);
     // two numbers in a byte
     const bool packed = dtype == at::ScalarType::Float4_e2m1fn_x2;
-    if (packed || !(whole || at::isFloatingType(dtype) || at::isComplexType(dtype))) {
-      return false;
-    }
+    const bool number = whole || at::isFloatingType(dtype) || at::isComplexType(dtype);
+    if (packed || !number) return false;
     if (op == Op::avg || op == Op::premul_sum) return !whole;
     if (op == Op::min || op == Op::max) return !at::isComplexType(dtype);
     return op < Op::band ? true : op < Op::premul_sum && whole;

@@ -23,9 +23,8 @@ inline std::string home() {
   char host[HOST_NAME_MAX + 1] = "?";
   gethostname(host, sizeof(host) - 1);
   std::string boot;
-  if (!(std::ifstream("/proc/sys/kernel/random/boot_id") >> boot)) {
-    boot = std::strerror(errno);
-  }
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  if (!(file >> boot)) boot = std::strerror(errno);
   char space[64] = "?";
   const auto length = readlink("/proc/self/ns/pid", space, sizeof(space));
   return "user " + to_string(geteuid()) + ", host " + host + ", boot " + boot + ", " +
