@@ -41,7 +41,7 @@ test-audits: html browser ## check all pages in the browser: accessibility, spee
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-audits.xml -m audit
 
-test-builds: html ## compile again with precompiled headers; type the commands of the pages
+test-builds: html ## build a new project; type the commands of the pages
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest $(IN_PARALLEL) --junitxml=_build/junit-builds.xml -m slow
 
@@ -89,7 +89,7 @@ serve: ## serve the site on 127.0.0.1 (PORT=8000)
 	@$(VENV_PYTHON) -m tools.serve $(PORT)
 
 clean: ## remove everything that was built or installed, .venv included
-	@rm -rf _build docs/*/*.rst .venv .venv-* .pytest_cache
+	@rm -rf _build .venv .venv-* .pytest_cache
 	@find locales -name '*.mo' -delete
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	@rm -rf extension/*/build extension/*/*.egg-info

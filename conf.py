@@ -1,4 +1,6 @@
-"""Sphinx configuration: docs/, with the pages of the samples, to one site per language.
+"""Sphinx configuration: a copy of docs/ with the pages of the samples, one site per language.
+
+tools/pages/sources.py makes the copy, with links to gallery/, extension/ and locales/ beside it.
 
 The language is chosen on the command line: ``-D language=ko``.
 """
@@ -39,6 +41,7 @@ extensions = [
     "sphinxext.addresses.stable_anchors",
     "sphinxext.code.code_provenance",
     "sphinxext.code.linked_captions",
+    "sphinxext.code.listing",
     "sphinxext.code.project_downloads",
     "sphinxext.code.program_output",
     "sphinxext.code.sample_downloads",
@@ -63,15 +66,19 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_*", "decisions"]  # For maintainers, on no page.
 myst_enable_extensions = ["colon_fence", "deflist"]
 
+code_provenance_root = ".."
 code_provenance_scripts = {page_of(x): relative(x) for x in samples()}
 code_provenance_executed = provenance.executed()
-code_provenance_typed = commands.typed()
-code_provenance_runs = provenance.runs()
+code_provenance_typed = commands.runs_of_typed_texts()
+code_provenance_runs = provenance.descriptions()
 
+diagrams_folders = [".", "_diagrams", "../gallery"]
 diagrams_data = {"measurements": "../extension/measurements.csv"}
 
 linked_captions_address = PUBLISHED.file_address("{path}")
 linked_captions_root = str(Path(__file__).parent)
+
+listing_root = ".."  # of docs/
 
 project_downloads = project_for_download()
 project_downloads_addresses = {x.gettext: f"{PUBLISHED.url}{x.url}/" for x in LANGUAGES}

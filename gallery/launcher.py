@@ -4,8 +4,9 @@
 standard error of every rank in files, which includes the output of C++. It prints the
 standard output in the order of the ranks, with ``[rank N]`` in front of each line.
 ``run_program`` runs a program that starts its processes itself, and prints its output
-unchanged. Both set ``OMP_NUM_THREADS=1`` and make Python warnings errors. Both report a
-failure as one exception that names the program, the rank if known, and the reason.
+unchanged. Both set ``OMP_NUM_THREADS=1``, make Python warnings errors, and let the program
+import the modules of the folder ``shared``. Both report a failure as one exception that names
+the program, the rank if known, and the reason.
 """
 
 import os
@@ -20,11 +21,11 @@ from pathlib import Path
 import psutil
 
 
-# What the profiler writes to stderr whenever it runs: its start and its end. A build of
-# PyTorch for CUDA also writes that there is no driver (35) or no device (100).
+# The profiler writes its start and its end to stderr. A build of PyTorch for CUDA also writes
+# that there is no driver (35) or no device (100).
 PROFILER = r"profiler_start$|profiler_stop$|gpuGetDeviceCount failed with code (35|100)$"
 
-# How a program is started. The build of the site sets a faster way, which imports less.
+# The build of the site starts programs in a faster way, which imports less.
 start = psutil.Popen
 
 
@@ -33,15 +34,15 @@ class RankError(RuntimeError):
 
 
 def launch(
-    worker,
+    worker: str | Path,
     *,
-    ranks,
-    nodes=1,
-    max_restarts=0,
-    timeout=60.0,
-    expected_stderr=None,
-    show=True,
-):
+    ranks: int,
+    nodes: int = 1,
+    max_restarts: int = 0,
+    timeout: float = 60.0,
+    expected_stderr: str | None = None,
+    show: bool = True,
+) -> list[str]:
     """Run ``worker`` on ``ranks`` processes and print their output by rank.
 
     Returns a list with the output of each rank. Without ``show``, only the command is
@@ -94,7 +95,9 @@ def launch(
     return output
 
 
-def run_program(program, *, timeout=60.0, expected_stderr=None):
+def run_program(
+    program: str | Path, *, timeout: float = 60.0, expected_stderr: str | None = None
+) -> str:
     """Run ``program``, which starts its processes itself, and print its output.
 
     Returns the output. Raises ``RankError`` when the program fails, runs longer than
@@ -139,7 +142,9 @@ def _environment():
     # By default, gloo and TensorPipe listen at the address of the host's name.
     loopback = next(x for _, x in socket.if_nameindex() if x.startswith("lo"))
     own = {"GLOO_SOCKET_IFNAME": loopback, "TP_SOCKET_IFNAME": loopback}
-    return {**own, **os.environ, "OMP_NUM_THREADS": "1"}
+    modules = [os.path.abspath("shared"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    path = {"PYTHONPATH": os.pathsep.join(modules)}
+    return {**own, **os.environ, **path, "OMP_NUM_THREADS": "1"}
 
 
 def _end(process, descendants):
@@ -228,7 +233,7 @@ def _show_where_ranks_hang(logs):
         try:
             files = {file.fd: Path(file.path) for file in process.open_files()}
         except psutil.Error:
-            continue  # The process has just ended, or belongs to somebody else.
+            continue  # The process has just ended, or is another user's.
         stderr = files.get(2, logs)
         if stderr.name == "stderr.log" and logs in stderr.parents:
             node = stderr.relative_to(logs).parts[0].removeprefix("node_")

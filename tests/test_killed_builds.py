@@ -162,7 +162,6 @@ def cached(clone):
         if path.is_file() and inside.parts[0] not in ("html", "logs"):
             kind = inside.parts[0], path.suffix or path.name
             kinds.setdefault(kind, path)
-    kinds["docs", ".rst"] = clone.root / "docs/tutorial/sample.rst"
     return kinds.values()
 
 

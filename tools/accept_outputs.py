@@ -1,11 +1,11 @@
-"""Accept what the samples printed when they last ran: write it into their folders outputs/.
+"""Accept what the samples printed when they last ran: write it into their folders.
 
 usage: python -m tools.accept_outputs
 """
 
 import sys
 
-from .execute.expected_outputs import OUTPUTS, comparable, last_run, of_default, of_release
+from .execute.expected_outputs import comparable, last_run, of_default, of_release
 from .execute.samples import samples
 from .project.paths import GALLERY, relative
 from .project.releases import DEFAULT, current
@@ -23,9 +23,8 @@ def accept():
             _write_if_other(of_release(script), now)
         elif of_release(script).is_file():
             _remove(of_release(script), "it equals the output of the default release")
-    for path in sorted(GALLERY.glob(f"*/{OUTPUTS}/**/*.txt")):
-        part = GALLERY / path.relative_to(GALLERY).parts[0]
-        if not (part / f"{path.stem}.py").is_file():
+    for path in sorted(GALLERY.glob("*/*/output*.txt")):
+        if not path.parent.with_suffix(".py").is_file():
             _remove(path, "no sample has this name")
 
 

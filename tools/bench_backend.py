@@ -12,6 +12,7 @@ the result to the project.
 
 import sys
 import time
+from typing import Any
 
 import torch
 
@@ -31,11 +32,11 @@ LIMIT = 300  # seconds, for the ranks of one group
 def main():
     forget_steering()
     sys.path.insert(0, str(INSTALLED_EXTENSIONS))  # The ranks inherit it.
-    runs = [[] for _ in configurations()]
+    runs: list[list[Any]] = [[] for _ in configurations()]
     for number in range(RUNS):
-        for found, (ranks, sessions, cases) in zip(runs, configurations(), strict=True):
+        for results, (ranks, sessions, cases) in zip(runs, configurations(), strict=True):
             start = time.monotonic()
-            found.append(measure(ranks, sessions, cases, ROUNDS, LIMIT))
+            results.append(measure(ranks, sessions, cases, ROUNDS, LIMIT))
             took = f"{time.monotonic() - start:.0f} s"
             print(f"run {number + 1}: {ranks} ranks, {sessions} sessions: {took}", flush=True)
     table = [

@@ -33,10 +33,18 @@ NPM_FILES = ["package.json", "package-lock.json"]
 # In GB (10**9 bytes): a CPU build of PyTorch, and everything else that a build writes.
 CPU_BUILD = {"download": 0.2, "disk": 1.0}
 BESIDE_TORCH = 1.5
+# A user's variables that would change what is installed, or where.
+NOT_PASSED_ON = ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_NO_DEPS")
 
 
 def fail(message):
-    sys.exit("error: " + message)
+    sys.exit(f"error: {message}")
+
+
+def run(command, cwd=ROOT, **options):
+    variables = {name: x for name, x in os.environ.items() if name not in NOT_PASSED_ON}
+    variables["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
+    return subprocess.run(command, cwd=cwd, env=variables, **options)
 
 
 class Environment:
@@ -49,22 +57,22 @@ class Environment:
             supported = {entry["version"]: entry for entry in tomllib.load(file)["release"]}
         if release and release not in supported:
             fail(
-                "TORCH=%s: this release of PyTorch is not supported; releases.toml names %s"
-                % (release, ", ".join(supported))
+                f"TORCH={release}: this release of PyTorch is not supported; "
+                f"releases.toml names {', '.join(supported)}"
             )
-        self.name = ".venv" + ("-" + release if release else "")
+        self.name = f".venv-{release}" if release else ".venv"
         self.folder = os.path.join(ROOT, self.name)
         self.python = os.path.join(self.folder, "bin", "python")
-        self.torch = supported[release] if release else next(iter(supported.values()))
-        self.pins = "requirements/torch/%s.txt" % self.torch["version"]
+        self.torch = supported[release or next(iter(supported))]
+        self.pins = f"requirements/torch/{self.torch['version']}.txt"
         # This file exists while packages are installed; a set-up that is killed leaves it.
         self.unfinished = os.path.join(self.folder, "unfinished")
 
     def digest(self, stage):
         """Return a digest of all requirement files that ``stage`` needs."""
-        names = ["pip.txt"] + [name + ".txt" for name in INCLUDED[stage]]
+        names = ["pip.txt"] + [f"{name}.txt" for name in INCLUDED[stage]]
         names += NPM_FILES if stage == "test" else []
-        files = ["requirements/" + name for name in names]
+        files = [f"requirements/{name}" for name in names]
         total = hashlib.sha256(sys.version.encode())
         for name in files + ([self.pins] if stage in NEED_TORCH else []):
             with open(os.path.join(ROOT, name), "rb") as file:
@@ -72,7 +80,7 @@ class Environment:
         return total.hexdigest()
 
     def stamp(self, stage):
-        return os.path.join(self.folder, "installed-" + stage)
+        return os.path.join(self.folder, f"installed-{stage}")
 
     def has(self, stage):
         """Return whether everything that ``stage`` needs is installed."""
@@ -85,14 +93,13 @@ class Environment:
     def install(self, stage):
         if os.path.exists(self.unfinished) or not os.path.exists(self.python):
             self.create()
-        quiet = ["--quiet"]
-        self.pip_install("requirements/pip.txt", quiet)  # It may be an old pip.
-        options = quiet
+        self.pip_install("requirements/pip.txt", ["--quiet"])  # It may be an old pip.
+        options = ["--quiet"]
         if stage in NEED_TORCH:
             # pip shows a progress bar for what takes minutes.
-            options = [] if self.announce_torch() else quiet
-            options = options + ["torch==" + self.torch["version"], "--constraint", self.pins]
-        self.pip_install("requirements/%s.txt" % stage, options)
+            options = [] if self.announce_torch() else options
+            options = options + [f"torch=={self.torch['version']}", "--constraint", self.pins]
+        self.pip_install(f"requirements/{stage}.txt", options)
         if stage == "test":
             self.npm_install()
         for included in INCLUDED[stage]:
@@ -101,15 +108,15 @@ class Environment:
 
     def create(self):
         if os.path.lexists(self.folder):
-            print("the set-up of %s was interrupted: beginning again" % self.name, flush=True)
+            print(f"the set-up of {self.name} was interrupted: beginning again", flush=True)
             shutil.rmtree(self.folder)
-        print("creating " + self.name, flush=True)
+        print(f"creating {self.name}", flush=True)
         os.mkdir(self.folder)
         open(self.unfinished, "w").close()
         if run([sys.executable, "-m", "venv", self.folder]).returncode != 0:
             fail(
-                "could not create %s with %s; on Debian and Ubuntu the package python3-venv is "
-                "needed" % (self.name, sys.executable)
+                f"could not create {self.name} with {sys.executable}; on Debian and Ubuntu the "
+                "package python3-venv is needed"
             )
         # Some versions of Python bring one that is not the pinned one.
         run([self.python, "-m", "pip", "uninstall", "--quiet", "--yes", "setuptools"])
@@ -122,45 +129,40 @@ class Environment:
         """
         version = self.torch["version"]
         packages = os.path.join(self.folder, "lib", "python*", "site-packages")
-        if glob.glob(os.path.join(packages, "torch-%s*.dist-info" % version)):
+        if glob.glob(os.path.join(packages, f"torch-{version}*.dist-info")):
             return False
         command = [self.python, "-m", "pip", "index", "versions", "torch", "--json"]
-        listing = run(command, stdout=subprocess.PIPE, universal_newlines=True)
+        listing = run(command, stdout=subprocess.PIPE, text=True)
         offered = json.loads(listing.stdout)["versions"] if listing.returncode == 0 else []
         builds = [x for x in offered if x.partition("+")[0] == version]
         if not builds:
             fail(
-                "no package index that pip is configured with has PyTorch %s for Python %d.%d on "
-                "this system: use another Python with `make PYTHON=... html`, another release "
-                "with `make html TORCH=...` (see releases.toml), or another index (see "
-                "`pip config list`), or check the network" % ((version,) + sys.version_info[:2])
+                f"no package index that pip is configured with has PyTorch {version} for Python "
+                f"{sys.version.split()[0]} on this system: use another Python with "
+                "`make PYTHON=... html`, another release with `make html TORCH=...` (see "
+                "releases.toml), or another index (see `pip config list`), or check the network"
             )
-        is_light = version + "+cpu" in builds
-        size = CPU_BUILD if is_light else self.torch
+        is_light = f"{version}+cpu" in builds
+        kind = "a CPU build" if is_light else "the build for CUDA, which works without a GPU"
+        download, disk = (
+            (CPU_BUILD if is_light else self.torch)[key] for key in ("download", "disk")
+        )
         print(
-            "PyTorch %s, %s: %.1f GB to download, %.1f GB when installed"
-            % (
-                version,
-                "a CPU build" if is_light else "the build for CUDA, which works without a GPU",
-                size["download"],
-                size["disk"],
-            ),
+            f"PyTorch {version}, {kind}: {download} GB to download, {disk} GB when installed",
             flush=True,
         )
-        needed = size["download"] + size["disk"] + BESIDE_TORCH
-        free = shutil.disk_usage(ROOT).free / 10**9
+        needed, free = download + disk + BESIDE_TORCH, shutil.disk_usage(ROOT).free / 10**9
         if free < needed:
             fail(
-                "%s has %.1f GB free, and PyTorch and the build of the site need %.1f GB: free "
-                "some space, then run the command again" % (ROOT, free, needed)
+                f"{ROOT} has {free:.1f} GB free, and PyTorch and the build of the site need "
+                f"{needed:.1f} GB: free some space, then run the command again"
             )
         return True
 
     def pip_install(self, file, options):
-        print("installing %s into %s" % (file, self.name), flush=True)
-        command = [self.python, "-m", "pip", "install", "--requirement", file]
+        print(f"installing {file} into {self.name}", flush=True)
         open(self.unfinished, "w").close()
-        done = run(command + options)
+        done = run([self.python, "-m", "pip", "install", "--requirement", file] + options)
         os.remove(self.unfinished)  # If pip fails, it removes what it has begun.
         self.require(done, "pip", file)
 
@@ -176,17 +178,9 @@ class Environment:
     def require(self, done, tool, file):
         if done.returncode != 0:
             fail(
-                "%s was not installed into %s: see what %s says above, check the network and the "
-                "disk, then run the command again" % (file, self.name, tool)
+                f"{file} was not installed into {self.name}: see what {tool} says above, check "
+                "the network and the disk, then run the command again"
             )
-
-
-def run(command, cwd=ROOT, **options):
-    # A user's own variables must not change what is installed, or where.
-    variables = dict(os.environ, PIP_DISABLE_PIP_VERSION_CHECK="1")
-    for name in ["PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_NO_DEPS"]:
-        variables.pop(name, None)
-    return subprocess.run(command, cwd=cwd, env=variables, **options)
 
 
 def main():
@@ -194,13 +188,13 @@ def main():
         sys.exit(__doc__)
     if sys.version_info < (3, 11):
         fail(
-            "Python 3.11 or newer is needed, but this is %s (%s); name another one with "
-            "`make PYTHON=python3.11 ...`" % (sys.version.split()[0], sys.executable)
+            f"Python 3.11 or newer is needed, but this is {sys.version.split()[0]} "
+            f"({sys.executable}); name another one with `make PYTHON=python3.11 ...`"
         )
     if len(ROOT.split()) > 1:
         fail(
-            "the path of this clone contains a space (%s), which PyTorch's build tools cannot "
-            "handle: move the clone" % ROOT
+            f"the path of this clone contains a space ({ROOT}), which PyTorch's build tools "
+            "cannot handle: move the clone"
         )
     stage, environment = sys.argv[1], Environment(*sys.argv[2:])
     if environment.has(stage):
@@ -217,7 +211,7 @@ def main():
     except OSError as error:
         if error.errno == errno.ENOSPC:
             fail("the disk is full: free some space, then run the command again")
-        fail("cannot write %s: %s" % (error.filename, error.strerror))
+        fail(f"cannot write {error.filename}: {error.strerror}")
 
 
 if __name__ == "__main__":

@@ -7,62 +7,32 @@ import time
 
 from .processes.one_build import main, stage
 from .project.paths import SITE, relative
+from .publish import up_to_date
 
 OPEN_IT = f"Open {relative(SITE)}/index.html, or run `make serve`."
 
-# Slow imports are where they are needed: other processes are at work by then.
 
-
-def run_execute(when_compiled):
-    from .execute.stage import run
-
-    return run(when_compiled)
-
-
-def run_render(meanwhile):
-    from .render.stage import run
-
-    return run(meanwhile)
-
-
-def run_check(check_catalogs):
-    from .check.stage import run
-
-    run(check_catalogs)
-
-
-def check_catalogs():
-    # With this, all that the stage "check" needs is loaded while Sphinx runs.
-    from .check.stage import catalog_check
-
-    return catalog_check.check()
-
-
-def run_html():
-    from .publish import up_to_date
-
+def run_html() -> None:
     started = time.monotonic()
     sources = up_to_date.sources()
     if up_to_date.is_good(sources):
         print(f"Nothing has changed since {relative(SITE)} was built.\n{OPEN_IT}")
         return
     up_to_date.forget()
-    from concurrent.futures import ThreadPoolExecutor
+    # Imported here, because they take longer than a build with nothing to do.
+    from .check import stage as check
+    from .execute import stage as execute
+    from .pages.commands import run_quick_commands
+    from .pages.provenance import write_beside_site
+    from .project.languages import LANGUAGES
+    from .publish.stage import publish
+    from .render import stage as render
 
-    with ThreadPoolExecutor(1) as pool:
-        from .compile.headers import precompile
-        from .pages.commands import run_quick_commands
-        from .pages.provenance import write_beside_site
-        from .project.languages import LANGUAGES
-        from .publish.stage import publish
-
-        ran, total = run_execute(when_compiled=precompile)
-        run_quick_commands()
-        generated = up_to_date.generated()
-        # Sphinx runs in other processes; meanwhile this one can look at the catalogs.
-        catalogs = []
-        pages = run_render(lambda: catalogs.append(pool.submit(check_catalogs)))
-        run_check(catalogs[0].result)
+    ran, total = execute.run()
+    run_quick_commands()
+    generated = up_to_date.generated()
+    pages = render.run()
+    check.run()
     with stage("publish"):
         publish()
         write_beside_site()

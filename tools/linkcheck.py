@@ -9,8 +9,9 @@ addresses, with the settings of conf.py. The addresses of the site and its sourc
 import json
 import shutil
 
+from .pages.sources import lay_out_executed
 from .processes.one_build import main, stage
-from .processes.sphinx import require_gallery_pages, run_sphinx
+from .processes.sphinx import run_sphinx
 from .project.errors import BuildError
 from .project.languages import SOURCE_LANGUAGE
 from .project.paths import BUILD, DOCS, relative
@@ -23,12 +24,12 @@ NOT_ASKED = {"ignored", "unchecked"}
 
 def check():
     """Return how many addresses were checked; raise if one is broken."""
-    require_gallery_pages()
+    sources = lay_out_executed(BUILD / "sources")
     # Sphinx collects links while it writes pages, and writes only what it has just read.
     shutil.rmtree(CHECKED, ignore_errors=True)
     failure = None
     try:
-        run_sphinx("checking links", "linkcheck", SOURCE_LANGUAGE, CHECKED)
+        run_sphinx("checking links", "linkcheck", SOURCE_LANGUAGE, sources, CHECKED)
     except BuildError as error:
         failure = error
     lines = ANSWERS.read_text().splitlines() if ANSWERS.is_file() else []

@@ -12,16 +12,16 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from .pages.new_project import names, project_files
+from .pages.new_project import distribution, project_files
 from .project.errors import BuildError, ending_the_program
 from .project.paths import ROOT
 
 NAME = re.compile("[a-z][a-z0-9]*(_[a-z0-9]+)*")
-# What c10d or its tests register, and the backends of the tutorial.
+# The backends that c10d and its tests register, and those of the tutorial.
 TAKEN = {"fake", "gloo", "mpi", "nccl", "threaded", "ucc", "undefined", "xccl", "dummy", "shm"}
 
 
-def check_name(name):
+def check_name(name: str) -> None:
     """Raise BuildError unless a backend can have the name."""
     if not name:
         raise BuildError("name the backend: make new-backend NAME=acme")
@@ -36,7 +36,7 @@ def check_name(name):
         raise BuildError(f"NAME={name}: there is a backend of this name: choose another one")
 
 
-def check_folder(folder):
+def check_folder(folder: Path) -> None:
     """Raise BuildError unless the folder is new or empty, and outside this repository."""
     if folder.is_relative_to(ROOT):
         raise BuildError(f"FOLDER={folder} is inside this repository: choose one outside")
@@ -49,9 +49,9 @@ def check_folder(folder):
         raise BuildError(f"FOLDER={folder} exists and is no empty folder: choose another one")
 
 
-def write(folder, files):
+def write(folder: Path, files: dict[str, str]) -> None:
     """Write all files into a folder that is new or empty, or nothing at all."""
-    top = folder  # What is renamed in the end: the first folder of the path that is new.
+    top = folder  # The first folder of the path that is new, which is renamed in the end.
     while not top.parent.exists():
         top = top.parent
     with TemporaryDirectory(prefix=".new-backend-", dir=top.parent) as temporary:
@@ -63,28 +63,29 @@ def write(folder, files):
         whole.rename(top)
 
 
-def next_commands(files):
+def next_commands(files: dict[str, str]) -> list[str]:
     """Return the commands that the README of the project begins with."""
-    return re.search(r"```sh\n(.*?)```", files["README.md"], re.S)[1].splitlines()
+    block = files["README.md"].partition("```sh\n")[2]
+    return block.partition("```")[0].splitlines()
 
 
-def new_backend(name, folder=""):
+def new_backend(name: str, folder: str = "") -> None:
     """Write the project; print what to run in it. Raises BuildError if nothing was written."""
     check_name(name)
     files = project_files(name)
+    path = Path(folder or ROOT.parent / distribution(name))
     try:
-        folder = Path(folder or ROOT.parent / names(name)["dummy-collectives"])
-        folder = folder.expanduser().resolve()
-        check_folder(folder)
-        write(folder, files)
+        path = path.expanduser().resolve()
+        check_folder(path)
+        write(path, files)
     except (OSError, RuntimeError) as error:
-        raise BuildError(f"cannot write {folder}: {getattr(error, 'strerror', error)}") from None
-    print(f"{folder} has the backend {name}. Run, in an environment with PyTorch:\n")
-    for command in [f"cd {shlex.quote(str(folder))}", *next_commands(files)]:
+        raise BuildError(f"cannot write {path}: {getattr(error, 'strerror', error)}") from None
+    print(f"{path} has the backend {name}. Run, in an environment with PyTorch:\n")
+    for command in [f"cd {shlex.quote(str(path))}", *next_commands(files)]:
         print(f"    {command}")
 
 
-def main():
+def main() -> None:
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     with ending_the_program():

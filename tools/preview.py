@@ -21,10 +21,10 @@ from sphinx.errors import SphinxError
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 from tornado.ioloop import PeriodicCallback
 
-from .pages.unexecuted import copy_docs, lay_out
+from .pages.sources import copy_docs, lay_out
 from .project.errors import BuildError, ending_the_program
 from .project.languages import LANGUAGES, SOURCE_LANGUAGE
-from .project.paths import BUILD, DOCS, LOCALES, ROOT
+from .project.paths import BUILD, DOCS, GALLERY, LOCALES, ROOT
 
 PREVIEW = BUILD / "preview"
 FIRST_PORT = 8001
@@ -51,7 +51,7 @@ def preview(language, port):
     server = Server(watcher=QuickWatcher())
     # The texts of the language and all sources; whatever it is, only what depends on it
     # is read again.
-    for folder in [LOCALES / language.gettext, DOCS]:
+    for folder in [LOCALES / language.gettext, DOCS, GALLERY]:
         server.watch(str(folder), site.build, ignore=_is_made_by_the_build)
     LiveReloadHandler.DEFAULT_RELOAD_TIME = 0  # Follow an edit right after another, too.
     print(f"http://127.0.0.1:{port}/{language.url}/index.html follows your edits.")
@@ -74,7 +74,7 @@ class Site:
 
     def __init__(self, language, sources, output):
         self.language, self.sources, self.output = language, sources, output
-        self.overrides = {"language": language.gettext, "code_provenance_root": str(PREVIEW)}
+        self.overrides = {"language": language.gettext}
         if language == SOURCE_LANGUAGE:
             self.overrides["locale_dirs"] = []  # As run_sphinx does.
 
@@ -102,7 +102,7 @@ class Site:
 
 
 def _is_made_by_the_build(path):
-    return path.endswith((".mo", ".rst"))
+    return path.endswith(".mo")
 
 
 def _open_port(wanted):

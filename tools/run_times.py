@@ -12,37 +12,35 @@ import json
 import math
 import shutil
 
-from .compile import headers
 from .compile.extensions import EXTENSIONS
 from .compile.stage import compile_extension
 from .execute.samples import page_of, samples
 from .execute.stage import run_sample
-from .pages import commands
+from .pages.provenance import recorded_runs
 from .processes.run import forget_steering
 from .project.configuration import read
 from .project.errors import ending_the_program
 from .project.paths import BUILD, INSTALLED_EXTENSIONS, RUN_SECONDS, relative
 
 STEP = 5  # seconds
-# Of these, the time is that of the last run.
-OTHER_RUNS = {x.compilation: x.record for x in EXTENSIONS} | commands.records()
 
 
-def main():
+def main() -> None:
     forget_steering()
-    for made in (INSTALLED_EXTENSIONS, headers.FOLDER):
-        shutil.rmtree(made, ignore_errors=True)
+    shutil.rmtree(INSTALLED_EXTENSIONS, ignore_errors=True)
     for extension in EXTENSIONS:
         compile_extension(extension)
-    recorded = {name: record.load() for name, record in OTHER_RUNS.items()}
-    measured = {name: run and run["seconds"] for name, run in recorded.items()}
+    # Of compilations and commands, the time is that of the last run.
+    runs = recorded_runs().items()
+    recorded = {name: run.record.load() for name, run in runs if run.kind != "sample"}
+    measured = {name: record and record["seconds"] for name, record in recorded.items()}
     for script in samples():
         page = page_of(script)
         _, measured[page] = run_sample(script, BUILD / "run_times" / page)
         print(f"{measured[page]:6.1f} s  {relative(script)}", flush=True)
-    known = read(RUN_SECONDS, dict)
+    before = read(RUN_SECONDS, dict)
     rounded = {
-        name: known.get(name) if seconds is None else math.ceil(seconds / STEP) * STEP
+        name: before.get(name) if seconds is None else math.ceil(seconds / STEP) * STEP
         for name, seconds in measured.items()
     }
     RUN_SECONDS.write_text(json.dumps(rounded, indent=2, sort_keys=True) + "\n")

@@ -2,45 +2,27 @@
 
 import argparse
 import contextlib
-import dataclasses
-import fnmatch
 import multiprocessing
 import os
 import sys
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
+from c10d_conformance import registry
+from c10d_conformance.registry import Check
+from c10d_conformance.settings import LIMIT, Settings
+
 ERROR = 2  # the exit status for a wrong call; 1 says that a check failed, 0 that none did
-
-
-@dataclasses.dataclass
-class Settings:
-    """What a run is made with."""
-
-    backend: str
-    module: str | None = None
-    device: str = "cpu"
-    ranks: tuple[int, ...] = (2,)
-    quick: bool = False
-    limit: float = 10.0
-    skips: list = dataclasses.field(default_factory=list)
-    claims: dict | None = None
-    checks: list = dataclasses.field(default_factory=list)
-
-    def skip(self, check):
-        """Return why a check is skipped, or None."""
-        for pattern, reason in self.skips:
-            if fnmatch.fnmatch(check.id, pattern):
-                return reason
-        return None
 
 
 class Mistake(Exception):
     """The command line cannot be carried out; the text says why."""
 
 
-def parser():
+def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     new = argparse.ArgumentParser(
         prog="c10d-conformance",
@@ -69,9 +51,9 @@ def parser():
     new.add_argument(
         "--limit",
         type=float,
-        default=10.0,
+        default=LIMIT,
         metavar="SECONDS",
-        help="a case hangs if no rank makes progress for so long (10)",
+        help=f"a case hangs if no rank makes progress for so long ({LIMIT:g})",
     )
     new.add_argument("--report", metavar="FILE", help="write the report as JSON")
     new.add_argument("--junit", metavar="FILE", help="write the report as JUnit XML")
@@ -80,7 +62,7 @@ def parser():
     return new
 
 
-def main(arguments=None):
+def main(arguments: list[str] | None = None) -> int:
     """Run the suite and return the exit status."""
     options = parser().parse_args(arguments)
     try:
@@ -90,10 +72,10 @@ def main(arguments=None):
         return ERROR
 
 
-def _run(options):
+def _run(options: argparse.Namespace) -> int:
     _check_arguments(options)
     try:
-        from c10d_conformance import registry, report
+        from c10d_conformance import report
         from c10d_conformance.plugin import Plugin
     except ImportError as error:
         raise Mistake(f"the suite needs PyTorch 2.13 or later and pytest 8: {error}") from None
@@ -135,7 +117,7 @@ def _run(options):
     return plugin.report["status"]
 
 
-def _check_arguments(options):
+def _check_arguments(options: argparse.Namespace) -> None:
     if options.list:
         return
     if not options.backend:
@@ -149,7 +131,7 @@ def _check_arguments(options):
             _check_writable(Path(path), name.replace("_", "-"))
 
 
-def _check_writable(path, option):
+def _check_writable(path: Path, option: str) -> None:
     existed = path.exists()
     try:
         with path.open("a"):
@@ -161,31 +143,32 @@ def _check_writable(path, option):
             path.unlink()
 
 
-def _ranks(text):
-    try:
+def _ranks(text: str) -> tuple[int, ...]:
+    sizes: tuple[int, ...] = ()
+    with contextlib.suppress(ValueError):
         sizes = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        sizes = ()
     if not sizes or min(sizes) < 1 or max(sizes) > 64:
         raise Mistake(f"--ranks {text}: give numbers from 1 to 64 with commas, for example 2,4")
     return tuple(dict.fromkeys(sizes))
 
 
-def _skips(path):
+def _skips(path: str | None) -> list[tuple[str, str]]:
     """Read `pattern: reason` from each line that is neither empty nor a comment."""
+    if path is None:
+        return []
     skips = []
-    for number, pattern, reason in _lines(path, "skips") if path else []:
+    for number, pattern, reason in _lines(path, "skips"):
         if not reason:
             raise Mistake(f"--skips {path}, line {number}: a reason is missing after a colon")
         skips.append((pattern, reason))
     return skips
 
 
-def _claims(path, checks):
+def _claims(path: str | Path, checks: list[Check]) -> dict[str, int]:
     """Read `check: number` from each line, into a dictionary."""
-    known, claims = {check.id for check in checks}, {}
+    ids, claims = {check.id for check in checks}, {}
     for number, check, cases in _lines(path, "claims"):
-        if check not in known:
+        if check not in ids:
             raise Mistake(f"{path}, line {number}: the suite has no check {check}; see --list")
         if not cases.isdecimal() or int(cases) < 1:
             raise Mistake(f"{path}, line {number}: give the number of right cases after a colon")
@@ -193,7 +176,7 @@ def _claims(path, checks):
     return claims
 
 
-def _lines(path, option):
+def _lines(path: str | Path, option: str) -> Iterator[tuple[int, str, str]]:
     """Yield the number and both parts of each line `one: other` that is no comment."""
     try:
         lines = Path(path).read_text().splitlines()
@@ -205,21 +188,21 @@ def _lines(path, option):
             yield number, one.strip(), other.strip()
 
 
-def _list(checks, quick):
+def _list(checks: list[Check], quick: bool) -> int:
     for check in checks:
         if check.quick or not quick:
             print(f"{check.id}  [{check.capability}]\n    {check.promise}\n    {check.source}")
     return 0
 
 
-def _probe(settings):
+def _probe(settings: Settings) -> None:
     """Import the backend in a process of its own, so that this one stays able to fork."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
     process = context.Process(target=_try_import, args=(settings, theirs), daemon=True)
     process.start()
     theirs.close()
-    problem = f"importing {settings.module} ended the process"
+    problem: str | None = f"importing {settings.module} ended the process"
     if ours.poll(120):
         with contextlib.suppress(EOFError):
             problem = ours.recv()
@@ -231,7 +214,7 @@ def _probe(settings):
         raise Mistake(problem)
 
 
-def _try_import(settings, pipe):
+def _try_import(settings: Settings, pipe: Connection) -> None:
     import torch
     import torch.distributed as dist
 
@@ -241,13 +224,15 @@ def _try_import(settings, pipe):
     try:
         import_backend(settings)
     except BaseException as error:
-        what = f"--import {settings.module}" if settings.module else f"--backend {settings.backend}"
-        problem = f"{what} fails: {type(error).__name__}: {error}"
-    known = [name.lower() for name in dist.Backend.backend_list]
-    if not problem and settings.backend.lower() not in known:
+        option = (
+            f"--import {settings.module}" if settings.module else f"--backend {settings.backend}"
+        )
+        problem = f"{option} fails: {type(error).__name__}: {error}"
+    names = [name.lower() for name in dist.Backend.backend_list]
+    if not problem and settings.backend.lower() not in names:
         problem = (
             f"no backend is called {settings.backend!r}; known are "
-            f"{', '.join(name for name in known if name != 'undefined')}. "
+            f"{', '.join(name for name in names if name != 'undefined')}. "
             "Give the module that registers it with --import."
         )
     if not problem:

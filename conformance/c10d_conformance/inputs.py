@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections.abc import Callable, Sequence
 
 import torch
 from torch.distributed import ReduceOp
@@ -15,17 +16,34 @@ UNSIGNED = [torch.uint8, torch.uint16, torch.uint32, torch.uint64]
 COMPLEX = [torch.complex64, torch.complex128]
 DTYPES = [*FLOATS, *NARROW, *SIGNED, *UNSIGNED, torch.bool, *COMPLEX]
 
-BITWISE = {
+BITWISE: dict[ReduceOp.RedOpType, Callable[..., torch.Tensor]] = {
     ReduceOp.BAND: torch.bitwise_and,
     ReduceOp.BOR: torch.bitwise_or,
     ReduceOp.BXOR: torch.bitwise_xor,
 }
+_Join = dict[ReduceOp.RedOpType, Callable[..., torch.Tensor]]
+_JOIN: _Join = {
+    **BITWISE,
+    ReduceOp.SUM: torch.add,
+    ReduceOp.AVG: torch.add,
+    ReduceOp.PRODUCT: torch.mul,
+    ReduceOp.MIN: torch.minimum,
+    ReduceOp.MAX: torch.maximum,
+}
+# Numbers are true when they are not zero: a sum is any, a product is all.
+_JOIN_BOOL: _Join = {
+    **BITWISE,
+    ReduceOp.SUM: torch.logical_or,
+    ReduceOp.MAX: torch.logical_or,
+    ReduceOp.PRODUCT: torch.logical_and,
+    ReduceOp.MIN: torch.logical_and,
+}
 OPS = [ReduceOp.SUM, ReduceOp.AVG, ReduceOp.PRODUCT, ReduceOp.MIN, ReduceOp.MAX, *BITWISE]
 
 # Shapes: one element, odd, 4097 elements as a matrix, none, and a tensor without dimensions.
-SHAPES = [(1,), (63,), (17, 241), (0,), ()]
+SHAPES: list[tuple[int, ...]] = [(1,), (63,), (17, 241), (0,), ()]
 # Around 64 KiB of float32, where many transports change their way, and several MiB.
-BORDERS = [(16383,), (16384,), (16385,), ((1 << 20) + 1,)]
+BORDERS: list[tuple[int, ...]] = [(16383,), (16384,), (16385,), ((1 << 20) + 1,)]
 BUCKET = ((25 << 18) + 1,)  # a bucket of DDP in float32 or int32, and one element more
 LAYOUTS = ["contiguous", "offset", "strided", "transposed", "column"]
 
@@ -42,18 +60,26 @@ LARGE = {
 _GUARD = 0x5A
 
 
-def name(dtype):
+def name(dtype: torch.dtype) -> str:
     """Return float32 for torch.float32."""
     return str(dtype).rpartition(".")[2]
 
 
-def values(rank, shape, dtype, seed=0, op=ReduceOp.SUM):
+def values(
+    rank: int,
+    shape: Sequence[int],
+    dtype: torch.dtype,
+    seed: int = 0,
+    op: ReduceOp.RedOpType = ReduceOp.SUM,
+) -> torch.Tensor:
     """Return a tensor of a rank that is the same wherever it is computed; see `_values`."""
     return _values(rank, tuple(shape), dtype, seed, op).clone()
 
 
 @functools.lru_cache(maxsize=64)
-def _values(rank, shape, dtype, seed, op):
+def _values(
+    rank: int, shape: tuple[int, ...], dtype: torch.dtype, seed: int, op: ReduceOp.RedOpType
+) -> torch.Tensor:
     """Return the input of a rank, in the memory of the CPU.
 
     The numbers are small, so that every order of additions gives the same bits; for products they
@@ -86,7 +112,7 @@ def _values(rank, shape, dtype, seed, op):
     return numbers.to(dtype).reshape(shape)
 
 
-def is_meaningless(dtype, op):
+def is_meaningless(dtype: torch.dtype, op: ReduceOp.RedOpType) -> bool:
     """Tell whether mathematics has no such reduction for the type."""
     exact = not dtype.is_floating_point and not dtype.is_complex
     if op in BITWISE:
@@ -97,39 +123,25 @@ def is_meaningless(dtype, op):
     return dtype.is_complex and op in (ReduceOp.MIN, ReduceOp.MAX, ReduceOp.PRODUCT)
 
 
-def reduced(inputs, op):
+def reduction(inputs: list[torch.Tensor], op: ReduceOp.RedOpType) -> torch.Tensor:
     """Return the reduction of the inputs with operations of PyTorch, in a wide type."""
     dtype = inputs[0].dtype
     if dtype == torch.bool:
-        # As numbers are true when they are not zero: a sum is any, a product is all.
-        join = {
-            ReduceOp.SUM: torch.logical_or,
-            ReduceOp.MAX: torch.logical_or,
-            ReduceOp.PRODUCT: torch.logical_and,
-            ReduceOp.MIN: torch.logical_and,
-        } | BITWISE
-        return functools.reduce(join[op], inputs)
+        return functools.reduce(_JOIN_BOOL[op], inputs)
     if dtype.is_complex:
         wide = torch.complex128
     else:
         wide = torch.float64 if dtype.is_floating_point else torch.int64
-    join = {
-        ReduceOp.SUM: torch.add,
-        ReduceOp.AVG: torch.add,
-        ReduceOp.PRODUCT: torch.mul,
-        ReduceOp.MIN: torch.minimum,
-        ReduceOp.MAX: torch.maximum,
-    } | BITWISE
-    result = functools.reduce(join[op], [value.to(wide) for value in inputs])
+    result = functools.reduce(_JOIN[op], [value.to(wide) for value in inputs])
     if op == ReduceOp.AVG:
         result = result / len(inputs)
     return result.to(dtype)
 
 
-class Laid:
+class GuardedTensor:
     """A tensor in some layout, with guards around it and between its elements."""
 
-    def __init__(self, content, layout, device):
+    def __init__(self, content: torch.Tensor, layout: str, device: torch.device | str) -> None:
         self.layout = layout
         count = content.numel()
         shape = tuple(content.shape)
@@ -158,13 +170,15 @@ class Laid:
         self._outside = torch.ones(total, dtype=torch.bool)
         self._outside[places] = False
 
-    def check(self, expected, what="the output", tolerance=None):
+    def check(
+        self, expected: torch.Tensor, what: str = "the output", tolerance: float | None = None
+    ) -> None:
         """Raise Wrong unless the tensor has the expected values and its guards are whole."""
         compare(self.tensor, expected, what, tolerance)
-        given = self._base.as_strided(*self._place)
-        if self.tensor.data_ptr() != given.data_ptr():
+        view = self._base.as_strided(*self._place)
+        if self.tensor.data_ptr() != view.data_ptr():
             # Other views of the memory must have the values, too.
-            compare(given, expected, f"{what}, which now has other memory, in the old", tolerance)
+            compare(view, expected, f"{what}, which now has other memory, in the old", tolerance)
         width = self._base.dtype.itemsize
         raw = self._base.cpu().view(torch.uint8).reshape(len(self._outside), width)
         broken = (raw != _GUARD).any(1) & self._outside
@@ -176,27 +190,33 @@ class Laid:
             )
 
 
-def _row_major(shape):
-    stride, step = [], 1
+def _row_major(shape: Sequence[int]) -> list[int]:
+    stride: list[int] = []
+    step = 1
     for length in reversed(shape):
         stride.insert(0, step)
         step *= max(length, 1)
     return stride
 
 
-def _copy(target, source):
-    """Copy any dtype, also those that have no kernel for it."""
+def _copy(target: torch.Tensor, source: torch.Tensor) -> None:
+    """Copy a tensor of any dtype, also of those without a kernel for copies."""
     if source.dtype in NARROW:
         target.view(torch.uint8).copy_(source.view(torch.uint8))
     else:
         target.copy_(source)
 
 
-def compare(got, expected, what="the output", tolerance=None):
+def compare(
+    got: torch.Tensor,
+    expected: torch.Tensor,
+    what: str = "the output",
+    tolerance: float | None = None,
+) -> None:
     """Raise Wrong with the first element that differs.
 
     Without `tolerance` all bits must be equal, except that -0.0 equals 0.0. The operation has
-    returned, so whatever goes wrong here is no refusal.
+    returned, so an error here is no refusal.
     """
     try:
         _compare(got, expected, what, tolerance)
@@ -204,13 +224,13 @@ def compare(got, expected, what="the output", tolerance=None):
         raise Wrong(f"{what}: cannot be compared: {error}") from error
 
 
-def _compare(got, expected, what, tolerance):
+def _compare(got: torch.Tensor, expected: torch.Tensor, what: str, tolerance: float | None) -> None:
     if tuple(got.shape) != tuple(expected.shape) or got.dtype != expected.dtype:
         raise Wrong(
             f"{what}: expected shape {tuple(expected.shape)} {name(expected.dtype)}, "
             f"got {tuple(got.shape)} {name(got.dtype)}"
         )
-    # Its bytes, as they are now: it may change if it came too early, and a copy of bool may have
+    # Copy the bytes first: a result that came too early may change, and a copy of bools may have
     # other bytes.
     got = got.detach().cpu().resolve_conj().resolve_neg()
     raw = got.view(torch.uint8) if got.element_size() == 1 else got
@@ -242,13 +262,13 @@ def _compare(got, expected, what, tolerance):
     )
 
 
-def _show(element):
+def _show(element: torch.Tensor) -> str:
     if element.dtype == torch.bool:
         byte = int(element.view(torch.uint8))
         return str(bool(byte)) if byte < 2 else f"a bool with the byte {byte}"
     return str(element.item())
 
 
-def bits(tensor):
+def bits(tensor: torch.Tensor) -> torch.Tensor:
     """Return the bytes of a tensor, to compare them between ranks."""
     return tensor.detach().cpu().contiguous().flatten().view(torch.uint8)

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,50 +11,60 @@ import torch.distributed as dist
 from torch.distributed import ReduceOp
 
 from c10d_conformance import inputs
-from c10d_conformance.inputs import Laid, reduced, values
-from c10d_conformance.rank import true
+from c10d_conformance.inputs import GuardedTensor, reduction, values
+from c10d_conformance.rank import require
 
 # Before 2.13 these had other names.
 all_gather_single = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)
 reduce_scatter_single = getattr(dist, "reduce_scatter_single", dist.reduce_scatter_tensor)
 
 
-@dataclass
+@dataclass(frozen=True)
+class Expectation:
+    """A tensor of a call, and the values that it must have afterwards."""
+
+    what: str
+    tensor: GuardedTensor
+    content: torch.Tensor
+    tolerance: float | None = None
+
+
+@dataclass(frozen=True)
 class Call:
     """One call: `run(async_op)` starts it, `check()` raises Wrong if the memory is not right."""
 
-    run: Any
-    expected: list  # (what, Laid, the values it must have, tolerance)
+    run: Callable[[bool], Any]
+    expectations: list[Expectation]
 
-    def check(self):
+    def check(self) -> None:
         """Compare all outputs, all inputs, and the memory around them."""
-        for what, laid, content, tolerance in self.expected:
-            laid.check(content, what, tolerance)
+        for expectation in self.expectations:
+            expectation.tensor.check(expectation.content, expectation.what, expectation.tolerance)
 
 
-def op_name(op):
+def op_name(op: ReduceOp.RedOpType) -> str:
     """Return SUM for ReduceOp.SUM."""
     return str(op).rpartition(".")[2]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Setting:
-    """What a call is made with."""
+    """The operation and the arguments of a call, and the place of this rank in the group."""
 
     operation: str
     dtype: torch.dtype = torch.float32
-    op: Any = ReduceOp.SUM
-    shape: tuple = (63,)
+    op: ReduceOp.RedOpType = ReduceOp.SUM
+    shape: tuple[int, ...] = (63,)
     layout: str = "contiguous"
     mode: str = "sync"
     root: int = 0  # within the group
     group: Any = None
-    ranks: tuple = ()  # the global ranks of the group
+    ranks: tuple[int, ...] = ()  # the global ranks of the group
     me: int = 0  # this rank within the group
     seed: int = 0
-    device: Any = "cpu"
+    device: torch.device | str = "cpu"
 
-    def __str__(self):
+    def __str__(self) -> str:
         parts = [self.operation, inputs.name(self.dtype)]
         if self.operation in REDUCING:
             parts.append(op_name(self.op))
@@ -65,17 +76,17 @@ class Setting:
         return " ".join(parts)
 
     @property
-    def size(self):
+    def size(self) -> int:
         return len(self.ranks)
 
-    def of(self, rank, piece=0):
+    def of(self, rank: int, piece: int = 0) -> torch.Tensor:
         """Return the input of a rank of the group; `piece` tells several inputs of it apart."""
         return values(rank, self.shape, self.dtype, self.seed + 13 * piece, self.op)
 
-    def lay(self, content):
-        return Laid(content, self.layout, self.device)
+    def lay(self, content: torch.Tensor) -> GuardedTensor:
+        return GuardedTensor(content, self.layout, self.device)
 
-    def blank(self, shape=None):
+    def blank(self, shape: tuple[int, ...] | None = None) -> GuardedTensor:
         """Return an output that has other values than any result: NaN, if the dtype has it."""
         shape = self.shape if shape is None else shape
         byte = 0xFF if self.dtype.is_floating_point or self.dtype.is_complex else 0x2B
@@ -84,138 +95,152 @@ class Setting:
         return self.lay(raw.view(self.dtype).reshape(shape))
 
     @property
-    def tolerance(self):
+    def tolerance(self) -> float | None:
         """Return how far a mean may be off: size is no power of two for some groups."""
         if self.op != ReduceOp.AVG or self.size in (1, 2, 4, 8):
             return None
         return 4.0 * torch.finfo(self.dtype).eps
 
 
-def _broadcast(s):
+def _broadcast(s: Setting) -> Call:
     tensor = s.lay(s.of(s.me)) if s.me == s.root else s.blank()
     return Call(
         lambda async_op: dist.broadcast(tensor.tensor, s.ranks[s.root], s.group, async_op),
-        [("the tensor", tensor, s.of(s.root), None)],
+        [Expectation("the tensor", tensor, s.of(s.root))],
     )
 
 
-def _all_reduce(s):
+def _all_reduce(s: Setting) -> Call:
     tensor = s.lay(s.of(s.me))
-    result = reduced([s.of(rank) for rank in range(s.size)], s.op)
+    result = reduction([s.of(rank) for rank in range(s.size)], s.op)
     return Call(
         lambda async_op: dist.all_reduce(tensor.tensor, s.op, s.group, async_op),
-        [("the tensor", tensor, result, s.tolerance)],
+        [Expectation("the tensor", tensor, result, s.tolerance)],
     )
 
 
-def _reduce(s):
+def _reduce(s: Setting) -> Call:
     tensor = s.lay(s.of(s.me))
-    result = reduced([s.of(rank) for rank in range(s.size)], s.op)
-    # What the other ranks hold afterwards is not promised.
-    expected = [("the tensor at the root", tensor, result, s.tolerance)] if s.me == s.root else []
+    result = reduction([s.of(rank) for rank in range(s.size)], s.op)
+    expectations = []
+    if s.me == s.root:  # the tensors of the other ranks may have any values afterwards
+        expectations.append(Expectation("the tensor at the root", tensor, result, s.tolerance))
     return Call(
         lambda async_op: dist.reduce(tensor.tensor, s.ranks[s.root], s.op, s.group, async_op),
-        expected,
+        expectations,
     )
 
 
-def _all_gather(s):
+def _of_each(
+    text: str, tensors: list[GuardedTensor], contents: Iterable[torch.Tensor]
+) -> list[Expectation]:
+    """Return the expectations of tensors for each rank; there are none away from a root."""
+    pairs = enumerate(zip(tensors, contents, strict=False))
+    return [Expectation(f"{text} {r}", tensor, content) for r, (tensor, content) in pairs]
+
+
+def _all_gather(s: Setting) -> Call:
     tensor = s.lay(s.of(s.me))
     outputs = [s.blank() for _ in s.ranks]
-    expected = [(f"the output of rank {r}", outputs[r], s.of(r), None) for r in range(s.size)]
+    expected = _of_each("the output of rank", outputs, map(s.of, range(s.size)))
     return Call(
         lambda async_op: dist.all_gather(
             [output.tensor for output in outputs], tensor.tensor, s.group, async_op
         ),
-        [*expected, ("the input", tensor, s.of(s.me), None)],
+        [*expected, Expectation("the input", tensor, s.of(s.me))],
     )
 
 
-def _rows(s):
+def _rows(s: Setting) -> tuple[int, ...]:
     """Return the shape of `size` inputs one behind the other."""
     return (s.size * s.shape[0], *s.shape[1:]) if s.shape else (s.size,)
 
 
-def _all_gather_single(s):
-    tensor = s.lay(s.of(s.me))
-    output = s.blank(_rows(s))
-    content = torch.cat([s.of(rank).view(torch.uint8).flatten() for rank in range(s.size)])
-    content = content.view(s.dtype).reshape(_rows(s))
-    return Call(
-        lambda async_op: all_gather_single(
-            output.tensor, tensor.tensor, group=s.group, async_op=async_op
-        ),
-        [("the output", output, content, None), ("the input", tensor, s.of(s.me), None)],
-    )
-
-
-def _gather(s):
-    tensor = s.lay(s.of(s.me))
-    outputs = [s.blank() for _ in s.ranks] if s.me == s.root else []
-    expected = [(f"the output of rank {r}", x, s.of(r), None) for r, x in enumerate(outputs)]
-    lists = [output.tensor for output in outputs] or None
-    return Call(
-        lambda async_op: dist.gather(tensor.tensor, lists, s.ranks[s.root], s.group, async_op),
-        [*expected, ("the input", tensor, s.of(s.me), None)],
-    )
-
-
-def _scatter(s):
-    output = s.blank()
-    pieces = [s.lay(s.of(s.root, r)) for r in range(s.size)] if s.me == s.root else []
-    kept = [(f"the input for rank {r}", x, s.of(s.root, r), None) for r, x in enumerate(pieces)]
-    lists = [piece.tensor for piece in pieces] or None
-    return Call(
-        lambda async_op: dist.scatter(output.tensor, lists, s.ranks[s.root], s.group, async_op),
-        [("the output", output, s.of(s.root, s.me), None), *kept],
-    )
-
-
-def _reduce_scatter(s):
-    output = s.blank()
-    pieces = [s.lay(s.of(s.me, r)) for r in range(s.size)]
-    result = reduced([s.of(rank, s.me) for rank in range(s.size)], s.op)
-    kept = [(f"the input for rank {r}", x, s.of(s.me, r), None) for r, x in enumerate(pieces)]
-    return Call(
-        lambda async_op: dist.reduce_scatter(
-            output.tensor, [x.tensor for x in pieces], s.op, s.group, async_op
-        ),
-        [("the output", output, result, s.tolerance), *kept],
-    )
-
-
-def _joined(s, pieces):
+def _joined(s: Setting, pieces: list[torch.Tensor]) -> torch.Tensor:
     content = torch.cat([piece.contiguous().view(torch.uint8).flatten() for piece in pieces])
     return content.view(s.dtype).reshape(_rows(s))
 
 
-def _reduce_scatter_single(s):
+def _all_gather_single(s: Setting) -> Call:
+    tensor = s.lay(s.of(s.me))
+    output = s.blank(_rows(s))
+    content = _joined(s, [s.of(rank) for rank in range(s.size)])
+    return Call(
+        lambda async_op: all_gather_single(
+            output.tensor, tensor.tensor, group=s.group, async_op=async_op
+        ),
+        [Expectation("the output", output, content), Expectation("the input", tensor, s.of(s.me))],
+    )
+
+
+def _gather(s: Setting) -> Call:
+    tensor = s.lay(s.of(s.me))
+    outputs = [s.blank() for _ in s.ranks] if s.me == s.root else []
+    expected = _of_each("the output of rank", outputs, map(s.of, range(s.size)))
+    lists = [output.tensor for output in outputs] or None
+    return Call(
+        lambda async_op: dist.gather(tensor.tensor, lists, s.ranks[s.root], s.group, async_op),
+        [*expected, Expectation("the input", tensor, s.of(s.me))],
+    )
+
+
+def _scatter(s: Setting) -> Call:
+    output = s.blank()
+    contents = [s.of(s.root, r) for r in range(s.size)]
+    pieces = [s.lay(content) for content in contents] if s.me == s.root else []
+    inputs_after = _of_each("the input for rank", pieces, contents)
+    lists = [piece.tensor for piece in pieces] or None
+    return Call(
+        lambda async_op: dist.scatter(output.tensor, lists, s.ranks[s.root], s.group, async_op),
+        [Expectation("the output", output, s.of(s.root, s.me)), *inputs_after],
+    )
+
+
+def _reduce_scatter(s: Setting) -> Call:
+    output = s.blank()
+    contents = [s.of(s.me, r) for r in range(s.size)]
+    pieces = [s.lay(content) for content in contents]
+    result = reduction([s.of(rank, s.me) for rank in range(s.size)], s.op)
+    inputs_after = _of_each("the input for rank", pieces, contents)
+    return Call(
+        lambda async_op: dist.reduce_scatter(
+            output.tensor, [x.tensor for x in pieces], s.op, s.group, async_op
+        ),
+        [Expectation("the output", output, result, s.tolerance), *inputs_after],
+    )
+
+
+def _reduce_scatter_single(s: Setting) -> Call:
     output = s.blank()
     content = _joined(s, [s.of(s.me, r) for r in range(s.size)])
     tensor = s.lay(content)
-    result = reduced([s.of(rank, s.me) for rank in range(s.size)], s.op)
+    result = reduction([s.of(rank, s.me) for rank in range(s.size)], s.op)
     return Call(
         lambda async_op: reduce_scatter_single(
             output.tensor, tensor.tensor, s.op, s.group, async_op
         ),
-        [("the output", output, result, s.tolerance), ("the input", tensor, content, None)],
+        [
+            Expectation("the output", output, result, s.tolerance),
+            Expectation("the input", tensor, content),
+        ],
     )
 
 
-def _all_to_all(s):
+def _all_to_all(s: Setting) -> Call:
     outputs = [s.blank() for _ in s.ranks]
-    pieces = [s.lay(s.of(s.me, r)) for r in range(s.size)]
-    expected = [(f"the output of rank {r}", outputs[r], s.of(r, s.me), None) for r in range(s.size)]
-    kept = [(f"the input for rank {r}", x, s.of(s.me, r), None) for r, x in enumerate(pieces)]
+    contents = [s.of(s.me, r) for r in range(s.size)]
+    pieces = [s.lay(content) for content in contents]
+    expected = _of_each("the output of rank", outputs, [s.of(r, s.me) for r in range(s.size)])
+    inputs_after = _of_each("the input for rank", pieces, contents)
     return Call(
         lambda async_op: dist.all_to_all(
             [x.tensor for x in outputs], [x.tensor for x in pieces], s.group, async_op
         ),
-        [*expected, *kept],
+        [*expected, *inputs_after],
     )
 
 
-def _all_to_all_single(s):
+def _all_to_all_single(s: Setting) -> Call:
     output = s.blank(_rows(s))
     content = _joined(s, [s.of(s.me, r) for r in range(s.size)])
     tensor = s.lay(content)
@@ -224,11 +249,11 @@ def _all_to_all_single(s):
         lambda async_op: dist.all_to_all_single(
             output.tensor, tensor.tensor, group=s.group, async_op=async_op
         ),
-        [("the output", output, result, None), ("the input", tensor, content, None)],
+        [Expectation("the output", output, result), Expectation("the input", tensor, content)],
     )
 
 
-OPERATIONS = {
+OPERATIONS: dict[str, Callable[[Setting], Call]] = {
     "broadcast": _broadcast,
     "all_reduce": _all_reduce,
     "reduce": _reduce,
@@ -245,25 +270,31 @@ REDUCING = {"all_reduce", "reduce", "reduce_scatter", "reduce_scatter_single"}
 ROOTED = {"broadcast", "reduce", "gather", "scatter"}
 
 
-def perform(s):
+def perform(s: Setting) -> None:
     """Make one call in its mode and check everything that it promises."""
     call = OPERATIONS[s.operation](s)
     finish(call.run, s.mode)
     call.check()
 
 
-def finish(run, mode):
+def finish(run: Callable[[bool], Any], mode: str) -> None:
     """Run a call and wait for it, as the mode says."""
     if mode == "sync":
         run(False)
         return
     work = run(True)
     if mode == "async":
-        true(work.wait() is not False, "work.wait() returned False after a success")
+        require(work.wait() is not False, "work.wait() returned False after a success")
     elif mode == "future":
         work.get_future().wait()
     elif mode == "poll":
         deadline = time.monotonic() + 1
         while not work.is_completed():
-            true(time.monotonic() < deadline, "work.is_completed() is still False after 1 s")
+            require(time.monotonic() < deadline, "work.is_completed() is still False after 1 s")
             time.sleep(0.0005)
+
+
+def wait_all(works: Iterable[Any]) -> None:
+    """Wait for works in their order."""
+    for work in works:
+        work.wait()

@@ -3,7 +3,6 @@
 import contextlib
 import ctypes
 import importlib
-import json
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -15,6 +14,7 @@ import time
 import traceback
 import warnings
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import torch
@@ -23,7 +23,21 @@ import torch.distributed as dist
 from c10d_conformance import stacks
 from c10d_conformance.board import Board
 from c10d_conformance.rank import Rank
-from c10d_conformance.verdicts import CRASH, HANG, RAISED, RIGHT, UNREACHED, Status, judge
+from c10d_conformance.registry import Check
+from c10d_conformance.settings import Settings
+from c10d_conformance.verdicts import (
+    CRASH,
+    HANG,
+    RAISED,
+    REFUSED,
+    RIGHT,
+    UNREACHED,
+    WRONG,
+    CaseReport,
+    Outcome,
+    Status,
+    judge,
+)
 
 _FORK = multiprocessing.get_context("fork")
 INIT = "init_process_group"
@@ -32,28 +46,31 @@ LEAST = 8.0  # seconds that a check with a group of its own may make no progress
 HANGS = 2  # after so many hangs of one check, its other cases are not reached
 
 
-@dataclass
-class Ended:
-    """How one run of a check in a team ended: None if all ranks came back."""
+@dataclass(frozen=True)
+class TeamResult:
+    """The reports of a team on one check, and the case that a crash or a hang has result."""
 
-    verdict: str | None
-    logs: list[dict]
-    statuses: list[Status]
-    stacks: str
-    name: str
+    logs: list[dict[int, CaseReport]]  # of each rank
+    verdict: str | None = None  # CRASH or HANG; None if all ranks came back
+    statuses: tuple[Status, ...] = ()  # of the ranks in the case that has no end
+    stacks: str = ""
+    name: str = ""  # of that case
 
 
 class Team:
     """Ranks that run one check after another."""
 
-    def __init__(self, settings, size, group, environment):
+    def __init__(
+        self, settings: Settings, size: int, group: bool, environment: dict[str, str]
+    ) -> None:
         self.size = size
         self.group = group
         self.broken = False
         self._settings = settings
         self._folder = Path(tempfile.mkdtemp(prefix="c10d-"))
         self._board = Board(size)
-        self._pipes, self._processes = [], []
+        self._pipes: list[Connection] = []
+        self._processes: list[multiprocessing.context.ForkProcess] = []
         for rank in range(size):
             ours, theirs = _FORK.Pipe()
             process = _FORK.Process(
@@ -69,8 +86,8 @@ class Team:
             self._pipes.append(ours)
             self._processes.append(process)
 
-    def run(self, check, skip=0):
-        """Run one check in all ranks and return how it ended."""
+    def run(self, check: Check, skip: int = 0) -> TeamResult:
+        """Run one check in all ranks, without its first `skip` cases."""
         for rank in range(self.size):
             (self._folder / f"log-{rank}").write_text("")
         self._board.clear()
@@ -81,18 +98,16 @@ class Team:
         if not check.group:  # these wait for timeouts of their own
             limit = max(limit, LEAST)
         verdict = self._watch(limit * check.patience)
-        statuses, traces = [], ""
-        if verdict:
-            self.broken = True
-            traces = self._stop(verdict)
-        logs = [self._log(rank) for rank in range(self.size)]
-        name = ""
-        if verdict:
-            statuses, name = self._blame(verdict, logs, skip)
-        return Ended(verdict, logs, statuses, traces, name)
+        if not verdict:
+            return TeamResult(self._logs())
+        self.broken = True
+        traces = self._stop(verdict)
+        logs = self._logs()
+        statuses, name = self._blame(verdict, logs, skip)
+        return TeamResult(logs, verdict, tuple(statuses), traces, name)
 
-    def close(self):
-        """End all ranks and remove what they wrote."""
+    def close(self) -> None:
+        """End all ranks and remove their files."""
         for process in self._processes:
             process.kill()
         for process in self._processes:
@@ -101,7 +116,7 @@ class Team:
             pipe.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _watch(self, limit):
+    def _watch(self, limit: float) -> str | None:
         """Return None when all ranks have answered, else CRASH or HANG."""
         waiting = dict(zip(self._pipes, self._processes, strict=True))
         last, since = None, time.monotonic()
@@ -127,18 +142,19 @@ class Team:
                 return HANG
         return None
 
-    def _stop(self, verdict):
+    def _stop(self, verdict: str) -> str:
         """Make the ranks that are left print their stacks, and return those that matter."""
         texts = []
-        living = [process for process in self._processes if process.is_alive()]
         if verdict == HANG:
+            living = [process for process in self._processes if process.is_alive()]
             for process in living:
-                os.kill(process.pid, stacks.SIGNAL)
-        deadline = time.monotonic() + 5
-        for process in living if verdict == HANG else []:
-            process.join(max(0, deadline - time.monotonic()))
+                if process.pid is not None:
+                    os.kill(process.pid, stacks.SIGNAL)
+            deadline = time.monotonic() + 5
+            for process in living:
+                process.join(max(0, deadline - time.monotonic()))
         for rank, process in enumerate(self._processes):
-            output = self.output(rank)
+            output = self._output(rank)
             text = stacks.shorten(output)
             if text:
                 texts.append(f"stacks of rank {rank}:\n{text}")
@@ -147,30 +163,30 @@ class Team:
                 texts.append(f"output of rank {rank}:\n{tail}")
         return "\n".join(texts)
 
-    def output(self, rank):
-        """Return what a rank printed."""
+    def _output(self, rank: int) -> str:
         return (self._folder / f"output-{rank}").read_text(errors="replace")
 
-    def _log(self, rank):
-        """Return the reports of a rank, by the number of the case."""
-        lines = (self._folder / f"log-{rank}").read_text().splitlines()
-        reports = (json.loads(line) for line in lines if line.endswith("]"))
-        return {report[0]: report for report in reports}
+    def _logs(self) -> list[dict[int, CaseReport]]:
+        """Return the reports of each rank, by the index of the case."""
+        paths = (self._folder / f"log-{rank}" for rank in range(self.size))
+        return [CaseReport.read_all(path.read_text()) for path in paths]
 
-    def _blame(self, verdict, logs, skip):
+    def _blame(
+        self, verdict: str, logs: list[dict[int, CaseReport]], skip: int
+    ) -> tuple[list[Status], str]:
         """Return the status of each rank in the first case that some rank did not end."""
         first = min(max(log, default=skip) for log in logs) + 1
         statuses, name = [], ""
         for rank, log in enumerate(logs):
             process = self._processes[rank]
             if first in log:
-                _, name, _, kind, text, trace = log[first]
-                statuses.append(Status(kind, text, trace))
+                name = log[first].name
+                statuses.append(log[first].status)
                 continue
             begun, ended, _ = self._board.numbers(rank)
             name = name or (self._board.name(rank) if begun > ended else "")
             if verdict == CRASH and not process.is_alive():
-                statuses.append(Status(CRASH, _exit(process.exitcode)))
+                statuses.append(Status(CRASH, _exit_text(process.exitcode)))
             elif verdict == HANG:
                 where = "does not return" if begun > ended else "is not in any case"
                 statuses.append(Status(HANG, where))
@@ -179,7 +195,7 @@ class Team:
         return statuses, name
 
 
-def _exit(code):
+def _exit_text(code: int | None) -> str:
     if code is not None and code < 0:
         return f"ended by {signal.Signals(-code).name}"
     return f"ended with exit status {code}"
@@ -188,70 +204,69 @@ def _exit(code):
 class Pool:
     """The teams of a session: one standing team for each world size."""
 
-    def __init__(self, settings):
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._standing = {}
+        self._standing: dict[int, Team] = {}
 
-    def run(self, check, size):
+    def run(self, check: Check, size: int) -> list[Outcome]:
         """Run a check with `size` ranks and return the outcomes of its cases."""
-        outcomes, skip, hangs = {}, 0, 0
+        outcomes: dict[int, Outcome] = {}
+        skip, hangs = 0, 0
         for _ in range(STARTS):
             team = self._team(check, size)
-            ended = team.run(check, skip)
-            count = max(max(log, default=skip) for log in ended.logs)
-            complete = min(max(log, default=skip) for log in ended.logs)
-            for index in range(skip + 1, (complete if ended.verdict else count) + 1):
-                outcomes[index] = self._outcome(index, ended)
+            result = team.run(check, skip)
+            count = max(max(log, default=skip) for log in result.logs)
+            complete = min(max(log, default=skip) for log in result.logs)
+            for index in range(skip + 1, (complete if result.verdict else count) + 1):
+                outcomes[index] = self._outcome(index, result)
             if not check.group or team.broken or self._failed(outcomes, skip):
                 self._discard(team)
-            if not ended.verdict:
+            if not result.verdict:
                 break
             failing = complete + 1
-            operation = next((x[failing][2] for x in ended.logs if failing in x), "")
+            operation = next((x[failing].operation for x in result.logs if failing in x), "")
             outcome = judge(
-                ended.name or check.id, ended.statuses, self._settings.backend, operation
+                result.name or check.id, list(result.statuses), self._settings.backend, operation
             )
-            outcome.stacks = ended.stacks
+            outcome.stacks = result.stacks
             outcomes[failing] = outcome
-            hangs += ended.verdict == HANG
+            hangs += result.verdict == HANG
             skip = failing
-            if hangs == HANGS or not ended.name:
+            if hangs == HANGS or not result.name:
                 break
         return [outcomes[index] for index in sorted(outcomes)]
 
-    def close(self):
+    def close(self) -> None:
         """End all ranks."""
         for team in list(self._standing.values()):
             team.close()
         self._standing.clear()
 
-    def _team(self, check, size):
+    def _team(self, check: Check, size: int) -> Team:
         if not check.group:
             return Team(self._settings, size, False, check.environment)
         if size not in self._standing:
             self._standing[size] = Team(self._settings, size, True, {})
         return self._standing[size]
 
-    def _discard(self, team):
+    def _discard(self, team: Team) -> None:
         team.close()
         if team.group:
             self._standing.pop(team.size, None)
 
-    def _failed(self, outcomes, skip):
+    def _failed(self, outcomes: dict[int, Outcome], skip: int) -> bool:
         new = [outcome for index, outcome in outcomes.items() if index > skip]
-        return any(outcome.verdict not in (RIGHT, "refused") for outcome in new)
+        return any(outcome.verdict not in (RIGHT, REFUSED) for outcome in new)
 
-    def _outcome(self, index, ended):
-        reports = [log.get(index) for log in ended.logs]
-        known = next(report for report in reports if report)
-        statuses = [
-            Status(*report[3:]) if report else Status(UNREACHED, "did not come to this case")
-            for report in reports
-        ]
-        return judge(known[1], statuses, self._settings.backend, known[2])
+    def _outcome(self, index: int, result: TeamResult) -> Outcome:
+        reports = [log.get(index) for log in result.logs]
+        first = next(report for report in reports if report)
+        missing = Status(UNREACHED, "did not come to this case")
+        statuses = [report.status if report else missing for report in reports]
+        return judge(first.name, statuses, self._settings.backend, first.operation)
 
 
-def import_backend(settings):
+def import_backend(settings: Settings) -> None:
     """Import the module that registers the backend, or let PyTorch find its entry point."""
     if settings.module:
         importlib.import_module(settings.module)
@@ -260,7 +275,15 @@ def import_backend(settings):
         ensure(settings.backend)
 
 
-def _serve(rank, size, settings, board, pipe, folder, environment):
+def _serve(
+    rank: int,
+    size: int,
+    settings: Settings,
+    board: Board,
+    pipe: Connection,
+    folder: Path,
+    environment: dict[str, str],
+) -> None:
     """Run the checks that the suite sends, in a new process."""
     _die_with_parent()
     output = os.open(folder / f"output-{rank}", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
@@ -268,7 +291,7 @@ def _serve(rank, size, settings, board, pipe, folder, environment):
     os.dup2(output, 2)
     sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the suite ends its ranks itself
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the pool ends its ranks itself
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(size))
     os.environ.update(environment)
     stacks.announce()
@@ -277,14 +300,12 @@ def _serve(rank, size, settings, board, pipe, folder, environment):
     dist.set_debug_level_from_env()
     log = os.open(folder / f"log-{rank}", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     context = Rank(rank, size, settings, board, log, str(folder))
-    problem = None
+    problem: Status | None = None
     try:
         import_backend(settings)
-        context.device = torch.device(settings.device)
-        if context.device.type != "cpu" and (count := torch.accelerator.device_count()):
-            torch.accelerator.set_device_index(rank % count)
+        context.use_device(settings.device)
     except Exception as error:
-        problem = f"{type(error).__name__}: {error}", traceback.format_exc()
+        problem = _status_of(error, RAISED)
     checks = {check.id: check for check in settings.checks}
     while True:
         name, skip = pipe.recv()
@@ -295,11 +316,10 @@ def _serve(rank, size, settings, board, pipe, folder, environment):
             try:
                 context.init()
             except Exception as error:
-                problem = f"{type(error).__name__}: {error}", traceback.format_exc()
+                problem = _status_of(error, RAISED)
             board.restart(rank)
         if problem:
-            report = [skip + 1, INIT, INIT, RAISED, *problem]
-            os.write(log, json.dumps(report).encode() + b"\n")
+            CaseReport(skip + 1, INIT, INIT, problem).write(log)
         else:
             try:
                 if check.cases:
@@ -308,13 +328,16 @@ def _serve(rank, size, settings, board, pipe, folder, environment):
                     name = check.function.__name__.replace("_", " ")
                     context.case(name, check.function, context)
             except Exception as error:
-                text = f"outside of any case: {type(error).__name__}: {error}"
-                report = [context.next_case, check.id, "", "wrong", text, traceback.format_exc()]
-                os.write(log, json.dumps(report).encode() + b"\n")
+                status = _status_of(error, WRONG, "outside of any case: ")
+                CaseReport(context.next_case, check.id, "", status).write(log)
         pipe.send(problem is None)
 
 
-def _die_with_parent():
+def _status_of(error: Exception, kind: str, place: str = "") -> Status:
+    return Status(kind, f"{place}{type(error).__name__}: {error}", traceback.format_exc())
+
+
+def _die_with_parent() -> None:
     """Let Linux end this process with the suite, however that ends."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)

@@ -1,15 +1,19 @@
-"""What a check is given in each rank: its place in the group, and how to report a case."""
+"""The first argument of a check in each rank: its place in the group, and reports of cases."""
 
-import json
-import os
 import time
 import traceback
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from c10d_conformance import verdicts
+from c10d_conformance.board import Board
+from c10d_conformance.registry import Check
+from c10d_conformance.settings import Settings
+from c10d_conformance.verdicts import CaseReport, Status
 
 
 class Wrong(Exception):
@@ -19,12 +23,14 @@ class Wrong(Exception):
 class Rank:
     """One rank of a check."""
 
-    def __init__(self, rank, size, settings, board, log, folder):
+    def __init__(
+        self, rank: int, size: int, settings: Settings, board: Board, log: int, folder: str
+    ) -> None:
         self.rank = rank
         self.size = size
         self.backend = settings.backend
         self.module = settings.module
-        self.device = None  # until the module of the backend is imported, which may name it
+        self.device = torch.device("cpu")  # until `use_device`: the backend's module may name it
         self.quick = settings.quick
         self.folder = folder
         self.operation = ""
@@ -36,20 +42,31 @@ class Rank:
         self._name = ""
 
     @property
-    def others(self):
+    def others(self) -> list[int]:
         """Return the numbers of all other ranks."""
         return [rank for rank in range(self.size) if rank != self.rank]
 
     @property
-    def next_case(self):
+    def next_case(self) -> int:
         """Return the number of the case that has not begun."""
         return self._index + 1
 
-    def start(self, check, skip):
+    @property
+    def world(self) -> Any:
+        """Return the default group."""
+        return dist.group.WORLD
+
+    def use_device(self, name: str) -> None:
+        """Let tensors be on a device of this type, each rank on its own where there are several."""
+        self.device = torch.device(name)
+        if self.device.type != "cpu" and (count := torch.accelerator.device_count()):
+            torch.accelerator.set_device_index(self.rank % count)
+
+    def start(self, check: Check, skip: int) -> None:
         """Begin a check whose first `skip` cases have been run already."""
         self._skip, self._index, self.operation = skip, 0, check.capability
 
-    def case(self, name, body, *arguments):
+    def case(self, name: str, body: Callable[..., Any], *arguments: Any) -> None:
         """Run `body(*arguments)`, one case, and report how it ended.
 
         The body returns None, or ABSENT if this rank has no part in the case; it raises Wrong for
@@ -73,21 +90,20 @@ class Rank:
         except Exception as error:
             kind, trace = verdicts.WRONG, traceback.format_exc()
             text = f"{type(error).__name__}: {error}"
-        report = [self._index, name, self.operation, kind, text, trace]
-        os.write(self._log, json.dumps(report).encode() + b"\n")
+        self._report(name, Status(kind, text, trace))
         self._board.end(self.rank)
         if kind in (verdicts.WRONG, verdicts.RAISED):
-            # Where one rank has stopped early, the next case must not meet the rest of this one.
+            # If a rank has stopped early, the next case must not meet the rest of this one.
             begun = self._board.numbers(self.rank)[0]
             self._board.wait(lambda numbers: numbers[1] >= begun)
 
-    def meet(self):
+    def meet(self) -> None:
         """Return when all ranks have called this; the backend has no part in it."""
         self._board.count(self.rank)
         mine = self._board.numbers(self.rank)[2]
         self._board.wait(lambda numbers: numbers[2] >= mine)
 
-    def share(self, name, text):
+    def share(self, name: str, text: str) -> list[str]:
         """Return the texts that all ranks give here; the backend has no part in it."""
         path = f"{self.folder}/share-{name}-{{}}"
         with open(path.format(self.rank), "w") as file:
@@ -100,13 +116,19 @@ class Rank:
         self.meet()
         return texts
 
-    def leave(self):
+    def leave(self) -> None:
         """Report that this rank has no part in the case, which it ends with its process."""
-        report = [self._index, self._name, self.operation, verdicts.ABSENT, "", ""]
-        os.write(self._log, json.dumps(report).encode() + b"\n")
+        self._report(self._name, Status(verdicts.ABSENT))
         self._board.leave(self.rank)
 
-    def init(self, timeout=60, backend=None, **options):
+    def _report(self, name: str, status: Status) -> None:
+        CaseReport(self._index, name, self.operation, status).write(self._log)
+
+    def new_group(self, ranks: Sequence[int] | None = None, **options: Any) -> Any:
+        """Return a new group of some ranks, by default of all."""
+        return dist.new_group(list(range(self.size) if ranks is None else ranks), **options)
+
+    def init(self, timeout: float = 60, backend: str | None = None, **options: Any) -> None:
         """Initialize the default group."""
         self._groups += 1
         store = dist.FileStore(f"{self.folder}/store-{self._groups}", self.size)
@@ -119,28 +141,30 @@ class Rank:
             **options,
         )
 
-    def tensor(self, values, dtype=None):
+    def tensor(self, values: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
         """Return a tensor on the device under test."""
         return torch.tensor(values, dtype=dtype, device=self.device)
 
-    def full(self, count, value, dtype=torch.float32):
+    def full(self, count: int, value: float, dtype: torch.dtype = torch.float32) -> torch.Tensor:
         """Return a tensor of one value on the device under test."""
         return torch.full((count,), value, dtype=dtype, device=self.device)
 
 
-def equal(got, expected, what="the result"):
+def require_equal(got: Any, expected: Any, what: str) -> None:
     """Raise Wrong unless two plain values are equal."""
     if got != expected:
         raise Wrong(f"{what}: expected {expected!r}, got {got!r}")
 
 
-def true(condition, text):
+def require(condition: object, text: str) -> None:
     """Raise Wrong with the text unless the condition holds."""
     if not condition:
         raise Wrong(text)
 
 
-def error_of(call, *arguments, **options):
+def error_of(
+    call: Callable[..., Any], *arguments: Any, **options: Any
+) -> tuple[Exception | None, float]:
     """Return the exception that a call raises and the seconds until then, or (None, seconds)."""
     start = time.monotonic()
     try:
@@ -150,7 +174,7 @@ def error_of(call, *arguments, **options):
     return None, time.monotonic() - start
 
 
-def is_unsupported(error, backend, operation):
+def is_unsupported(error: Exception, backend: str, operation: str) -> bool:
     """Tell whether an exception says that the backend does not have the operation at all."""
     text = str(error).lower()
     phrases = ("not support", "unsupported", "not implemented", "only implemented", "does not have")

@@ -1,8 +1,14 @@
-"""What a check is, and the decorator that makes a function one."""
+"""The table of checks, and the decorator that puts a function into it."""
 
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from c10d_conformance.rank import Rank
+
+Function = TypeVar("Function", bound="Callable[[Rank], str | None]")
 
 MODULES = ["lifecycle", "values", "messages", "works", "objects", "groups", "failure", "debug"]
 MODULES += ["features"]
@@ -54,7 +60,7 @@ CAPABILITIES = {
 class Check:
     """One function that every rank runs, and the promise that it checks."""
 
-    function: Callable
+    function: "Callable[[Rank], str | None]"
     capability: str
     promise: str
     source: str  # where PyTorch makes the promise
@@ -63,11 +69,11 @@ class Check:
     group: bool  # True: in the standing default group; False: in new ranks without a group
     quick: bool
     patience: float  # how many times the usual limit a case may take
-    environment: dict
+    environment: dict[str, str]
     cases: bool  # True: the function runs cases with rank.case; False: it is one case itself
 
     @property
-    def id(self):
+    def id(self) -> str:
         """Return `module.function`."""
         return f"{self.function.__module__.rpartition('.')[2]}.{self.function.__name__}"
 
@@ -76,40 +82,40 @@ CHECKS: list[Check] = []
 
 
 def check(
-    capability,
-    promise,
-    source,
+    capability: str,
+    promise: str,
+    source: str,
     *,
-    ranks=(),
-    minimum=2,
-    group=True,
-    quick=False,
-    patience=1,
-    environment=None,
-    cases=False,
-):
+    ranks: tuple[int, ...] = (),
+    minimum: int = 2,
+    group: bool = True,
+    quick: bool = False,
+    patience: float = 1,
+    environment: dict[str, str] | None = None,
+    cases: bool = False,
+) -> Callable[[Function], Function]:
     """Register the decorated function `f(rank)` as a check.
 
     `promise` is one sentence; `source` names a function of torch.distributed, a header, or a page
-    of PyTorch's documentation.
+    of PyTorch's documentation. `Check` explains the options.
     """
     if capability not in CAPABILITIES:
         raise ValueError(f"unknown capability {capability!r}")
 
-    def register(function):
+    def register(function: Function) -> Function:
         CHECKS.append(
             Check(
-                function,
-                capability,
-                promise,
-                source,
-                ranks,
-                minimum,
-                group,
-                quick,
-                patience,
-                environment or {},
-                cases,
+                function=function,
+                capability=capability,
+                promise=promise,
+                source=source,
+                ranks=ranks,
+                minimum=minimum,
+                group=group,
+                quick=quick,
+                patience=patience,
+                environment=environment or {},
+                cases=cases,
             )
         )
         return function
@@ -117,7 +123,7 @@ def check(
     return register
 
 
-def load():
+def load() -> list[Check]:
     """Import all modules of checks and return the checks in the order of their modules."""
     for name in MODULES:
         importlib.import_module(f"c10d_conformance.checks.{name}")

@@ -1,13 +1,15 @@
-"""The report: what a program reads (JSON), and what a person reads."""
+"""The report, as JSON for programs and as text for people."""
 
 import json
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from c10d_conformance.registry import CAPABILITIES
+from c10d_conformance.registry import CAPABILITIES, Check
+from c10d_conformance.settings import Settings
 from c10d_conformance.verdicts import (
     ABSENT,
     FAILURES,
@@ -15,40 +17,44 @@ from c10d_conformance.verdicts import (
     REFUSED,
     RIGHT,
     VERDICTS,
+    Outcome,
     stable,
     worst,
 )
 
 FORMAT = 1
-_SHOWN = 3  # failing cases of a check that a person is shown; the JSON has the first 20
-_MANY = 6  # with more failing checks, a person is shown one case of each
+_TEXT_CASES = 3  # failing cases of a check in the text
+_JSON_CASES = 20  # failing cases of a check in the JSON
+_MANY_CHECKS = 6  # with more failing checks, the text has one case of each
+
+Json = dict[str, Any]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Result:
     """The outcomes of one check with one world size."""
 
-    check: object
+    check: Check
     size: int
-    outcomes: list
+    outcomes: list[Outcome]
     seconds: float
     skipped: str = ""
 
 
-def content(settings, results, seconds):
-    """Return the report as JSON-like values; only the fields `seconds` differ from run to run."""
+def content(settings: Settings, results: list[Result], seconds: float) -> Json:
+    """Return the report; only the fields `seconds` differ from run to run."""
     entries = [entry(result) for result in results]
     capabilities = []
     for name, title in CAPABILITIES.items():
         mine = [x for x in entries if x["capability"] == name and not x["skipped"]]
         if mine:
-            counts = sum((Counter(x["counts"]) for x in mine), Counter())
+            counts = _total(mine)
             row = {"id": name, "title": title, "verdict": worst(counts)}
             capabilities.append(row | {"counts": {v: counts[v] for v in VERDICTS}})
-    total = sum((Counter(row["counts"]) for row in capabilities), Counter())
+    total = _total(capabilities)
     failed = any(total[verdict] for verdict in FAILURES)
     right = _right_cases(entries)
-    unkept = [
+    broken_claims = [
         {"check": check, "claimed": number, "right": right[check]}
         for check, number in (settings.claims or {}).items()
         if right[check] < number
@@ -60,18 +66,27 @@ def content(settings, results, seconds):
         "torch": torch.__version__,
         "ranks": list(settings.ranks),
         "quick": settings.quick,
-        "status": 1 if failed or unkept or not total[RIGHT] else 0,
+        "status": 1 if failed or broken_claims or not total[RIGHT] else 0,
         "counts": {verdict: total[verdict] for verdict in VERDICTS},
         "capabilities": capabilities,
-        "unkept_claims": unkept,
+        "unkept_claims": broken_claims,
         "checks": entries,
         "seconds": round(seconds, 1),
     }
 
 
-def _right_cases(entries):
+def _total(rows: list[Json]) -> Counter[str]:
+    """Return the sum of the counts of rows."""
+    total: Counter[str] = Counter()
+    for row in rows:
+        total.update(row["counts"])
+    return total
+
+
+def _right_cases(entries: list[Json]) -> Counter[str]:
     """Count the right cases of each check, with all world sizes together: none if one fails."""
-    right, failing = Counter(), set()
+    right: Counter[str] = Counter()
+    failing = set()
     for item in entries:
         right[item["id"]] += item["counts"][RIGHT]
         if item["verdict"] in FAILURES:
@@ -79,22 +94,22 @@ def _right_cases(entries):
     return Counter({check: number for check, number in right.items() if check not in failing})
 
 
-def claims_text(before, report):
-    """Return the lines of a file of claims after a run, which counts for the checks it ran."""
+def claims_text(before: dict[str, int], report: Json) -> str:
+    """Return the lines of a file of claims: those of before, and those of the checks that ran."""
     right = _right_cases(report["checks"])
     claims = before | {item["id"]: right[item["id"]] for item in report["checks"]}
     return "".join(f"{check}: {number}\n" for check, number in claims.items() if number)
 
 
-def unclaimed_text(report):
-    """Return what the claims of a run leave out: refused cases, and checks that fail."""
+def unclaimed_text(report: Json) -> str:
+    """Return how many refused cases and failing checks the claims of a run leave out."""
     refused = sum(item["counts"][REFUSED] for item in report["checks"])
     failing = {item["id"] for item in report["checks"] if item["verdict"] in FAILURES}
     return f"not claimed: {refused} refused cases, {len(failing)} checks that fail"
 
 
-def entry(result):
-    """Return what the report has of one check."""
+def entry(result: Result) -> Json:
+    """Return the part of the report on one check."""
     counts = Counter(outcome.verdict for outcome in result.outcomes)
     refusals = Counter(_short(x.text) for x in result.outcomes if x.verdict == REFUSED)
     failing = [outcome for outcome in result.outcomes if outcome.verdict in FAILURES]
@@ -109,12 +124,12 @@ def entry(result):
         "counts": {verdict: counts[verdict] for verdict in VERDICTS},
         "refusals": [{"text": text, "cases": cases} for text, cases in sorted(refusals.items())],
         "failing": [outcome.name for outcome in failing],
-        "failures": [_failure(outcome) for outcome in failing[:20]],
+        "failures": [_failure(outcome) for outcome in failing[:_JSON_CASES]],
         "seconds": round(result.seconds, 1),
     }
 
 
-def _failure(outcome):
+def _failure(outcome: Outcome) -> Json:
     ranks = []
     for status in outcome.statuses:
         kind = "raises" if status.kind == RAISED else status.kind
@@ -130,7 +145,7 @@ def _failure(outcome):
     }
 
 
-def _own_frames(trace):
+def _own_frames(trace: str) -> str:
     """Return a traceback without the frames of the suite itself and of PyTorch's wrappers."""
     lines, keep = [], True
     for line in trace.splitlines():
@@ -143,33 +158,34 @@ def _own_frames(trace):
     return "\n".join(lines)
 
 
-def _short(text):
+def _short(text: str) -> str:
     lines = [line for line in stable(text).splitlines() if line.strip()]
     return lines[0][:300] if lines else "(an exception without text)"
 
 
-def write(report, path):
+def write(report: Json, path: str | Path) -> None:
     """Write the report as JSON."""
     Path(path).write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
 
 
-def failures_text(entries):
-    """Return what a person needs to find the fault, for each failing check."""
-    lines, shown = [], _SHOWN if len(entries) <= _MANY else 1
+def failures_text(entries: list[Json]) -> str:
+    """Return the promise and some cases of each failing check."""
+    lines = []
+    limit = _TEXT_CASES if len(entries) <= _MANY_CHECKS else 1
     for item in entries:
         lines.append(f"{item['id']} ({item['ranks']} ranks)")
         lines.append(f"  promise: {item['promise']}")
         lines.append(f"  made by: {item['source']}")
-        for failure in item["failures"][:shown]:
+        for failure in item["failures"][:limit]:
             lines += _failure_lines(failure)
-        more = item["failing"][shown:]
+        more = item["failing"][limit:]
         if more:
             lines.append(f"  … and {len(more)} more cases: " + "; ".join(more[:4]))
         lines.append("")
     return "\n".join(lines)
 
 
-def _failure_lines(failure):
+def _failure_lines(failure: Json) -> list[str]:
     lines = [f"  {failure['verdict'].upper()}: {failure['case']}"]
     if failure["text"]:
         lines += ["    " + line for line in failure["text"].splitlines()[:6]]
@@ -182,7 +198,7 @@ def _failure_lines(failure):
     return lines
 
 
-def summary(report, verbose=False):
+def summary(report: Json, verbose: bool) -> str:
     """Return the end of the output: failures, a table of capabilities, one line of numbers."""
     lines = [""]
     failing = [item for item in report["checks"] if item["verdict"] in FAILURES]
@@ -196,19 +212,19 @@ def summary(report, verbose=False):
         mark = "  <- FAILS" if row["verdict"] in FAILURES else ""
         mark = "  (all refused)" if row["verdict"] == REFUSED else mark
         lines.append(f"{row['title']:{width}}{numbers}{mark}".rstrip())
-    refusals = Counter()
+    refusals: Counter[str] = Counter()
     for item in report["checks"]:
         for refusal in item["refusals"]:
             refusals[refusal["text"]] += refusal["cases"]
     if refusals:
         lines += ["", "Refusals, the most frequent first:"]
-        shown = refusals.most_common(None if verbose else 6)
-        lines += [f"{count:5}  {text[:140]}" for text, count in shown]
-        if len(shown) < len(refusals):
-            lines.append(f"       … and {len(refusals) - len(shown)} other texts (--verbose)")
-    skipped = [item for item in report["checks"] if item["skipped"]]
-    for item in skipped:
-        lines.append(f"{item['skipped']}: {item['id']} ({item['ranks']} ranks)")
+        frequent = refusals.most_common(None if verbose else 6)
+        lines += [f"{count:5}  {text[:140]}" for text, count in frequent]
+        if len(frequent) < len(refusals):
+            lines.append(f"       … and {len(refusals) - len(frequent)} other texts (--verbose)")
+    for item in report["checks"]:
+        if item["skipped"]:
+            lines.append(f"{item['skipped']}: {item['id']} ({item['ranks']} ranks)")
     counts = ", ".join(f"{count} {verdict}" for verdict, count in report["counts"].items())
     ranks = ",".join(map(str, report["ranks"]))
     lines += [

@@ -14,14 +14,14 @@ _NOISE = re.compile(
     r"|[/ ]libpython[^/]*\)$"
     r"|<unknown function>.*[/ ](libc\.so|libstdc\+\+|libtorch_python|python)[^/]*\)$"
 )
-# A thread with such frames only has nothing to do.
+# A thread with such frames only is idle.
 _IDLE = re.compile(
     r"epoll_wait|ThreadPool|main_loop|blas_thread|gomp_|runLoop|Loop::run"
     r"|pthread_cond_|condition_variable"
 )
 
 
-def announce():
+def announce() -> None:
     """Make fatal signals of this process print all stacks to its standard error.
 
     c10 prints the frames of C++ of every thread; faulthandler, which is asked first, those of
@@ -32,12 +32,16 @@ def announce():
     faulthandler.enable(file=sys.stderr, all_threads=True)
 
 
-SIGNAL = signal.SIGABRT  # what the suite sends to a rank that hangs
+SIGNAL = signal.SIGABRT  # for a rank that hangs
+_LINES = 60  # of a stack that a report shows
 
 
-def shorten(text, limit=60):
+def shorten(text: str) -> str:
     """Return the frames that matter: Python's first, then those of C++ that do something."""
-    python, blocks, block, ours = [], [], None, False
+    python: list[str] = []
+    blocks: list[list[str]] = []
+    block: list[str] | None = None
+    ours = False
     for line in text.splitlines():
         if line == "Fatal Python error: Aborted":
             continue  # the suite's own signal, or one that the exit status names
@@ -57,12 +61,12 @@ def shorten(text, limit=60):
     busy = [b for b in blocks if not all(_IDLE.search(frame) for frame in b[1:])]
     rest = [b for b in blocks if len(b) > 1 and b not in busy]
     lines = python + [line for b in busy + rest for line in b]
-    if len(lines) > limit:
-        lines = lines[:limit] + [f"… {len(lines) - limit} more lines in the rank's output"]
+    if len(lines) > _LINES:
+        lines = lines[:_LINES] + [f"… {len(lines) - _LINES} more lines in the rank's output"]
     return "\n".join(lines)
 
 
-def _frame(line):
+def _frame(line: str) -> str:
     """Return a frame without addresses: `function (library)`, or where `addr2line` finds it."""
     match = re.search(r"frame #\d+: (.*?)( \+ 0x[0-9a-f]+)? \(0x[0-9a-f]+ in (.*)\)", line)
     if not match:

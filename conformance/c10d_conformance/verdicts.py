@@ -1,14 +1,18 @@
 """From what each rank reports of a case to one of five verdicts."""
 
+import dataclasses
+import json
+import os
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 RIGHT, REFUSED, WRONG, CRASH, HANG = "right", "refused", "wrong", "crash", "hang"
 VERDICTS = (RIGHT, REFUSED, WRONG, CRASH, HANG)
 FAILURES = (WRONG, CRASH, HANG)
 
-# What the suite may write about a rank beside a verdict.
+# States of a rank in a case, beside a verdict.
 ABSENT = "absent"  # the rank has no part in the case
 RAISED = "raised"  # an exception, which may be a refusal
 UNREACHED = "not reached"
@@ -21,13 +25,38 @@ _SUBJECTS = (
 _NOT_MEANT = r"INTERNAL ASSERT|report a bug to PyTorch"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Status:
-    """What one rank reports of one case."""
+    """The end of one case in one rank."""
 
     kind: str
     text: str = ""
     trace: str = ""
+
+
+@dataclass(frozen=True)
+class CaseReport:
+    """The report of one rank on one case: a line of the rank's log."""
+
+    index: int  # of the case in its check, from 1
+    name: str
+    operation: str
+    status: Status
+
+    def write(self, log: int) -> None:
+        """Add the line to an open file."""
+        values = [self.index, self.name, self.operation, *dataclasses.astuple(self.status)]
+        os.write(log, json.dumps(values).encode() + b"\n")
+
+    @classmethod
+    def read_all(cls, text: str) -> "dict[int, CaseReport]":
+        """Return the reports of a log by their index, without a line that has no end."""
+        reports = {}
+        for line in text.splitlines():
+            if line.endswith("]"):
+                index, name, operation, *status = json.loads(line)
+                reports[index] = cls(index, name, operation, Status(*status))
+        return reports
 
 
 @dataclass
@@ -41,18 +70,18 @@ class Outcome:
     stacks: str = ""
 
 
-def words(name):
+def words(name: str) -> set[str]:
     """Return the forms in which an error may name an operation: all_reduce, allreduce, …"""
     base = name.lower().strip("_")
     forms = {base, base.replace("_", "")}
     if "single" in base:
-        for other in ("_into_tensor", "_tensor", "_base"):
-            forms |= {base.replace("_single", other)}
-            forms |= {base.replace("_single", other).replace("all_", "all")}
+        for ending in ("_into_tensor", "_tensor", "_base"):
+            older = base.replace("_single", ending)
+            forms |= {older, older.replace("all_", "all")}
     return forms
 
 
-def is_clear(text, backend, operation):
+def is_clear(text: str, backend: str, operation: str) -> bool:
     """Tell whether an exception's text says what the backend does not do."""
     if not text.strip() or re.search(_NOT_MEANT, text):
         return False
@@ -61,7 +90,7 @@ def is_clear(text, backend, operation):
     return any(name in lower for name in names) or bool(re.search(_SUBJECTS, text, re.I))
 
 
-def judge(name, statuses, backend, operation):
+def judge(name: str, statuses: list[Status], backend: str, operation: str) -> Outcome:
     """Return the outcome of a case from the statuses of all ranks."""
     kinds = Counter(status.kind for status in statuses)
     taking_part = len(statuses) - kinds[ABSENT]
@@ -88,7 +117,7 @@ def judge(name, statuses, backend, operation):
     return Outcome(name, REFUSED, first.text, statuses)
 
 
-def worst(verdicts):
+def worst(verdicts: Iterable[str]) -> str:
     """Return the verdict of a whole check: a failure if there is one, else right, else refused."""
     counts = Counter(verdicts)
     for verdict in (CRASH, HANG, WRONG, RIGHT, REFUSED):
@@ -97,7 +126,7 @@ def worst(verdicts):
     return UNREACHED
 
 
-def stable(text):
+def stable(text: str) -> str:
     """Return a text without what differs from run to run: addresses, ports, process ids."""
     text = re.sub(r"0x[0-9a-f]+", "0x…", text)
     text = re.sub(r"(\[?[\d.:a-f]*\]?):\d{4,5}\b", r"\1:…", text)

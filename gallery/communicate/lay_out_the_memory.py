@@ -8,27 +8,20 @@ the kernel permits it. You can divide it, so that each rank computes where every
 All ranks of :doc:`share-memory` use one memory. No page of this memory may be missing while a rank
 uses it, and each rank must find the same parts in it.
 
-.. diagram:: communicate/layout
+.. diagram:: communicate/lay_out_the_memory/diagram
 
 Reserve pages before their use
 ------------------------------
 
 In the next program, both ranks request slots of 16 TiB, which is far too much memory:
 
-.. literalinclude:: /../gallery/communicate/workers/too_much_memory.py
-   :language: python
-   :caption: gallery/communicate/workers/too_much_memory.py
-   :start-after: # [too-much]
-   :end-before: # [/too-much]
+.. listing:: gallery/communicate/lay_out_the_memory/too_much_memory.py
+   :part: too-much
 """
 
 from launcher import launch, run_program
 
-output = launch("workers/too_much_memory.py", ranks=2)
-
-# sphinx_gallery_start_ignore
-assert all("rank 0 cannot reserve 140737490456832 bytes" in text for text in output)
-# sphinx_gallery_end_ignore
+output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 
 # %%
 # The message comes from ``Memory::create``, which rank 0 calls:
@@ -38,13 +31,9 @@ assert all("rank 0 cannot reserve 140737490456832 bytes" in text for text in out
 #
 #    In the runs of this page, none of the calls that protect the memory fails.
 #
-#    .. literalinclude:: /../extension/shm_collectives/include/memory.hpp
-#       :language: cpp
-#       :caption: extension/shm_collectives/include/memory.hpp
-#       :start-after: // [create]
-#       :end-before: // [/create]
-#       :emphasize-lines: 19
-#       :dedent:
+#    .. listing:: extension/shm_collectives/include/memory.hpp
+#       :part: create
+#       :emphasize-lines: 22
 #
 # ``ftruncate`` only sets the size. The kernel looks for a page when a rank first uses it. If
 # there is none, no function can return an error, and the process gets a signal. So
@@ -55,12 +44,8 @@ assert all("rank 0 cannot reserve 140737490456832 bytes" in text for text in out
 # The slots are most of the memory, and many groups never use all of theirs. A rank reserves
 # each of its slots when it first writes to it:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/memory.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/memory.hpp
-#    :start-after: // [reserve]
-#    :end-before: // [/reserve]
-#    :dedent:
+# .. listing:: extension/shm_collectives/include/memory.hpp
+#    :part: reserve
 #
 # ``reserve`` calls ``madvise`` with ``MADV_POPULATE_WRITE``, which returns an error if there are no
 # pages. The error fails the group on all ranks. But if a cgroup limits the memory of a container,
@@ -72,19 +57,10 @@ assert all("rank 0 cannot reserve 140737490456832 bytes" in text for text in out
 # A *seal* forbids a later change. Everybody who has the file can shrink it, and so take away
 # pages that others have mapped. This program tries it without and with a seal:
 #
-# .. literalinclude:: /../gallery/communicate/workers/sealed_pages.py
-#    :language: python
-#    :caption: gallery/communicate/workers/sealed_pages.py
-#    :start-after: # [seal]
-#    :end-before: # [/seal]
+# .. listing:: gallery/communicate/lay_out_the_memory/sealed_pages.py
+#    :part: seal
 
-output = run_program("workers/sealed_pages.py")
-
-# sphinx_gallery_start_ignore
-unsealed, sealed = output.split("F_SEAL_SHRINK\n")
-assert unsealed == "no seal\n    ended by SIGBUS\n"
-assert "not permitted" in sealed and "byte is 0" in sealed and "ended by itself" in sealed
-# sphinx_gallery_end_ignore
+output = run_program("lay_out_the_memory/sealed_pages.py")
 
 # %%
 # Without the seal, the process ends with ``SIGBUS`` when it reads the page. With the seal,
@@ -101,11 +77,8 @@ assert "not permitted" in sealed and "byte is 0" in sealed and "ended by itself"
 # The header is at the beginning. A *member* for each rank follows. It contains the two
 # counters of the step protocol, which :doc:`step-by-step` explains, and the process id:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/memory.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/memory.hpp
-#    :start-after: // [member]
-#    :end-before: // [/member]
+# .. listing:: extension/shm_collectives/include/memory.hpp
+#    :part: member
 #
 # The *bell* wakes a rank that sleeps, as :doc:`wait-without-wasting` explains.
 #
@@ -119,28 +92,16 @@ assert "not permitted" in sealed and "byte is 0" in sealed and "ended by itself"
 # two ranks. The ranks map the memory at different addresses, so it contains no pointers.
 # Every place is computed from the beginning:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/memory.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/memory.hpp
-#    :start-after: // [one-slot]
-#    :end-before: // [/one-slot]
-#    :dedent:
+# .. listing:: extension/shm_collectives/include/memory.hpp
+#    :part: one-slot
 #
 # You can check the arithmetic. This program computes where each part begins, and compares the
 # end with the mapping that ``/proc/self/maps`` lists. ``mapped_memory`` returns its two addresses:
 #
-# .. literalinclude:: /../gallery/communicate/workers/offsets.py
-#    :language: python
-#    :caption: gallery/communicate/workers/offsets.py
-#    :start-after: # [offsets]
-#    :end-before: # [/offsets]
+# .. listing:: gallery/communicate/lay_out_the_memory/offsets.py
+#    :part: offsets
 
-output = launch("workers/offsets.py", ranks=3)
-
-# sphinx_gallery_start_ignore
-assert all("as large as computed: True" in text for text in output)
-assert len(set(output)) == 1
-# sphinx_gallery_end_ignore
+output = launch("lay_out_the_memory/offsets.py", ranks=3)
 
 # %%
 # Three ranks need less than 8 MB. With more ranks, the parts of the rings get smaller, because
@@ -161,22 +122,12 @@ assert len(set(output)) == 1
 #    ``/proc/self/maps`` contains the address at which the memory begins. The counter ``posted``
 #    is at the beginning of a member.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/numbers_in_slots.py
-#       :language: python
-#       :caption: gallery/communicate/workers/numbers_in_slots.py
-#       :start-after: # [solution]
-#       :end-before: # [/solution]
+#    .. listing:: gallery/communicate/lay_out_the_memory/numbers_in_slots.py
+#       :part: solution
 #
 # The program of the solution prints:
 
-output = launch("workers/numbers_in_slots.py", ranks=2)
-
-# sphinx_gallery_start_ignore
-for text in output:
-    first, second = text.splitlines()
-    assert first.startswith("rank 0: 6 steps") and first.endswith("[40, 50, 20, 30]")
-    assert second.startswith("rank 1: 6 steps") and second.endswith("[41, 51, 21, 31]")
-# sphinx_gallery_end_ignore
+output = launch("lay_out_the_memory/numbers_in_slots.py", ranks=2)
 
 # %%
 # The last two calls have used the first two slots of each rank again.

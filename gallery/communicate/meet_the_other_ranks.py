@@ -9,7 +9,7 @@ The dummy ignores the store. The backend of this part, *shm*, needs it: its rank
 that one of them creates, and the others must find that memory. Its source is in
 ``extension/shm_collectives``.
 
-.. diagram:: communicate/keys
+.. diagram:: communicate/meet_the_other_ranks/diagram
 
 What a rank receives
 --------------------
@@ -19,11 +19,8 @@ The dummy receives four arguments. *shm* is registered with ``extended_api=True`
 ``DistributedBackendOptions`` and the options of the caller. ``Types.hpp`` of c10d declares
 the structure. This is the create function:
 
-.. literalinclude:: /../extension/shm_collectives/src/registration.cpp
-   :language: cpp
-   :caption: extension/shm_collectives/src/registration.cpp
-   :start-after: // [create]
-   :end-before: // [/create]
+.. listing:: extension/shm_collectives/src/registration.cpp
+   :part: create
 
 A timeout in the options of *shm* takes precedence over that of ``init_process_group``. For NCCL
 it is the other way round: the argument ``timeout`` overrides the options.
@@ -31,22 +28,13 @@ it is the other way round: the argument ``timeout`` overrides the options.
 The next program puts a Python function before this one. It prints what each rank receives
 for the world, and for a group of ranks 0 and 2:
 
-.. literalinclude:: /../gallery/communicate/workers/what_a_rank_receives.py
-   :language: python
-   :caption: gallery/communicate/workers/what_a_rank_receives.py
-   :start-after: # [create]
-   :end-before: # [/create]
+.. listing:: gallery/communicate/meet_the_other_ranks/what_a_rank_receives.py
+   :part: create
 """
 
 from launcher import launch
 
-output = launch("workers/what_a_rank_receives.py", ranks=3)
-
-# sphinx_gallery_start_ignore
-assert "group 0: rank 2 of 3" in output[2] and "group 1: rank 1 of 2" in output[2]
-assert output[2].splitlines()[-1].endswith("global ranks [0, 2]")
-assert output[1].count("group") == 1 and "global ranks []" in output[1]
-# sphinx_gallery_end_ignore
+output = launch("meet_the_other_ranks/what_a_rank_receives.py", ranks=3)
 
 # %%
 # Rank 2 of the world is rank 1 of the second group. The list of global ranks translates the
@@ -75,9 +63,6 @@ asks.start()
 asks.join(timeout=0.5)
 print("check has returned:", not asks.is_alive())
 
-# sphinx_gallery_start_ignore
-assert waits.is_alive() and asks.is_alive()
-# sphinx_gallery_end_ignore
 store.clone().set("address", "")  # through a connection of its own
 waits.join()
 asks.join()
@@ -87,22 +72,14 @@ print("check has returned:", not asks.is_alive())
 # A rank may have several threads that use its store, for example to create another group. A
 # thread that waits in ``get`` would stop them. So *shm* calls ``get`` only for keys that exist:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/rendezvous.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/rendezvous.hpp
-#    :start-after: // [store]
-#    :end-before: // [/store]
-#    :dedent:
+# .. listing:: extension/shm_collectives/include/rendezvous.hpp
+#    :part: store
 #
 # To wait for a key, *shm* polls the store. The pauses between two checks grow from 0.1 to 5
 # milliseconds. The loop also ends at the timeout:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/rendezvous.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/rendezvous.hpp
-#    :start-after: // [await]
-#    :end-before: // [/await]
-#    :dedent:
+# .. listing:: extension/shm_collectives/include/rendezvous.hpp
+#    :part: await
 #
 # A mistake: keys without a number
 # --------------------------------
@@ -110,11 +87,8 @@ print("check has returned:", not asks.is_alive())
 # The simplest meeting has one key for each rank. Every rank writes its own key and reads the
 # others:
 #
-# .. literalinclude:: /../gallery/communicate/workers/old_and_new_numbers.py
-#    :language: python
-#    :caption: gallery/communicate/workers/old_and_new_numbers.py
-#    :start-after: # [fixed]
-#    :end-before: # [/fixed]
+# .. listing:: gallery/communicate/meet_the_other_ranks/old_and_new_numbers.py
+#    :part: fixed
 #
 # :doc:`/tutorial/step-2-create-function` shows that the second group of a program finds the
 # keys of the first. The cure on that page counts the meetings. A count goes wrong when a
@@ -123,29 +97,15 @@ print("check has returned:", not asks.is_alive())
 # *shm* does not count. Each rank draws a random number for each meeting. Rank 1 accepts only a
 # key that contains the number of rank 1. Rank 0 accepts only a key with its own number:
 #
-# .. literalinclude:: /../gallery/communicate/workers/old_and_new_numbers.py
-#    :language: python
-#    :caption: gallery/communicate/workers/old_and_new_numbers.py
-#    :start-after: # [drawn]
-#    :end-before: # [/drawn]
+# .. listing:: gallery/communicate/meet_the_other_ranks/old_and_new_numbers.py
+#    :part: drawn
 #
 # The program meets twice with each function. Rank 1 is late for the second meeting:
 #
-# .. literalinclude:: /../gallery/communicate/workers/old_and_new_numbers.py
-#    :language: python
-#    :caption: gallery/communicate/workers/old_and_new_numbers.py
-#    :start-after: # [meetings]
-#    :end-before: # [/meetings]
+# .. listing:: gallery/communicate/meet_the_other_ranks/old_and_new_numbers.py
+#    :part: meetings
 
-output = launch("workers/old_and_new_numbers.py", ranks=2)
-
-# sphinx_gallery_start_ignore
-told = [line.partition("says: ")[2] for line in output[0].splitlines() if "says" in line]
-first, second = "rank 1, meeting 1", "rank 1, meeting 2"
-assert told == [first, first, first, second], told
-told = [line.partition("says: ")[2] for line in output[1].splitlines() if "says" in line]
-assert told == ["rank 0, meeting 1", "rank 0, meeting 2"] * 2, told
-# sphinx_gallery_end_ignore
+output = launch("meet_the_other_ranks/old_and_new_numbers.py", ranks=2)
 
 # %%
 # With fixed keys, rank 0 takes the old text of rank 1 in meeting 2, and does not wait. With
@@ -166,20 +126,12 @@ assert told == ["rank 0, meeting 1", "rank 0, meeting 2"] * 2, told
 #    Rank 0 answers all others with its number only. Each rank, including rank 0, writes its
 #    text under a key with this number. Then each waits for all texts.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/meeting_of_all.py
-#       :language: python
-#       :caption: gallery/communicate/workers/meeting_of_all.py
-#       :start-after: # [solution]
-#       :end-before: # [/solution]
+#    .. listing:: gallery/communicate/meet_the_other_ranks/meeting_of_all.py
+#       :part: solution
 #
 # Three ranks run the solution twice on one store, and each rank is late by a different time:
 
-output = launch("workers/meeting_of_all.py", ranks=3)
-
-# sphinx_gallery_start_ignore
-expected = "".join(f"{[f'{rank} in {meeting}' for rank in range(3)]}\n" for meeting in [1, 2])
-assert output == [expected] * 3, output
-# sphinx_gallery_end_ignore
+output = launch("meet_the_other_ranks/meeting_of_all.py", ranks=3)
 
 # %%
 # Ranks that find each other are not a group yet: one of them may run on another host, and others

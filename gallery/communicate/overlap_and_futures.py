@@ -8,7 +8,7 @@ complete a future at the right moment, and destroy a group while its operations 
 A *future* becomes complete when the result is there, and then calls the functions attached to
 it. A future that is complete too early gives these functions wrong numbers, without an error.
 
-.. diagram:: communicate/overlap
+.. diagram:: communicate/overlap_and_futures/diagram
 
 Overlap on a time line
 ----------------------
@@ -17,22 +17,16 @@ A time line shows whether a program computes while the ranks communicate. The ne
 notes events with the time of ``CLOCK_MONOTONIC``. This clock is the same in all processes of
 a host:
 
-.. literalinclude:: /../gallery/communicate/workers/time_line.py
-   :language: python
-   :caption: gallery/communicate/workers/time_line.py
-   :start-after: # [note]
-   :end-before: # [/note]
+.. listing:: gallery/communicate/overlap_and_futures/time_line.py
+   :part: note
 
 Three ranks reduce 4 MiB. Ranks 0 and 1 call asynchronously, and compute until the future is
 complete. Rank 2 comes last, and its call is synchronous. ``let_next_rank_begin`` and
 ``everyone`` make the ranks wait for each other through the store, so that the order is the
 same in every run:
 
-.. literalinclude:: /../gallery/communicate/workers/time_line.py
-   :language: python
-   :caption: gallery/communicate/workers/time_line.py
-   :start-after: # [program]
-   :end-before: # [/program]
+.. listing:: gallery/communicate/overlap_and_futures/time_line.py
+   :part: program
 
 The page sorts the events of all ranks by time. A row contains one event, and a cell the
 thread in which it happened:
@@ -45,7 +39,7 @@ from itertools import groupby
 
 from result_table import show_table
 
-outputs = launch("workers/time_line.py", ranks=3, show=False)
+outputs = launch("overlap_and_futures/time_line.py", ranks=3, show=False)
 events = [(*event, rank) for rank, text in enumerate(outputs) for event in json.loads(text)]
 
 rows = []
@@ -53,18 +47,6 @@ for what, group in groupby(sorted(events), key=lambda event: event[1]):
     threads = {rank: thread for time, event, thread, rank in group}
     rows.append([what, *(threads.get(rank, "") for rank in range(3))])
 show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
-
-# sphinx_gallery_start_ignore
-begin = ["all_reduce is called", "the call has returned", "computation begins"]
-assert rows == [
-    *([what, "program", "", ""] for what in begin),
-    *([what, "", "program", ""] for what in begin),
-    [begin[0], "", "", "program"],
-    ["the result is there", "shm_progress", "shm_progress", "program"],
-    ["computation ends", "program", "program", ""],
-    ["wait() has returned", "program", "program", ""],
-], rows
-# sphinx_gallery_end_ignore
 
 # %%
 # The table shows three facts:
@@ -87,23 +69,15 @@ assert rows == [
 # complete when the backend calls ``markCompleted`` or ``setError``. The first ``get_future`` of a
 # work creates it, and registers a callback with the operation:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/work.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/work.hpp
-#    :start-after: // [one-future]
-#    :end-before: // [/one-future]
-#    :dedent:
+# .. listing:: extension/shm_collectives/include/work.hpp
+#    :part: one-future
 #
 # If the operation has ended already, the callback runs at once, in ``get_future``. Otherwise the
 # operation keeps it. The callback completes the future, which runs the functions that the program
 # has attached. These can wait for anything, so only threads of the backend call them:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/progress.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/progress.hpp
-#    :start-after: // [callbacks]
-#    :end-before: // [/callbacks]
-#    :dedent:
+# .. listing:: extension/shm_collectives/include/progress.hpp
+#    :part: callbacks
 #
 # One callback follows another, in the order in which their operations ended, so their calls
 # have the same order on all ranks. Meanwhile ``summon`` lets another thread stand by. It runs
@@ -124,31 +98,16 @@ assert rows == [
 # It is easy to complete the future where the operation is submitted: the tensor exists, and
 # ``wait`` still works. The worker below models this mistake in Python, beside its cure:
 #
-# .. literalinclude:: /../gallery/communicate/workers/early_future.py
-#    :language: python
-#    :caption: gallery/communicate/workers/early_future.py
-#    :start-after: # [futures]
-#    :end-before: # [/futures]
+# .. listing:: gallery/communicate/overlap_and_futures/early_future.py
+#    :part: futures
 #
 # Both futures get the same callback, which reads the tensor. Rank 1 comes after rank 0 has attached
 # it:
 #
-# .. literalinclude:: /../gallery/communicate/workers/early_future.py
-#    :language: python
-#    :caption: gallery/communicate/workers/early_future.py
-#    :start-after: # [use]
-#    :end-before: # [/use]
+# .. listing:: gallery/communicate/overlap_and_futures/early_future.py
+#    :part: use
 
-output = launch("workers/early_future.py", ranks=2)
-
-# sphinx_gallery_start_ignore
-assert output[0] == (
-    "too_early: the callback ran before rank 1 came: True\n"
-    f"    it read {[1.0] * 4}\n"
-    "at_the_end: the callback ran before rank 1 came: False\n"
-    f"    it read {[3.0] * 4}\n"
-)
-# sphinx_gallery_end_ignore
+output = launch("overlap_and_futures/early_future.py", ranks=2)
 
 # %%
 # With the early future, the callback reads the numbers of rank 0 alone, and there is no error.
@@ -156,12 +115,8 @@ assert output[0] == (
 # passes. The cure is an order: first the data, then the end of the operation, then the callbacks.
 # ``shm`` keeps this order after the last step:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/lanes.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/lanes.hpp
-#    :start-after: // [data-first]
-#    :end-before: // [/data-first]
-#    :dedent:
+# .. listing:: extension/shm_collectives/include/lanes.hpp
+#    :part: data-first
 #
 # ``finish`` copies results into tensors that are not contiguous. It is part of the operation,
 # so it runs before ``end``.
@@ -176,12 +131,8 @@ assert output[0] == (
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. literalinclude:: /../gallery/communicate/workers/works_of_a_group.py
-#       :language: python
-#       :caption: gallery/communicate/workers/works_of_a_group.py
-#       :start-after: # [together]
-#       :end-before: # [/together]
-#       :dedent: 4
+#    .. listing:: gallery/communicate/overlap_and_futures/works_of_a_group.py
+#       :part: together
 #
 # A program can destroy the group while operations are running. ``shutdown`` waits for the
 # collectives, also for those that another thread awaits, because the other ranks need the steps of
@@ -192,11 +143,8 @@ assert output[0] == (
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. literalinclude:: /../gallery/communicate/workers/works_of_a_group.py
-#       :language: python
-#       :caption: gallery/communicate/workers/works_of_a_group.py
-#       :start-after: # [outlives]
-#       :end-before: # [/outlives]
+#    .. listing:: gallery/communicate/overlap_and_futures/works_of_a_group.py
+#       :part: outlives
 #
 # Destroying a tensor may need Python's interpreter lock, because Python may have an object for it.
 # A thread that destroys a tensor while it holds a mutex can therefore wait for a Python thread
@@ -204,13 +152,7 @@ assert output[0] == (
 # waiting threads have been woken. ``call_next`` destroys the operation then for this reason. What
 # holds the tensor may even destroy the group, so a thread of the backend never waits for its own end.
 
-output = launch("workers/works_of_a_group.py", ranks=2)
-
-# sphinx_gallery_start_ignore
-assert "two threads wait: [True, True]\n" in output[0]
-for text in output:
-    assert text.endswith("the work is complete: True\nthe sum: 2.0\n")
-# sphinx_gallery_end_ignore
+output = launch("overlap_and_futures/works_of_a_group.py", ranks=2)
 
 # %%
 # Exercise
@@ -228,19 +170,12 @@ for text in output:
 #    on one rank than on another, and nothing orders its call and those of the program. In a group
 #    of its own, the callback makes the only call.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/variance_in_a_callback.py
-#       :language: python
-#       :caption: gallery/communicate/workers/variance_in_a_callback.py
-#       :start-after: # [solution]
-#       :end-before: # [/solution]
+#    .. listing:: gallery/communicate/overlap_and_futures/variance_in_a_callback.py
+#       :part: solution
 #
 # Two ranks run the solution with the numbers from 0 to 7:
 
-output = launch("workers/variance_in_a_callback.py", ranks=2)
-
-# sphinx_gallery_start_ignore
-assert output == ["the variance: 5.25\n"] * 2
-# sphinx_gallery_end_ignore
+output = launch("overlap_and_futures/variance_in_a_callback.py", ranks=2)
 
 # %%
 # All waits on this page had an end, because every rank came.

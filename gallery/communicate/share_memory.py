@@ -9,7 +9,7 @@ Shared memory often has a name, such as a file in ``/dev/shm``. If the processes
 nobody deletes the file. The memory of *shm* has no name: the kernel frees it when no process
 uses it any more.
 
-.. diagram:: communicate/memory
+.. diagram:: communicate/share_memory/diagram
 
 A file without a name
 ---------------------
@@ -18,21 +18,13 @@ A file without a name
 descriptor: the number of the open file. Another process of the same user can open the file
 through ``/proc/<process>/fd/<number>``. So rank 0 writes both numbers into the store:
 
-.. literalinclude:: /../gallery/communicate/workers/memory_of_two_ranks.py
-   :language: python
-   :caption: gallery/communicate/workers/memory_of_two_ranks.py
-   :start-after: # [share]
-   :end-before: # [/share]
+.. listing:: gallery/communicate/share_memory/memory_of_two_ranks.py
+   :part: share
 """
 
 from launcher import launch, run_program
 
-output = launch("workers/memory_of_two_ranks.py", ranks=2)
-
-# sphinx_gallery_start_ignore
-assert output[0] == output[1]
-assert output[0] == "names in file systems: 0\n['rank 0 was here', 'rank 1 was here']\n"
-# sphinx_gallery_end_ignore
+output = launch("share_memory/memory_of_two_ranks.py", ranks=2)
 
 # %%
 # Each rank reads what the other has written, although neither sent anything. ``st_nlink`` is
@@ -45,18 +37,10 @@ assert output[0] == "names in file systems: 0\n['rank 0 was here', 'rank 1 was h
 # In the next program, rank 0 does not wait. It closes its file before rank 1 has opened it,
 # and creates another file before rank 1 tries again. The store enforces this order here:
 #
-# .. literalinclude:: /../gallery/communicate/workers/closed_too_early.py
-#    :language: python
-#    :caption: gallery/communicate/workers/closed_too_early.py
-#    :start-after: # [early]
-#    :end-before: # [/early]
+# .. listing:: gallery/communicate/share_memory/closed_too_early.py
+#    :part: early
 
-output = launch("workers/closed_too_early.py", ranks=2)
-
-# sphinx_gallery_start_ignore
-assert output[0] == "the next file has the same number: True\n"
-assert output[1] == "first try: No such file or directory\nsecond try: something else\n"
-# sphinx_gallery_end_ignore
+output = launch("share_memory/closed_too_early.py", ranks=2)
 
 # %%
 # The first try fails. The second is worse: it succeeds with the wrong file, because the
@@ -66,11 +50,8 @@ assert output[1] == "first try: No such file or directory\nsecond try: something
 # ``meet`` of :doc:`begin-together` closes the descriptor after all have agreed. And the
 # memory begins with a random number that the others compare:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/memory.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/memory.hpp
-#    :start-after: // [header]
-#    :end-before: // [/header]
+# .. listing:: extension/shm_collectives/include/memory.hpp
+#    :part: header
 #
 # The number is the one that rank 0 drew for the meeting. The header also contains the version
 # of the protocol and the sizes, on which all ranks must agree. ``state`` says whether the group
@@ -86,21 +67,13 @@ assert output[1] == "first try: No such file or directory\nsecond try: something
 # them. That user could also take the pages away, which would end the rank with ``SIGBUS``. So
 # ``Memory::open`` checks the file before it maps it, and then compares the header:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/memory.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/memory.hpp
-#    :start-after: // [open]
-#    :end-before: // [/open]
-#    :dedent:
+# .. listing:: extension/shm_collectives/include/memory.hpp
+#    :part: open
 #
 # ``distrust`` requires a memfd of the same user, with the seals of :doc:`lay-out-the-memory`:
 #
-# .. literalinclude:: /../extension/shm_collectives/include/memory.hpp
-#    :language: cpp
-#    :caption: extension/shm_collectives/include/memory.hpp
-#    :start-after: // [distrust]
-#    :end-before: // [/distrust]
-#    :dedent:
+# .. listing:: extension/shm_collectives/include/memory.hpp
+#    :part: distrust
 #
 # The sizes follow from the world size and from ``slot_bytes`` in the options. In the next
 # program, the ranks begin with different options. Then they request memory of the same size:
@@ -108,20 +81,10 @@ assert output[1] == "first try: No such file or directory\nsecond try: something
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. literalinclude:: /../gallery/communicate/workers/options_differ.py
-#       :language: python
-#       :caption: gallery/communicate/workers/options_differ.py
-#       :start-after: # [attempts]
-#       :end-before: # [/attempts]
+#    .. listing:: gallery/communicate/share_memory/options_differ.py
+#       :part: attempts
 
-output = launch("workers/options_differ.py", ranks=2)
-
-# sphinx_gallery_start_ignore
-for text in output:
-    lines = text.splitlines()
-    assert "the options of the ranks may differ" in lines[0]
-    assert lines[1:] == ["the sum of all ranks is 1"]
-# sphinx_gallery_end_ignore
+output = launch("share_memory/options_differ.py", ranks=2)
 
 # %%
 # Rank 1 finds the difference. Both ranks report it, because all ranks learn the result of a
@@ -135,27 +98,16 @@ for text in output:
 # processes that have mapped the memory, and the files of its size in ``/dev/shm``. Both ranks
 # run this function:
 #
-# .. literalinclude:: /../gallery/communicate/workers/killed_ranks.py
-#    :language: python
-#    :caption: gallery/communicate/workers/killed_ranks.py
-#    :start-after: # [rank]
-#    :end-before: # [/rank]
+# .. listing:: gallery/communicate/share_memory/killed_ranks.py
+#    :part: rank
 #
 # ``mappings`` reads ``/proc/<process>/maps``. ``look_for`` counts the processes and the files.
 # This is the program that sends the signals:
 #
-# .. literalinclude:: /../gallery/communicate/workers/killed_ranks.py
-#    :language: python
-#    :caption: gallery/communicate/workers/killed_ranks.py
-#    :start-after: # [signals]
-#    :end-before: # [/signals]
+# .. listing:: gallery/communicate/share_memory/killed_ranks.py
+#    :part: signals
 
-output = run_program("workers/killed_ranks.py")
-
-# sphinx_gallery_start_ignore
-counts = [line.split()[-1] for line in output.splitlines() if line.startswith("    ")]
-assert counts == ["2", "0", "1", "0", "0", "0"], output
-# sphinx_gallery_end_ignore
+output = run_program("share_memory/killed_ranks.py")
 
 # %%
 # No process has the memory after the last signal, and no file refers to it. So the
@@ -174,21 +126,13 @@ assert counts == ["2", "0", "1", "0", "0", "0"], output
 #
 #    The size comes first, because Python maps no more bytes than the file has.
 #
-#    .. literalinclude:: /../gallery/communicate/workers/memory_that_was_meant.py
-#       :language: python
-#       :caption: gallery/communicate/workers/memory_that_was_meant.py
-#       :start-after: # [solution]
-#       :end-before: # [/solution]
+#    .. listing:: gallery/communicate/share_memory/memory_that_was_meant.py
+#       :part: solution
 #
 # Rank 1 tries the solution with an empty file, with a memory of another number, and with the
 # memory that was meant:
 
-output = launch("workers/memory_that_was_meant.py", ranks=2)
-
-# sphinx_gallery_start_ignore
-wrong = "not the memory that was meant\n"
-assert output[1] == wrong + wrong + "hello\n"
-# sphinx_gallery_end_ignore
+output = launch("share_memory/memory_that_was_meant.py", ranks=2)
 
 # %%
 # All ranks have the same memory, and nothing is left of it at the end.

@@ -12,7 +12,7 @@ that you write, with any backend.
 PyTorch and pytest. The zip file at the end of this page contains it, in the folder
 ``conformance``.
 
-.. diagram:: communicate/conformance
+.. diagram:: communicate/test_your_backend/diagram
 
 Run it
 ------
@@ -30,7 +30,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-folders = [str(Path(x).resolve()) for x in ("../../conformance", "workers")]
+folders = [str(Path(x).resolve()) for x in ("../../conformance", "test_your_backend")]
 environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*folders, *sys.path])}
 
 
@@ -48,12 +48,6 @@ dummy = ["--backend", "dummy", "--import", "dummy_collectives"]
 status, output = conformance(*dummy, "--quick", "-k", selected)
 print(output)
 print("exit status", status)
-
-# sphinx_gallery_start_ignore
-assert status == 1
-for part in ["right", "3 wrong", "8 refused", "<- FAILS", "(all refused)", "got 0.0"]:
-    assert part in output, part
-# sphinx_gallery_end_ignore
 
 # %%
 # Read the report
@@ -132,13 +126,6 @@ show_table(["capability", *reports], rows)
 
 # sphinx_gallery_start_ignore
 # time limit: 600
-table = {title: cells for title, *cells in rows}
-assert len(table) == 38
-assert {cells[2].split()[0] for cells in table.values()} == {"``right``"}
-assert table["all_reduce"][:2] == ["``right``", "``wrong``"]
-assert table["send and recv"][1] == "``refused``"
-failing = [title for title, cells in table.items() if "wrong" in cells[0]]
-assert failing == ["Works and futures", "abort"], failing
 # sphinx_gallery_end_ignore
 
 # %%
@@ -154,32 +141,20 @@ assert failing == ["Works and futures", "abort"], failing
 #
 # A test of your own is quickly written. The first of these two is too weak:
 #
-# .. literalinclude:: /../gallery/communicate/workers/tests_with_zeros.py
-#    :language: python
-#    :caption: gallery/communicate/workers/tests_with_zeros.py
-#    :start-after: # [mistake]
-#    :end-before: # [/mistake]
+# .. listing:: gallery/communicate/test_your_backend/tests_with_zeros.py
+#    :part: mistake
 #
 # The sum of zeros is zero, and so is the output of a backend that never reads its input. In the
 # second one, each rank and each element has a different number:
 #
-# .. literalinclude:: /../gallery/communicate/workers/tests_with_zeros.py
-#    :language: python
-#    :caption: gallery/communicate/workers/tests_with_zeros.py
-#    :start-after: # [cure]
-#    :end-before: # [/cure]
+# .. listing:: gallery/communicate/test_your_backend/tests_with_zeros.py
+#    :part: cure
 #
 # The dummy passes the first test and fails the second:
 
 from launcher import launch
 
-output = launch("workers/tests_with_zeros.py", ranks=2)
-
-# sphinx_gallery_start_ignore
-for text in output:
-    assert "test_with_zeros: passed" in text
-    assert "test_with_numbers: failed, got [0, 0, 0, 0]" in text
-# sphinx_gallery_end_ignore
+output = launch("test_your_backend/tests_with_zeros.py", ranks=2)
 
 # %%
 # A test can also be too weak in what it varies. The suite draws its inputs so that a wrong root, a
@@ -195,11 +170,6 @@ for text in output:
 status, output = conformance("--backend", "gloo", "--ranks", 2, "-k", "completed_after_wait")
 print(output.split("--------\n")[1].split("\n\n")[0])
 
-# sphinx_gallery_start_ignore
-assert status == 1
-assert "promise: After wait() has returned, is_completed() is True" in output
-# sphinx_gallery_end_ignore
-
 # %%
 # Write the shortest program that shows the defect without the suite. Include an operation for
 # which gloo keeps the promise.
@@ -209,21 +179,12 @@ assert "promise: After wait() has returned, is_completed() is True" in output
 #
 #    ``reduce_scatter`` is in the report, and ``all_reduce`` is not:
 #
-#    .. literalinclude:: /../gallery/communicate/workers/still_running.py
-#       :language: python
-#       :caption: gallery/communicate/workers/still_running.py
-#       :start-after: # [solution]
-#       :end-before: # [/solution]
+#    .. listing:: gallery/communicate/test_your_backend/still_running.py
+#       :part: solution
 #
 # Two ranks run the solution:
 
-output = launch("workers/still_running.py", ranks=2)
-
-# sphinx_gallery_start_ignore
-for text in output:
-    assert "all_reduce: is_completed() is True" in text, text
-    assert "reduce_scatter: is_completed() is False" in text, text
-# sphinx_gallery_end_ignore
+output = launch("test_your_backend/still_running.py", ranks=2)
 
 # %%
 # Such a program is also the best bug report.

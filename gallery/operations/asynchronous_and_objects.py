@@ -25,20 +25,15 @@ for name in names.split():
     takes["async_op" in parameters].append(name)
 print("without async_op:", ", ".join(takes[False]))
 
-# sphinx_gallery_start_ignore
-assert len(takes[True]) == 10 and all("object" in name for name in takes[False])
-# sphinx_gallery_end_ignore
-
 # %%
 # With ``async_op=True``, the call returns a ``Work`` at once, and the program continues
 # while the data is on its way. Do not touch the tensor until ``wait`` has returned:
 #
-# .. literalinclude:: /../gallery/operations/workers/asynchronous_and_objects.py
-#    :language: python
-#    :start-after: # [asynchronous]
-#    :end-before: # [/asynchronous]
+# .. listing:: gallery/operations/asynchronous_and_objects/asynchronous_and_objects.py
+#    :part: asynchronous
+#    :no-caption:
 #
-# .. diagram:: operations/asynchronous
+# .. diagram:: asynchronous
 #
 # With CUDA tensors, ``wait`` does not stop the program. It makes the current stream wait,
 # and the program continues to queue its next kernels. This site does not run CUDA.
@@ -50,12 +45,11 @@ assert len(takes[True]) == 10 and all("object" in name for name in takes[False])
 # does not see, such as a file that one rank writes and the others read. Collectives need
 # no barrier between them: each rank runs them in the order of its calls.
 #
-# .. diagram:: operations/barrier
+# .. diagram:: operations/asynchronous_and_objects/diagram
 #
-# .. literalinclude:: /../gallery/operations/workers/asynchronous_and_objects.py
-#    :language: python
-#    :start-after: # [barrier]
-#    :end-before: # [/barrier]
+# .. listing:: gallery/operations/asynchronous_and_objects/asynchronous_and_objects.py
+#    :part: barrier
+#    :no-caption:
 #
 # Objects
 # -------
@@ -65,10 +59,9 @@ assert len(takes[True]) == 10 and all("object" in name for name in takes[False])
 # does not matter. Unpickling can run any code, so use these collectives only among ranks
 # that you trust.
 #
-# .. literalinclude:: /../gallery/operations/workers/asynchronous_and_objects.py
-#    :language: python
-#    :start-after: # [objects]
-#    :end-before: # [/objects]
+# .. listing:: gallery/operations/asynchronous_and_objects/asynchronous_and_objects.py
+#    :part: objects
+#    :no-caption:
 #
 # ``gather_object`` is like ``all_gather_object``, but only one rank receives the objects.
 #
@@ -85,7 +78,7 @@ from launcher import launch
 
 with tempfile.TemporaryDirectory() as folder:
     os.environ["SHARED_FOLDER"] = folder
-    launch("workers/asynchronous_and_objects.py", ranks=2)
+    launch("asynchronous_and_objects/asynchronous_and_objects.py", ranks=2)
 
 # %%
 # Rank 1 waits in the barrier until rank 0 has written the file. Every object keeps its

@@ -13,13 +13,13 @@ Reduce and gather give their result to one rank. All-reduce and all-gather give 
 
 This page runs eight collectives on four ranks, with gloo. For each one, it shows the call
 and what each rank holds before and after. The whole worker is
-``gallery/operations/workers/collectives.py``, which is in the zip file at the end of this
+``gallery/operations/collectives/collectives.py``, which is in the zip file at the end of this
 page. One run has all the results. :doc:`starting-processes` describes ``launch``.
 """
 
 from launcher import launch
 
-[tables, *_] = launch("workers/collectives.py", ranks=4, show=False)
+[tables, *_] = launch("collectives/collectives.py", ranks=4, show=False)
 
 
 def show(collective):
@@ -34,13 +34,11 @@ def show(collective):
 # All ranks receive a copy of one rank's tensor. A typical use is to start all ranks with
 # the same parameters.
 #
-# .. diagram:: collectives/broadcast
+# .. diagram:: operations/collectives/broadcast
 #
-# .. literalinclude:: /../gallery/operations/workers/collectives.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [broadcast]
-#    :end-before: # [/broadcast]
+# .. listing:: gallery/operations/collectives/collectives.py
+#    :part: broadcast
+#    :no-caption:
 
 show("broadcast")
 
@@ -51,13 +49,11 @@ show("broadcast")
 # An operation combines the tensors of all ranks, and one rank receives the result. Here the
 # operation is the sum. What the other ranks hold afterwards is undefined.
 #
-# .. diagram:: collectives/reduce
+# .. diagram:: operations/collectives/reduce
 #
-# .. literalinclude:: /../gallery/operations/workers/collectives.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [reduce]
-#    :end-before: # [/reduce]
+# .. listing:: gallery/operations/collectives/collectives.py
+#    :part: reduce
+#    :no-caption:
 
 show("reduce")
 
@@ -68,13 +64,11 @@ show("reduce")
 # All-reduce is like reduce, with one difference: every rank receives the result. DistributedDataParallel
 # averages gradients with it.
 #
-# .. diagram:: collectives/all-reduce
+# .. diagram:: operations/collectives/all-reduce
 #
-# .. literalinclude:: /../gallery/operations/workers/collectives.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [all_reduce]
-#    :end-before: # [/all_reduce]
+# .. listing:: gallery/operations/collectives/collectives.py
+#    :part: all_reduce
+#    :no-caption:
 
 show("all_reduce")
 
@@ -84,13 +78,11 @@ show("all_reduce")
 #
 # One rank has a list, and each rank receives one piece of it.
 #
-# .. diagram:: collectives/scatter
+# .. diagram:: operations/collectives/scatter
 #
-# .. literalinclude:: /../gallery/operations/workers/collectives.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [scatter]
-#    :end-before: # [/scatter]
+# .. listing:: gallery/operations/collectives/collectives.py
+#    :part: scatter
+#    :no-caption:
 
 show("scatter")
 
@@ -100,13 +92,11 @@ show("scatter")
 #
 # Gather is the opposite of scatter: one rank collects a piece from each rank.
 #
-# .. diagram:: collectives/gather
+# .. diagram:: operations/collectives/gather
 #
-# .. literalinclude:: /../gallery/operations/workers/collectives.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [gather]
-#    :end-before: # [/gather]
+# .. listing:: gallery/operations/collectives/collectives.py
+#    :part: gather
+#    :no-caption:
 
 show("gather")
 
@@ -117,13 +107,11 @@ show("gather")
 # All-gather is like gather, but every rank receives all the pieces. FSDP puts sharded
 # parameters together with it.
 #
-# .. diagram:: collectives/all-gather
+# .. diagram:: operations/collectives/all-gather
 #
-# .. literalinclude:: /../gallery/operations/workers/collectives.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [all_gather]
-#    :end-before: # [/all_gather]
+# .. listing:: gallery/operations/collectives/collectives.py
+#    :part: all_gather
+#    :no-caption:
 
 show("all_gather")
 
@@ -135,13 +123,11 @@ show("all_gather")
 # second pieces, and so on. FSDP reduces gradients with a reduce-scatter. A reduce-scatter
 # and then an all-gather give the same result as an all-reduce.
 #
-# .. diagram:: collectives/reduce-scatter
+# .. diagram:: operations/collectives/reduce-scatter
 #
-# .. literalinclude:: /../gallery/operations/workers/collectives.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [reduce_scatter]
-#    :end-before: # [/reduce_scatter]
+# .. listing:: gallery/operations/collectives/collectives.py
+#    :part: reduce_scatter
+#    :no-caption:
 
 show("reduce_scatter")
 
@@ -153,13 +139,11 @@ show("reduce_scatter")
 # all-to-all transposes this matrix. Models with a mixture of experts use an all-to-all to
 # send tokens to their experts.
 #
-# .. diagram:: collectives/all-to-all
+# .. diagram:: operations/collectives/all-to-all
 #
-# .. literalinclude:: /../gallery/operations/workers/collectives.py
-#    :language: python
-#    :dedent:
-#    :start-after: # [all_to_all]
-#    :end-before: # [/all_to_all]
+# .. listing:: gallery/operations/collectives/collectives.py
+#    :part: all_to_all
+#    :no-caption:
 
 show("all_to_all")
 
@@ -175,8 +159,3 @@ print(", ".join(dist.ReduceOp.RedOpType.__members__))
 
 # %%
 # Not every backend supports all of them, with every type. This page runs the sum only.
-
-# sphinx_gallery_start_ignore
-assert tables.count("---") == 8
-assert "rank 3  before [30, 31, 32, 33]    after [3, 13, 23, 33]" in tables
-# sphinx_gallery_end_ignore

@@ -18,9 +18,7 @@ Messages from one rank to another arrive in the order in which they were sent. A
 a number for the kind of a message. With gloo, which runs here, a receive takes only a
 message with the same tag. NCCL does not support tags. This site does not run NCCL.
 
-.. literalinclude:: /../gallery/operations/workers/blocking_messages.py
-   :language: python
-   :caption: gallery/operations/workers/blocking_messages.py
+.. listing:: gallery/operations/point_to_point/blocking_messages.py
 
 ``launch`` runs the program with ``torchrun``, and sorts the output by rank.
 :doc:`starting-processes` describes it.
@@ -28,7 +26,7 @@ message with the same tag. NCCL does not support tags. This site does not run NC
 
 from launcher import launch
 
-launch("workers/blocking_messages.py", ranks=2)
+launch("point_to_point/blocking_messages.py", ranks=2)
 
 # %%
 # Two sends that wait for each other
@@ -39,19 +37,17 @@ launch("workers/blocking_messages.py", ranks=2)
 # program hangs until the timeout of the group, which is 30 minutes by default. The default
 # of NCCL is 10 minutes. Here the group has gloo and a timeout of two seconds:
 #
-# .. diagram:: operations/deadlock
+# .. diagram:: operations/point_to_point/diagram
 #
 # .. not-executed::
 #    :partly:
 #
 #    No rank reaches ``recv``: that is the deadlock.
 #
-#    .. literalinclude:: /../gallery/operations/workers/deadlock.py
-#       :language: python
-#       :caption: gallery/operations/workers/deadlock.py
+#    .. listing:: gallery/operations/point_to_point/deadlock.py
 #       :emphasize-lines: 16
 
-launch("workers/deadlock.py", ranks=2)
+launch("point_to_point/deadlock.py", ranks=2)
 
 # %%
 # In the rank that gives up first, the exception says ``Timed out waiting 2000ms for send
@@ -61,32 +57,23 @@ launch("workers/deadlock.py", ranks=2)
 # There are three cures. The first is an order: one rank sends first, the other rank
 # receives first.
 #
-# .. literalinclude:: /../gallery/operations/workers/no_deadlock.py
-#    :language: python
-#    :caption: gallery/operations/workers/no_deadlock.py
-#    :start-after: # [order]
-#    :end-before: # [/order]
+# .. listing:: gallery/operations/point_to_point/no_deadlock.py
+#    :part: order
 #
 # The second is not to wait. ``isend`` and ``irecv`` return a ``Work`` at once. Do not touch
 # the tensor until ``wait`` of this ``Work`` has returned.
 #
-# .. literalinclude:: /../gallery/operations/workers/no_deadlock.py
-#    :language: python
-#    :caption: gallery/operations/workers/no_deadlock.py
-#    :start-after: # [asynchronous]
-#    :end-before: # [/asynchronous]
+# .. listing:: gallery/operations/point_to_point/no_deadlock.py
+#    :part: asynchronous
 #
 # The third is to pass all operations in one call, to ``batch_isend_irecv``:
 #
-# .. literalinclude:: /../gallery/operations/workers/no_deadlock.py
-#    :language: python
-#    :caption: gallery/operations/workers/no_deadlock.py
-#    :start-after: # [batch]
-#    :end-before: # [/batch]
+# .. listing:: gallery/operations/point_to_point/no_deadlock.py
+#    :part: batch
 #
 # This is the output of all three:
 
-launch("workers/no_deadlock.py", ranks=2)
+launch("point_to_point/no_deadlock.py", ranks=2)
 
 # %%
 # The order in a batch
@@ -100,8 +87,6 @@ launch("workers/no_deadlock.py", ranks=2)
 # matter. The order of two messages in the same direction does. Here rank 1 names its
 # tensors in the opposite order, so it receives the first message in the second tensor:
 #
-# .. literalinclude:: /../gallery/operations/workers/batch_order.py
-#    :language: python
-#    :caption: gallery/operations/workers/batch_order.py
+# .. listing:: gallery/operations/point_to_point/batch_order.py
 
-launch("workers/batch_order.py", ranks=2)
+launch("point_to_point/batch_order.py", ranks=2)

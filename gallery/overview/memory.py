@@ -6,7 +6,7 @@ After this page you can estimate how much memory the training of a model takes, 
 what to split. A model must be split when its training does not fit into one device, however
 fast that device is.
 
-.. diagram:: overview/memory
+.. diagram:: overview/memory/diagram
 
 The training state
 ------------------
@@ -49,10 +49,6 @@ for name, size in sizes.items():
     print(f"{name:15} {size:8} bytes, {size // count} for each parameter")
 print(f"{'together':15} {sum(sizes.values()):8} bytes, {sum(sizes.values()) // count}")
 
-# sphinx_gallery_start_ignore
-assert [size / count for size in sizes.values()] == [4, 4, 8]
-# sphinx_gallery_end_ignore
-
 # %%
 # A number of type ``float32`` takes 4 bytes, so training with Adam takes 16 bytes for each
 # parameter. On the ``meta`` device, a model has shapes but no data. This code counts the
@@ -74,10 +70,6 @@ for width, layers in [(768, 12), (2048, 24), (4096, 32), (8192, 80)]:
 show_table(
     ["width", "layers", "billion parameters", "training state, GB", "devices of 80 GB"], rows
 )
-
-# sphinx_gallery_start_ignore
-assert [row[3:] for row in rows] == [["1", "1"], ["19", "1"], ["103", "2"], ["1031", "13"]]
-# sphinx_gallery_end_ignore
 
 # %%
 # The activations
@@ -121,10 +113,6 @@ for batch in (1, 2, 4, 8):
     rows.append([str(batch), str(kept), str(recomputed)])
 
 show_table(["batch", "activations, bytes", "with checkpoints, bytes"], rows)
-
-# sphinx_gallery_start_ignore
-assert rows == [[str(b), str(b * 5120), str(b * 1024)] for b in (1, 2, 4, 8)]
-# sphinx_gallery_end_ignore
 
 # %%
 # ``torch.utils.checkpoint`` keeps only the input of each layer. The backward pass then
@@ -176,39 +164,25 @@ show_table(
 # rank 1 requests 256 TiB, more than a computer has. ``average`` collects the numbers of the
 # steps, to show which gradients an all-reduce would average:
 #
-# .. literalinclude:: /../gallery/overview/workers/out_of_memory.py
-#    :language: python
-#    :caption: gallery/overview/workers/out_of_memory.py
-#    :start-after: # [lengths]
-#    :end-before: # [/lengths]
+# .. listing:: gallery/overview/memory/out_of_memory.py
+#    :part: lengths
 #
 # The program can catch the exception and skip the step. But the other rank does not notice
 # the exception. In this listing, each rank decides alone:
 #
-# .. literalinclude:: /../gallery/overview/workers/out_of_memory.py
-#    :language: python
-#    :caption: gallery/overview/workers/out_of_memory.py
-#    :start-after: # [alone]
-#    :end-before: # [/alone]
+# .. listing:: gallery/overview/memory/out_of_memory.py
+#    :part: alone
 #
 # In this one, a small all-reduce lets all ranks decide together:
 #
-# .. literalinclude:: /../gallery/overview/workers/out_of_memory.py
-#    :language: python
-#    :caption: gallery/overview/workers/out_of_memory.py
-#    :start-after: # [together]
-#    :end-before: # [/together]
+# .. listing:: gallery/overview/memory/out_of_memory.py
+#    :part: together
 
 from launcher import launch
 
-outputs = launch("workers/out_of_memory.py", ranks=2)
+outputs = launch("memory/out_of_memory.py", ranks=2)
 
 # sphinx_gallery_start_ignore
-for output in outputs:
-    together, alone = output.split("skipped alone:\n")
-    assert "step 1: skipped" in together and "average of steps 3 3" in together
-    assert "average of steps 1 2\n" in alone and "average of steps 2 3\n" in alone
-assert outputs[0].endswith("step 3: RuntimeError\n")
 assert issubclass(torch.OutOfMemoryError, RuntimeError)
 # sphinx_gallery_end_ignore
 
@@ -229,7 +203,7 @@ assert issubclass(torch.OutOfMemoryError, RuntimeError)
 from launcher import RankError
 
 try:
-    launch("workers/killed_rank.py", ranks=2)
+    launch("memory/killed_rank.py", ranks=2)
 except RankError as error:
     print(error)
 

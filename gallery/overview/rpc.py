@@ -19,26 +19,21 @@ Every rank joins with its own name. The calls travel through *TensorPipe*, a lib
 messages between two processes. It is the only backend of RPC. The program needs no process
 group:
 
-.. literalinclude:: /../gallery/overview/workers/rpc.py
-   :language: python
-   :caption: gallery/overview/workers/rpc.py
-   :start-after: # [start]
-   :end-before: # [/start]
+.. listing:: gallery/overview/rpc/rpc.py
+   :part: start
 
 The ranks left and right only serve. While they wait in ``shutdown``, threads of PyTorch
 answer the calls. The rest of the program runs on the driver, except for the functions that
 the driver calls on the other ranks. ``rpc_sync`` waits for the result, and ``rpc_async``
 returns a future at once:
 
-.. literalinclude:: /../gallery/overview/workers/rpc.py
-   :language: python
-   :start-after: # [name]
-   :end-before: # [/name]
+.. listing:: gallery/overview/rpc/rpc.py
+   :part: name
+   :no-caption:
 
-.. literalinclude:: /../gallery/overview/workers/rpc.py
-   :language: python
-   :start-after: # [call]
-   :end-before: # [/call]
+.. listing:: gallery/overview/rpc/rpc.py
+   :part: call
+   :no-caption:
 
 A Python function is sent by name, and the other rank looks up the name in its own copy of
 the program. The arguments are pickled. Anyone who can reach the port of a rank can run any
@@ -55,19 +50,17 @@ ranks as an argument. The owner keeps the object as long as any rank holds an RR
 To show this, left counts its tables through weak references, which do not keep objects
 alive:
 
-.. literalinclude:: /../gallery/overview/workers/rpc.py
-   :language: python
-   :start-after: # [table]
-   :end-before: # [/table]
+.. listing:: gallery/overview/rpc/rpc.py
+   :part: table
+   :no-caption:
 
-.. diagram:: overview/rpc
+.. diagram:: overview/rpc/diagram
 
 The driver creates a table on left, shares it with right, and counts three times:
 
-.. literalinclude:: /../gallery/overview/workers/rpc.py
-   :language: python
-   :start-after: # [lifetime]
-   :end-before: # [/lifetime]
+.. listing:: gallery/overview/rpc/rpc.py
+   :part: lifetime
+   :no-caption:
 
 Two things take time. ``remote`` returns before the table exists, but a call through the
 RRef, such as ``place``, waits for the table. A rank also releases an RRef by a separate
@@ -82,25 +75,22 @@ Now left and right each own one layer of a model. ``left.rpc_sync()`` calls a me
 object behind the RRef. ``to_here`` returns a copy of the object. For comparison, the copies
 form the same model in one process:
 
-.. literalinclude:: /../gallery/overview/workers/rpc.py
-   :language: python
-   :start-after: # [model]
-   :end-before: # [/model]
+.. listing:: gallery/overview/rpc/rpc.py
+   :part: model
+   :no-caption:
 
 Inside a ``dist_autograd.context``, PyTorch records each call whose tensors require
 gradients. ``backward`` starts at the loss and follows the calls from rank to rank. The
 gradients are not added to ``.grad``, where those of several drivers would mix. Each rank
 keeps them under the number of the context, and the owner must look them up:
 
-.. literalinclude:: /../gallery/overview/workers/rpc.py
-   :language: python
-   :start-after: # [gradients]
-   :end-before: # [/gradients]
+.. listing:: gallery/overview/rpc/rpc.py
+   :part: gradients
+   :no-caption:
 
-.. literalinclude:: /../gallery/overview/workers/rpc.py
-   :language: python
-   :start-after: # [backward]
-   :end-before: # [/backward]
+.. listing:: gallery/overview/rpc/rpc.py
+   :part: backward
+   :no-caption:
 
 The `notes on distributed autograd
 <https://docs.pytorch.org/docs/2.15/rpc/distributed_autograd.html>`__ describe the design:
@@ -112,22 +102,19 @@ Training across ranks
 ``DistributedOptimizer`` takes RRefs to parameters and creates an optimizer on each of their
 owners. With ``step``, all these optimizers use the gradients of one context:
 
-.. literalinclude:: /../gallery/overview/workers/rpc.py
-   :language: python
-   :start-after: # [parameters]
-   :end-before: # [/parameters]
+.. listing:: gallery/overview/rpc/rpc.py
+   :part: parameters
+   :no-caption:
 
-.. literalinclude:: /../gallery/overview/workers/rpc.py
-   :language: python
-   :start-after: # [optimizer]
-   :end-before: # [/optimizer]
+.. listing:: gallery/overview/rpc/rpc.py
+   :part: optimizer
+   :no-caption:
 
 The driver trains the copy alone. Both models must end with the same parameters:
 
-.. literalinclude:: /../gallery/overview/workers/rpc.py
-   :language: python
-   :start-after: # [alone]
-   :end-before: # [/alone]
+.. listing:: gallery/overview/rpc/rpc.py
+   :part: alone
+   :no-caption:
 
 A recurrent network can be trained in the same way. Its loop over time then calls the remote
 layer once for each time step, and distributed autograd records each call.
@@ -145,7 +132,7 @@ The program runs on three ranks, and the driver prints the results:
 from launcher import launch
 
 launch(
-    "workers/rpc.py",
+    "rpc/rpc.py",
     ranks=3,
     # DistributedOptimizer uses TorchScript, which is deprecated, and prints a warning.
     expected_stderr="TorchScript|_(Script|Functional)LocalOptimizer",

@@ -16,30 +16,25 @@ a trainer needs only a few of many parameters at a time. An example is a table w
 for each user, too large for the memory of a trainer. The trainer pulls the rows that its
 examples use, and pushes the gradients of these rows:
 
-.. literalinclude:: /../gallery/overview/workers/rpc_patterns.py
-   :language: python
-   :caption: gallery/overview/workers/rpc_patterns.py
-   :start-after: # [server]
-   :end-before: # [/server]
+.. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
+   :part: server
 
-.. diagram:: overview/parameter-server
+.. diagram:: overview/rpc_patterns/diagram
 
 The server starts the training on both clients at the same time, and passes them an RRef to
 the object that holds the parameters:
 
-.. literalinclude:: /../gallery/overview/workers/rpc_patterns.py
-   :language: python
-   :start-after: # [run]
-   :end-before: # [/run]
+.. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
+   :part: run
+   :no-caption:
 
 Threads of the server answer the calls of both trainers, in any order. The result is always
 the same, because each trainer updates different rows. One process that runs the trainers
 one after the other must compute the same table, bit for bit:
 
-.. literalinclude:: /../gallery/overview/workers/rpc_patterns.py
-   :language: python
-   :start-after: # [table]
-   :end-before: # [/table]
+.. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
+   :part: table
+   :no-caption:
 
 Several calls, one answer
 -------------------------
@@ -50,19 +45,17 @@ waited for the other calls would occupy a thread of the server. With
 ``@rpc.functions.async_execution``, the function returns a future instead and frees its
 thread. The server sends the answer when the future gets its result:
 
-.. literalinclude:: /../gallery/overview/workers/rpc_patterns.py
-   :language: python
-   :start-after: # [batching]
-   :end-before: # [/batching]
+.. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
+   :part: batching
+   :no-caption:
 
 The lock is needed because the calls arrive in different threads. Both calls of a batch get
 the same future, so one ``set_result`` answers both. The weights must equal those of one
 process that has the examples of both trainers:
 
-.. literalinclude:: /../gallery/overview/workers/rpc_patterns.py
-   :language: python
-   :start-after: # [weights]
-   :end-before: # [/weights]
+.. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
+   :part: weights
+   :no-caption:
 
 ``DistributedDataParallel`` needs no server for this kind of training: its all-reduce gives
 all ranks the mean of the gradients. Batches of calls remain useful where one large operation
@@ -79,27 +72,24 @@ take. So collectives do not fit here.
 The simulation of this page is a corridor of five cells. Each move costs one point. The
 straight way takes four moves, so its reward is -4, the best possible one:
 
-.. literalinclude:: /../gallery/overview/workers/rpc_patterns.py
-   :language: python
-   :start-after: # [observer]
-   :end-before: # [/observer]
+.. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
+   :part: observer
+   :no-caption:
 
 The agent chooses at random, with the probabilities of the policy. After a walk, the agent
 looks at what the rest of the walk cost after each choice. The more it cost, the less likely
 the agent makes that choice again. Each observer has its own random numbers, so the order of
 the calls does not change the result:
 
-.. literalinclude:: /../gallery/overview/workers/rpc_patterns.py
-   :language: python
-   :start-after: # [agent]
-   :end-before: # [/agent]
+.. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
+   :part: agent
+   :no-caption:
 
 Both observers walk at the same time, and then the agent learns from both walks:
 
-.. literalinclude:: /../gallery/overview/workers/rpc_patterns.py
-   :language: python
-   :start-after: # [rounds]
-   :end-before: # [/rounds]
+.. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
+   :part: rounds
+   :no-caption:
 
 The run
 -------
@@ -109,7 +99,7 @@ The server and the two clients are three ranks:
 
 from launcher import launch
 
-launch("workers/rpc_patterns.py", ranks=3)
+launch("rpc_patterns/rpc_patterns.py", ranks=3)
 
 # %%
 # All losses fall, each batch answers two calls, and the last walks are nearly straight.

@@ -8,7 +8,7 @@ their tables do not fit into the memory of a trainer. *Remote procedure calls* (
 the trainers with the table, and ``DistributedDataParallel`` (DDP) keeps the copies of the
 layers equal.
 
-.. diagram:: overview/rpc-with-ddp
+.. diagram:: overview/rpc_with_ddp/diagram
 
 The table
 ---------
@@ -17,11 +17,8 @@ The server holds an *embedding*, a table with a row of parameters for each item.
 look up rows, and later the server updates the table. The gradients of each trainer are in
 its own context of distributed autograd. ``find_table`` returns the one table of the server:
 
-.. literalinclude:: /../gallery/overview/workers/rpc_with_ddp.py
-   :language: python
-   :caption: gallery/overview/workers/rpc_with_ddp.py
-   :start-after: # [table]
-   :end-before: # [/table]
+.. listing:: gallery/overview/rpc_with_ddp/rpc_with_ddp.py
+   :part: table
 
 Two kinds of groups
 -------------------
@@ -29,20 +26,18 @@ Two kinds of groups
 All three ranks join RPC. The two trainers also form a process group, in which DDP
 all-reduces:
 
-.. literalinclude:: /../gallery/overview/workers/rpc_with_ddp.py
-   :language: python
-   :start-after: # [groups]
-   :end-before: # [/groups]
+.. listing:: gallery/overview/rpc_with_ddp/rpc_with_ddp.py
+   :part: groups
+   :no-caption:
 
 The training
 ------------
 
 The server only serves. This code runs on both trainers:
 
-.. literalinclude:: /../gallery/overview/workers/rpc_with_ddp.py
-   :language: python
-   :start-after: # [train]
-   :end-before: # [/train]
+.. listing:: gallery/overview/rpc_with_ddp/rpc_with_ddp.py
+   :part: train
+   :no-caption:
 
 ``dist_autograd.backward`` computes the gradients of the layer on the trainer, and follows
 the call of ``look_up`` to the server. Inside a context, DDP averages the gradients of the layer
@@ -57,10 +52,9 @@ so the gradients of the table are half as large as on the server, where each row
 gradient of one trainer. The learning rate of the table is twice as large to make up for
 this:
 
-.. literalinclude:: /../gallery/overview/workers/rpc_with_ddp.py
-   :language: python
-   :start-after: # [compare]
-   :end-before: # [/compare]
+.. listing:: gallery/overview/rpc_with_ddp/rpc_with_ddp.py
+   :part: compare
+   :no-caption:
 
 The run
 -------
@@ -70,14 +64,7 @@ The server prints nothing:
 
 from launcher import launch
 
-outputs = launch("workers/rpc_with_ddp.py", ranks=3)
-
-# sphinx_gallery_start_ignore
-assert outputs[0] == ""
-for output in outputs[1:]:
-    assert "same layer as one process: True" in output
-    assert "same table as one process: True" in output
-# sphinx_gallery_end_ignore
+outputs = launch("rpc_with_ddp/rpc_with_ddp.py", ranks=3)
 
 # %%
 # The trainers have different losses, because they look up different rows. If both used the

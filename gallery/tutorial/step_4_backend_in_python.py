@@ -7,7 +7,7 @@ a model with it. That is useful before you write C++: to try an algorithm, or to
 a library that has a Python API. The backend on this page is small, and it
 communicates.
 
-.. diagram:: backend/in-python
+.. diagram:: tutorial/step_4_backend_in_python/diagram
 
 Since PyTorch 2.14, a class in Python can derive from c10d's ``Backend``. With 2.13 its
 constructor fails with ``TypeError: StoreBackend: No constructor defined!``
@@ -27,11 +27,8 @@ A collective returns a ``Work``. A subclass in Python overrides two methods, ``w
 operations on this page return when they are complete, so the future has its result
 from the start.
 
-.. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
-   :language: python
-   :caption: gallery/tutorial/workers/backend_in_python.py
-   :start-after: # [work]
-   :end-before: # [/work]
+.. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
+   :part: work
 
 The exchange
 ------------
@@ -49,30 +46,22 @@ that earlier call. Each rank keeps one key between two calls.
 The last one remains after ``destroy_process_group``. A second group on the same store needs
 new keys, as :doc:`step-2-create-function` shows.
 
-.. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
-   :language: python
-   :caption: gallery/tutorial/workers/backend_in_python.py
-   :start-after: # [backend]
-   :end-before: # [/backend]
+.. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
+   :part: backend
 
 Three operations are built on this function. They are methods of the same class,
 and they have the names and the arguments of the C++ methods. They handle CPU tensors
 with at least one element. With ``no_grad``, they can write into a parameter of a model.
 
-.. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
-   :language: python
-   :caption: gallery/tutorial/workers/backend_in_python.py
-   :start-after: # [operations]
-   :end-before: # [/operations]
+.. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
+   :part: operations
+   :dedent: 0
 
 The class itself is the function that creates the backend, because its constructor takes
 the store, the rank, the size and the timeout:
 
-.. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
-   :language: python
-   :caption: gallery/tutorial/workers/backend_in_python.py
-   :start-after: # [register]
-   :end-before: # [/register]
+.. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
+   :part: register
 """
 
 # %%
@@ -81,36 +70,24 @@ the store, the rank, the size and the timeout:
 #
 # The program calls each operation, and prints what an asynchronous one returns:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
-#    :language: python
-#    :caption: gallery/tutorial/workers/backend_in_python.py
-#    :start-after: # [use]
-#    :end-before: # [/use]
+# .. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
+#    :part: use
 #
 # Then it calls two operations that the backend does not support, and reads the options of a
 # backend that does not define them:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
-#    :language: python
-#    :caption: gallery/tutorial/workers/backend_in_python.py
-#    :start-after: # [errors]
-#    :end-before: # [/errors]
+# .. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
+#    :part: errors
 #
-# .. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
-#    :language: python
-#    :caption: gallery/tutorial/workers/backend_in_python.py
-#    :start-after: # [options]
-#    :end-before: # [/options]
+# .. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
+#    :part: options
 #
 # At the end, ``DistributedDataParallel`` trains one model with the new backend and one with
 # gloo. It calls all three operations: ``allgather`` and ``broadcast`` in its
 # constructor, and ``allreduce`` in the backward pass.
 #
-# .. literalinclude:: /../gallery/tutorial/workers/backend_in_python.py
-#    :language: python
-#    :caption: gallery/tutorial/workers/backend_in_python.py
-#    :start-after: # [train]
-#    :end-before: # [/train]
+# .. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
+#    :part: train
 
 from launcher import launch
 
@@ -120,38 +97,26 @@ import re
 import torch
 from launcher import RankError
 
-from_2_14 = torch.__version__ >= "2.14"
 launch_ranks = launch
 
 
 def launch(worker, ranks):
     try:
-        output = launch_ranks(worker, ranks=ranks)
+        launch_ranks(worker, ranks=ranks)
     except RankError as error:
         # PyTorch 2.13 cannot do what this page is about; the page shows what it says.
         print(re.search(r"^TypeError: .+", str(error), re.M)[0])
-        assert not from_2_14 and "No constructor defined!" in str(error)
-    else:
-        assert from_2_14 and len(set(output)) == 1, output
 
 
 # sphinx_gallery_end_ignore
-launch("workers/backend_in_python.py", ranks=2)
+launch("step_4_backend_in_python/backend_in_python.py", ranks=2)
 
 # sphinx_gallery_start_ignore
+from contextlib import suppress
 from pathlib import Path
 
 import torch.distributed as dist
 
-HEADERS = Path(torch.__file__).parent / "include/torch/csrc/distributed/c10d"
-NAMES = """
-recv_anysource start_coalescing end_coalescing monitored_barrier set_timeout get_error
-memory_stats supports_tensor_alloc eager_connect_single_device _set_group_uid
-_set_sequence_number_for_group _get_sequence_number_for_group
-_register_on_completion_hook _wait_for_pending_works _enable_collectives_timing
-supports_splitting supports_coalescing supports_shrinking supports_reconfigure
-supports_window options
-"""
 NOT_PASSED_ON = """
 _allgather_base _reduce_scatter_base alltoall_base allgather_into_tensor_coalesced
 reduce_scatter_tensor_coalesced gather_single gather_into_tensor isInitialized
@@ -160,93 +125,75 @@ supportsCompletionHooks registerCompletionHook unregisterCompletionHook
 """
 
 
-def virtual_methods():
-    text = re.sub("//.*", "", (HEADERS / "Backend.hpp").read_text())
-    # The options of a backend have a virtual method, too.
-    return set(re.findall(r"virtual\s[^;{]*?(\w+)\s*\(", text)) - {"clone"}
-
-
 def check_names():
-    header = (HEADERS / "py/PyBackend.hpp").read_text()
-    names = NAMES.split()
-    if torch.__version__ >= "2.15":
-        names += ["_start_time_estimate", "_end_time_estimate", "_supports_time_estimate"]
-    else:
-        names += ["supports_time_estimate"]
-    quoted = {name for name in re.findall(r'"(\w+)"', header)}
-    assert quoted - {"shrink", "split", "merge"} == set(names), quoted ^ set(names)
+    """Compare the names in the texts below with the headers of PyTorch."""
+    headers = Path(torch.__file__).parent / "include/torch/csrc/distributed/c10d"
+    header = (headers / "py/PyBackend.hpp").read_text()
+    names = set(re.findall(r'"(\w+)"', header)) - {"shrink", "split", "merge"}
+    absent = names - set(re.findall(r"``(\w+)``", Path("step_4_backend_in_python.py").read_text()))
+    assert not absent, absent
+    text = re.sub("//.*", "", (headers / "Backend.hpp").read_text())
+    virtual = set(re.findall(r"virtual\s[^;{]*?(\w+)\s*\(", text)) - {"clone"}  # of the options
     method = r"(\w+)\([^(){}]*(?:\([^()]*\)[^(){}]*|\{\})*\)\s*(?:const\s*)?override\s*\{"
-    overridden = set(re.findall(method, header))
-    virtual = virtual_methods()
-    assert overridden <= virtual, overridden - virtual
-    missing = set(NOT_PASSED_ON.split()) & virtual
-    assert virtual - overridden == missing, (virtual - overridden) ^ missing
+    only_in_cpp = virtual - set(re.findall(method, header))
+    assert only_in_cpp == virtual & set(NOT_PASSED_ON.split()), only_in_cpp
 
 
-class Work(dist.Work):
-    def wait(self, timeout=None):
-        return True
+def check_calls():
+    """Check which methods of a class in Python are called."""
+    calls = []
 
-    def is_completed(self):
-        raise AssertionError("never called")
+    class Work(dist.Work):
+        def wait(self, timeout=None):
+            return True
 
+        def is_completed(self):
+            raise AssertionError("never called")
 
-def check_what_is_called():
-    called = []
+    class Noting(dist.distributed_c10d.C10DBackend):
+        supports_coalescing = True
+
+        def __init__(self, store, rank, size, timeout):
+            super().__init__(rank, size)
+
+        def getBackendName(self):
+            return "noting"
+
+        @property
+        def options(self):
+            calls.append("options")
+            return dist.distributed_c10d.C10DBackend.Options("noting")
 
     def note(name):
-        return lambda self, *arguments: called.append(name) or Work()
+        setattr(Noting, name, lambda self, *arguments: calls.append(name) or Work())
 
-    def init(self, store, rank, size, timeout):
-        dist.distributed_c10d.C10DBackend.__init__(self, rank, size)
-
-    asked = []
-
-    def options(self):
-        asked.append("options")
-        return dist.distributed_c10d.C10DBackend.Options("noting")
-
-    names = "recv_anysource start_coalescing end_coalescing _start_coalescing "
-    names += "_end_coalescing _allgather_base gather_single barrier"
-    noting = type(
-        "Noting",
-        (dist.distributed_c10d.C10DBackend,),
-        {name: note(name) for name in names.split()}
-        | {"__init__": init, "getBackendName": lambda self: "noting"}
-        | {"supports_coalescing": property(lambda self: True)}
-        | {"options": property(options)},
-    )
-    dist.Backend.register_backend("noting", noting, devices=["cpu"])
+    for name in ("recv_anysource", "barrier", "_allgather_base", "gather_single"):
+        note(name)
+    for name in ("start_coalescing", "end_coalescing", "_start_coalescing", "_end_coalescing"):
+        note(name)
+    dist.Backend.register_backend("noting", Noting, devices=["cpu"])
     dist.init_process_group("noting", store=dist.HashStore(), rank=0, world_size=1)
-    tensor, group = torch.ones(1), dist.group.WORLD
-    assert bool(asked) == (torch.__version__ >= "2.15"), asked
-
-    assert dist.barrier(async_op=True).is_completed() is False
-    assert called == ["barrier"]
-    called.clear()
-    group._start_coalescing(torch.device("cpu"))
-    group._end_coalescing(torch.device("cpu"))
-    assert called == ["start_coalescing", "end_coalescing"], called
-    called.clear()
-    failures = [
-        (lambda: dist.all_gather_single(tensor, tensor), "not support all_gather_single"),
-        (lambda: dist.gather_single(tensor, tensor), "not support gather_single"),
-        (lambda: dist.recv(tensor), r"sourceRank\(\) may only be called"),
-    ]
-    for operation, message in failures:
-        try:
-            operation()
-        except RuntimeError as error:
-            assert re.search(message, str(error)), error
-        else:
-            raise AssertionError(f"did not fail with {message}")
-    assert called == ["recv_anysource"], called
+    assert ("options" in calls) == (torch.__version__ >= "2.15"), calls
+    calls.clear()
+    tensor, cpu = torch.ones(1), torch.device("cpu")
+    assert not dist.barrier(async_op=True).is_completed()
+    dist.group.WORLD._start_coalescing(cpu)
+    dist.group.WORLD._end_coalescing(cpu)
+    for function, arguments in [
+        (dist.all_gather_single, [tensor, tensor]),
+        (dist.gather_single, [tensor, tensor]),
+        (dist.recv, [tensor]),
+    ]:
+        with suppress(RuntimeError):
+            function(*arguments)
+            raise AssertionError(f"{function.__name__} did not fail")
+    assert calls == ["barrier", "start_coalescing", "end_coalescing", "recv_anysource"], calls
     dist.destroy_process_group()
 
 
-if from_2_14:
+if torch.__version__ >= "2.14":
     check_names()
-    check_what_is_called()
+    check_calls()
 # sphinx_gallery_end_ignore
 
 # %%
@@ -269,13 +216,10 @@ if from_2_14:
 # c10d uses the result of some operations without a test. A backend whose ``allreduce`` returns
 # a ``Work`` with an empty list, or none at all, crashes the program in these two cases:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/broken_work.py
-#    :language: python
-#    :caption: gallery/tutorial/workers/broken_work.py
-#    :start-after: # [cases]
-#    :end-before: # [/cases]
+# .. listing:: gallery/tutorial/step_4_backend_in_python/broken_work.py
+#    :part: cases
 
-launch("workers/broken_work.py", ranks=1)
+launch("step_4_backend_in_python/broken_work.py", ranks=1)
 
 # %%
 # Signal 11 is a segmentation fault. With a ``Work`` that has the tensors, both functions end

@@ -8,7 +8,7 @@ tensors and your own for tensors of an accelerator.
 The device of its tensors decides which backend runs a collective. The first argument of
 ``init_process_group`` assigns the backends to the devices.
 
-.. diagram:: backend/dispatch
+.. diagram:: tutorial/step_4_dispatch_by_device/diagram
 
 .. list-table::
    :header-rows: 1
@@ -30,12 +30,6 @@ import dummy_collectives  # importing it registers "dummy"
 
 # sphinx_gallery_start_ignore
 # expected stderr: No backend of type 0 found for Process Group
-assert dummy_collectives.__doc__
-expected = {
-    "dummy": ("cpu:dummy,cuda:dummy", [0.0, 0.0]),
-    "cpu:dummy": ("cpu:dummy", [0.0, 0.0]),
-    "cpu:gloo,cuda:dummy": ("cpu:gloo,cuda:dummy", [1.0, 1.0]),
-}
 # sphinx_gallery_end_ignore
 for backend in ["dummy", "cpu:dummy", "cpu:gloo,cuda:dummy"]:
     dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
@@ -44,9 +38,6 @@ for backend in ["dummy", "cpu:dummy", "cpu:gloo,cuda:dummy"]:
     print(f"init_process_group({backend!r})")
     print("    get_backend_config:", dist.get_backend_config())
     print("    a CPU tensor of ones after all_reduce:", tensor.tolist())
-    # sphinx_gallery_start_ignore
-    assert (dist.get_backend_config(), tensor.tolist()) == expected[backend]
-    # sphinx_gallery_end_ignore
     dist.destroy_process_group()
 
 # %%
@@ -84,12 +75,6 @@ for backend in ["cpu:gloo,cuda:dummy", "cpu:dummy,cuda:fake", "cpu:fake,cuda:dum
     group = start(backend)
     names = [group._get_backend(torch.device(x)).name() for x in ("cpu", "cuda")]
     print(f"{backend} has {names[0]} for CPU and {names[1]} for CUDA")
-    # sphinx_gallery_start_ignore
-    assert (len(set(names)) == 2) == (backend == "cpu:gloo,cuda:dummy")
-    types = dist.Backend.backend_type_map
-    assert fake_pg.FakeStore
-    assert types["dummy"] == types["fake"] == dist.ProcessGroup.BackendType.CUSTOM
-    # sphinx_gallery_end_ignore
     dist.destroy_process_group()
 
 # %%
@@ -102,16 +87,6 @@ try:
 except (RuntimeError, ValueError) as error:
     print(type(error).__name__, str(error).partition(" to be true")[0], sep=": ")
 
-# sphinx_gallery_start_ignore
-    refused = "existingBackend->getBoundDeviceId() == (*backend)->getBoundDeviceId()"
-    if torch.__version__ < "2.15":
-        refused = "device_id parameter must be an accelerator with an index"
-    assert refused in str(error)
-else:
-    raise AssertionError("started with two backends of one type and device_id")
-assert not dist.is_initialized()
-# sphinx_gallery_end_ignore
-
 # %%
 # Devices without kernels
 # -----------------------
@@ -123,9 +98,6 @@ assert not dist.is_initialized()
 for key in ["CPU", "CUDA", "PrivateUse1", "XPU", "HPU", "MPS", "MTIA"]:
     found = torch._C._dispatch_has_kernel_for_dispatch_key("c10d::allreduce_", key)
     print(f"{key:12} {'has a kernel' if found else 'has no kernel'}")
-    # sphinx_gallery_start_ignore
-    assert found == (key in ["CPU", "CUDA", "PrivateUse1"])
-    # sphinx_gallery_end_ignore
 
 # %%
 # A backend that is registered for ``xpu``, for example, is never called, until something
@@ -144,9 +116,6 @@ except RuntimeError as error:
     print(error)
 
 # sphinx_gallery_start_ignore
-    assert "cuda" in str(error)
-else:
-    raise AssertionError("found a backend for CUDA tensors")
 if hasattr(dist, "get_backend_impl"):
     cpu = torch.device("cpu")
     assert dist.get_backend_impl(device=cpu) is group._get_backend(cpu)
@@ -170,15 +139,13 @@ dist.destroy_process_group()
 #    The computer that builds this site has no GPU. The lines below
 #    ``if torch.cuda.is_available()`` were not executed. All others were.
 #
-#    .. literalinclude:: /../gallery/tutorial/workers/cpu_gloo_cuda_dummy.py
-#       :language: python
-#       :caption: gallery/tutorial/workers/cpu_gloo_cuda_dummy.py
+#    .. listing:: gallery/tutorial/step_4_dispatch_by_device/cpu_gloo_cuda_dummy.py
 #       :emphasize-lines: 17-28
 
 from launcher import launch
 
 launch(
-    "workers/cpu_gloo_cuda_dummy.py",
+    "step_4_dispatch_by_device/cpu_gloo_cuda_dummy.py",
     ranks=2,
     expected_stderr="No backend of type 0 found for Process Group",
 )

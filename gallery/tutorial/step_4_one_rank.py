@@ -10,7 +10,7 @@ and the rest of the program is ordinary :mod:`torch.distributed` code.
 We begin with one rank in one process. With ``HashStore``, a store in memory, the program
 needs no address and no port.
 
-.. diagram:: backend/zeros-one-rank
+.. diagram:: tutorial/step_4_one_rank/diagram
 """
 
 import torch
@@ -22,10 +22,6 @@ dist.init_process_group("dummy", store=dist.HashStore(), rank=0, world_size=1)
 print("backend:", dist.get_backend())
 print("rank", dist.get_rank(), "of", dist.get_world_size())
 
-# sphinx_gallery_start_ignore
-assert (dist.get_backend(), dist.get_rank(), dist.get_world_size()) == ("dummy", 0, 1)
-# sphinx_gallery_end_ignore
-
 # %%
 # All-reduce overwrites its tensor. With gloo, one rank would keep its ones. Our backend
 # writes zeros:
@@ -33,10 +29,6 @@ assert (dist.get_backend(), dist.get_rank(), dist.get_world_size()) == ("dummy",
 tensor = torch.ones(4)
 dist.all_reduce(tensor)
 print(tensor)
-
-# sphinx_gallery_start_ignore
-assert tensor.tolist() == [0.0] * 4
-# sphinx_gallery_end_ignore
 
 # %%
 # All-gather reads one tensor, and writes a list with one tensor for each rank. The
@@ -48,19 +40,9 @@ dist.all_gather(everyones, ours)
 print("input: ", ours)
 print("output:", everyones)
 
-# sphinx_gallery_start_ignore
-assert ours.tolist() == [1.0, 1.0]
-assert [output.tolist() for output in everyones] == [[0.0, 0.0]]
-# sphinx_gallery_end_ignore
-
 # %%
 # Destroy every process group that you initialize. ``destroy_process_group`` calls the
 # backend's ``shutdown``, in which a real backend closes its connections.
 
 dist.destroy_process_group()
 print("initialized:", dist.is_initialized())
-
-# sphinx_gallery_start_ignore
-assert not dist.is_initialized()
-assert dummy_collectives.__doc__
-# sphinx_gallery_end_ignore

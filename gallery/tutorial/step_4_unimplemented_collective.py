@@ -7,7 +7,7 @@ After this page you can read from an error which method of the backend is missin
 A backend can begin with a few operations. For all others, the methods of ``c10d::Backend``
 throw. Python receives a ``RuntimeError`` with the names of the backend and the operation:
 
-.. diagram:: backend/unimplemented
+.. diagram:: tutorial/step_4_unimplemented_collective/diagram
 """
 
 import torch
@@ -17,19 +17,10 @@ import dummy_collectives  # importing it registers "dummy"
 
 dist.init_process_group("dummy", store=dist.HashStore(), rank=0, world_size=1)
 
-# sphinx_gallery_start_ignore
-assert dummy_collectives.__doc__
-# sphinx_gallery_end_ignore
 try:
     dist.broadcast(torch.ones(2), src=0)
 except RuntimeError as error:
     print(error)
-
-# sphinx_gallery_start_ignore
-    assert str(error) == "Backend dummy does not support broadcast"
-else:
-    raise AssertionError("broadcast did not fail")
-# sphinx_gallery_end_ignore
 
 # %%
 # This message contains the result of ``getBackendName``. A backend that does not override
@@ -37,11 +28,8 @@ else:
 # ``init_process_group``, because its flight recorder calls the method. Earlier releases
 # fail in the missing collective. (PyTorch 2.13 has no backends in Python.)
 #
-# .. literalinclude:: /../gallery/tutorial/workers/without_a_name.py
-#    :language: python
-#    :caption: gallery/tutorial/workers/without_a_name.py
-#    :start-after: # [nameless]
-#    :end-before: # [/nameless]
+# .. listing:: gallery/tutorial/step_4_unimplemented_collective/without_a_name.py
+#    :part: nameless
 
 from launcher import launch
 
@@ -50,7 +38,6 @@ import re
 
 from launcher import RankError
 
-from_2_14 = torch.__version__ >= "2.14"
 launch_ranks = launch
 
 
@@ -58,14 +45,12 @@ def launch(worker, ranks):
     try:
         launch_ranks(worker, ranks=ranks)
     except RankError as error:
+        # PyTorch 2.13 cannot derive a backend in Python; the page shows what it says.
         print(re.search(r"^TypeError: .+", str(error), re.M)[0])
-        assert not from_2_14 and "No constructor defined!" in str(error)
-    else:
-        assert from_2_14
 
 
 # sphinx_gallery_end_ignore
-launch("workers/without_a_name.py", ranks=1)
+launch("step_4_unimplemented_collective/without_a_name.py", ranks=1)
 
 # %%
 # All the others
@@ -95,12 +80,6 @@ for name, call in calls.items():
     except RuntimeError as error:
         print(f"{name:22} {error}")
 
-# sphinx_gallery_start_ignore
-        assert str(error).startswith("Backend dummy does not support "), error
-    else:
-        raise AssertionError(f"{name} did not fail")
-# sphinx_gallery_end_ignore
-
 # %%
 # Since PyTorch 2.14, the three calls that end in ``_single`` have a C++ method of the same
 # name. With 2.13, the messages contain ``_allgather_base``, ``_reduce_scatter_base`` and
@@ -111,10 +90,6 @@ for name, call in calls.items():
 
 dist.all_reduce(one)
 print(one)
-
-# sphinx_gallery_start_ignore
-assert one.tolist() == [0.0, 0.0]
-# sphinx_gallery_end_ignore
 
 # %%
 # After an abort
@@ -129,11 +104,6 @@ try:
 except RuntimeError as error:
     print(error)
 
-# sphinx_gallery_start_ignore
-    assert str(error) == "Backend dummy was shut down and cannot run allreduce"
-else:
-    raise AssertionError("an aborted group went on")
-# sphinx_gallery_end_ignore
 
 dist.destroy_process_group()
 
@@ -154,11 +124,7 @@ except RuntimeError as error:
     print(error)
 
 # sphinx_gallery_start_ignore
-    assert str(error) == "Backend dummy does not yet support sequence numbers."
-else:
-    raise AssertionError("the dummy has sequence numbers")
-assert dist.is_initialized() == from_2_14
-if from_2_14:
+if dist.is_initialized():
     dist.destroy_process_group()
 dist.set_debug_level(dist.DebugLevel.OFF)
 # sphinx_gallery_end_ignore
@@ -167,13 +133,10 @@ dist.set_debug_level(dist.DebugLevel.OFF)
 # Override ``getSequenceNumberForGroup``, and return the number of collectives so far. PyTorch
 # calls it before each collective in this mode. In Python, the method has another name:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/sequence_numbers.py
-#    :language: python
-#    :caption: gallery/tutorial/workers/sequence_numbers.py
-#    :start-after: # [numbered]
-#    :end-before: # [/numbered]
+# .. listing:: gallery/tutorial/step_4_unimplemented_collective/sequence_numbers.py
+#    :part: numbered
 
-launch("workers/sequence_numbers.py", ranks=1)
+launch("step_4_unimplemented_collective/sequence_numbers.py", ranks=1)
 
 # %%
 # For PyTorch 2.13, override ``setSequenceNumberForGroup`` as well: there,

@@ -5,7 +5,7 @@ What your backend must implement
 After this page you can plan a backend: you know which of its operations the features of
 PyTorch call, and how to record them for your own program.
 
-.. diagram:: backend/features
+.. diagram:: tutorial/what_a_backend_needs/diagram
 
 Record the calls
 ----------------
@@ -13,20 +13,14 @@ Record the calls
 PyTorch's profiler records each collective and each message of a process group, as an event
 whose name begins with ``c10d::``. So the names of these events are enough:
 
-.. literalinclude:: /../gallery/tutorial/workers/calls_of_features.py
-   :language: python
-   :caption: gallery/tutorial/workers/calls_of_features.py
-   :start-after: # [record]
-   :end-before: # [/record]
+.. listing:: gallery/tutorial/shared/calls_of_features.py
+   :part: record
 
 A reduction also has a ``ReduceOp``. It is an argument of the operator that the dispatcher
 calls, so a dispatch mode sees it. Since PyTorch 2.15, Python can read it:
 
-.. literalinclude:: /../gallery/tutorial/workers/calls_of_features.py
-   :language: python
-   :caption: gallery/tutorial/workers/calls_of_features.py
-   :start-after: # [reductions]
-   :end-before: # [/reductions]
+.. listing:: gallery/tutorial/shared/calls_of_features.py
+   :part: reductions
 
 The worker runs small examples of the features on two ranks with gloo, a backend of
 PyTorch.
@@ -50,7 +44,7 @@ from launcher import PROFILER, launch
 with tempfile.TemporaryDirectory() as folder:
     os.environ |= {"SHARED_FOLDER": folder, "MORE_CALLS": "yes"}
     reports = launch(
-        "workers/calls_of_features.py",
+        "shared/calls_of_features.py",
         ranks=2,
         expected_stderr=PROFILER,
         show=False,
@@ -83,12 +77,6 @@ if ops:
     rows.append(["ReduceOp", *(", ".join(some) or "–" for some in used)])
 show_table(["method", *features], rows)
 
-# sphinx_gallery_start_ignore
-assert len(methods) >= 9
-if ops:
-    assert "ReduceOp.AVG" in features["FSDP2"] and "ReduceOp.MIN" in features["pipelining"]
-# sphinx_gallery_end_ignore
-
 # %%
 # The names are those that PyTorch 2.13 has. Since PyTorch 2.14, ``_allgather_base`` is also
 # called ``all_gather_single``, ``allgather_into_tensor_coalesced`` is also called
@@ -104,28 +92,11 @@ if ops:
 # options, a feature can call more of them. Some operations belong to no feature of the table. The
 # worker runs these functions, too:
 #
-# .. literalinclude:: /../gallery/tutorial/workers/calls_of_features.py
-#    :language: python
-#    :caption: gallery/tutorial/workers/calls_of_features.py
-#    :start-after: # [calls]
-#    :end-before: # [/calls]
+# .. listing:: gallery/tutorial/shared/calls_of_features.py
+#    :part: calls
 
 for name, methods in calls.items():
     print(f"{name:22} {', '.join(methods)}")
-
-# sphinx_gallery_start_ignore
-assert {name: [x for x in calls[name] if not x.startswith("ReduceOp.")] for name in calls} == {
-    "clip_gradients": ["_allgather_base", "_reduce_scatter_base", "allreduce"],
-    "compare_tensors": ["allreduce", "scatter"],
-    "shard_the_loss": ["allreduce", "scatter"],
-    "coalesce_calls": ["allreduce_coalesced"],
-    "exchange_parts": ["alltoall_base"],
-    "receive_from_any_rank": ["recvAnysource"],
-}
-if ops:
-    assert "ReduceOp.MIN" in calls["compare_tensors"]
-    assert "ReduceOp.MAX" in calls["shard_the_loss"]
-# sphinx_gallery_end_ignore
 
 # %%
 # ``alltoall_base`` is for programs that exchange parts of tensors, for example between the
@@ -149,11 +120,9 @@ if ops:
 # output to zero. Some features can begin with these two operations. What they do with the
 # zeros shows how they use the collectives.
 #
-# .. literalinclude:: /../gallery/tutorial/workers/what_zeros_do.py
-#    :language: python
-#    :caption: gallery/tutorial/workers/what_zeros_do.py
+# .. listing:: gallery/tutorial/what_a_backend_needs/what_zeros_do.py
 
-launch("workers/what_zeros_do.py", ranks=2)
+launch("what_a_backend_needs/what_zeros_do.py", ranks=2)
 
 # %%
 # ``DistributedDataParallel`` first all-gathers the number of parameters. All ranks must have as

@@ -11,52 +11,27 @@ goes into the directive ``not-executed``, with the reason: see ``not_executed``,
 extension sets up.
 
 Every listing is a target of its own, ``code-1`` and so on. A build of HTML also writes
-``code-provenance.json`` beside the doctrees: ``runs``, as configured, and ``listings``.
-
-A listing is a dictionary with
-
-``page``, ``number``
-    the page, and the number of the listing on it, from 1;
-``kind``
-    "include"; "cell", code of a script; "output", what a script printed; or "typed";
-``language``, ``sha256``
-    the language, and a digest of the text before it is translated;
-``file``, ``lines``
-    the name of the file, and the first and the last line there;
-``not_executed``, ``partly``
-    the reason why it was not executed, in the language of the page, with literals between
-    backquotes, or an empty string; and whether the reason is about some lines only;
-``lines_not_executed``
-    if it is ``partly``: the numbers of these lines in the file, as far as highlighted;
-``runs``
-    the names of the runs that executed it.
+``code-provenance.json`` beside the doctrees: ``runs``, as configured, and ``listings``, the
+fields of ``Listing`` with the ``page``, and with the names of the ``runs`` that executed it.
 
 The directive ``code-provenance`` shows all listings. Its argument is any word, for the
 template. If a page has the directive, the project must provide the template
 ``code-provenance.html``, in a folder of ``templates_path``. It makes HTML, and escapes titles
-and reasons itself, as in this short one::
-
-    {% for page in pages %}{% for listing in page.listings %}
-    <p><a href="{{ listing.href }}">{{ page.title | e }}</a>, {{ listing.file }}:
-    {{ listing.runs | map(attribute="name") | join(", ") or listing.not_executed | e }}</p>
-    {% endfor %}{% endfor %}
-
-The template receives
+and reasons itself. It receives
 
 ``listed``
     the argument of the directive;
 ``pages``
-    a list of dictionaries with ``title``, ``href`` and ``listings``. A listing is as above,
-    without ``page``, and with ``href``. ``runs`` is a list of what the project says about
-    each run, with its ``name`` added. ``rows`` is the number of listings, from this one on,
-    that have the same runs, or 0 if the listing before has the same;
+    a list of dictionaries with ``title``, ``href`` and ``listings``. A listing has the fields
+    of ``Listing`` and ``href``. ``runs`` is a list of what the project says about each run,
+    with its ``name`` added. ``rows`` is the number of listings, from this one on, that have
+    the same runs, or 0 if the listing before has the same;
 ``language_root``
     the relative address of the folder with the pages;
 all of ``html_context``
     as other templates do.
 
-Configuration; names of files have slashes and are relative to ``code_provenance_root``, or
-to the folder of ``conf.py`` if they are not below that:
+Configuration; names of files have slashes and are relative to ``code_provenance_root``:
 
 ``code_provenance_executed``
     A dictionary from the name of a file to a list of names of runs; default ``{}``, which
@@ -69,16 +44,16 @@ to the folder of ``conf.py`` if they are not below that:
     the template; default ``{}``. If it has a ``page``, the template receives ``href`` and
     ``title`` of that page, too.
 ``code_provenance_root``
-    A folder, as a string, relative to that of ``conf.py``; default ``"."``.
+    A folder, relative to the sources; default ``"."``. If a symbolic link leads out of it, the
+    folder of ``conf.py`` counts.
 ``code_provenance_scripts``
     A dictionary from page to the script that it was made of; default ``{}``.
-``code_provenance_output_class``
-    The class of the output of a script, a string; default ``"sphx-glr-script-out"``.
 """
 
 import hashlib
 import json
 import os
+from dataclasses import asdict, dataclass, replace
 from importlib.util import resolve_name
 from itertools import groupby, islice
 from pathlib import Path
@@ -97,7 +72,27 @@ from .not_executed import facts
 logger = logging.getLogger(__name__)
 
 DATA = "code-provenance.json"
-LISTING = nodes.literal_block | nodes.doctest_block
+OUTPUT_CLASS = "sphx-glr-script-out"  # Of sphinx-gallery, around the output of a script.
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A listing of a page, before it is translated, and where its text comes from."""
+
+    number: int  # on its page, from 1
+    kind: str  # "include"; "cell", code of a script; "output", what it printed; or "typed"
+    language: str
+    sha256: str  # of the text
+    file: str
+    lines: tuple[int, int] | None  # the first and the last in the file
+    typed: str | None = None  # the text, if it is typed into the page
+    not_executed: str = ""  # the reason, translated, with literals between backquotes
+    partly: bool = False  # the reason is about some lines only,
+    lines_not_executed: tuple[int, ...] = ()  # which are highlighted
+
+    @property
+    def needs_run(self) -> bool:
+        return self.partly or not self.not_executed
 
 
 class code_provenance(nodes.General, nodes.Element):
@@ -121,54 +116,53 @@ class FindSources(SphinxTransform):
     default_priority = Locale.default_priority - 1
 
     def apply(self, **kwargs):
-        root = Path(self.app.confdir, self.config.code_provenance_root)
-        script = self.config.code_provenance_scripts.get(self.env.docname)
-        script = script and str(root / script)
+        root = Path(self.app.srcdir, self.config.code_provenance_root).resolve()
+        name = self.config.code_provenance_scripts.get(self.env.docname)
+        script = str(root / name) if name else None
         cells = list(code_lines(_read(script))) if script else []
         # The lines of the code to which an output belongs: those before it, and only in
         # a script without texts those after it.
-        printing = list(cells[0][1:]) if len(cells) == 1 else None
-        for number, listing in enumerate(_listings(self.document), 1):
-            listing["ids"].append(f"code-{number}")
-            text = listing.astext().strip("\n")
-            kind, file, lines = self._source(listing, text, script, cells)
+        printing = cells[0][1:] if len(cells) == 1 else None
+        for number, node in enumerate(_nodes(self.document), 1):
+            node["ids"].append(f"code-{number}")
+            text = node.astext().strip("\n")
+            kind, file, lines = self._source(node, text, script, cells)
             if kind == "cell":
                 printing = lines
             elif kind == "output":
                 lines = printing
-            # A symbolic link may lead to a file outside of that folder.
             top = root if Path(file).is_relative_to(root) else self.app.confdir
-            listing["provenance"] = {
-                "number": number,
-                "kind": kind,
-                "language": listing.get("language", "none").lower(),
-                "file": Path(os.path.relpath(file, top)).as_posix(),
-                "lines": lines,
-                "sha256": hashlib.sha256(text.encode()).hexdigest(),
-            }
-            if kind == "typed":
-                listing["provenance"]["typed"] = text
+            node["provenance"] = Listing(
+                number,
+                kind,
+                node.get("language", "none").lower(),
+                hashlib.sha256(text.encode()).hexdigest(),
+                Path(os.path.relpath(file, top)).as_posix(),
+                lines,
+                text if kind == "typed" else None,
+            )
 
-    def _source(self, listing, text, script, cells):
+    def _source(self, node, text, script, cells):
         """Return the kind of a listing, its file, and the lines there or None."""
-        included = listing.get("source")
+        included = node.get("source")
         if included:
             return "include", included, place(text, _read(included).split("\n"))
         if script is None:
             page = self.env.doc2path(self.env.docname)
             return "typed", page, place(text, _read(page).split("\n"))
         self.env.note_dependency(script)
-        if self.config.code_provenance_output_class in _classes(listing):
+        if OUTPUT_CLASS in _classes(node):
             return "output", script, None
         for number, (code, *lines) in enumerate(cells):
             if code == text:
                 del cells[: number + 1]
-                return "cell", script, lines
+                return "cell", script, tuple(lines)
         return "typed", script, place(text, prose_lines(_read(script)))
 
 
-def _listings(document):
-    return list(document.findall(lambda node: isinstance(node, LISTING)))
+def _nodes(document):
+    kinds = nodes.literal_block | nodes.doctest_block
+    return list(document.findall(lambda node: isinstance(node, kinds)))
 
 
 def _classes(node):
@@ -181,26 +175,25 @@ def _read(path):
     return Path(path).read_text(encoding="utf-8")
 
 
-def place(text, lines):
+def place(text: str, lines: list[str]) -> tuple[int, int] | None:
     """Return the first and last line number of a text, however indented, or None."""
-    wanted = dedent(text)
-    length = wanted.count("\n") + 1
-    first = wanted.partition("\n")[0].strip()
+    text = dedent(text).rstrip()
+    length = text.count("\n") + 1
+    first = text.partition("\n")[0].strip()
     for start, line in enumerate(lines):
         if line.strip() == first:
-            found = "\n".join(islice(lines, start, start + length))
-            if dedent(found).rstrip() == wanted.rstrip():
-                return [start + 1, start + length]
+            candidate = "\n".join(islice(lines, start, start + length))
+            if dedent(candidate).rstrip() == text:
+                return start + 1, start + length
     return None
 
 
 def collect(app, doctree):
-    """Keep the notes on a page; its reasons are translated by now."""
-    found = []
-    for listing in _listings(doctree):
-        data = listing["provenance"]
-        found.append(data | facts(listing, data["lines"]))
-    app.env.metadata[app.env.docname]["code_provenance"] = found
+    """Keep the listings of a page; its reasons are translated by now."""
+    app.env.metadata[app.env.docname]["code_provenance"] = [
+        replace(node["provenance"], **facts(node, node["provenance"].lines))
+        for node in _nodes(doctree)
+    ]
 
 
 # -- When all pages are known ------------------------------------------------------
@@ -211,41 +204,35 @@ def demand_proofs(app, env):
         return  # Messages can be collected while a proof is still missing.
     for page in sorted(env.found_docs):
         for listing in _of_page(env, page):
-            where = f"listing {listing['number']}, from {listing['file']},"
-            if listing["lines"] is None:
+            where = f"listing {listing.number}, from {listing.file},"
+            if listing.lines is None:
                 logger.warning(
                     "%s has a text that the file does not contain: make the page again, or "
                     "include the text from a file",
                     where,
                     location=page,
                 )
-            elif _needs_run(listing) and not _runs_of(app, listing):
+            elif listing.needs_run and not _runs_of(app, listing):
                 logger.warning(
                     "%s lines %s to %s, is not executed: show code of a file "
                     "that is executed, or say in the directive not-executed why it "
                     "cannot be",
                     where,
-                    *listing["lines"],
+                    *listing.lines,
                     location=page,
                 )
 
 
-def _of_page(env, page):
+def _of_page(env, page) -> list[Listing]:
     return env.metadata[page].get("code_provenance", [])
 
 
-def _needs_run(listing):
-    return listing["partly"] or not listing["not_executed"]
-
-
-def _with_runs(app, listing):
-    return {**listing, "runs": _runs_of(app, listing) if _needs_run(listing) else []}
-
-
-def _runs_of(app, listing):
+def _runs_of(app, listing: Listing) -> list[str]:
     """Return the names of the runs that executed what a listing shows."""
-    of_file = app.config.code_provenance_executed.get(listing["file"], [])
-    return app.config.code_provenance_typed.get(listing.get("typed"), of_file)
+    if not listing.needs_run:
+        return []
+    of_file = app.config.code_provenance_executed.get(listing.file, [])
+    return app.config.code_provenance_typed.get(listing.typed, of_file)
 
 
 def _pages(app):
@@ -277,8 +264,7 @@ def _for_template(app, docname, page):
         }
 
     listings = []
-    found = [_with_runs(app, listing) for listing in _of_page(app.env, page)]
-    for names, group in groupby(found, key=lambda listing: listing["runs"]):
+    for names, group in groupby(_of_page(app.env, page), key=lambda x: _runs_of(app, x)):
         runs = [
             {"name": name, **run, **(link(run["page"]) if "page" in run else {})}
             for name in names
@@ -286,21 +272,24 @@ def _for_template(app, docname, page):
         ]
         alike = list(group)
         for place_in_group, listing in enumerate(alike):
-            listing["href"] = f"{link(page)['href']}#code-{listing['number']}"
-            listing["runs"] = runs
-            listing["rows"] = len(alike) if place_in_group == 0 else 0
-        listings += alike
+            href = f"{link(page)['href']}#code-{listing.number}"
+            rows = 0 if place_in_group else len(alike)
+            listings.append({**asdict(listing), "href": href, "runs": runs, "rows": rows})
     return {**link(page), "listings": listings}
 
 
 def _data(app):
     """Return the content of code-provenance.json."""
     listings = [
-        {"page": page, **_with_runs(app, listing)}
+        {"page": page, **_set_fields(listing), "runs": _runs_of(app, listing)}
         for page in _pages(app)
         for listing in _of_page(app.env, page)
     ]
     return {"runs": app.config.code_provenance_runs, "listings": listings}
+
+
+def _set_fields(listing):
+    return {name: x for name, x in asdict(listing).items() if x not in (None, ())}
 
 
 def write_data(app, exception):
@@ -314,7 +303,6 @@ def setup(app):
     app.setup_extension(resolve_name(".not_executed", __package__))
     app.add_config_value("code_provenance_root", ".", "env", types=[str])
     app.add_config_value("code_provenance_scripts", {}, "env", types=[dict])
-    app.add_config_value("code_provenance_output_class", "sphx-glr-script-out", "env")
     app.add_config_value("code_provenance_executed", {}, "", types=[dict])
     app.add_config_value("code_provenance_typed", {}, "", types=[dict])
     app.add_config_value("code_provenance_runs", {}, "", types=[dict])

@@ -50,19 +50,20 @@ def facts(listing, lines):
     """Return what the directive around a listing says about it, as a dictionary.
 
     ``lines`` are the first and the last line of the listing in its file, or None. The
-    dictionary has ``not_executed``, the reason, which is empty without a directive, and
-    ``partly``. If it is partly executed, ``lines_not_executed`` lists the numbers of the
+    dictionary is empty without a directive. Otherwise it has ``not_executed``, the reason, and
+    ``partly``. If it is partly executed, ``lines_not_executed`` are the numbers of the
     highlighted lines in the file.
     """
     around = _around(listing)
     if around is None:
-        return {"not_executed": "", "partly": False}
-    found = {"not_executed": _reason(around), "partly": around["partly"]}
-    if around["partly"]:
-        first = lines[0] if lines else 1
-        highlighted = listing.get("highlight_args", {}).get("hl_lines", [])
-        found["lines_not_executed"] = [first - 1 + line for line in highlighted]
-    return found
+        return {}
+    highlighted = listing.get("highlight_args", {}).get("hl_lines", []) if around["partly"] else []
+    first = lines[0] if lines else 1
+    return {
+        "not_executed": _reason(around),
+        "partly": around["partly"],
+        "lines_not_executed": tuple(first - 1 + line for line in highlighted),
+    }
 
 
 def _around(listing):

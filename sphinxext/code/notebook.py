@@ -26,7 +26,8 @@ def notebook(env, doctree, *, address, note, blocks, outputs):
     """
     markdown = Markdown(env, address)
     blocks = dict(blocks)
-    cells, text = [], []
+    cells: list[tuple[str, str]] = []
+    text: list[str] = []
 
     def end_text():
         if text:

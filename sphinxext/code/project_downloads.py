@@ -7,20 +7,17 @@ Their code is unchanged.
 Configuration:
 
 ``project_downloads``
-    A dictionary from the name of a zip file, without ``.zip``, to a dictionary: ``files``, from
-    names in the zip file to texts whose comments are translated; ``templates``, from such names
-    to templates, in a folder of ``templates_path``, that make texts in the language; ``names``,
-    from a word in any of these texts to what replaces it, after the translation; ``address``,
-    the word that the address replaces at which the pages of the language are published; and
-    ``texts``, from names to texts that are left as they are. Default ``{}``.
+    A dictionary from the name of a zip file, without ``.zip``, to its ``Project``. Default ``{}``.
 ``project_downloads_addresses``
-    A dictionary from language to that address; default ``{}``, which makes addresses relative.
+    A dictionary from language to the address at which its pages are published; default ``{}``,
+    which makes addresses relative.
 """
 
-import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from sphinx.addnodes import download_reference, pending_xref
+from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 
@@ -33,6 +30,16 @@ from .translated_files import (
 )
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Project:
+    """The files of a zip file, by path."""
+
+    sources: dict[str, str]  # texts whose comments are translated
+    templates: dict[str, str]  # names of templates, of ``templates_path``
+    copies: dict[str, str]  # texts that are left as they are
+    address: str  # is replaced by the address of the language in sources and templates
 
 
 class LinkToProjects(SphinxPostTransform):
@@ -48,7 +55,7 @@ class LinkToProjects(SphinxPostTransform):
                 node.replace_self(link)
 
 
-def write(app, exception):
+def write(app: Sphinx, exception: Exception | None) -> None:
     if exception or app.builder.format != "html":
         return
     for name, project in app.config.project_downloads.items():
@@ -57,37 +64,27 @@ def write(app, exception):
         path.write_bytes(zipped(name, contents(app, project)))
 
 
-def contents(app, project):
-    """Return the contents of each file of a project in the language of a build, by name."""
-    made = {name: _translated(app, name, text) for name, text in project["files"].items()}
-    for name, template in project["templates"].items():
-        made[name] = app.builder.templates.render(template, {}).strip() + "\n"
+def contents(app: Sphinx, project: Project) -> dict[str, bytes]:
+    """Return the contents of each file of a project in the language of a build, by path."""
+    texts = {path: _translated(app, path, text) for path, text in project.sources.items()}
+    for path, template in project.templates.items():
+        texts[path] = app.builder.templates.render(template, {}).strip() + "\n"
     address = app.config.project_downloads_addresses.get(app.config.language, "")
-    made = renamed(made, project["names"] | {project["address"]: address})
-    return {name: text.encode() for name, text in (made | project["texts"]).items()}
+    texts = {path: text.replace(project.address, address) for path, text in texts.items()}
+    return {path: text.encode() for path, text in (texts | project.copies).items()}
 
 
-def renamed(files, names):
-    """Return files with each word of ``names`` replaced, in their names and in their texts."""
-    words = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))))
-
-    def new(text):
-        return words.sub(lambda found: names[found[0]], text)
-
-    return {new(name): new(text) for name, text in files.items()}
-
-
-def _translated(app, name, text):
-    language = language_of(Path(name).suffix)
-    found = ((x, gettext_of_comment(app, x)) for x in comments_of(text, language))
+def _translated(app, path, text):
+    language = language_of(Path(path).suffix)
+    pairs = ((x, gettext_of_comment(app, x)) for x in comments_of(text, language))
     try:
-        return translate_comments(text, language, tuple((x, y) for x, y in found if x != y))
+        return translate_comments(text, language, tuple((x, y) for x, y in pairs if x != y))
     except ValueError as error:
-        logger.warning("%s of a project to download: %s", name, error)
+        logger.warning("%s of a project to download: %s", path, error)
         return text
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.add_config_value("project_downloads", {}, "", types=[dict])
     app.add_config_value("project_downloads_addresses", {}, "", types=[dict])
     app.add_post_transform(LinkToProjects)

@@ -13,10 +13,7 @@ script. ``notebook`` writes the notebook.
 Configuration:
 
 ``sample_downloads``
-    A dictionary from page to a dictionary: ``script``, the script's name in the zip
-    file; ``files``, a dictionary from such names to paths, of the script and of what it
-    needs; and ``texts``, a dictionary from such names to the contents of further files.
-    Default ``{}``.
+    A dictionary from page to ``ZipFile``; default ``{}``.
 ``sample_downloads_addresses``
     A dictionary from language to the address where its pages are published; default ``{}``,
     which makes addresses relative.
@@ -36,9 +33,11 @@ and ``code``.
 
 import posixpath
 import re
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from docutils import nodes
+from sphinx.application import Sphinx
 from sphinx.locale import get_translation
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.i18n import Locale
@@ -63,6 +62,15 @@ logger = logging.getLogger(__name__)
 WIDTH = 88  # columns
 
 
+@dataclass(frozen=True)
+class ZipFile:
+    """What the zip file of a sample contains, by the names in it."""
+
+    script: str
+    files: dict[str, str]  # The paths of the script and of what it needs.
+    texts: dict[str, str]  # The contents of further files, which are left as they are.
+
+
 # -- When a page is read -----------------------------------------------------------
 
 
@@ -75,9 +83,9 @@ class MarkCells(SphinxTransform):
         sample = self.config.sample_downloads.get(self.env.docname)
         if not sample:
             return
-        for path in sample["files"].values():
+        for path in sample.files.values():
             self.env.note_dependency(path)
-        source = sample["files"][sample["script"]]
+        source = sample.files[sample.script]
         shown = [
             (number, visible(block))
             for number, (kind, block) in enumerate(split(_read(source)))
@@ -122,17 +130,17 @@ def add_downloads(app, doctree, docname):
 class Sample:
     """One sample in the language of a build."""
 
-    def __init__(self, app, docname, sample, doctree):
+    def __init__(self, app: Sphinx, docname: str, sample: ZipFile, doctree: nodes.document):
         self.app, self.docname, self.doctree = app, docname, doctree
-        self.name = PurePosixPath(sample["script"]).stem
-        self.script, self.texts = sample["script"], sample["texts"]
-        self.files = {name: _read(path) for name, path in sample["files"].items()}
+        self.name = PurePosixPath(sample.script).stem
+        self.script, self.texts = sample.script, sample.texts
+        self.files = {name: _read(path) for name, path in sample.files.items()}
         self.blocks = split(self.files[self.script])
         base = app.config.sample_downloads_addresses.get(app.config.language, "")
         self.address = base + app.builder.get_target_uri(docname)
         self.needed = sorted({self._seen_from_script(x) for x in self.files} - {""})
 
-    def downloads(self):
+    def downloads(self) -> dict[str, bytes]:
         """Return the contents of each file to offer, by name."""
         blocks = [
             (kind, self._translated_code(block) if kind == "code" else block)
@@ -157,7 +165,7 @@ class Sample:
         if name == self.script:
             return ""
         path = posixpath.relpath(name, posixpath.dirname(self.script))
-        return re.match(r"(\.\./)*[^/]+/?", path)[0]
+        return re.sub(r"^((\.\./)*[^/]+/?).*$", r"\1", path)
 
     def _rendered(self, template):
         return (

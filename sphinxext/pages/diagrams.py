@@ -1,6 +1,6 @@
 """Diagrams that are drawn once and labelled in each language.
 
-A diagram is a Jinja template below ``diagrams_folder`` that makes an SVG. It passes
+A diagram is a Jinja template in one of ``diagrams_folders`` that makes an SVG. It passes
 every text through ``_``, as templates of Sphinx do::
 
     <svg viewBox="0 0 340 120"><text x="10" y="20">{{ _("process A") }}</text></svg>
@@ -29,8 +29,9 @@ CSV file that cannot be read, or whose name is not configured.
 
 Configuration:
 
-``diagrams_folder``
-    The folder of the templates, a string, relative to the sources; default ``"_diagrams"``.
+``diagrams_folders``
+    The folders of the templates, relative to the sources; the first that has a template of a
+    name counts. Default ``["_diagrams"]``.
 ``diagrams_data``
     The CSV files for ``data``, a dictionary from name to path, relative to the sources. Pages
     with a diagram are built again when one of the files changes. Default: none.
@@ -48,6 +49,7 @@ from xml.etree import ElementTree
 import jinja2
 from docutils import nodes
 from docutils.parsers.rst import directives
+from jinja2 import meta
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
@@ -63,8 +65,8 @@ class diagram(nodes.General, nodes.Element):
 
     def as_markdown(self, env):
         """Return the caption and the description, for readers who do not see the drawing."""
-        told = _told(_draw_translated(env, self))
-        return "\n>\n".join(f"> {escaped(' '.join(text.split()))}" for text in told)
+        texts = _prose_of(_draw_translated(env, self))
+        return "\n>\n".join(f"> {escaped(' '.join(text.split()))}" for text in texts)
 
 
 class Diagram(SphinxDirective):
@@ -73,29 +75,46 @@ class Diagram(SphinxDirective):
 
     def run(self):
         name, thumbnail = self.arguments[0], "thumbnail" in self.options
-        templates = sorted(_folder(self.env).rglob("*.svg"))  # They share macros.
-        for path in [*templates, *_data_files(self.env).values()]:
+        for path in [*_files_of(self.env, f"{name}.svg"), *_data_files(self.env).values()]:
             self.env.note_dependency(path)
         number = self.env.new_serialno("diagram")
         node = diagram("", template=name, thumbnail=thumbnail, id=f"diagram-{number}")
-        messages = []
+        messages: list[str] = []
+
+        def note(text: str) -> str:
+            messages.append(text)
+            return text
+
         try:
-            drawing = _draw(self.env, node, lambda text: messages.append(text) or text)
+            drawing = _draw(self.env, node, note)
         except ExtensionError as error:
             raise self.error(str(error)) from None
         self.set_source_info(node)
-        node += plain_messages([] if thumbnail else messages, node, prose=_told(drawing))
+        node += plain_messages([] if thumbnail else messages, node, prose=_prose_of(drawing))
         return [node]
 
 
-def _told(drawing):
+def _prose_of(drawing):
     """Return the caption and the description of a drawing, as far as there are any."""
-    found = {x.tag.rpartition("}")[2]: x.text for x in ElementTree.fromstring(drawing).iter()}
-    return [found[x] for x in ("figcaption", "desc") if found.get(x)]
+    texts = {x.tag.rpartition("}")[2]: x.text for x in ElementTree.fromstring(drawing).iter()}
+    return [texts[x] for x in ("figcaption", "desc") if texts.get(x)]
 
 
-def _folder(env):
-    return Path(env.srcdir, env.config.diagrams_folder)
+def _folders(env):
+    return tuple(Path(env.srcdir, folder) for folder in env.config.diagrams_folders)
+
+
+def _files_of(env, name):
+    """Yield the paths of a template and of those whose macros it uses, if they can be read."""
+    templates = _templates(_folders(env))
+    try:
+        text, path, _ = templates.loader.get_source(templates, name)
+        used = meta.find_referenced_templates(templates.parse(text))
+    except jinja2.TemplateError:
+        return  # Drawing it reports the fault.
+    yield path
+    for other in used:
+        yield from _files_of(env, other)
 
 
 def _data_files(env):
@@ -121,10 +140,10 @@ def _draw(env, node, gettext):
     values = {"_": gettext, "id": node["id"], "thumbnail": node["thumbnail"]}
     values["data"] = partial(_data, env)
     try:
-        drawing = _templates(_folder(env)).get_template(name).render(values)
+        drawing = _templates(_folders(env)).get_template(name).render(values)
         ElementTree.fromstring(drawing)
     except jinja2.TemplateNotFound as error:
-        raise ExtensionError(f"no diagram {error} in {_folder(env)}") from None
+        raise ExtensionError(f"no diagram {error} in {env.config.diagrams_folders}") from None
     except jinja2.TemplateSyntaxError as error:
         raise ExtensionError(f"{error.filename}:{error.lineno}: {error}") from None
     except (jinja2.TemplateError, TypeError, ValueError, LookupError, SyntaxError) as error:
@@ -133,10 +152,10 @@ def _draw(env, node, gettext):
 
 
 @cache
-def _templates(folder):
-    """Return the templates of a folder; each is compiled once, and again when it changes."""
+def _templates(folders):
+    """Return the templates of some folders; each is compiled once, and again when it changes."""
     templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder),
+        loader=jinja2.FileSystemLoader(folders),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -162,7 +181,7 @@ def _draw_translated(env, node):
 
 def setup(app):
     app.setup_extension(resolve_name("..translation.plain_messages", __package__))
-    app.add_config_value("diagrams_folder", "_diagrams", "env", types=[str])
+    app.add_config_value("diagrams_folders", ["_diagrams"], "env", types=[list])
     app.add_config_value("diagrams_data", {}, "env", types=[dict])
     app.add_node(diagram, html=(visit_html, None))
     app.add_directive("diagram", Diagram)

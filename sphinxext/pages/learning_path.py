@@ -30,7 +30,7 @@ PER_MINUTE = {
     re.compile(r"[\uac00-\ud7a3]"): 340,  # Hangul syllables
     re.compile(r"[\u4e00-\u9fff]"): 250,  # Han characters
 }
-CODE_LINES_PER_MINUTE = 15
+CODE_LINES_PER_MINUTE = 16
 
 
 class learning_path(nodes.General, nodes.Element):
@@ -47,7 +47,7 @@ class LearningPath(SphinxDirective):
 
 def measure(app, doctree):
     """Note how long this page takes to read; called after the page has been translated."""
-    minutes = 0
+    minutes = 0.0
     for node in _unfolded(doctree):
         if isinstance(node, nodes.literal_block):
             lines = [line for line in node.astext().splitlines() if line.strip()]

@@ -3,75 +3,69 @@
 The index is the text of the built pages, section by section, as a reader sees it. It is
 written into ``search-index.js`` beside the pages, like beside like, which a server
 compresses best: the headings of all sections, and their texts, with terms between two
-marks. ``SearchEngine.of`` reads that. Nothing is split into words here: the
-browser folds the index and the query by one and the same function, and looks for the
-query anywhere in the text (``static/search-engine.js``). So a word is found whatever
-particle follows it, with or without spaces, and as a part of an identifier.
+marks. The browser folds the index and the query by the same function, and looks for the
+query anywhere in the text (``static/search-engine.js``). So a word is found with any
+particle behind it, with or without spaces, and as a part of an identifier.
 
-A query may be a question. ``static/search-words.js`` lists the words of questions, the
-endings of words and the synonyms, for English, Korean and Chinese. To add a language, or
-a word, edit this file. A page is found by what remains of a question. It need not have
-all of it, and comes the earlier, the more it has and the closer that stands together.
+``static/search-words.js`` lists the words of questions, the endings of words and the
+synonyms, for English, Korean and Chinese. To add a language, or a word, edit this file.
 
 ``static/search.js`` shows suggestions below every field named ``q``. It loads the index as a
 script, on first use: that works from a disk too, and needs no inline script.
 
-There is no configuration. The project must provide a template ``search.html`` in a folder of
-``templates_path``: the page with all results. This is enough in most themes; in Furo, the
-block is ``content``::
+The project must provide a template ``search.html`` in a folder of ``templates_path``, with
+a form, a place with the id ``search-results``, and a hidden text with the id
+``search-failed``. Forms on other pages lead to it. Colours and sizes come from the variables
+of Furo, such as ``--color-background-primary``.
 
-    {% extends "page.html" %}
-    {% block body %}
-    <p id="search-failed" hidden>The search index could not be loaded.</p>
-    <form><input name="q"></form>
-    <div id="search-results"></div>
-    {% endblock %}
+Elements of the class ``unsearched`` are left out, with all that is in them. A page that only
+lists other pages says how much less it is worth as a result, in its metadata:
+``search-weight: 0.5``. This does not count for a query with all words of its title.
 
-The field beside the results is the one of this page. Fields on other pages lead to it: the
-``action`` of their form must be ``{{ pathto("search") }}``, as in the search box of most
-themes. Colours and sizes come from the variables of Furo, such as
-``--color-background-primary``. With another theme, the project's style sheet must define
-those that ``static/search.css`` uses.
-
-Elements of the class ``unsearched`` are left out, with all that is in them.
-
-A page that is only about other pages, as a list of them is, says how much less it is worth
-as a result, in its metadata: ``search-weight: 0.5``. This does not count for a query with
-all words of its title.
-
-The texts belong to the message catalog "sphinx", as those of templates do: a project
-translates them in ``sphinx.po`` below ``locale_dirs``, beside the catalogs of its pages.
+The texts belong to the message catalog "sphinx", as those of templates do.
 """
 
-import hashlib
+import functools
 import json
 import re
 import unicodedata
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
+from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
+from sphinx.config import Config
 from sphinx.locale import get_translation
 
 gettext = get_translation("sphinx")
 
 STATIC = Path(__file__).parent / "static"
 INDEX = "search-index.js"
-KNOWN = "search-sections.json"  # Reading a page takes longer than writing it.
-OWN_TEXT = Path(__file__).read_bytes()
-# Files of Sphinx's own search, of its highlighter, and of the texts of both.
-REPLACED = ["searchtools.js", "language_data.js"]
-REPLACED += ["sphinx_highlight.js", "translations.js"]
-# Only the above, and themes that listen to the keyboard, need these.
+# Files of Sphinx's own search, of its highlighter, and of the texts of both; and two that
+# only these, and themes that listen to the keyboard, need.
+REPLACED = ["searchtools.js", "language_data.js", "sphinx_highlight.js", "translations.js"]
 REPLACED += ["doctools.js", "documentation_options.js"]
 # Elements within a line of text; any other separates words.
-INLINE = {"a", "abbr", "b", "code", "dfn", "em", "i", "kbd", "mark", "q", "s", "samp"}
-INLINE |= {"small", "span", "strong", "sub", "sup", "u", "var", "wbr"}
-VOID = {"area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source"}
-VOID |= {"track", "wbr"}
+INLINE = set("a abbr b code dfn em i kbd mark q s samp small span strong sub sup u var wbr".split())
+VOID = {
+    "area",
+    "br",
+    "col",
+    "embed",
+    "hr",
+    "img",
+    "input",
+    "link",
+    "meta",
+    "source",
+    "track",
+    "wbr",
+}
 UNSEEN = {"script", "style", "title"}
 UNSEEN_CLASSES = {"headerlink", "unsearched"}
 HEADING = re.compile(r"h[1-6]$")
-# What a page defines, it writes into a list of definitions or emphasizes.
+# A page writes the terms that it defines into a list of definitions, or emphasizes them.
 TERM = {"dt", "dfn", "em", "strong"}
 MARK = "\x7f"  # Before and after a term; as short as can be, and in no text.
 
@@ -79,23 +73,19 @@ MARK = "\x7f"  # Before and after a term; as short as can be, and in no text.
 class Sections(HTMLParser):
     """Collect the sections of a page: ``[anchor, heading, text]``."""
 
-    def __init__(self, page):
+    def __init__(self) -> None:
         super().__init__()
-        self.found = []
-        self.open = []  # Places in ``found``: the sections around this element.
-        self.elements = []
+        self.sections: list[list[str]] = []
+        self.open: list[int] = []  # Places in ``sections``: those around this element.
+        self.elements: list[str] = []
         self.in_heading = False
         # How many elements were open outside of the unseen one, and outside of the term.
-        self.unseen = self.term = None
-        self.feed(page)
-        self.close()
-        for section in self.found:
-            section[1:] = map(tidy, section[1:])
+        self.unseen: int | None = None
+        self.term: int | None = None
 
-    def handle_starttag(self, tag, attributes):
-        attributes = dict(attributes)
-        if tag not in INLINE:
-            self.handle_data(" ")
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = dict(attrs)
+        self._separate(tag)
         if tag in VOID:
             return
         classes = (attributes.get("class") or "").split()
@@ -106,16 +96,15 @@ class Sections(HTMLParser):
             self.term = len(self.elements)
         self.elements.append(tag)
         if tag == "section":
-            self.open.append(len(self.found))
-            self.found.append([attributes.get("id", ""), "", ""])
+            self.open.append(len(self.sections))
+            self.sections.append([attributes.get("id") or "", "", ""])
         elif HEADING.match(tag):
             self.in_heading = True
 
-    def handle_startendtag(self, tag, attributes):
-        if tag not in INLINE:
-            self.handle_data(" ")
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._separate(tag)
 
-    def handle_endtag(self, tag):
+    def handle_endtag(self, tag: str) -> None:
         if tag not in self.elements:
             return
         while self.elements.pop() != tag:
@@ -125,42 +114,56 @@ class Sections(HTMLParser):
         if self.term is not None and len(self.elements) <= self.term:
             self._add(MARK)
             self.term = None
-        if tag not in INLINE:
-            self.handle_data(" ")
+        self._separate(tag)
         if tag == "section":
             self.open.pop()
         elif HEADING.match(tag):
             self.in_heading = False
 
-    def handle_data(self, data):
+    def handle_data(self, data: str) -> None:
         if self.open and self.unseen is None:
             self._add(data.replace(MARK, ""))
 
-    def _add(self, text):
-        self.found[self.open[-1]][1 if self.in_heading else 2] += text
+    def _separate(self, tag: str) -> None:
+        if tag not in INLINE:
+            self.handle_data(" ")
+
+    def _add(self, text: str) -> None:
+        self.sections[self.open[-1]][1 if self.in_heading else 2] += text
 
 
-def tidy(text):
+@functools.cache  # `make preview` builds again and again in one process.
+def sections_of(html: str) -> list[list[str]]:
+    """Return ``[anchor, heading, text]`` of each section; the caller must not change them."""
+    parser = Sections()
+    parser.feed(html)
+    parser.close()
+    return [[anchor, _tidy(heading), _tidy(text)] for anchor, heading, text in parser.sections]
+
+
+def _tidy(text: str) -> str:
     # One form of each character, since the browser folds them one by one.
     return unicodedata.normalize("NFC", " ".join(text.split()))
 
 
-def replace_builtin_search(app):
-    if app.builder.format == "html":
+def replace_builtin_search(app: Sphinx) -> None:
+    if isinstance(app.builder, StandaloneHTMLBuilder):
         app.builder.search = False
         app.add_js_file("search.js", defer="defer")
         app.add_css_file("search.css")
 
 
-def add_static_files(app, config):
+def add_static_files(app: Sphinx, config: Config) -> None:
     config.html_static_path = [*config.html_static_path, str(STATIC)]
 
 
-def add_search_page(app):
+def add_search_page(app: Sphinx) -> list[tuple[str, dict, str]]:
     return [("search", {}, "search.html")]
 
 
-def drop_builtin_scripts(app, pagename, templatename, context, doctree):
+def drop_builtin_scripts(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
     unused = {f"_static/{name}" for name in REPLACED}
     context["script_files"] = [
         script
@@ -169,49 +172,36 @@ def drop_builtin_scripts(app, pagename, templatename, context, doctree):
     ]
 
 
-def write_index(app, exception):
-    if exception or app.builder.format != "html":
+def write_index(app: Sphinx, exception: Exception | None) -> None:
+    builder = app.builder
+    if exception or not isinstance(builder, StandaloneHTMLBuilder):
         return
     for name in REPLACED:
         (app.outdir / "_static" / name).unlink(missing_ok=True)
+    pages, headings, texts = [], [], []
     # In the order of reading: of two pages that fit as well, the earlier comes first.
-    names = [*app.env.collect_relations(), *sorted(app.env.found_docs)]
-    index = {"pages": [], "headings": [], "texts": []}
-    known, used = _known_sections(app), {}
-    for name in dict.fromkeys(names):
-        # What was written, and not what is in memory: Sphinx writes only what changed.
-        html = Path(app.builder.get_output_path(name)).read_bytes()
-        # All around the sections may be of this build alone: at the foot stands its commit.
-        sections = html[html.find(b"<section") : html.rfind(b"</section>")]
-        key = hashlib.sha256(OWN_TEXT + sections).hexdigest()
-        used[key] = known.get(key) or Sections(html.decode()).found
+    for name in dict.fromkeys([*app.env.collect_relations(), *sorted(app.env.found_docs)]):
+        # From the file and not from memory, since Sphinx writes only the pages that changed.
+        html = Path(builder.get_output_path(name)).read_text(encoding="utf-8")
+        sections = sections_of(html[html.find("<section") : html.rfind("</section>")])
         weight = float(app.env.metadata[name].get("search-weight", 1))
-        anchors = [anchor for anchor, _, _ in used[key]]
-        index["pages"].append([app.builder.get_target_uri(name), weight, anchors])
-        index["headings"] += [heading for _, heading, _ in used[key]]
-        index["texts"] += [text for _, _, text in used[key]]
-    index["messages"] = {
+        anchors = [anchor for anchor, _, _ in sections]
+        pages.append([builder.get_target_uri(name), weight, anchors])
+        headings += [heading for _, heading, _ in sections]
+        texts += [text for _, _, text in sections]
+    messages = {
         "results": gettext("Search results"),
         "found": gettext("Pages found: %(count)s"),
         "similar": gettext("No exact match. Similar pages: %(count)s"),
         "none": gettext("No page found."),
         "all": gettext("Show all pages found: %(count)s"),
     }
+    index = {"pages": pages, "headings": headings, "texts": texts, "messages": messages}
     data = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
-    script = f"globalThis.searchIndex = {data};\n"
-    (app.outdir / INDEX).write_text(script, encoding="utf-8")
-    (app.doctreedir / KNOWN).write_text(json.dumps(used), encoding="utf-8")
+    (app.outdir / INDEX).write_text(f"globalThis.searchIndex = {data};\n", encoding="utf-8")
 
 
-def _known_sections(app):
-    """Return the sections of the pages as they were at the last build, by digest."""
-    try:
-        return json.loads((app.doctreedir / KNOWN).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-
-
-def setup(app):
+def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", add_static_files)
     app.connect("builder-inited", replace_builtin_search)
     app.connect("html-collect-pages", add_search_page)

@@ -33,7 +33,9 @@ def split(script):
 def prose(kind, source):
     """Return the reStructuredText of a docstring or a text."""
     if kind == "docstring":
-        return DOCSTRING.match(source)[1]
+        docstring = DOCSTRING.match(source)
+        assert docstring, "split() found it there"
+        return docstring[1]
     return re.sub(r"^# ?", "", source.partition("\n")[2].rstrip("\n"), flags=re.M)
 
 

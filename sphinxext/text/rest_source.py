@@ -26,7 +26,7 @@ def translate_rest(text, gettext, width):
     lines, result = text.split("\n"), []
     while lines:
         original = [lines.pop(0)]
-        indentation, mark, words = LINE.match(original[0]).groups()
+        indentation, mark, words = _parts(original[0])
         prefix = indentation + mark
         is_title = bool(words and lines and ADORNMENT.fullmatch(lines[0]))
         if is_title:
@@ -49,7 +49,15 @@ def translate_rest(text, gettext, width):
     return "\n".join(result)
 
 
+def _parts(line: str) -> tuple[str, str, str]:
+    """Return the indentation of a line, the mark of its list entry, and its words."""
+    parts = LINE.fullmatch(line)
+    assert parts, "each part may be empty"
+    indentation, mark, words = parts.groups()
+    return indentation, mark, words
+
+
 def _goes_on(line, prefix):
     """Return whether a line belongs to the paragraph whose first line begins with a prefix."""
-    indentation, mark, words = LINE.match(line).groups()
+    indentation, mark, words = _parts(line)
     return bool(words) and not mark and len(indentation) == len(prefix)

@@ -100,7 +100,8 @@ def paragraphs(text, language):
     """
     lines = []  # begin, end, prefix, whether it goes on from the line before
     for start, end, kind in _comments(text, language):
-        indentation = re.match(r"\s*", text[text.rfind("\n", 0, start) + 1 :])[0]
+        line = text[text.rfind("\n", 0, start) + 1 :]
+        indentation = line[: len(line) - len(line.lstrip())]
         for found in re.finditer(r"[^\n]+", text[start:end]):
             begin = start + found.start()
             line_begin = text.rfind("\n", 0, begin) + 1
@@ -118,7 +119,7 @@ def paragraphs(text, language):
             if DIRECTIVE.match(words):
                 words = ""
             lines.append((begin, begin + len(words), prefix, alone, words))
-    group = []
+    group: list[tuple[int, int, str | None, bool, str]] = []
     for line in lines:
         begin, _, prefix, alone, words = line
         goes_on = (

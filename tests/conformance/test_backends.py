@@ -1,5 +1,6 @@
-"""Gloo and the backends of this site, held to the whole suite: what was recorded, and no other."""
+"""Run the whole suite on gloo and on the backends of this site, and compare with their claims."""
 
+import difflib
 import json
 import os
 import subprocess
@@ -8,17 +9,17 @@ from pathlib import Path
 
 import pytest
 import torch
+from c10d_conformance.verdicts import FAILURES
 
 from tools.project.paths import BUILD, INSTALLED_EXTENSIONS, SUITE, relative
 
 pytestmark = pytest.mark.slow
 
-RECORDED = Path(__file__).parent / "recorded"
-RELEASE = "2.15"  # of PyTorch, with which the results were recorded
+CLAIMS = Path(__file__).parent / "claims"
+RELEASE = "2.15"  # of PyTorch, with which the claims were noted
 MODULES = {"gloo": None, "dummy": "dummy_collectives", "shm": "shm_collectives"}
-FAILURES = {"wrong", "crash", "hang"}
-# Why a check fails that the dummy, which sets its outputs to zero, is not expected to keep.
-REASONS = {
+# The checks that fail. The dummy has no entry: it sets its outputs to zero, so most checks fail.
+FAILING = {
     "gloo": {
         # Non-contiguous tensors: values are wrong without an error (pytorch#192920).
         "values.all_reduce_layouts",
@@ -48,46 +49,42 @@ REASONS = {
 
 @pytest.fixture(scope="module", params=MODULES)
 def report(request):
-    """Return the report of a run of all checks with 2 and 4 ranks."""
-    path = BUILD / "conformance" / f"{request.param}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Return the report of a run of all checks with 2 and 4 ranks; its claims lie beside it."""
+    folder = BUILD / "conformance"
+    folder.mkdir(parents=True, exist_ok=True)
+    path, claims = folder / f"{request.param}.json", folder / f"{request.param}.txt"
+    path.unlink(missing_ok=True)
+    claims.unlink(missing_ok=True)
     command = [sys.executable, "-m", "c10d_conformance", "--backend", request.param]
     if module := MODULES[request.param]:
         command += ["--import", module]
     places = os.pathsep.join([str(SUITE), str(INSTALLED_EXTENSIONS)])
     subprocess.run(
-        [*command, "--report", path],
+        [*command, "--report", path, "--add-claims", claims],
         env={**os.environ, "PYTHONPATH": places, "OMP_NUM_THREADS": "1"},
         timeout=900,
         stdout=subprocess.DEVNULL,
     )
-    return json.loads(path.read_text())
-
-
-def results(report):
-    """Return how often each check, with each number of ranks, had each verdict."""
-    return {
-        f"{check['id']} ({check['ranks']} ranks)": {x: n for x, n in check["counts"].items() if n}
-        for check in report["checks"]
-    }
+    report = json.loads(path.read_text())
+    # Claims leave out refused cases and checks that fail: the totals notice a change there.
+    totals = ", ".join(f"{number} {verdict}" for verdict, number in report["counts"].items())
+    claims.write_text(f"# {totals}\n{claims.read_text()}")
+    return report
 
 
 @pytest.mark.timeout(1000)
 @pytest.mark.skipif(not torch.__version__.startswith(RELEASE), reason="another release")
-def test_a_backend_keeps_what_was_recorded(report):
-    name, found = report["backend"], results(report)
-    made = BUILD / "conformance" / f"{name}-results.json"
-    made.write_text(json.dumps(found, indent=1) + "\n")
-    path = RECORDED / f"{name}.json"
-    recorded = json.loads(path.read_text())
-    differing = {x for x in found.keys() | recorded.keys() if found.get(x) != recorded.get(x)}
-    assert not differing, (
-        "\n".join(f"{x}: was {recorded.get(x)}, is {found.get(x)}" for x in sorted(differing))
-        + f"\nIf this is right: cp {relative(made)} {relative(path)}"
+def test_a_backend_keeps_its_claims_and_no_more(report):
+    new = BUILD / "conformance" / f"{report['backend']}.txt"
+    committed = CLAIMS / new.name
+    before, after = committed.read_text().splitlines(), new.read_text().splitlines()
+    changes = list(difflib.unified_diff(before, after, "committed", "this run", "", "", 0, ""))
+    assert not changes, (
+        "\n".join(changes) + f"\nIf this is right: cp {relative(new)} {relative(committed)}"
     )
 
 
-def test_each_failure_has_a_reason(report):
-    if report["backend"] in REASONS:
+def test_the_checks_that_fail_are_known(report):
+    if report["backend"] in FAILING:
         failing = {check["id"] for check in report["checks"] if check["verdict"] in FAILURES}
-        assert failing == REASONS[report["backend"]]
+        assert failing == FAILING[report["backend"]]

@@ -6,7 +6,6 @@ launch. The output of the ranks shows that each of them reached its end.
 
 from pathlib import Path
 
-import pytest
 from launcher import launch
 
 WORKERS = Path(__file__).resolve().parent / "workers"
@@ -18,28 +17,15 @@ def run(worker, capsys, **options):
     return capsys.readouterr().out.splitlines()[1:]
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
-def test_collectives(capsys, ranks):
-    lines = run("collectives.py", capsys, ranks=ranks)
-    assert lines == [
-        line
-        for rank in range(ranks)
-        for line in [
-            f"[rank {rank}] all_reduce: {rank + 1.0} became 0.0",
-            f"[rank {rank}] all_gather: {[0.0] * ranks}",
-            f"[rank {rank}] 3 groups, one after the other",
-        ]
-    ]
+def test_collectives(capsys):
+    lines = run("collectives.py", capsys, ranks=4)
+    assert lines == [f"[rank {rank}] all_reduce: {rank + 1.0} became 0.0" for rank in range(4)]
 
 
 def test_groups_of_some_of_the_ranks(capsys):
     lines = run("sub_groups.py", capsys, ranks=4)
-    assert lines == [
-        "[rank 0] evens: 0.0, pair: 0.0, all: 0.0",
-        "[rank 1] evens: 2.0, pair: 0.0, all: 0.0",
-        "[rank 2] evens: 0.0, pair: 3.0, all: 0.0",
-        "[rank 3] evens: 4.0, pair: 4.0, all: 0.0",
-    ]
+    remaining = ["pair, all", "pair, all", "all", "all"]
+    assert lines == [f"[rank {rank}] groups that remained: {x}" for rank, x in enumerate(remaining)]
 
 
 def test_gloo_and_the_dummy_side_by_side(capsys):

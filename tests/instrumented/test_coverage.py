@@ -167,7 +167,11 @@ def test_what_is_highlighted_would_be_found(lines):
 
 
 def test_what_is_found():
-    listing = {"file": "gallery/operations/workers/deadlock.py", "lines": [1, 8], "page": "page"}
+    listing = {
+        "file": "gallery/operations/point_to_point/deadlock.py",
+        "lines": [1, 8],
+        "page": "page",
+    }
     marked = {**listing, "lines_not_executed": [6]}
 
     def found(listing, *executed):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tools.execute.samples import may_use_extensions, samples
+from tools.execute.samples import extensions_of, samples
 from tools.project.paths import EXTENSIONS, ROOT, relative
 
 TIMEOUT = 1200  # seconds; each takes about 150 on a quiet machine
@@ -86,7 +86,7 @@ def run(request, instrumented_copy, tmp_path_factory):
     copy = instrumented_copy(sanitizer.flags, **sanitizer.environment(reports))
     for script in samples():
         left_out = script.stem.startswith("step_3_") or script.stem in LEFT_OUT_SAMPLES
-        if left_out or not may_use_extensions(script):
+        if left_out or not extensions_of(script):
             (copy.root / relative(script)).unlink()
     copy.python("-m", "tools.compile", timeout=TIMEOUT)
     for extension in EXTENSIONS:

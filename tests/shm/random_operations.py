@@ -11,11 +11,11 @@ from torch.distributed import ReduceOp
 # Elements: none, one, on both sides of the border between the two ways to reduce, and more than
 # a slot or a ring holds.
 COUNTS = [0, 1, 63, 1000, 4097, 20_000, 70_001]
-KEPT = 4  # operations that have begun and whose end nobody has waited for
+KEPT = 4  # operations that have begun and for which the thread has not waited
 
 
 class Operations:
-    """What one thread does with one group.
+    """The operations of one thread in one group.
 
     All ranks draw the operations from `shared`, a generator of the same seed, and so agree on
     them. How a rank calls an operation, and when it waits, is its own choice.
@@ -29,7 +29,7 @@ class Operations:
         if coalescing:  # Only where no other thread calls the group meanwhile.
             self.kinds += [self.coalesced, self.batch]
         self.tag = 0
-        self.begun = []  # how to wait for each operation, and how to check its results
+        self.begun = []  # for each operation, a function that waits and one that checks its results
 
     def collective(self):
         """Begin a collective, which may have ended when this returns."""
@@ -42,7 +42,7 @@ class Operations:
             self.end(self.begun.pop(self.own.randrange(len(self.begun))))
 
     def finish(self):
-        """Wait for whatever has begun, and check it."""
+        """Wait for all operations that have begun, and check them."""
         while self.begun:
             self.end(self.begun.pop())
 

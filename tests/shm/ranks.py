@@ -1,7 +1,6 @@
 """Run a function in several ranks, which are forks of this process."""
 
 import contextlib
-import multiprocessing.connection
 import os
 import pickle
 import resource
@@ -15,7 +14,6 @@ from pathlib import Path
 import shm_collectives  # noqa: F401
 import torch
 import torch.distributed as dist
-from torch.multiprocessing.spawn import start_processes
 
 
 class Killed(Exception):
@@ -113,53 +111,6 @@ def _collect(ranks, timeout):
             others = [text for ok, text in answers[rank + 1 :] if not ok]
             raise AssertionError(f"in rank {rank}:\n{answer}" + "\n".join(others))
     return [answer for _, answer in answers]
-
-
-class Crew:
-    """Ranks of one group that live on, for many short functions."""
-
-    def __init__(self, size):
-        self._folder = tempfile.TemporaryDirectory()
-        self._pipes, theirs = zip(*(multiprocessing.Pipe() for _ in range(size)), strict=True)
-        self._processes = start_processes(
-            _serve, (theirs, self._folder.name), size, join=False, start_method="fork"
-        )
-
-    def run(self, function, *arguments, timeout=20):
-        """Return what `function(*arguments)` returns in each rank.
-
-        Raises what a rank raises, with its traceback, or TimeoutError after `timeout` seconds.
-        Then the crew can only be closed.
-        """
-        for pipe in self._pipes:
-            pipe.send((function, arguments))
-        deadline, answers = time.monotonic() + timeout, {}
-        while waiting := set(self._pipes) - answers.keys():
-            left = max(0, deadline - time.monotonic())
-            ready = multiprocessing.connection.wait(
-                [*waiting, *self._processes.sentinels], timeout=left
-            )
-            if not ready:
-                raise TimeoutError(f"{len(waiting)} ranks have not ended in {timeout} s")
-            self._processes.join(0)
-            for pipe in waiting.intersection(ready):
-                answers[pipe] = pipe.recv()
-        return [answers[pipe] for pipe in self._pipes]
-
-    def close(self):
-        for process in self._processes.processes:
-            process.kill()
-            process.join()
-        self._folder.cleanup()
-
-
-def _serve(rank, pipes, folder):
-    torch.set_num_threads(1)
-    os.environ.update(RANK=str(rank), WORLD_SIZE=str(len(pipes)), STORE=f"{folder}/store")
-    start_group(timeout=10)
-    while True:
-        function, arguments = pipes[rank].recv()
-        pipes[rank].send(function(*arguments))
 
 
 def start_group(timeout=20, options=None, backend="shm", device_id=None):

@@ -29,8 +29,8 @@ TIMEOUT = 4  # seconds, of a group
 LIMIT = 60  # seconds, of an episode; most take less than 3
 OPERATIONS = 60  # of each thread whose group does not lose a rank
 
-# How a rank is lost, and what the others must say then. A receive from any rank waits for its
-# timeout where a rank has only left: another one may still send.
+# The ways to lose a rank, with the error that the others must raise then. A receive from any rank
+# waits for its timeout if a rank has only left: another one may still send.
 LOSSES = {
     "SIGKILL": r"rank {}\b.* has died",
     "os._exit": r"rank {}\b.* has died",
@@ -60,7 +60,7 @@ class Group:
 
 @dataclass
 class Plan:
-    """What happens in the episode of a seed."""
+    """The course of an episode, drawn from its seed."""
 
     seed: int
     size: int
@@ -92,7 +92,7 @@ class Plan:
 
 @dataclass
 class Ending:
-    """How one thread of a rank ended."""
+    """The end of one thread of a rank."""
 
     group: Group
     error: str = ""  # its type; nothing if the thread has done everything
@@ -102,7 +102,7 @@ class Ending:
 
 
 class Lost(Exception):
-    """What ends the threads of a rank that an exception ends."""
+    """Ends the threads of a rank that an exception ends."""
 
 
 class Rank:
@@ -247,9 +247,9 @@ def problems(plan, answers, lost_at):
 def store_server():
     """Let a process have a TCPStore while the block runs, and yield the port.
 
-    In a file, a rank that is killed can leave half of a key, and nobody can read on from there.
-    The process that forks the ranks cannot have the store: its thread may just hold a lock of the
-    C library, which the new rank would never get.
+    In a file, a rank that is killed can leave half of a key, and no rank can read on from there.
+    The process that forks the ranks cannot have the store: its thread may just hold a lock of the C
+    library, which the new rank would never get.
     """
     receiving, sending = os.pipe()
     if not (process := os.fork()):

@@ -93,8 +93,4 @@ def with_offset(tensor):
     return longer[3:].view(tensor.shape)
 
 
-def transposed(matrix):
-    return torch.empty(matrix.shape[::-1], dtype=matrix.dtype).t().copy_(matrix)
-
-
 LAYOUTS = [contiguous, every_other, with_offset]

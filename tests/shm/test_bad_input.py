@@ -1,4 +1,4 @@
-"""What cannot be done is refused where it is called, and the group goes on."""
+"""Calls that cannot work are refused at once, and the group goes on."""
 
 import pytest
 import torch

@@ -8,29 +8,6 @@ import torch
 import torch.distributed as dist
 from ranks import run, start_group
 from shm_collectives import Options
-from torch.distributed.device_mesh import init_device_mesh
-
-
-def sum_in(group):
-    tensor = torch.tensor([dist.get_rank()])
-    dist.all_reduce(tensor, group=group)
-    return int(tensor)
-
-
-def parts(rank, size):
-    """Return sums in a part of the ranks, or nothing outside it, and along a mesh's dimensions."""
-    start_group(device_id=torch.device("cpu", 0))
-    part = dist.new_group(range(size // 2))
-    mesh = init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("rows", "columns"))
-    inside = sum_in(part) if rank < size // 2 else part
-    return inside, sum_in(mesh.get_group("rows")), sum_in(mesh.get_group("columns"))
-
-
-def test_groups_with_a_device():
-    outside = dist.GroupMember.NON_GROUP_MEMBER
-    assert run(parts, 2, 2, init=False) == [(0, 1, 0), (outside, 1, 1)]
-    four = [(1, 2, 1), (1, 4, 1), (outside, 2, 5), (outside, 4, 5)]
-    assert run(parts, 4, 4, init=False) == four
 
 
 def way_to_wait(rank, own_session, yield_for=None):

@@ -10,56 +10,6 @@ import torch
 import torch.distributed as dist
 from ranks import error_of, memory_limit, run
 
-COUNTS = [0, 1, 1000, 300_000]
-
-
-def every_type(rank):
-    for dtype in t.DTYPES:
-        for index, count in enumerate(COUNTS):
-            layout = t.LAYOUTS[index % len(t.LAYOUTS)]
-            expected = t.data(0, count, dtype, index)
-            if rank == 0:
-                dist.group.WORLD.send([layout(expected)], 1, index).wait()
-            else:
-                tensor = layout(torch.zeros_like(expected))
-                dist.group.WORLD.recv([tensor], 0, index).wait()
-                t.assert_same(tensor, expected)
-
-
-@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
-def test_every_type_and_size():
-    run(every_type, 2)
-
-
-def tags(rank, count):
-    if rank == 0:
-        works = [dist.isend(torch.full((count,), float(tag)), 1, tag=tag) for tag in range(5)]
-        for work in works:
-            work.wait()
-    else:
-        for tag in (3, 0, 4, 1, 2):
-            tensor = torch.empty(count)
-            assert dist.recv(tensor, 0, tag=tag) == 0
-            t.assert_same(tensor, torch.full((count,), float(tag)))
-
-
-def test_tags_choose_the_message():
-    for count in (1, 100_000):
-        run(tags, 2, count)
-
-
-def in_order(rank):
-    numbers = [torch.full((1,), number if rank == 0 else -1) for number in range(50)]
-    call = dist.isend if rank == 0 else dist.irecv
-    works = [call(number, 1 - rank) for number in numbers]
-    for work in reversed(works):
-        work.wait()
-    return [int(number) for number in numbers]
-
-
-def test_messages_with_the_same_tag_stay_in_order():
-    assert run(in_order, 2)[1] == list(range(50))
-
 
 def kept(rank):
     """Receive the second message first: the first one is kept meanwhile."""
@@ -79,23 +29,6 @@ def test_a_message_that_was_kept_is_not_overtaken():
     assert run(kept, 2)[1] == [2, 1, 3]
 
 
-def any_source(rank, size):
-    if rank:
-        dist.send(torch.tensor([rank]), 0, tag=1)
-        return None
-    sources = []
-    for _ in range(size - 1):
-        tensor = torch.zeros(1, dtype=torch.int64)
-        source = dist.recv(tensor, tag=1)
-        assert int(tensor) == source
-        sources.append(source)
-    return sorted(sources)
-
-
-def test_any_source():
-    assert run(any_source, 4, 4)[0] == [1, 2, 3]
-
-
 def to_itself(rank):
     tensor = torch.zeros(100_000)
     receive = dist.irecv(tensor, rank)
@@ -107,24 +40,6 @@ def to_itself(rank):
 
 def test_a_rank_can_send_to_itself():
     run(to_itself, 1)
-
-
-def ring(rank, size, count):
-    tensor = torch.empty(count)
-    for _ in range(3):
-        batch = [
-            dist.P2POp(dist.isend, torch.full((count,), float(rank)), (rank + 1) % size),
-            dist.P2POp(dist.irecv, tensor, (rank - 1) % size),
-        ]
-        for work in dist.batch_isend_irecv(batch):
-            work.wait()
-        t.assert_same(tensor, torch.full((count,), float((rank - 1) % size)))
-
-
-@pytest.mark.parametrize("size", [2, 3])
-def test_batches(size):
-    for count in (1, 500_000):
-        run(ring, size, size, count)
 
 
 def first_of_coalesced_messages(rank):
@@ -163,19 +78,6 @@ def after_collectives(rank):
 
 def test_messages_after_collectives():
     run(after_collectives, 2)
-
-
-def objects(rank):
-    if rank == 0:
-        dist.send_object_list(["a", {"b": 1}], 1)
-    else:
-        received = [None, None]
-        dist.recv_object_list(received, 0)
-        return received
-
-
-def test_objects():
-    assert run(objects, 2)[1] == ["a", {"b": 1}]
 
 
 def different_sizes(rank):

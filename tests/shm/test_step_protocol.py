@@ -1,8 +1,8 @@
 """The step protocol holds in every order of events, and the model notices mistakes."""
 
 import pytest
-from communicate.workers import step_protocol_model as model
-from communicate.workers.step_protocol_model import Wrong, explore, reads_in
+from communicate.shared import step_protocol_model as model
+from communicate.shared.step_protocol_model import Wrong, explore, reads_in
 
 
 def programs(size, order, readers_of):
@@ -32,7 +32,7 @@ def test_holds_in_every_order_of_events(size, steps, order, readers_of):
     assert explore(programs(size, ORDERS[order](steps), readers_of)) > 50
 
 
-# Where everybody reads everybody, a rank cannot get far enough ahead to do harm with one step.
+# If all ranks read all others, none gets far enough ahead to do harm with one step.
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("readers_of", [only_the_root, from_the_root])
 @pytest.mark.parametrize("size", [2, 3])

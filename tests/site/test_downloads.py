@@ -19,10 +19,10 @@ from sphinxext.code.translated_files import comments_of, language_of
 from sphinxext.text.gallery_scripts import prose, split
 from sphinxext.text.rest_source import translate_rest
 from sphinxext.translation.translatable_comments import code_without_comments
-from tools.execute.samples import may_use, page_of, samples
+from tools.execute.samples import extensions_of, files_of, name_for_sample, page_of, samples
 from tools.pages.new_project import project_files
 from tools.project.languages import SOURCE_LANGUAGE, TRANSLATIONS
-from tools.project.paths import DOCS, EXTENSIONS, GALLERY, ROOT, SITE, SUITE, relative
+from tools.project.paths import EXTENSIONS, GALLERY, ROOT, SITE, SUITE, relative
 from tools.project.published import PUBLISHED
 from tools.translate import catalogs
 from tools.translate.rules.markup import structure
@@ -111,8 +111,8 @@ def test_a_zip_file_holds_what_the_sample_uses(language):
         for kind in ("py", "ipynb"):
             alone = download(language, script, kind).read_bytes()
             assert files[relative(script.with_suffix(f".{kind}"))] == alone
-        for used in may_use(script):
-            name = used.relative_to(ROOT).as_posix()
+        for used in files_of(script)[1:]:
+            name = relative(name_for_sample(used, script))
             texts = files[name].decode(), used.read_text()
             if used.suffix == ".py":
                 code, original = map(code_tokens, texts)
@@ -120,9 +120,10 @@ def test_a_zip_file_holds_what_the_sample_uses(language):
                 code, original = (code_without_comments(text, "cpp") for text in texts)
             assert code == original
         text = "".join(files[name].decode() for name in files if name.endswith(".py"))
+        loaded = {extension.folder for extension in extensions_of(script)}
         for extension in EXTENSIONS:
             compiled = f"{relative(extension)}/setup.py" in files
-            assert compiled == (extension.name in text)
+            assert compiled == (extension in loaded)
             installed = f"pip install --no-build-isolation ./{relative(extension)}\n"
             assert compiled == (installed in files["README.txt"].decode())
         assert {"README.txt", "requirements.txt", "LICENSE"} <= set(files)
@@ -273,7 +274,7 @@ def test_texts_say_how_many_checks_the_suite_has():
     listed = run(SUITE, "-m", "c10d_conformance", "--list").stdout
     count = len(re.findall(r"^\w+\.\w+  \[", listed, re.M))
     assert f"{count} checks" in SUITE_PAGE.read_text()
-    drawing = DOCS / "_diagrams" / "communicate" / "conformance.svg"
+    drawing = SUITE_PAGE.with_suffix("") / "diagram.svg"
     assert f"{count} checks" in drawing.read_text()
 
 
@@ -298,7 +299,7 @@ def test_a_script_that_lacks_its_helper_says_where_it_is(tmp_path, language):
     script = download(language, WITH_WORKERS, "py").read_text()
     note = "".join(re.match(r"(#.*\n)+", script)[0].split())
     address = f"{PUBLISHED.url}{language.url}/{page_of(WITH_WORKERS)}.html"
-    assert address in note and "launcher.py,workers/" in note and "zip" in note
+    assert address in note and "collectives/,launcher.py" in note and "zip" in note
     (tmp_path / "a.py").write_text(script)
     errors = run(tmp_path, "a.py").stderr
     assert re.search(r"^ +from launcher import launch  # .*zip", errors, re.M), errors

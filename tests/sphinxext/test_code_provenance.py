@@ -164,8 +164,8 @@ def test_each_listing_has_its_file_lines_and_runs(project):
     assert found["index", 1]["sha256"] == hashlib.sha256(text.encode()).hexdigest()
     assert 'id="code-1"' in page and 'id="code-2"' in page
     assert "executed hello" in page
-    assert "Sample|4|sample.html#code-1|typed|sample.py|[7, 7]||sampleSample;" in page
-    assert "Sample|0|sample.html#code-2|cell|sample.py|[13, 13]||sampleSample;" in page
+    assert "Sample|4|sample.html#code-1|typed|sample.py|(7, 7)||sampleSample;" in page
+    assert "Sample|0|sample.html#code-2|cell|sample.py|(13, 13)||sampleSample;" in page
 
 
 def test_the_output_of_a_script_without_texts_stands_before_its_code(project):

@@ -36,7 +36,7 @@ def test_pages_stand_in_order_with_their_times(documents):
     documents.write("conf.py", CONFIGURATION)
     documents.write("index.rst", INDEX)
     documents.write("first.rst", "First\n=====\n\n" + "word " * 1490)
-    code = "".join(f"   line {number}\n" for number in range(45))
+    code = "".join(f"   line {number}\n" for number in range(48))
     folded = ".. note::\n   :collapsible: closed\n\n   " + "word " * 900
     documents.write("second.rst", f"Second\n======\n\n한글\n\n::\n\n{code}\n{folded}\n")
     documents.write("not-listed.rst", "Not listed\n==========\n")

@@ -1,26 +1,26 @@
-"""A project to download has translated comments, the same code, and other names."""
+"""A project to download has translated comments, the same code, and addresses of the language."""
 
 import zipfile
 
 import pytest
 
 CONF = """\
+from sphinxext.code.project_downloads import Project
 extensions = ["myst_parser", "sphinxext.code.project_downloads"]
 exclude_patterns = ["out"]
 locale_dirs = ["locales"]
 templates_path = ["templates"]
-project_downloads = {"acme-net": {
-    "files": {"old.py": "# Old begins at SITE/old.html.\\nold = '''# Old'''\\n", "old.txt": "old"},
-    "templates": {"README.md": "readme.html"},
-    "names": {"old": "acme", "Old": "Acme"},
-    "address": "SITE/",
-    "texts": {"copied/old.txt": "The old text."},
-}}
+project_downloads = {"acme-net": Project(
+    sources={"acme.py": "# Acme begins at SITE/acme.html.\\nacme = '''# Acme'''\\n"},
+    templates={"README.md": "readme.html"},
+    copies={"copied/SITE.txt": "The SITE/ stays."},
+    address="SITE/",
+)}
 project_downloads_addresses = {"ko": "https://example.org/ko/"}
 """
 KO = {
-    "Old begins at SITE/old.html.": "Old는 SITE/old.html에 있습니다.",
-    "Of Old": "Old에 대해",
+    "Acme begins at SITE/acme.html.": "Acme는 SITE/acme.html에 있습니다.",
+    "Of Acme": "Acme에 대해",
 }
 
 
@@ -29,7 +29,7 @@ def project(documents):
     documents.write("conf.py", CONF)
     documents.write("index.md", "# A title\n\nTake [the project](acme-net.zip).\n")
     documents.write("folder/page.md", "---\norphan: true\n---\n# Page\n\n[It](acme-net.zip).\n")
-    documents.write("templates/readme.html", '{{ _("Of Old") }}: old')
+    documents.write("templates/readme.html", '{{ _("Of Acme") }}: SITE/')
     documents.translate("sphinx", KO)
     return documents
 
@@ -39,39 +39,30 @@ def unzipped(project):
         return {name: archive.read(name).decode() for name in archive.namelist()}
 
 
-def test_pages_link_to_it(project):
+def test_in_english(project):
     page = project.page()
     assert 'href="_downloads/acme-net.zip"' in page and "the project" in page
     assert 'href="../_downloads/acme-net.zip"' in project.page("folder/page")
-
-
-def test_in_english(project):
-    project.page()
     assert unzipped(project) == {
-        "acme-net/README.md": "Of Acme: acme\n",
+        "acme-net/README.md": "Of Acme: \n",
         "acme-net/acme.py": "# Acme begins at acme.html.\nacme = '''# Acme'''\n",
-        "acme-net/acme.txt": "acme",
-        "acme-net/copied/old.txt": "The old text.",
+        "acme-net/copied/SITE.txt": "The SITE/ stays.",
     }
 
 
-def test_translated(project):
+def test_translated_and_made_again_with_the_same_bytes(project):
     project.page(language="ko")
     files = unzipped(project)
-    assert files["acme-net/README.md"] == "Acme에 대해: acme\n"
+    assert files["acme-net/README.md"] == "Acme에 대해: https://example.org/ko/\n"
     comment = "# Acme는 https://example.org/ko/acme.html에 있습니다.\n"
     assert files["acme-net/acme.py"] == comment + "acme = '''# Acme'''\n"
-
-
-def test_it_is_made_again_without_a_page_and_with_the_same_bytes(project):
-    project.page(language="ko")
     path = project.root / "out/_downloads/acme-net.zip"
     first = path.read_bytes()
     project.page(language="ko", fresh=False)
     assert path.read_bytes() == first
-    project.translate("sphinx", KO | {"Of Old": "Old 설명"})
+    project.translate("sphinx", KO | {"Of Acme": "Acme 설명"})
     project.page(language="ko", fresh=False)
-    assert unzipped(project)["acme-net/README.md"] == "Acme 설명: acme\n"
+    assert unzipped(project)["acme-net/README.md"].startswith("Acme 설명:")
 
 
 def test_another_zip_file_is_not_found(project):

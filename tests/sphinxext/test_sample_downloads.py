@@ -71,15 +71,17 @@ The end
 Last words.
 """
 CONF = """\
+from sphinxext.code.sample_downloads import ZipFile
+
 extensions = ["sphinxext.translation.translatable_comments", "sphinxext.code.sample_downloads"]
 exclude_patterns = ["out"]
 locale_dirs = ["locales"]
 templates_path = ["templates"]
-sample_downloads = {"index": {
-    "script": "code/sample.py",
-    "files": {"code/sample.py": "SCRIPT", "code/helper.py": "HELPER"},
-    "texts": {"LICENSE": "Do as you like."},
-}}
+sample_downloads = {"index": ZipFile(
+    script="code/sample.py",
+    files={"code/sample.py": "SCRIPT", "code/helper.py": "HELPER"},
+    texts={"LICENSE": "Do as you like."},
+)}
 sample_downloads_addresses = {"ko": "https://example.org/ko/"}
 sample_downloads_outputs = ["output"]
 """

@@ -112,14 +112,3 @@ def test_it_stays_complete_when_one_page_changes(documents):
     after = index_of(documents)
     assert after.pop("texts") == [*before.pop("texts")[:-1], "Changed."]
     assert after == before
-
-
-def test_a_page_is_read_again_for_its_sections_alone(documents):
-    write(documents)
-    documents.page()
-    [known] = documents.root.rglob("search-sections.json")
-    before = json.loads(known.read_text())
-    page = documents.root / "out/second.html"
-    page.write_text(page.read_text().replace("</body>", "<p>commit 1</p></body>"))
-    documents.page(fresh=False)
-    assert json.loads(known.read_text()) == before

@@ -33,7 +33,6 @@ class Project:
         self.write("gallery/tutorial/README.rst", "Samples\n=======\n")
         for name in ("launcher.py", "result_table.py"):
             shutil.copyfile(ROOT / "gallery" / name, root / "gallery" / name)
-            (root / "gallery/tutorial" / name).symlink_to(f"../{name}")
         shutil.copytree(INSTALLED_EXTENSIONS, root / "_build" / "extension", ignore=LEFT_OUT)
 
     def copy(self, root, *ignored):
@@ -61,7 +60,7 @@ class Project:
         if output is None:
             code += r"# output may differ in: \A(?s:.*)\Z"
         else:
-            self.write(f"gallery/tutorial/outputs/{name}.txt", output)
+            self.write(f"gallery/tutorial/{name}/output.txt", output)
         return self.write(f"gallery/tutorial/{name}.py", title + code + "\n")
 
     def run(self, *command, timeout=100, **environment):

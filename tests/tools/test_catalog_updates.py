@@ -142,11 +142,11 @@ def test_a_paragraph_that_moves_and_changes_is_fuzzy(edit):
     assert edit(a=[], b=[CHANGED])["b"].state(CHANGED) == (KO[TEXT], True, TEXT)
 
 
-def test_two_paragraphs_that_are_joined_keep_both_translations(edit):
+def test_two_paragraphs_that_are_joined_lose_no_translation(edit):
     edit.translated(a=[TEXT, SECOND])
-    both = f"{TEXT} {SECOND}"
-    page = edit(a=[both])["a"]
-    assert page.state(both) == (f"{KO[TEXT]} {KO[SECOND]}", True, both)
+    page = edit(a=[f"{TEXT} {SECOND}"])["a"]
+    assert page.state(f"{TEXT} {SECOND}") == (KO[TEXT], True, TEXT)
+    assert page.obsolete() == {x: (KO[x], False) for x in (TEXT, SECOND)}
 
 
 def test_a_paragraph_that_is_split_keeps_its_translation_twice(edit):

@@ -17,7 +17,7 @@ def test_the_page_shows_code_and_output_and_hides_assertions(project):
     )
     status, output = project.run(*BUILD)
     assert status == 0, output
-    page = project.read("docs/tutorial/sample.rst")
+    page = project.read("_build/execute/tutorial/sample.rst")
     assert "    print(6 * 7)" in page and "    42\n" in page
     assert "assert" not in page
     assert "LINES" not in page and "running time" not in page
@@ -41,7 +41,7 @@ def test_a_broken_sample_fails_the_build(project, code, expected):
     output = project.fail(*BUILD)
     assert "gallery/tutorial/sample.py" in output
     assert expected in output
-    assert not (project.root / "docs/tutorial/sample.rst").exists()
+    assert not (project.root / "_build/execute/tutorial/sample.rst").exists()
 
 
 def test_a_hanging_sample_shows_the_line_where_it_hangs(project):
@@ -53,13 +53,11 @@ def test_a_hanging_sample_shows_the_line_where_it_hangs(project):
 
 
 def test_a_failing_rank_is_named(project):
-    project.write(
-        "gallery/tutorial/workers/bad.py", "import os\nassert os.environ['RANK'] == '0'\n"
-    )
-    project.sample("from launcher import launch\nlaunch('workers/bad.py', ranks=2)\n")
+    project.write("gallery/tutorial/sample/bad.py", "import os\nassert os.environ['RANK'] == '0'\n")
+    project.sample("from launcher import launch\nlaunch('sample/bad.py', ranks=2)\n")
     output = project.fail(*BUILD)
     assert "gallery/tutorial/sample.py" in output
-    assert "workers/bad.py: rank 1 of 2: ended with exit status 1" in output
+    assert "sample/bad.py: rank 1 of 2: ended with exit status 1" in output
 
 
 def test_assertions_count_whatever_the_shell_says(project):
@@ -69,9 +67,9 @@ def test_assertions_count_whatever_the_shell_says(project):
 
 def test_the_shell_does_not_steer_samples(project):
     """Variables of a cluster's job, of a debugging session, of a git hook."""
-    project.write("gallery/tutorial/workers/own.py", "import os\nprint(os.environ['WORLD_SIZE'])\n")
+    project.write("gallery/tutorial/sample/own.py", "import os\nprint(os.environ['WORLD_SIZE'])\n")
     project.sample(
-        "import os, torch\nfrom launcher import launch\nlaunch('workers/own.py', ranks=2)\n"
+        "import os, torch\nfrom launcher import launch\nlaunch('sample/own.py', ranks=2)\n"
         "print(sorted({'GIT_DIR', 'PET_NNODES', 'PYTHONDEVMODE', 'RANK'} & set(os.environ)))\n"
     )
     shell = {"RANK": "3", "WORLD_SIZE": "7", "MASTER_PORT": "1", "PET_NNODES": "2"}
@@ -81,7 +79,7 @@ def test_the_shell_does_not_steer_samples(project):
     status, output = project.run(*BUILD, **shell)
     assert status == 0, output
     shown = "    [rank 0] 2\n    [rank 1] 2\n    []\n"
-    assert shown in project.read("docs/tutorial/sample.rst")
+    assert shown in project.read("_build/execute/tutorial/sample.rst")
 
 
 def test_expected_stderr_is_accepted(project):
@@ -94,19 +92,19 @@ def test_each_sample_has_a_process_of_its_own(project):
     project.sample("import sys\nsys.marked = True\nprint('first')\n", name="a")
     project.sample("import sys\nprint(hasattr(sys, 'marked'))\n", name="b")
     assert project.run(*BUILD)[0] == 0
-    assert "    False\n" in project.read("docs/tutorial/b.rst")
+    assert "    False\n" in project.read("_build/execute/tutorial/b.rst")
 
 
 def test_only_what_changed_is_executed_again(project):
-    worker = project.write("gallery/tutorial/workers/used.py", "text = 'old'\n")
-    project.sample("exec(open('workers/used.py').read())\nprint(text)\n", name="a")
+    program = project.write("gallery/tutorial/a/used.py", "text = 'old'\n")
+    project.sample("exec(open('a/used.py').read())\nprint(text)\n", name="a")
     project.sample("print('independent')\n", name="b")
     assert "2 of 2 samples executed" in project.run(*BUILD)[1]
     assert "0 of 2 samples executed" in project.run(*BUILD)[1]
-    worker.write_text("text = 'new'\n")
+    program.write_text("text = 'new'\n")
     output = project.run(*BUILD)[1]
     assert "1 of 2 samples executed" in output and "executed gallery/tutorial/a.py" in output
-    assert "    new\n" in project.read("docs/tutorial/a.rst")
+    assert "    new\n" in project.read("_build/execute/tutorial/a.rst")
 
 
 def test_a_sample_that_failed_is_not_cached(project):
@@ -132,17 +130,17 @@ def test_the_page_of_a_removed_script_goes(project):
     assert project.run(*BUILD)[0] == 0
     script.unlink()
     assert project.run(*BUILD)[0] == 0
-    names = {path.name for path in (project.root / "docs/tutorial").iterdir()}
-    assert names == {"b.rst"}
+    pages = (project.root / "_build/execute/tutorial").glob("*.rst")
+    assert [path.name for path in pages] == ["b.rst"]
 
 
 def test_the_same_run_gives_the_same_bytes(project):
     project.sample("print('hello')\n")
     assert project.run(*BUILD)[0] == 0
-    first = project.read("docs/tutorial/sample.rst")
+    first = project.read("_build/execute/tutorial/sample.rst")
     (project.root / "_build/execute/tutorial/sample.json").unlink()
     assert project.run(*BUILD)[0] == 0
-    assert project.read("docs/tutorial/sample.rst") == first
+    assert project.read("_build/execute/tutorial/sample.rst") == first
 
 
 def test_neither_an_old_driver_nor_a_missing_toolkit_matters(project, tmp_path):

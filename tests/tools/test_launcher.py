@@ -61,18 +61,20 @@ def test_output_is_labelled_and_in_rank_order(tmp_path, capfd):
     assert sum("from a child process" in line for line in lines) == 2
 
 
-def test_an_exception_in_one_rank(tmp_path):
-    message = fail(tmp_path, ONLY_RANK_1 + "raise ValueError('no luck')" + WAIT)
-    assert "worker.py: rank 1 of 2: ended with exit status 1" in message
-    assert "ValueError: no luck" in message
+@pytest.mark.parametrize(
+    "code, expected",
+    [
+        ("raise ValueError('no luck')", ["ended with exit status 1", "ValueError: no luck"]),
+        ("import ctypes; ctypes.string_at(0)", ["killed by SIGSEGV", 'worker.py", line 3']),
+        ("import warnings; warnings.warn('old')", ["exit status 1", "UserWarning: old"]),
+    ],
+    ids=["exception", "segmentation fault", "warning"],
+)
+def test_a_failure_of_one_rank(tmp_path, code, expected):
+    message = fail(tmp_path, ONLY_RANK_1 + code + WAIT)
+    assert "worker.py: rank 1 of 2: " in message
+    assert all(text in message for text in expected), message
     assert "rank 0 of 2" not in message, "rank 0 was only stopped by torchrun"
-
-
-def test_a_segmentation_fault_in_one_rank(tmp_path):
-    code = ONLY_RANK_1 + "import ctypes; ctypes.string_at(0)" + WAIT
-    message = fail(tmp_path, code)
-    assert "rank 1 of 2: killed by SIGSEGV" in message
-    assert "worker.py" in message and "line 3" in message, "the fault handler's stack"
 
 
 def test_a_rank_that_hangs_is_stopped_and_shows_where(tmp_path, short_time, monkeypatch):
@@ -85,20 +87,13 @@ def test_a_rank_that_hangs_is_stopped_and_shows_where(tmp_path, short_time, monk
     assert "rank 1 of 2: still running after 60 s" in message
     assert "line 3" in message
     assert "rank 0 of 2" not in message
-    left = [p for p in psutil.process_iter() if _runs(p, tmp_path / "worker.py")]
-    assert left == []
+    assert not processes_of(tmp_path / "worker.py")
 
 
-def _runs(process, script):
-    try:
-        return str(script) in process.cmdline()
-    except psutil.Error:
-        return False
-
-
-def test_a_warning_is_an_error(tmp_path):
-    message = fail(tmp_path, "import warnings\nwarnings.warn('old')")
-    assert "UserWarning: old" in message
+def processes_of(script):
+    """Return the processes that have a script, or a text, in their command line."""
+    running = psutil.process_iter(["cmdline"])
+    return [process for process in running if str(script) in (process.info["cmdline"] or [])]
 
 
 def test_stderr_has_to_be_expected(tmp_path, capfd):
@@ -139,6 +134,16 @@ def test_a_program_is_run_and_shown(tmp_path, capfd):
     assert capfd.readouterr().out == f"$ python {program}\nhello\n"
 
 
+def test_a_program_imports_from_the_folder_shared(tmp_path, monkeypatch):
+    for folder in ("shared", "page"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "shared/ours.py").write_text("x = 7\n")
+    write_worker(tmp_path / "page", "import ours\nprint(ours.x)\n")
+    monkeypatch.chdir(tmp_path)
+    assert run_program("page/worker.py") == "7\n"
+    assert launch("page/worker.py", ranks=1) == ["7\n"]
+
+
 @pytest.mark.parametrize(
     "code, expected",
     [
@@ -164,7 +169,7 @@ def test_the_children_of_a_hanging_program_end_with_it(tmp_path):
     )
     with pytest.raises(RankError, match="still running"):
         run_program(write_worker(tmp_path, code), timeout=3)
-    assert not [p for p in psutil.process_iter() if _runs(p, "import time; time.sleep(77)")]
+    assert not processes_of("import time; time.sleep(77)")
 
 
 def test_two_nodes_share_the_ranks(tmp_path, capfd):
@@ -188,8 +193,7 @@ def test_a_failure_on_one_node_ends_the_other(tmp_path):
     assert "worker.py: rank 1 of 2: ended with exit status 1" in message
     assert "ValueError: no luck" in message
     assert "rank 0 of 2" not in message
-    left = [p for p in psutil.process_iter() if _runs(p, tmp_path / "worker.py")]
-    assert left == []
+    assert not processes_of(tmp_path / "worker.py")
 
 
 def test_a_hang_on_two_nodes(tmp_path, short_time):

@@ -2,8 +2,10 @@
 
 import pytest
 
-from tools.state import records, runs
+from tools.state import records
+from tools.state.digests import digest
 from tools.state.records import Record
+from tools.state.runs import Run, success
 
 
 @pytest.fixture(params=[True, False], ids=["of the tools", "of itself"])
@@ -50,21 +52,14 @@ def test_what_was_made_from_what(record, tmp_path):
     assert not record.is_made("key", outputs)
 
 
-def test_a_run_counts_for_the_contents_that_it_executed(tmp_path, monkeypatch):
-    monkeypatch.setattr(runs, "relative", lambda path: path.name)
-    files = [tmp_path / "one", tmp_path / "two"]
-    for path in files:
-        path.write_text("code")
-    recorded = runs.ended_well(runs.digests_of(files), 1.23)
-    assert recorded["seconds"] == 1.2 and recorded["ended"].endswith("+00:00")
-    assert runs.status(recorded, files) == runs.status(recorded, files[:1]) == 0
-    assert runs.status(None, files) is None
-    assert runs.status(recorded, [*files, record_of_none(tmp_path)]) is None
-    files[0].write_text("other code")
-    assert runs.status(recorded, files) is None and runs.status(recorded, files[1:]) == 0
-
-
-def record_of_none(folder):
-    path = folder / "three"
-    path.write_text("code")
-    return path
+def test_a_run_counts_for_the_contents_that_it_executed(tmp_path):
+    file = tmp_path / "program"
+    file.write_text("code")
+    run = Run("sample", Record(tmp_path / "record.json", of_tools=False), (file,))
+    assert run.status is None
+    run.record.save(success(digest(run.files), 1.23))
+    recorded = run.record.load()
+    assert run.status == 0 and recorded["seconds"] == 1.2
+    assert recorded["ended"].endswith("+00:00")
+    file.write_text("other code")
+    assert run.status is None

@@ -23,12 +23,13 @@ def test_what_a_release_depends_on_is_pinned(release):
 
 
 def test_outputs_are_those_of_releases_that_the_site_is_built_with():
-    of_releases = list(GALLERY.glob("*/outputs/*/*.txt"))
+    of_releases = list(GALLERY.glob("*/*/output-*.txt"))
     assert of_releases
-    assert {x.parent.name for x in of_releases} <= {x.series for x in RELEASES if x != DEFAULT}
+    series = {path.stem.removeprefix("output-") for path in of_releases}
+    assert series <= {x.series for x in RELEASES if x != DEFAULT}
     for path in of_releases:
-        default = path.parents[1] / path.name
-        assert path.read_text() != default.read_text(), f"{path} is not needed"
+        default = path.with_name("output.txt").read_text()
+        assert path.read_text() != default, f"{path} is not needed"
 
 
 def test_the_table_has_each_release_and_all_samples():
@@ -75,7 +76,7 @@ def show(tmp_path, monkeypatch):
             monkeypatch.setattr(module, "current", lambda release=release: release)
         (tmp_path / "executed/part/sample.output").write_text(text)
         accept_outputs.accept()
-        found = expected_outputs.committed(script)
+        [found] = expected_outputs.accepted(script)
         assert found.read_text() == text
         return found.relative_to(script.parent).as_posix()
 
@@ -84,11 +85,11 @@ def show(tmp_path, monkeypatch):
 
 def test_another_output_is_committed_by_release(show):
     other = RELEASES[1]
-    assert show("new\n", DEFAULT) == "outputs/sample.txt"
-    assert show("new\n", other) == "outputs/sample.txt"
-    assert show("old\n", other) == f"outputs/{other.series}/sample.txt"
-    assert show("new\n", DEFAULT) == "outputs/sample.txt"
-    assert show("new\n", other) == "outputs/sample.txt", "it is not needed any more"
+    assert show("new\n", DEFAULT) == "sample/output.txt"
+    assert show("new\n", other) == "sample/output.txt"
+    assert show("old\n", other) == f"sample/output-{other.series}.txt"
+    assert show("new\n", DEFAULT) == "sample/output.txt"
+    assert show("new\n", other) == "sample/output.txt", "it is not needed any more"
 
 
 # The newest patches
@@ -129,7 +130,6 @@ def results(monkeypatch, tmp_path):
     found = {}
     monkeypatch.setattr(trying, "TABLE", tmp_path / "releases.csv")
     monkeypatch.setattr(trying, "relative", str)
-    monkeypatch.setattr(trying, "COPIES", tmp_path)
     monkeypatch.setattr(trying.Trial, "set_up", lambda self: None)
     monkeypatch.setattr(trying.Trial, "row", lambda self: found[self.release.version])
     for release in RELEASES:

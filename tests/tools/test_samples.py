@@ -1,65 +1,76 @@
-"""A sample uses the files that it names and the modules that it imports, and no others."""
+"""A sample uses its folder, what it names of shared/, and the modules of gallery/."""
 
 import pytest
 
 from tools.execute import samples
 from tools.pages.downloads import downloads
+from tools.project.paths import GALLERY
 
 
 @pytest.fixture
 def gallery(tmp_path, monkeypatch):
-    """A folder of the gallery with two programs, a helper of all folders, and another sample."""
+    """A part of the gallery with two samples, and modules that they share."""
     folder = tmp_path / "gallery/part"
-    (folder / "workers").mkdir(parents=True)
-    for name in ("../launcher", "workers/rpc", "workers/other", "other"):
-        (folder / f"{name}.py").write_text("import psutil\n")
-    (folder / "launcher.py").symlink_to("../launcher.py")
+    names = ("../launcher", "sample", "sample/own", "other", "other/own")
+    for name in (*names, "shared/model", "shared/training"):
+        path = folder / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    (folder / "sample/output.txt").write_text("")
+    (folder / "shared/numbers.csv").write_text("")
     monkeypatch.setattr(samples, "GALLERY", folder.parent)
     return folder
 
 
-def used_by(gallery, text):
-    script = gallery / "sample.py"
-    script.write_text(text)
-    return [x.relative_to(gallery).as_posix() for x in samples.may_use(script)]
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("# A model, other programs, and the launcher.\n", []),
+        ("from launcher import launch\n", ["launcher.py"]),
+        ("from shared.model import x\n", ["part/shared/model.py"]),
+        ('launch("shared/training.py", ranks=2)\n', ["part/shared/training.py"]),
+        ('open("shared/numbers.csv")\n', ["part/shared/numbers.csv"]),
+    ],
+)
+@pytest.mark.parametrize("file", ["sample.py", "sample/own.py"])
+def test_what_a_sample_may_use(gallery, file, text, expected):
+    (gallery / file).write_text(text)
+    files = [
+        x.relative_to(gallery.parent).as_posix() for x in samples.files_of(gallery / "sample.py")
+    ]
+    assert files == ["part/sample.py", "part/sample/own.py", *expected]
 
 
-def test_what_is_named_or_imported_is_used(gallery):
-    text = 'from launcher import launch\nlaunch("workers/rpc.py", ranks=2)\n'
-    assert used_by(gallery, text) == ["launcher.py", "workers/rpc.py"]
-
-
-def test_a_word_of_the_text_is_no_file(gallery):
-    assert used_by(gallery, "# An rpc, and other things of the launcher.\n") == []
-
-
-def test_what_a_worker_names_is_used_too(gallery):
-    (gallery / "workers/rpc.py").write_text("# As in workers/other.py.\n")
-    used = used_by(gallery, 'run("workers/rpc.py")')
-    assert used == ["workers/other.py", "workers/rpc.py"]
-
-
-def test_helpers_are_no_samples(gallery):
-    (gallery / "sample.py").write_text("")
+def test_only_scripts_are_samples_and_have_pages(gallery):
     assert samples.samples() == [gallery / "other.py", gallery / "sample.py"]
-    (gallery / "launcher.py").unlink()
-    (gallery / "launcher.py").write_text("# A copy in the place of the link.\n")
-    assert samples.samples() == [gallery / "other.py", gallery / "sample.py"]
-
-
-def test_a_page_has_the_folder_and_the_name_of_its_sample(gallery):
     assert samples.page_of(gallery / "my_sample.py") == "part/my-sample"
 
 
-def test_each_sample_takes_the_packages_that_it_needs():
-    found = downloads()
-    plain = found["operations/choosing-a-library"]
-    assert list(plain["files"]) == ["gallery/operations/choosing_a_library.py"]
-    requirements = plain["texts"]["requirements.txt"].split()
+@pytest.mark.parametrize(
+    "script, extensions",
+    [
+        ("operations/collectives.py", []),
+        ("tutorial/step_4_one_rank.py", ["dummy_collectives"]),
+        ("tutorial/step_3_load_just_in_time.py", ["dummy_collectives"]),
+        ("tutorial/step_3_found_by_name.py", ["dummy_collectives"]),
+        ("tutorial/what_a_backend_needs.py", ["dummy_collectives"]),
+        ("communicate/lost_ranks.py", ["shm_collectives"]),
+    ],
+    ids=["none", "imported", "compiled", "installed", "by a program", "shm"],
+)
+def test_the_extensions_that_a_sample_loads(script, extensions):
+    assert [x.name for x in samples.extensions_of(GALLERY / script)] == extensions
+
+
+def test_each_zip_file_has_the_packages_that_the_sample_needs():
+    zips = downloads()
+    plain = zips["operations/choosing-a-library"]
+    assert list(plain.files) == ["gallery/operations/choosing_a_library.py"]
+    requirements = plain.texts["requirements.txt"].split()
     assert [line.partition("==")[0] for line in requirements] == ["torch", "numpy"]
-    compiled = found["tutorial/step-4-one-rank"]
-    assert "extension/dummy_collectives/src/dummy.cpp" in compiled["files"]
-    assert "ninja==" in compiled["texts"]["requirements.txt"]
-    launched = found["operations/collectives"]
-    assert "gallery/operations/launcher.py" in launched["files"]
-    assert "psutil==" in launched["texts"]["requirements.txt"]
+    compiled = zips["tutorial/step-4-one-rank"]
+    assert "extension/dummy_collectives/src/dummy.cpp" in compiled.files
+    assert "ninja==" in compiled.texts["requirements.txt"]
+    launched = zips["operations/collectives"]
+    assert "gallery/operations/launcher.py" in launched.files, "where Python looks for it"
+    assert "psutil==" in launched.texts["requirements.txt"]

@@ -53,15 +53,15 @@ def test_a_run_is_one_of_what_the_command_needed(monkeypatch, tmp_path):
     monkeypatch.setattr(commands, "NEEDED", ["Makefile"])
     monkeypatch.setattr("tools.state.records.RECORDS", tmp_path)
     command = Command("make html", "", "")
-    assert command.status() is None
-    command.note(command.key(), 1.25)
-    assert command.status() == 0 and command.record.load()["seconds"] == 1.2
-    (tmp_path / "Makefile").write_text("html:\n\ttrue\n")
-    assert command.status() is None
-    command.note(command.key(), 1)
-    assert command.status() == 0
-    Record(command.record.path, of_tools=False).save(command.record.load())
-    assert command.status() is None, "the record is one of other tools"
+    with command.recorded():
+        assert command.as_run.status is None, "it runs still"
+    assert command.as_run.status == 0
+    record = command.as_run.record
+    Record(record.path, of_tools=False).save(record.load())
+    assert command.as_run.status is None, "the record is one of other tools"
+    with command.recorded():
+        (tmp_path / "Makefile").write_text("html:\n\ttrue\n")
+    assert command.as_run.status is None, "an edit meanwhile may have come too late"
 
 
 def test_a_command_that_fails_is_named_with_its_page(monkeypatch, tmp_path):
@@ -79,13 +79,13 @@ def test_a_command_that_fails_is_named_with_its_page(monkeypatch, tmp_path):
         with pytest.raises(commands.BuildError) as caught:
             commands.run_quick_commands()
         assert str(caught.value).startswith(f"docs/translation/guide.md: `{typed}` fails")
-        assert message in str(caught.value) and command.status() is None
+        assert message in str(caught.value) and command.as_run.status is None
     works = Command("pwd > file", "file", "clone\n", is_quick=True)
     monkeypatch.setattr(commands, "COMMANDS", [works])
-    assert commands.run_quick_commands() == 1 and works.status() == 0
+    assert commands.run_quick_commands() == 1 and works.as_run.status == 0
     assert commands.run_quick_commands() == 0, "it was run"
     monkeypatch.setattr(Command, "pages", lambda self: [])
-    works.record.forget()
+    works.as_run.record.forget()
     assert commands.run_quick_commands() == 0, "no page shows it"
 
 
@@ -94,11 +94,10 @@ def test_a_command_that_fails_is_named_with_its_page(monkeypatch, tmp_path):
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda x: x.typed)
 def test_a_command_does_what_the_page_says(tmp_path, command):
     clone = copy_clone(tmp_path / "clone")
-    key, started = command.key(), time.monotonic()
-    status, output = run(clone, command.typed)
-    assert status == 0, output
-    assert command.has_worked(clone), output
-    command.note(key, time.monotonic() - started)
+    with command.recorded():
+        status, output = run(clone, command.typed)
+        assert status == 0, output
+        assert command.has_worked(clone), output
 
 
 def run(clone, command):

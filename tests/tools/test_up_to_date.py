@@ -6,11 +6,14 @@ import sys
 import pytest
 
 from tools import html as building
+from tools.check import stage as check
 from tools.compile import toolchain
+from tools.execute import stage as execute
 from tools.project import git
 from tools.project.paths import ROOT
 from tools.publish import stage as publish
 from tools.publish import up_to_date
+from tools.render import stage as render
 from tools.state.records import Record
 
 NOTHING = "Nothing has changed"
@@ -25,10 +28,9 @@ def html(tmp_path, monkeypatch, capsys):
     of_site = lambda folder: sorted(site.glob("*")) if folder == site else []  # noqa: E731
     monkeypatch.setattr(up_to_date, "files_below", of_site)
     monkeypatch.setattr(up_to_date, "digest", digest)
-    for name in ("run_check", "check_catalogs"):
-        monkeypatch.setattr(building, name, lambda *arguments: None)
-    monkeypatch.setattr(building, "run_execute", lambda **_: (0, 0))
-    monkeypatch.setattr(building, "run_render", lambda meanwhile: meanwhile() or 1)
+    monkeypatch.setattr(check, "run", lambda: None)
+    monkeypatch.setattr(execute, "run", lambda: (0, 0))
+    monkeypatch.setattr(render, "run", lambda: 1)
 
     def put_there():
         site.mkdir(exist_ok=True)
@@ -85,23 +87,19 @@ def test_a_change_is_found(html, monkeypatch, change):
 def test_an_edit_during_a_build_is_built_by_the_next_one(html, monkeypatch):
     (html.site / "index.html").unlink()
 
-    def edit(meanwhile):
-        monkeypatch.setenv("CXXFLAGS", "-O1")
-        meanwhile()
-
-    monkeypatch.setattr(building, "run_render", edit)
+    monkeypatch.setattr(render, "run", lambda: monkeypatch.setenv("CXXFLAGS", "-O1"))
     assert NOTHING not in html()
     assert NOTHING not in html()
     assert NOTHING in html()
 
 
 def test_a_build_that_fails_is_not_remembered(html, monkeypatch):
-    def fail(check_catalogs):
+    def fail():
         raise RuntimeError
 
     (html.site / "index.html").write_text("a pag3")
     with monkeypatch.context() as patch:
-        patch.setattr(building, "run_check", fail)
+        patch.setattr(check, "run", fail)
         with pytest.raises(RuntimeError):
             html()
     assert NOTHING not in html()

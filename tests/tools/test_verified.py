@@ -10,7 +10,6 @@ from tools.pages import versions
 from tools.project import git as history
 from tools.project.languages import LANGUAGES
 from tools.render import footer
-from tools.render import stage as render
 
 ENGLISH = LANGUAGES[0]
 DAY = "2026-03-04T05:06:07+00:00"
@@ -42,12 +41,6 @@ def commit(folder):
     git(folder, "add", ".")
     git(folder, "commit", "-m", "First")
     return git(folder, "rev-parse", "HEAD")
-
-
-def test_nothing_before_the_samples_were_executed(clone):
-    commit(clone)
-    (clone / "versions.json").unlink()
-    assert versions.facts() == versions.template_values() == {}
 
 
 def test_the_versions(clone):
@@ -82,21 +75,6 @@ def test_sources_without_a_history_of_their_own(clone):
     assert footer.commit_note(None, ENGLISH) == ""
 
 
-def test_without_git(clone, monkeypatch):
-    commit(clone)
-    monkeypatch.setenv("PATH", "/nowhere")
-    assert "commit" not in versions.facts() and versions.facts()["pytorch"] == "2.0"
-
-
-def test_other_versions_and_another_commit_are_on_each_page(clone):
-    before = [render.keys()]
-    (clone / "versions.json").write_text('{"pytorch": "2.1"}')
-    before.append(render.keys())
-    commit(clone)
-    before.append(render.keys())
-    assert all(len({keys[x.url] for keys in before}) == 3 for x in LANGUAGES)
-
-
 @pytest.mark.parametrize(
     "output, expected",
     [
@@ -108,29 +86,26 @@ def test_other_versions_and_another_commit_are_on_each_page(clone):
     ],
 )
 def test_the_names_of_compilers(monkeypatch, output, expected):
-    found = ("torch 2.13.0+cpu", "Python 3.11.7 (main, Mar 4 2026)", output)
-    monkeypatch.setattr(toolchain, "toolchain", lambda: found)
+    tools = ("torch 2.13.0+cpu", "Python 3.11.7 (main, Mar 4 2026)", output)
+    monkeypatch.setattr(toolchain, "toolchain", lambda: tools)
     assert toolchain.versions() == {"pytorch": "2.13.0", "python": "3.11.7", "compiler": expected}
 
 
-def test_execution_notes_the_versions_when_all_samples_ran(project):
+def test_a_page_shows_the_versions_of_an_execution_of_all_samples(project):
+    noted = project.root / "_build/execute/versions.json"
+    project.write("docs/index.md", "# Title\n\n```{toctree}\ntutorial/sample\n```\n")
     project.sample("print(1)\n")
     assert project.run("tools.execute")[0] == 0
-    noted = project.root / "_build/execute/versions.json"
     assert json.loads(noted.read_text()) == toolchain.versions()
-    project.sample("raise SystemExit(1)\n")
-    project.fail("tools.execute")
-    assert not noted.exists(), "some pages are of another execution"
-
-
-def test_a_page_shows_them(project):
-    project.write("docs/index.md", "# Title\n\nA text.\n")
-    project.write("docs/tutorial/sample.rst", ":orphan:\n\nSample\n======\n")
-    assert project.run("tools.render")[0] == 0
-    assert "verified-with" not in project.read("_build/render/en/index.html")
-    project.write("_build/execute/versions.json", json.dumps(toolchain.versions()))
     commit(project.root)
     assert project.run("tools.render")[0] == 0
     page = project.read("_build/render/en/index.html")
     assert f"Verified with PyTorch {toolchain.versions()['pytorch']}" in page
     assert "of March 4, 2026" in page
+    noted.unlink()
+    assert project.run("tools.render")[0] == 0
+    assert "verified-with" not in project.read("_build/render/en/index.html")
+    assert project.run("tools.execute")[0] == 0 and noted.exists()
+    project.sample("raise SystemExit(1)\n")
+    project.fail("tools.execute")
+    assert not noted.exists(), "some pages are of another execution"

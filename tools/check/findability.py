@@ -24,7 +24,7 @@ def findings(site, pages, facts):
     found = _start_page(site, facts) + _not_found_page(site, facts) + _root_files(site)
     for language in LANGUAGES:
         folder = site / language.url
-        descriptions = Counter()
+        descriptions: Counter[str] = Counter()
         for page in sorted(pages):
             name, here = f"{language.url}/{page}", facts[folder / page]
             faults = _head(site, here, _address(language, page), _alternates(page))
@@ -122,7 +122,7 @@ def _root_files(site):
 def _sitemap(folder, language, pages):
     name = f"{language.url}/sitemap.xml"
     entries = ElementTree.parse(folder / "sitemap.xml").getroot()
-    listed = [entry.findtext(f"{SITEMAP}loc") for entry in entries]
+    listed = [entry.findtext(f"{SITEMAP}loc", "") for entry in entries]
     if sorted(listed) != sorted(_address(language, page) for page in pages):
         return [f"{name}: does not list exactly the pages"]
     faults = []

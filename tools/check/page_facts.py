@@ -7,9 +7,13 @@ the bytes of the page are the same. The facts describe the page and judge nothin
 import hashlib
 import os
 import re
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
-from types import SimpleNamespace
+from pathlib import Path
+from typing import Any
 
 from bs4 import BeautifulSoup, NavigableString
 
@@ -29,34 +33,59 @@ NUMBERED = re.compile(r"code-(\d+)$")
 HIGHLIGHTED = re.compile(r"highlight-(\S+)")
 # The classes of markup that docutils could not parse.
 PROBLEMS = ["problematic", "system-message"]
+# A Tag of Beautiful Soup, whose own types let each attribute be missing, or a list.
+Element = Any
 MANY = 4  # pages, for which other processes are worth while
 
 
-def facts_of_pages(site):
+@dataclass(frozen=True)
+class PageFacts:
+    """What a page contains; the fields are values that JSON can express."""
+
+    language: str | None
+    sections: list[str]
+    anchors: list[str]
+    listings: list[str]  # Digests of their code, without comments.
+    # The number of each listing, or 0, and two digests of its text.
+    numbered_listings: list[tuple[int, str, str]]
+    problems: list[str]  # Markup that docutils could not parse.
+    leaked_markup: list[tuple[str, str]]  # With some of the text around it.
+    loaded: list[tuple[str, list[str]]]  # Addresses, with the relations of a link.
+    links: list[tuple[str, str | None]]  # The name of the element, and the address.
+    canonical: list[str]
+    alternates: list[tuple[str, str]]  # Languages and addresses.
+    descriptions: list[str]
+    previews: dict[str, list[str]]  # The properties of Open Graph.
+    says_with_what_verified: bool
+
+
+def facts_of_pages(site: Path) -> dict[Path, PageFacts]:
     """Return the facts of all pages of a site, by their paths."""
     results = Results("pages")
     pages = {path: path.read_text() for path in sorted(site.rglob("*.html"))}
     keys = {path: hashlib.sha256(html.encode()).hexdigest() for path, html in pages.items()}
     unknown = {key: pages[path] for path, key in keys.items() if key not in results.known}
-    for key, facts in zip(unknown, _read_all(list(unknown.values())), strict=True):
-        results.get(key, lambda facts=facts: facts)
-    found = {path: results.get(key, None) for path, key in keys.items()}
+    facts_by_key = dict(zip(unknown, _read_all(list(unknown.values())), strict=True))
+    facts = {
+        path: PageFacts(**results.get(key, partial(facts_by_key.get, key)))
+        for path, key in keys.items()
+    }
     results.save()
-    return {path: SimpleNamespace(**facts) for path, facts in found.items()}
+    return facts
 
 
-def _read_all(pages):
+def _read_all(pages: list[str]) -> list[dict[str, Any]]:
     if len(pages) < MANY:
-        return map(read, pages)
+        return [read(html) for html in pages]
     with ProcessPoolExecutor(os.cpu_count(), get_context("fork")) as pool:
         return list(pool.map(read, pages))
 
 
-def read(html):
-    """Return the facts of a page as a dictionary."""
-    page = BeautifulSoup(html, "html.parser")
+def read(html: str) -> dict[str, Any]:
+    """Return the fields of PageFacts of a page."""
+    page: Element = BeautifulSoup(html, "html.parser")
     head = page.head
-    previews = {}
+    previews: dict[str, list[str]] = {}
     for tag in head.find_all("meta", property=True):
         previews.setdefault(tag["property"].removeprefix("og:"), []).append(tag["content"])
     return {
@@ -69,12 +98,12 @@ def read(html):
         "leaked_markup": list(_leaked_markup(page)),
         "loaded": list(_loaded(page)),
         "links": [
-            [tag.name, tag.get("href") or tag.get("src")]
+            (tag.name, tag.get("href") or tag.get("src"))
             for tag in page.find_all(["a", "link", "script", "img"])
         ],
         "canonical": [tag["href"] for tag in head.find_all("link", rel="canonical")],
         "alternates": [
-            [tag["hreflang"], tag["href"]]
+            (tag["hreflang"], tag["href"])
             for tag in head.find_all("link", rel="alternate", hreflang=True)
         ],
         "descriptions": [x["content"] for x in head.find_all("meta", {"name": "description"})],
@@ -83,42 +112,44 @@ def read(html):
     }
 
 
-def _listing(tag):
+def _listing(tag: Element) -> str:
     """Return the code of a listing, without comments, which are in the page's language."""
     from sphinxext.translation.translatable_comments import code_without_comments
 
     box = tag.find_parent(class_=HIGHLIGHTED)
-    language = HIGHLIGHTED.search(" ".join(box["class"]))[1] if box else "none"
+    lexer = HIGHLIGHTED.search(" ".join(box["class"])) if box else None
+    language = lexer[1] if lexer else "none"
     code = "\n".join(code_without_comments(tag.get_text(), language))
     return hashlib.sha256(code.encode()).hexdigest()
 
 
-def _numbered_listing(tag):
+def _numbered_listing(tag: Element) -> tuple[int, str, str]:
     """Return the number of a listing (0 if it has none), and two digests of its text."""
     box = tag.find_parent(id=NUMBERED)
     text = tag.get_text().strip("\n")
-    number = int(NUMBERED.match(box["id"])[1]) if box else 0
-    return [number, hashlib.sha256(text.encode()).hexdigest(), digest_of_lines(text)]
+    match = NUMBERED.match(box["id"]) if box else None
+    number = int(match[1]) if match else 0
+    return number, hashlib.sha256(text.encode()).hexdigest(), digest_of_lines(text)
 
 
-def digest_of_lines(text):
+def digest_of_lines(text: str) -> str:
     """Return a digest that is equal for texts which differ only in indentation and empty lines."""
     lines = "\n".join(line.strip() for line in text.split("\n") if line.strip())
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def _leaked_markup(page):
+def _leaked_markup(page: Element) -> Iterator[tuple[str, str]]:
     """Yield source markup in running text, and some of the text around it."""
     for text in page.find_all(string=MARKUP):
-        shown = type(text) is NavigableString
-        if shown and not any(parent.name in CODE for parent in text.parents):
-            found = MARKUP.search(text)
-            around = text[max(found.start() - 30, 0) : found.end() + 30]
-            yield [found[0], " ".join(around.split())]
+        is_shown = type(text) is NavigableString
+        markup = MARKUP.search(text)
+        if is_shown and markup and not any(parent.name in CODE for parent in text.parents):
+            around = text[max(markup.start() - 30, 0) : markup.end() + 30]
+            yield markup[0], " ".join(around.split())
 
 
-def _loaded(page):
+def _loaded(page: Element) -> Iterator[tuple[str, list[str]]]:
     """Yield each address that may be loaded, with the relations of a link."""
     for name, attribute in LOADING:
         for tag in page.find_all(name, **{attribute: True}):
-            yield [tag[attribute], tag.get("rel") or []]
+            yield tag[attribute], tag.get("rel") or []

@@ -19,7 +19,7 @@ def findings(rendered, pages, facts):
     file = rendered / FILE
     if not file.is_file():
         raise BuildError(f"{relative(file)} is missing: run `make render` first")
-    records = {}
+    records: dict[str, dict[str, dict]] = {}
     for listing in json.loads(file.read_text())["listings"]:
         records.setdefault(f"{listing['page']}.html", {})[listing["number"]] = listing
     found = []

@@ -1,10 +1,9 @@
 """Compile the extension, run its tests and the samples with other releases of PyTorch.
 
 Each release has an environment of its own beside .venv, and a copy of the project in
-_build/releases, where the build and the tests run. At the end each release imports the
-extensions built with the others, and each of these imports must fail.
+_build/releases, where the build and the tests run.
 
-The results are compared with docs/tutorial/releases.csv, which a page shows, or replace
+The results are compared with docs/tutorial/releases/releases.csv, which a page shows, or replace
 its rows. Another patch is compared with the row of its series, and a release that is newer
 than the table with its newest row.
 """
@@ -16,35 +15,34 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
-from ..processes.run import WITHOUT_CUDA, run
+from ..processes.run import WITHOUT_CUDA, Outcome, run
 from ..project.errors import BuildError
-from ..project.paths import BUILD, DOCS, EXTENSIONS, ROOT, relative
-from ..project.releases import DEFAULT, ENVIRONMENT, RELEASES, oldest, series
+from ..project.paths import BUILD, DOCS, ROOT, relative
+from ..project.releases import DEFAULT, ENVIRONMENT, RELEASES, Release, oldest, series
 from ..state.digests import project_files
 
-TABLE = DOCS / "tutorial" / "releases.csv"
+TABLE = DOCS / "tutorial" / "releases" / "releases.csv"
 COPIES = BUILD / "releases"
 TIMEOUT = 1800  # seconds, for one step with one release
 COLUMNS = ["PyTorch", "Compiles", "Tests", "Passed", "Failed", "Samples"]
 TESTS = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/extension"]
 COPIED = ["tests/conftest.py", "tests/extension"]  # Besides what a page may be made from.
-REFUSED = "ImportError: {module} was not built for PyTorch {release}: "
-REFUSED += "build it again with this PyTorch"
 
 
 class Trial:
     """A release of PyTorch, and the copy of the project in which it is tried."""
 
-    def __init__(self, release):
+    def __init__(self, release: Release) -> None:
         self.release = release
         self.root = COPIES / release.version
         own = ROOT / f"{ENVIRONMENT}{release.version}"
         # The default has an environment already, which the build of the site uses.
         self.environment = ROOT / ".venv" if release == DEFAULT and not own.exists() else own
 
-    def set_up(self):
+    def set_up(self) -> None:
         """Create the environment, and copy the project as it is now."""
         named = [] if self.environment.name == ".venv" else [self.release.version]
         script = ROOT / "tools" / "environment.py"
@@ -57,16 +55,14 @@ class Trial:
             (shutil.copytree if path.is_dir() else shutil.copyfile)(path, copy)
         (self.root / self.environment.name).symlink_to(self.environment)
 
-    def python(self, name, *arguments, **variables):
+    def python(self, name: str, *arguments: str | Path, **variables: str) -> Outcome:
         """Run Python in the copy. Returns the outcome; the log is named ``name``."""
-        command = ["env", "-C", self.root, self._python(), *arguments]
+        python = self.root / self.environment.name / "bin" / "python"
+        command = ["env", "-C", self.root, python, *arguments]
         log = COPIES / "logs" / f"{self.release.version}-{name}.log"
         return run(command, timeout=TIMEOUT, log=log, env=variables)
 
-    def _python(self):
-        return self.root / self.environment.name / "bin" / "python"
-
-    def row(self):
+    def row(self) -> list[str]:
         """Return the row of the table: the results with this release, and the tests that fail."""
         version = self.release.version
         self._must_succeed("compile", "-m", "tools.compile")
@@ -78,84 +74,63 @@ class Trial:
         failed = [x for x in cases if x.find("failure") is not None or x.find("error") is not None]
         skipped = [x for x in cases if x.find("skipped") is not None]
         self._must_succeed("samples", "-m", "tools.execute")
-        samples = str(len(list((self.root / "docs").rglob("*.rst"))))
+        samples = str(len(list((self.root / "_build" / "execute").glob("*/*.rst"))))
         ran = len(cases) - len(skipped)
-        names = sorted({re.sub(r"\[.*", "", case.get("name")) for case in failed})
+        names = sorted({re.sub(r"\[.*", "", case.get("name", "")) for case in failed})
         return [version, "✓", str(ran), str(ran - len(failed)), _as_code(names), samples]
 
-    def _must_succeed(self, name, *arguments):
+    def _must_succeed(self, name: str, *arguments: str) -> None:
         done = self.python(name, *arguments)
         if done.status != 0:
             raise BuildError(f"PyTorch {self.release.version}: {name}\n{done.text[-4000:]}")
 
-    def refuses(self, other):
-        """Return whether the extension of another trial fails to load here, with its own error."""
-        return all(self._refuses(other, folder.name) for folder in EXTENSIONS)
 
-    def _refuses(self, other, module):
-        done = self.python("import", "-c", f"import {module}", PYTHONPATH=str(other.extensions))
-        expected = REFUSED.format(module=module, release=self.release.version)
-        return done.status == 1 and done.stderr.strip().endswith(expected)
-
-    @property
-    def extensions(self):
-        return self.root / "_build" / "extension"
-
-
-def _as_code(names):
+def _as_code(names: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in names) or "–"
 
 
-def _table(rows):
+def _table(rows: list[list[str]]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([COLUMNS, *rows])
     return text.getvalue()
 
 
-def committed():
+def committed() -> dict[str, list[str]]:
     """Return the rows of the committed table, by series."""
     rows = list(csv.reader(TABLE.read_text().splitlines())) if TABLE.is_file() else [COLUMNS]
     return {series(row[0]): row for row in rows[1:]}
 
 
-def try_releases(wanted, *, accept):
-    """Try the ``wanted`` releases, or all; compare the results, or ``accept`` them.
+def try_releases(versions: list[str], *, accept: bool) -> None:
+    """Try these releases, or all; compare the results, or ``accept`` them.
 
-    Raises BuildError if a release is unknown or cannot be tried, if it loads an extension
-    built for another release, or if the results differ from the committed ones.
+    Raises BuildError if a release is unknown or cannot be tried, or if the results differ from
+    the committed ones.
     """
-    if wanted == ["oldest"]:
-        wanted = [oldest().version]
-    if unknown := set(wanted) - {x.version for x in RELEASES}:
+    if versions == ["oldest"]:
+        versions = [oldest().version]
+    if unknown := set(versions) - {x.version for x in RELEASES}:
         names = ", ".join(x.version for x in RELEASES)
         raise BuildError(f"TORCH={unknown.pop()}: releases.toml names {names}")
-    trials = [Trial(x) for x in RELEASES if not wanted or x.version in wanted]
-    found = {}
-    for trial in trials:
-        print(f"[PyTorch {trial.release.version}]", flush=True)
-        trial.set_up()
-        found[trial.release.version] = trial.row()
-        print("    " + "  ".join(found[trial.release.version]), flush=True)
-    built = [x for x in map(Trial, RELEASES) if x.extensions.is_dir()]
-    pairs = [(x, y) for x in trials for y in built if x.release != y.release]
-    for here, there in pairs:
-        if not here.refuses(there):
-            raise BuildError(
-                f"the extension built for PyTorch {there.release.version} must refuse to load "
-                f"with {here.release.version}, and does not"
-            )
-    print(f"{len(pairs)} builds for other releases were refused")
+    rows = {}
+    for release in RELEASES:
+        if not versions or release.version in versions:
+            print(f"[PyTorch {release.version}]", flush=True)
+            trial = Trial(release)
+            trial.set_up()
+            rows[release.version] = trial.row()
+            print("    " + "  ".join(rows[release.version]), flush=True)
     before = committed()
     if accept:
-        now = before | {x.series: found[x.version] for x in RELEASES if x.version in found}
-        TABLE.write_text(_table(now[x.series] for x in RELEASES if x.series in now))
+        now = before | {x.series: rows[x.version] for x in RELEASES if x.version in rows}
+        TABLE.write_text(_table([now[x.series] for x in RELEASES if x.series in now]))
         print(f"wrote {relative(TABLE)}")
         return
     newest = next(iter(before.values()), COLUMNS)
-    expected = [[version, *before.get(series(version), newest)[1:]] for version in found]
+    expected = [[version, *before.get(series(version), newest)[1:]] for version in rows]
     difference = difflib.unified_diff(
         _table(expected).splitlines(),
-        _table(found.values()).splitlines(),
+        _table(list(rows.values())).splitlines(),
         relative(TABLE),
         "this run",
         lineterm="",

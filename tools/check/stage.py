@@ -2,29 +2,31 @@
 
 import posixpath
 import sys
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from ..processes.one_build import stage
 from ..project.errors import BuildError
-from ..project.languages import LANGUAGES, SOURCE_LANGUAGE
+from ..project.languages import LANGUAGES, SOURCE_LANGUAGE, Language
 from ..project.paths import LOCALES, RENDERED, ROOT, VERSIONS, relative
 from ..state.digests import digest, files_below, installed, project_files
 from ..state.records import record
 from ..translate import check as catalog_check
 from . import findability, provenance
-from .page_facts import facts_of_pages
+from .page_facts import PageFacts, facts_of_pages
 
+Facts = dict[Path, PageFacts]  # of each page, by its path
 RECORD = record("check")
 # Relations of <link> that only name another page.
 NAMING = {"canonical", "alternate", "author", "license", "next", "prev", "search"}
 
 
-def run(check_catalogs=None):
+def run() -> None:
     with stage("check"):
-        check_if_changed(check_catalogs)
+        check_if_changed()
 
 
-def check_if_changed(check_catalogs):
+def check_if_changed() -> None:
     """Check, unless nothing has changed since a check without findings."""
     files = [*files_below(RENDERED), *files_below(LOCALES), *project_files()]
     key = digest(files, sys.version, installed(), VERSIONS.is_file())
@@ -32,16 +34,13 @@ def check_if_changed(check_catalogs):
         print("    nothing has changed since a check without findings", flush=True)
         return
     RECORD.forget()
-    check(check_catalogs)
+    check()
     RECORD.save(key)
 
 
-def check(check_catalogs=None):
-    """Check the catalogs and every page. Raises BuildError with all findings.
-
-    ``check_catalogs`` returns how many messages there are, if they are checked elsewhere.
-    """
-    messages = (check_catalogs or catalog_check.check)()
+def check() -> None:
+    """Check the catalogs and every page. Raises BuildError with all findings."""
+    messages = catalog_check.check()
     pages = _pages(SOURCE_LANGUAGE)
     if not pages:
         raise BuildError(f"{relative(RENDERED)} contains no pages: run `make render` first")
@@ -58,12 +57,12 @@ def check(check_catalogs=None):
     )
 
 
-def _pages(language):
+def _pages(language: Language) -> set[str]:
     folder = RENDERED / language.url
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*.html")}
 
 
-def _check_pages(pages, facts):
+def _check_pages(pages: set[str], facts: Facts) -> list[str]:
     findings = []
     files = {x.relative_to(RENDERED).as_posix(): x for x in files_below(RENDERED)}
     for language in LANGUAGES:
@@ -75,7 +74,7 @@ def _check_pages(pages, facts):
     return findings + _check_links(RENDERED / "index.html", facts, files)
 
 
-def _check_page(language, page, facts, files):
+def _check_page(language: Language, page: str, facts: Facts, files: dict[str, Path]) -> list[str]:
     path, name = RENDERED / language.url / page, f"{language.url}/{page}"
     here, source = facts[path], facts[RENDERED / SOURCE_LANGUAGE.url / page]
     findings = []
@@ -87,8 +86,8 @@ def _check_page(language, page, facts, files):
         findings.append(f"{name}: a listing or an output differs from the English page")
     for text in here.problems:
         findings.append(f"{name}: contains markup that could not be parsed: {text!r}")
-    for found, text in here.leaked_markup:
-        findings.append(f"{name}: shows the markup {found!r} in {text!r}")
+    for markup, text in here.leaked_markup:
+        findings.append(f"{name}: shows the markup {markup!r} in {text!r}")
     if str(ROOT) in path.read_text():
         findings.append(f"{name}: shows the path of the machine that built it")
     for address, relations in here.loaded:
@@ -97,7 +96,7 @@ def _check_page(language, page, facts, files):
     return findings + _check_links(path, facts, files)
 
 
-def _check_links(path, facts, files):
+def _check_links(path: Path, facts: Facts, files: dict[str, Path]) -> list[str]:
     """Return findings on relative addresses that lead to no file or no anchor in it."""
     findings, name = [], path.relative_to(RENDERED).as_posix()
     for address in dict.fromkeys(address for _, address in facts[path].links if address):

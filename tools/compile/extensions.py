@@ -7,10 +7,11 @@ from pathlib import Path
 from ..project import paths
 from ..state.digests import digest, files_below
 from ..state.records import Record
+from ..state.runs import Run
 from .toolchain import compiled_with
 
 # What a build by hand leaves among the sources.
-LEFTOVERS = ("build", "*.egg-info", "__pycache__", "*.so")
+LEFTOVERS = ("build", "*.egg-info", "__pycache__", ".*_cache", "*.so")
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,10 @@ class Extension:
         return f"compile {self.name}"
 
     @property
-    def record(self):
-        """The record of the last compilation: its "files", and how it ended."""
-        return Record(paths.INSTALLED_EXTENSIONS / f".{self.name}.json", of_tools=False)
+    def run(self):
+        """The last compilation."""
+        record = Record(paths.INSTALLED_EXTENSIONS / f".{self.name}.json", of_tools=False)
+        return Run("compile", record, tuple(self.sources()))
 
     def sources(self):
         """Return the files of the extension, without what a build by hand left among them."""
@@ -44,6 +46,11 @@ class Extension:
                 for pattern in LEFTOVERS
             )
         ]
+
+    def loaded_sources(self):
+        """Return the sources of all that a program loads which imports the extension."""
+        package = self.folder / self.name
+        return [x for x in self.sources() if x.suffix in {".cpp", ".hpp"} or x.parent == package]
 
     def key(self):
         """Return a digest of all that the compiled package depends on."""
@@ -59,10 +66,6 @@ class Extension:
 
     def installed_files(self):
         return [path for folder in self.installed() for path in files_below(folder)]
-
-    def is_named_in(self, files):
-        """Return whether a file of ``files`` names this extension."""
-        return any(self.name in file.read_text() for file in files)
 
 
 EXTENSIONS = tuple(map(Extension, paths.EXTENSIONS))

@@ -9,36 +9,32 @@ import time
 from ..processes.run import WITHOUT_CUDA, run
 from ..project.errors import BuildError
 from ..project.paths import BUILD, INSTALLED_EXTENSIONS, LOGS, relative
-from ..state.runs import digests_of, ended_well
-from . import headers
-from .extensions import LEFTOVERS
-from .toolchain import compiled_with
+from ..state.digests import digest
+from ..state.runs import success
+from .extensions import LEFTOVERS, Extension
 
 TIMEOUT = 600  # seconds; it takes about 30
 
 
-def compile_extension(extension):
+def compile_extension(extension: Extension) -> bool:
     """Compile an extension if anything has changed; return whether it did.
 
     Raises BuildError with the compiler's errors or warnings.
     """
     key = extension.key()
-    if extension.record.is_made(key, extension.installed_files()):
+    if extension.run.record.is_made(key, extension.installed_files()):
         return False
-    started, files = time.monotonic(), digests_of(extension.sources())
+    started, files = time.monotonic(), digest(extension.run.files)
     name = relative(extension.folder)
     # Built from a copy: the build leaves nothing beside the sources.
     work = BUILD / "compile" / extension.name
     shutil.rmtree(work, ignore_errors=True)
     source, target = work / extension.name, work / "installed"
     shutil.copytree(extension.folder, source, ignore=shutil.ignore_patterns(*LEFTOVERS))
-    headers_key = headers.key(source, *compiled_with())
-    variables = headers.make_use(source, headers_key)
-    # This is what pip does after it has run setup.py, and imported PyTorch, for the name alone.
     command = [sys.executable, "-m", "tools.compile.wheel", source, target]
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     log = LOGS / f"compile-{extension.name}.log"
-    done = run(command, timeout=TIMEOUT, log=log, env={"PATH": path, **WITHOUT_CUDA, **variables})
+    done = run(command, timeout=TIMEOUT, log=log, env={"PATH": path, **WITHOUT_CUDA})
 
     text = done.text.replace(str(source), name)
     if done.timed_out:
@@ -52,19 +48,18 @@ def compile_extension(extension):
     if warnings:
         raise BuildError(f"{name} compiles with warnings:\n" + "\n".join(warnings))
     INSTALLED_EXTENSIONS.mkdir(parents=True, exist_ok=True)
-    extension.record.forget()
+    extension.run.record.forget()
     for folder in extension.installed():
         shutil.rmtree(folder)
     for folder in target.iterdir():
         folder.rename(INSTALLED_EXTENSIONS / folder.name)
-    run_of_it = ended_well(files, time.monotonic() - started)
-    extension.record.note_made(key, extension.installed_files(), **run_of_it)
-    headers.keep(source, headers_key)
+    outcome = success(files, time.monotonic() - started)
+    extension.run.record.note_made(key, extension.installed_files(), **outcome)
     shutil.rmtree(work)
     return True
 
 
-def _interesting_lines(text):
+def _interesting_lines(text: str) -> str:
     """Return the compiler's errors, or else the end of the output."""
     lines = [line.strip() for line in text.splitlines()]
     errors = [

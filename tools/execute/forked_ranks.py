@@ -18,5 +18,6 @@ def popen(args, *, stdout, stderr, env, start_new_session):
 
 
 if __name__ == "__main__":
-    subprocess_handler.Popen = popen
+    # torchrun has no parameter for it.
+    setattr(subprocess_handler, "Popen", popen)  # noqa: B010
     run.main()

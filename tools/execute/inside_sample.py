@@ -17,7 +17,7 @@ from sphinx.application import Sphinx
 
 from ..processes import fork_server
 
-shown_tables = []
+shown_tables: list[tuple[list[str], list[list[str]]]] = []
 
 
 def warnings_are_errors(gallery_conf, fname):

@@ -1,70 +1,80 @@
-"""Find the samples in gallery/, the page of each, and the files that it needs.
+"""Find the samples in gallery/, the page of each, and the files that it may use.
 
-A folder of gallery/ is a part of the site. Its scripts are samples. Modules that they share
-with other parts are in gallery/ itself; a link in the folder lets scripts import them. A sample
-that names c10d_conformance needs the whole project of that package, too.
+A folder of gallery/ is a part of the site, and its scripts are samples. The folder of a
+sample's name beside it has the programs that only this sample starts, its accepted output and
+its drawings. A sample may also use what it names of the folder shared/ of its part, and the
+modules in gallery/ itself. One that names c10d_conformance needs the whole project of that
+package.
 """
 
 import re
-from functools import cache
+from collections.abc import Iterable
+from pathlib import Path
 
-from ..compile.extensions import EXTENSIONS
-from ..project.paths import DOCS, GALLERY, SUITE
+from ..compile.extensions import EXTENSIONS, Extension
+from ..project.paths import EXECUTED, GALLERY, SUITE
 from ..state.digests import files_below
 
-CODE = {".py", ".cpp"}
+USABLE = {".py", ".cpp", ".csv"}
+SHARED = "shared"
 SUITE_PACKAGE = "c10d_conformance"
 # Not what an installation by hand leaves beside them.
 SUITE_FILES = {SUITE_PACKAGE, "README.md", "pyproject.toml"}
-USABLE = CODE | {".csv"}
-NAMED = re.compile(r"\b(\w+)\.(?:py|cpp|csv)\b|^\s*(?:from|import) ([\w.]+)", re.M)
 
 
-def samples():
+def samples() -> list[Path]:
     """Return the paths of all samples, in alphabetical order."""
-    # By name: a copy of the project may have files in the place of links.
-    shared = {path.name for path in GALLERY.glob("*.py")}
-    return sorted(path for path in GALLERY.glob("*/*.py") if path.name not in shared)
+    return sorted(GALLERY.glob("*/*.py"))
 
 
-def page_of(script):
+def page_of(script: Path) -> str:
     """Return the name of the page that is made from a sample, such as "overview/rpc"."""
     return f"{script.parent.name}/{script.stem.replace('_', '-')}"
 
 
-def source_of(script):
+def source_of(script: Path) -> Path:
     """Return the path of the page that the stage "execute" writes from a sample."""
-    return DOCS / f"{page_of(script)}.rst"
+    return EXECUTED / f"{page_of(script)}.rst"
 
 
-def may_use(script):
-    """Return the files of its folder that a sample names, and the files that these name.
+def folder_of(script: Path) -> Path:
+    """Return the folder of what belongs to a sample."""
+    return script.with_suffix("")
 
-    These may be more than the sample executes: a name in a comment counts, too. The suite of
-    conformance/ is among them if a file names it.
+
+def files_of(script: Path) -> list[Path]:
+    """Return a sample and the files that it may use, without those of the extensions."""
+    own = [script, *_usable(folder_of(script))]
+    code = _text(own)
+    common = [*_usable(script.parent / SHARED), *sorted(GALLERY.glob("*.py"))]
+    files = [*own, *(path for path in common if _names(code, path))]
+    if SUITE_PACKAGE in code:
+        files += [x for x in files_below(SUITE) if x.relative_to(SUITE).parts[0] in SUITE_FILES]
+    return files
+
+
+def name_for_sample(path: Path, script: Path) -> Path:
+    """Return where a file has to be in the gallery for a sample that is started by hand.
+
+    Python looks for the modules of gallery/ beside the script; the build sets PYTHONPATH.
     """
-    candidates = {x for x in files_below(script.parent) if x.suffix in USABLE} - set(samples())
-    used, to_read = set(), [script]
-    while to_read:
-        names = _named_in(to_read.pop().read_text())
-        named = {path for path in candidates - used if path.stem in names}
-        used |= named
-        to_read += named
-    if any(SUITE_PACKAGE in path.read_text() for path in (script, *used)):
-        used |= {x for x in files_below(SUITE) if x.relative_to(SUITE).parts[0] in SUITE_FILES}
-    return sorted(used)
+    return script.parent / path.name if path.parent == GALLERY else path
 
 
-@cache  # Many samples use the same files.
-def _named_in(code):
-    """Return the files and modules that code names, without their suffixes."""
-    return {file or module.rpartition(".")[2] for file, module in NAMED.findall(code)}
+def extensions_of(script: Path) -> list[Extension]:
+    """Return the extensions that a sample or a program of it imports, or compiles itself."""
+    code = _text(files_of(script))
+    return [x for x in EXTENSIONS if re.search(rf'(import|from) {x.name}\b|["/]{x.name}"', code)]
 
 
-def may_use_extensions(script):
-    """Return the extensions that a sample, or a program that it uses, names."""
-    return extensions_in([script, *may_use(script)])
+def _usable(folder: Path) -> list[Path]:
+    return [path for path in files_below(folder) if path.suffix in USABLE]
 
 
-def extensions_in(files):
-    return [extension for extension in EXTENSIONS if extension.is_named_in(files)]
+def _names(code: str, path: Path) -> bool:
+    """Return whether code imports a module, or names a file of shared/."""
+    return bool(re.search(rf"\b(import |from |{SHARED}[./]){path.stem}\b", code))
+
+
+def _text(paths: Iterable[Path]) -> str:
+    return "\n".join(path.read_text() for path in paths)

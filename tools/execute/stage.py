@@ -4,8 +4,8 @@ Samples that do not use the extension run while it is being compiled.
 
 Each script runs in a process of its own, under sphinx-gallery, with a time limit. It must show
 what was committed (expected_outputs.py). It runs again after a change of its own text, of the
-files of its folder that it names, of its committed output, of the extension (if it uses that),
-or of the versions of PyTorch, Python and the compiler.
+files that it may use, of its committed output, of the extension (if it uses that), or of the
+versions of PyTorch, Python and the compiler.
 
 A script may say, in a comment, ``expected stderr: <regular expression>``,
 ``time limit: <seconds>``, and ``every rank starts an interpreter of its own``. The
@@ -22,10 +22,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ..compile.extensions import EXTENSIONS
 from ..compile.stage import compile_extension
@@ -38,6 +40,7 @@ from ..project.configuration import read
 from ..project.errors import BuildError, readable
 from ..project.paths import (
     EXECUTED,
+    GALLERY,
     INSTALLED_EXTENSIONS,
     LOGS,
     ROOT,
@@ -48,16 +51,9 @@ from ..project.paths import (
 from ..project.releases import current, pins
 from ..state.digests import digest, files_below, generated_pages
 from ..state.records import Record
-from ..state.runs import digests_of, ended_well
+from ..state.runs import Run, success
 from . import expected_outputs
-from .samples import (
-    extensions_in,
-    may_use,
-    may_use_extensions,
-    page_of,
-    samples,
-    source_of,
-)
+from .samples import extensions_of, files_of, page_of, samples, source_of
 
 DEFAULT_TIME_LIMIT = 120  # seconds
 OWN_INTERPRETERS = re.compile("^# every rank starts an interpreter of its own$", re.M)
@@ -73,32 +69,29 @@ LOADED_ONCE = ["sphinx_gallery.gen_gallery", "sphinx.builders.dummy", "psutil"]
 LOADED_ONCE += ["torch.distributed.run", "torch.distributed.rpc"]
 
 
-def run(when_compiled=lambda: None):
+def run() -> tuple[int, int]:
     """Run the stage; return how many samples ran and how many there are."""
     with stage("execute"):
-        ran, total = execute(when_compiled)
+        ran, total = execute()
         print(f"    {ran} of {total} samples executed, the others have not changed")
     return ran, total
 
 
-def execute(when_compiled=lambda: None):
-    """Run the samples that have changed; return how many ran and how many are.
-
-    ``when_compiled`` is called, beside the samples, when the extension has been compiled.
-    """
+def execute() -> tuple[int, int]:
+    """Run the samples that have changed; return how many ran and how many are."""
     keys = _keys()
     stale = [script for script, key in keys.items() if not _is_current(script, key)]
     _remove_pages_without_script()
     VERSIONS.unlink(missing_ok=True)
-    failures = []
-    with ThreadPoolExecutor(os.cpu_count()) as pool, _fork_server(stale) as server:
+    failures, at_a_time = [], os.cpu_count() or 1
+    with ThreadPoolExecutor(at_a_time) as pool, _fork_server(stale) as server:
         compiling = {pool.submit(compile_extension, x): x for x in EXTENSIONS}
         running, waiting = dict.fromkeys(compiling), _longest_first(stale)
-        needed = {script: may_use_extensions(script) for script in stale}
+        needed = {script: extensions_of(script) for script in stale}
         missing = set(EXTENSIONS)
         while running or waiting:
             for script in [s for s in waiting if missing.isdisjoint(needed[s])]:
-                if len(running) < os.cpu_count():
+                if len(running) < at_a_time:
                     waiting.remove(script)
                     task = pool.submit(_execute_one, script, keys[script], server)
                     running[task] = script
@@ -106,11 +99,9 @@ def execute(when_compiled=lambda: None):
             for task in done:
                 script = running.pop(task)
                 try:
-                    result = task.result()
+                    task.result()
                     if task in compiling:
                         missing.discard(compiling[task])
-                        if result:
-                            running[pool.submit(when_compiled)] = None
                     if script:
                         print(f"    executed {relative(script)}", flush=True)
                 except BuildError as error:
@@ -132,19 +123,25 @@ def _keys():
     of_extension = {extension: extension.key() for extension in EXTENSIONS}
     keys = {}
     for script in samples():
-        files = [script, *may_use(script)]
-        compiled = [of_extension[extension] for extension in extensions_in(files)]
-        keys[script] = digest([*files, *expected_outputs.files(script)], shared, *compiled)
+        files = [*files_of(script), *expected_outputs.accepted(script)]
+        compiled = [of_extension[extension] for extension in extensions_of(script)]
+        keys[script] = digest(files, shared, *compiled)
     return keys
 
 
-def record_of(script):
-    """Return the record of the last execution: its inputs, and how it ended."""
-    return Record(EXECUTED / f"{page_of(script)}.json", of_tools=False)
+def run_of(script):
+    """Return the run of a sample, with all that it executes and what it was compared with."""
+    loaded = [x for extension in extensions_of(script) for x in extension.loaded_sources()]
+    return Run(
+        "sample",
+        Record(EXECUTED / f"{page_of(script)}.json", of_tools=False),
+        (*files_of(script), *loaded, *expected_outputs.accepted(script)),
+        page=page_of(script),
+    )
 
 
 def _is_current(script, key):
-    return record_of(script).is_made(key, [source_of(script)])
+    return run_of(script).record.is_made(key, [source_of(script)])
 
 
 def _remove_pages_without_script():
@@ -179,7 +176,7 @@ def _fork_server(stale):
 def _environment(*modules):
     """Return the variables for a process that also imports from the folders ``modules``."""
     return {
-        "PYTHONPATH": os.pathsep.join(str(folder) for folder in (*modules, ROOT)),
+        "PYTHONPATH": os.pathsep.join(str(folder) for folder in (*modules, GALLERY, ROOT)),
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
         # Pages are the same from every machine, whatever its CPU can do.
@@ -192,21 +189,15 @@ def _environment(*modules):
 
 
 def _execute_one(script, key, server):
-    record = record_of(script)
-    record.forget()
-    files = digests_of(_executed_by(script))
+    run_of_it = run_of(script)
+    run_of_it.record.forget()
+    files = digest(run_of_it.files)
     text, seconds = run_sample(script, EXECUTED / page_of(script), server=server)
     expected_outputs.compare(script, text)
     page = source_of(script)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(text)
-    record.note_made(key, [page], **ended_well(files, seconds))
-
-
-def _executed_by(script):
-    programs = [script, *may_use(script)]
-    compiled = [x for extension in extensions_in(programs) for x in extension.sources()]
-    return [*programs, *compiled, *expected_outputs.files(script)]
+    run_of_it.record.note_made(key, [page], **success(files, seconds))
 
 
 def run_sample(script, work, *, server=None):
@@ -223,9 +214,9 @@ def run_sample(script, work, *, server=None):
     command = [sys.executable, "-X", "faulthandler", "-m", "tools.execute.inside_sample"]
     command += [script, work]
     # Others run while the extension is being compiled, and must not see half of it.
-    modules = [INSTALLED_EXTENSIONS] if may_use_extensions(script) else []
+    modules = [INSTALLED_EXTENSIONS] if extensions_of(script) else []
     environment = _environment(*modules)
-    popen = subprocess.Popen
+    popen: Callable[..., Any] = subprocess.Popen
     if server:
         popen = partial(fork_server.popen, address=server)
         if not OWN_INTERPRETERS.search(text):
@@ -241,7 +232,7 @@ def run_sample(script, work, *, server=None):
     hint = f"The whole output: {relative(log)} and {relative(log)}.stderr"
     if done.timed_out:
         raise BuildError(f"{name}: still running after {limit} s\n{_tail(details)}\n{hint}")
-    if done.status != 0:
+    if done.status:
         how = f"signal {-done.status}" if done.status < 0 else f"status {done.status}"
         raise BuildError(f"{name}: failed ({how})\n{_tail(details)}\n{hint}")
     expected = re.search(r"# expected stderr: (.+)", text)

@@ -82,7 +82,7 @@ def _medians(case, groups, rounds):
     gc.collect()
     calls = {backend: case.call(group) for backend, group in groups.items()}
     counts = {backend: _calls_in_a_sample(call) for backend, call in calls.items()}
-    samples = {backend: [] for backend in BACKENDS}
+    samples: dict[str, list[float]] = {backend: [] for backend in BACKENDS}
     for number in range(rounds):
         for backend in order(number):
             samples[backend].append(_seconds(calls[backend], counts[backend]))

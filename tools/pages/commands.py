@@ -10,7 +10,9 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,13 +21,12 @@ from ..project.errors import BuildError, readable
 from ..project.paths import BUILD, DOCS, LOGS, ROOT, relative
 from ..state.digests import digest, files_of
 from ..state.records import record
-from ..state.runs import ended_well
+from ..state.runs import Run, success
 
 TIMEOUT = 300  # seconds; it takes about 10
 # Besides tools/ and sphinxext/, on which every record depends.
-NEEDED = ("Makefile", "conf.py", "languages.toml", "releases.toml", "site.toml", "requirements")
-NEEDED += ("starter", "extension/dummy_collectives", "conformance")
-NEEDED += ("docs/_templates/project-readme.html",)
+NEEDED = ["Makefile", "conf.py", "languages.toml", "releases.toml", "site.toml", "requirements"]
+NEEDED += ["starter", "conformance", "docs/_templates/project-readme.html"]
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv*", "_build", "__pycache__", "*.mo", "tests")
 # The caller may itself be make; the environment is installed already.
 ENVIRONMENT = {"MAKEFLAGS": "", "MAKELEVEL": "", "MFLAGS": "", "PYTHON": "true"}
@@ -41,28 +42,25 @@ class Command:
     is_quick: bool = False
 
     @property
-    def record(self):
-        return record(re.sub(r"\W+", "-", self.typed))
+    def as_run(self) -> Run:
+        """The last run of the command."""
+        files = [x for name in NEEDED for x in files_of(ROOT / name)]
+        return Run("command", record(re.sub(r"\W+", "-", self.typed)), tuple(files))
 
-    def key(self):
-        return digest([x for name in NEEDED for x in files_of(ROOT / name)], self.typed)
+    @contextmanager
+    def recorded(self) -> Iterator[None]:
+        """Record that the command has succeeded, unless the block raises."""
+        run_of_it, started = self.as_run, time.monotonic()
+        files = digest(run_of_it.files)
+        yield
+        run_of_it.record.save(success(files, time.monotonic() - started))
 
-    def status(self):
-        """Return the exit status of a recorded run with the present files, or None."""
-        recorded = self.record.load()
-        return recorded["status"] if recorded and recorded["key"] == self.key() else None
-
-    def note(self, key, seconds):
-        """Record that the command has just succeeded in ``seconds``, with the inputs of ``key``."""
-        self.record.note_made(key, [], **ended_well({}, seconds))
-
-    def run(self):
+    def run(self) -> None:
         """Run the command in a copy of this clone. Raises BuildError if it fails."""
-        key, started = self.key(), time.monotonic()
-        log = LOGS / f"{self.record.path.stem}.log"
-        with tempfile.TemporaryDirectory() as folder:
+        log = LOGS / f"{self.as_run.record.path.stem}.log"
+        with self.recorded(), tempfile.TemporaryDirectory() as folder:
             clone = copy_clone(Path(folder, "clone"))
-            command = ["sh", "-ec", f'cd "$0"; {self.typed}', clone]
+            command: list[str | Path] = ["sh", "-ec", f'cd "$0"; {self.typed}', clone]
             done = run(command, timeout=TIMEOUT, log=log, env=ENVIRONMENT)
             if done.status != 0 or not self.has_worked(clone):
                 [page, *_] = self.pages()
@@ -70,13 +68,12 @@ class Command:
                     f"{relative(page)}: `{self.typed}` fails when it is typed:\n"
                     f"{readable(done.text)}\nThe whole output: {relative(log)}"
                 )
-        self.note(key, time.monotonic() - started)
 
-    def has_worked(self, clone):
+    def has_worked(self, clone: Path) -> bool:
         path = clone / self.file
         return path.is_file() and self.text in path.read_text()
 
-    def pages(self):
+    def pages(self) -> list[Path]:
         """Return the sources of the pages that tell readers to type the command."""
         line = re.compile(rf"^ *{re.escape(self.typed)}$", re.M)
         return [path for path in sorted(DOCS.rglob("*.md")) if line.search(path.read_text())]
@@ -108,7 +105,7 @@ COMMANDS = [
 CATALOGS = r"locales/(?P<language>[^/]*)/LC_MESSAGES/(?P<component>.*)\.po"
 
 
-def copy_clone(target):
+def copy_clone(target: Path) -> Path:
     """Copy this clone, with the environment and the results of execution; return the copy."""
     shutil.copytree(ROOT, target, ignore=NOT_COPIED)
     for name in ("execute", "extension"):  # Nothing must be executed again.
@@ -117,31 +114,14 @@ def copy_clone(target):
     return target
 
 
-def run_quick_commands():
+def run_quick_commands() -> int:
     """Run the commands that take seconds and were not run; return how many ran."""
-    wanted = [x for x in COMMANDS if x.is_quick and x.status() is None and x.pages()]
+    stale = [x for x in COMMANDS if x.is_quick and x.as_run.status is None and x.pages()]
     with ThreadPoolExecutor() as pool:
-        list(pool.map(Command.run, wanted))
-    return len(wanted)
+        list(pool.map(Command.run, stale))
+    return len(stale)
 
 
-def typed():
-    """Return a dictionary from what is typed into a page to the names of its runs."""
+def runs_of_typed_texts() -> dict[str, list[str]]:
+    """Return the names of the runs of a text that is typed into a page, by the text."""
     return {command.typed: [command.typed] for command in COMMANDS} | {CATALOGS: [CATALOGS]}
-
-
-def runs(seconds):
-    """Return a dictionary from the name of a run to a description of it.
-
-    ``seconds`` are how long each takes a reader, by its name.
-    """
-    found = {
-        x.typed: {"kind": "command", "status": x.status(), "seconds": seconds.get(x.typed)}
-        for x in COMMANDS
-    }
-    return found | {CATALOGS: {"kind": "match"}}  # By the check of the catalogs.
-
-
-def records():
-    """Return a dictionary from the name of a run to its record."""
-    return {command.typed: command.record for command in COMMANDS}

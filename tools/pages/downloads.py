@@ -1,44 +1,44 @@
 """List what the zip file of each sample contains."""
 
 import re
+from collections.abc import Iterable
+from pathlib import Path
 
-from ..execute.samples import extensions_in, may_use, page_of, samples
-from ..project.paths import ROOT, SUITE
+from sphinxext.code.sample_downloads import ZipFile
+
+from ..execute.samples import extensions_of, files_of, name_for_sample, page_of, samples
+from ..project.paths import GALLERY, ROOT, SUITE, relative
 from ..project.releases import current, pins
 
 
-def downloads():
-    """Return what each zip file contains, as sphinxext/code/sample_downloads needs it."""
-    return {page_of(script): _download(script) for script in samples()}
+def downloads() -> dict[str, ZipFile]:
+    """Return what the zip file of each sample contains, by the page of the sample."""
+    return {page_of(script): _zip_file(script) for script in samples()}
 
 
-def _download(script):
-    files = [script, *may_use(script)]
+def _zip_file(script: Path) -> ZipFile:
+    files = files_of(script)
     packages = ["torch", "numpy"]
-    if script.parent / "launcher.py" in files:
+    if GALLERY / "launcher.py" in files:
         packages.append("psutil")
     if SUITE / "pyproject.toml" in files:
         packages.append("pytest")
-    for extension in extensions_in(files):
+    for extension in extensions_of(script):
         files += extension.sources()
     if any(file.suffix == ".cpp" for file in files):
         packages += ["setuptools", "ninja"]
-    return {
-        "script": _name(script),
-        "files": {_name(file): str(file) for file in files},
-        "texts": {
+    return ZipFile(
+        relative(script),
+        {relative(name_for_sample(file, script)): str(file) for file in files},
+        {
             "LICENSE": (ROOT / "LICENSE").read_text(),
             "requirements.txt": _requirements(packages),
         },
-    }
+    )
 
 
-def _name(path):
-    return path.relative_to(ROOT).as_posix()
-
-
-def _requirements(packages):
+def _requirements(packages: Iterable[str]) -> str:
     files = [ROOT / "requirements" / f"{name}.txt" for name in ("execute", "render")]
     pinned = "".join(path.read_text() for path in [*files, pins(current())])
-    lines = [re.search(rf"^{name}==\S+$", pinned, re.M)[0] for name in packages]
-    return "\n".join(lines) + "\n"
+    versions = dict(re.findall(r"^([\w-]+)==(\S+)$", pinned, re.M))
+    return "".join(f"{name}=={versions[name]}\n" for name in packages)

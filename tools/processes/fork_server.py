@@ -20,15 +20,17 @@ import importlib
 import importlib.util
 import json
 import os
-import selectors
+import select
 import signal
 import socket
 import subprocess
 import sys
 import types
 import warnings
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -38,73 +40,78 @@ from .run import kill_tree
 # The address of the server, for programs that may start others with it.
 ADDRESS = "FORK_SERVER"
 LONGEST_ADDRESS = 107  # bytes, without the last, as <linux/un.h> says
+LONGEST_REQUEST = 2**20  # bytes
 SET_PDEATHSIG, SET_CHILD_SUBREAPER = 1, 36  # From Linux's <linux/prctl.h>.
 
 
 class ForkedProcess:
     """A process that the server forked, with the methods of subprocess.Popen that are used here."""
 
-    def __init__(self, connection, command):
+    def __init__(self, connection: socket.socket, command: Sequence[str]) -> None:
         self.args = command
-        self.returncode = None
+        self.returncode: int | None = None
         self._connection = connection
         self.pid = self._receive()
-        if self.pid is None or self.pid < 0:  # No number, or the status of one killed.
-            raise ConnectionError("the fork server has ended, or the process ended at once")
+        if self.pid < 0:  # The status of a process that was killed at once.
+            raise ConnectionError("the process has ended")
 
-    def _receive(self):
-        line = b""
-        while not line.endswith(b"\n"):
-            if not (byte := self._connection.recv(1)):
-                return None
-            line += byte
-        return int(line)
+    def _receive(self) -> int:
+        if not (message := self._connection.recv(100)):
+            raise ConnectionError("the fork server has ended")
+        return int(message)
 
-    def wait(self, timeout=None):
+    def wait(self, timeout: float | None = None) -> int:
         """Return the exit status; raise TimeoutExpired after ``timeout`` seconds."""
         if self.returncode is None:
-            with selectors.DefaultSelector() as selector:
-                selector.register(self._connection, selectors.EVENT_READ)
-                if not selector.select(timeout):
-                    raise subprocess.TimeoutExpired(self.args, timeout)
-            status = self._receive()
-            # Without the server its programs do not live long.
-            self.returncode = -signal.SIGKILL if status is None else status
+            if not select.select([self._connection], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+            try:
+                self.returncode = self._receive()
+            except ConnectionError:  # The programs end with the server.
+                self.returncode = -signal.SIGKILL
             self._connection.close()
         return self.returncode
 
-    def poll(self):
+    def poll(self) -> int | None:
         try:
             return self.wait(0)
         except subprocess.TimeoutExpired:
             return None
 
-    def send_signal(self, number):
+    def send_signal(self, number: int) -> None:
         if self.poll() is None:
             os.kill(self.pid, number)
 
-    def kill(self):
+    def kill(self) -> None:
         """End the process and everything that it has started."""
         if self.poll() is None:
             self._connection.shutdown(socket.SHUT_WR)
             self.wait()
 
-    def children(self, recursive=False):
+    def children(self, recursive: bool = False) -> list[psutil.Process]:
         return psutil.Process(self.pid).children(recursive)
 
 
-def popen(command, *, stdout, stderr, env, stdin=None, address=None):
+def popen(
+    command: Sequence[str],
+    *,
+    stdout: Any,
+    stderr: Any,
+    env: Mapping[str, str],
+    stdin: Any = None,
+    address: str | None = None,
+) -> ForkedProcess:
     """Start the program of a ``command`` of ``python``.
 
     Of the interpreter's options, only -W, -X faulthandler and -m are allowed. The standard
     input is empty, whatever ``stdin`` is.
     """
-    request = {"arguments": command[1:], "environment": env, "folder": os.getcwd()}
-    connection = socket.socket(socket.AF_UNIX)
+    request = {"arguments": command[1:], "environment": dict(env), "folder": os.getcwd()}
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         connection.connect(address or os.environ[ADDRESS])
-        socket.send_fds(connection, [b"\n"], [stdout.fileno(), stderr.fileno()])
-        connection.sendall(json.dumps(request).encode() + b"\n")
+        streams = [stdout.fileno(), stderr.fileno()]
+        socket.send_fds(connection, [json.dumps(request).encode()], streams)
         return ForkedProcess(connection, command)
     except ConnectionError as error:
         connection.close()
@@ -115,7 +122,7 @@ def popen(command, *, stdout, stderr, env, stdin=None, address=None):
 
 
 @contextmanager
-def running(folder, *, modules, env):
+def running(folder: Path | str, *, modules: Sequence[str], env: Mapping[str, str]) -> Iterator[str]:
     """Run a server that loads ``modules``; yield its address in ``folder``.
 
     The server accepts requests at once, and starts the programs when it has loaded the modules.
@@ -123,7 +130,7 @@ def running(folder, *, modules, env):
     address = f"{folder}/fork-server"
     if len(os.fsencode(address)) > LONGEST_ADDRESS:
         raise BuildError(f"{address}: too long for a socket; set TMPDIR to a shorter path")
-    with socket.socket(socket.AF_UNIX) as listener:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(address)
         listener.listen()
         number = listener.fileno()
@@ -143,101 +150,78 @@ def running(folder, *, modules, env):
         server.wait()
 
 
-def serve(listener):
-    """Fork a process for each request. Returns only in these processes, with the request."""
-    woken, wake = socket.socketpair()
-    for end in (woken, wake):
-        end.setblocking(False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(wake.fileno())
-    selector = selectors.DefaultSelector()
-    selector.register(listener, selectors.EVENT_READ)
-    selector.register(woken, selectors.EVENT_READ)
-    connections, told = {}, set()  # by process id
+def serve(listener: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """Fork a keeper for each request, which forks the program.
+
+    Returns only in the programs, with the request and the numbers of the standard streams.
+    """
+    server = os.getpid()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # The system then reaps the keepers.
     while True:
-        # Last who has ended: by then, whoever it had asked for gets killed, too.
-        for key, _ in sorted(selector.select(), key=lambda x: x[0].fileobj is woken):
-            if key.fileobj is listener:
-                connection, request, streams = _accept(listener)
-                process = os.fork()
-                if not process:
-                    os.setsid()  # Before who asked for it may send a signal.
-                    _tell(connection, os.getpid())
-                    signal.set_wakeup_fd(-1)
-                    for mine in (selector, listener, woken, wake, connection):
-                        mine.close()
-                    for other in connections.values():
-                        other.close()
-                    return request, streams
-                for stream in streams:
-                    os.close(stream)
-                connections[process] = connection
-                selector.register(connection, selectors.EVENT_READ, process)
-            elif key.fileobj is woken:
-                woken.recv(4096)
-                for process in connections.keys() - told:
-                    if (status := _status_of_ended(process)) is not None:
-                        _kill_session(process)
-                        _tell(connections[process], status)
-                        told.add(process)
-            else:  # Who asked for the process wants it to end, knows its end, or has ended.
-                selector.unregister(key.fileobj)
-                if key.data not in told:
-                    kill_tree(psutil.Process(key.data))
-        # Until whoever asked for a process knows its end, its number remains its own.
-        for process in told.copy():
-            if connections[process] not in selector.get_map():
-                os.waitpid(process, 0)
-                connections.pop(process).close()
-                told.remove(process)
+        connection, _ = listener.accept()
+        if not os.fork():
+            listener.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            end_with(server)
+            request, streams, _, _ = socket.recv_fds(connection, LONGEST_REQUEST, 2)
+            keep(connection, streams)
+            return json.loads(request), streams
+        connection.close()
 
 
-def _accept(listener):
-    connection, _ = listener.accept()
-    _, streams, _, _ = socket.recv_fds(connection, 1, 2)
-    with connection.makefile("rb") as file:
-        return connection, json.loads(file.readline()), streams
+def keep(connection: socket.socket, streams: list[int]) -> None:
+    """Fork the program, and end it when its requester ends. Returns only in the program."""
+    keeper = os.getpid()
+    program = os.fork()
+    if not program:
+        end_with(keeper)
+        os.setsid()  # Before the requester knows the number, which it may signal as a group.
+        _send(connection, os.getpid())
+        connection.close()
+        return
+    for stream in streams:
+        os.close(stream)
+    ended = os.pidfd_open(program)
+    readable, _, _ = select.select([ended, connection.fileno()], [], [])
+    if ended not in readable:
+        kill_tree(psutil.Process(program))
+    # Reap the program only after its requester has read the status, so that the number is not
+    # used again before.
+    result = os.waitid(os.P_PID, program, os.WEXITED | os.WNOWAIT)
+    assert result
+    _kill_session(program)
+    exited = result.si_code == os.CLD_EXITED
+    _send(connection, result.si_status if exited else -result.si_status)
+    with suppress(ConnectionError):
+        connection.recv(1)
+    os.waitpid(program, 0)
+    os._exit(0)
 
 
-def _tell(connection, number):
-    try:
-        connection.sendall(b"%d\n" % number)
-    except BrokenPipeError:
-        pass
+def _send(connection: socket.socket, number: int) -> None:
+    with suppress(BrokenPipeError):  # The requester has ended.
+        connection.send(b"%d" % number)
 
 
-def _status_of_ended(process):
-    """Return the exit status, and leave the process on the system's list; or return None."""
-    ended = os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    if ended is None:
-        return None
-    exited = ended.si_code == os.CLD_EXITED
-    return ended.si_status if exited else -ended.si_status
-
-
-def _kill_session(leader):
+def _kill_session(leader: int) -> None:
     """Kill the processes that a process has left behind."""
     for process in psutil.pids():
-        try:
+        with suppress(ProcessLookupError):
             if os.getsid(process) == leader:
                 os.kill(process, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
 
 
-def end_with(parent):
+def end_with(parent: int) -> None:
     """Let the system kill this process when its parent dies, however that happens."""
     ctypes.CDLL(None).prctl(SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # It has died already.
         os._exit(1)
 
 
-def become(server, request, streams):
+def become(request: dict[str, Any], streams: list[int]) -> types.ModuleType:
     """Turn this process into the requested one; return its main program."""
-    end_with(server)
-    # What its children leave behind when they end stays below it.
+    # Processes that its children leave behind stay below it.
     ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for standard, stream in enumerate(streams, start=1):
         os.dup2(stream, standard)
         os.close(stream)
@@ -255,10 +239,9 @@ def become(server, request, streams):
             warnings.simplefilter(value)
         elif value == "faulthandler":
             faulthandler.enable()
-    main = types.ModuleType("__main__")
+    main: Any = types.ModuleType("__main__")
     if option == "-m":
-        name = arguments.pop(0)
-        main.__spec__ = importlib.util.find_spec(name)
+        main.__spec__ = importlib.util.find_spec(arguments.pop(0))
         main.__file__, main.__package__ = main.__spec__.origin, main.__spec__.parent
     else:
         main.__file__ = option
@@ -268,7 +251,9 @@ def become(server, request, streams):
     return main
 
 
-def show_exception(kind, error, trace):
+def show_exception(
+    kind: type[BaseException], error: BaseException, trace: types.TracebackType | None
+) -> None:
     """Print a traceback that begins with the program, and not with this file."""
     while trace and trace.tb_frame.f_code.co_filename != __file__:
         trace = trace.tb_next
@@ -284,5 +269,5 @@ if __name__ == "__main__":
         importlib.import_module(module)
     gc.freeze()  # Collecting it would copy the pages that all the processes share.
     gc.enable()
-    main = become(os.getpid(), *serve(listener))
-    exec(compile(Path(main.__file__).read_bytes(), main.__file__, "exec"), vars(main))
+    main = become(*serve(listener))
+    exec(compile(Path(sys.argv[0]).read_bytes(), sys.argv[0], "exec"), vars(main))

@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from .run import MARKER, forget_steering, kill_marked, kill_tree, stopping
 
 
 @contextmanager
-def stage(name):
+def stage(name: str) -> Iterator[None]:
     """Print that a stage begins, and how long it took."""
     print(f"[{name}]", flush=True)
     started = time.monotonic()
@@ -29,7 +30,7 @@ def stage(name):
 
 
 @contextmanager
-def only_one_build(this_build):
+def only_one_build(this_build: str) -> Iterator[None]:
     """Hold the clone's build lock; a second build waits and says so."""
     BUILD.mkdir(exist_ok=True)
     with open(BUILD / "build.lock", "a+", errors="replace") as lock:
@@ -57,12 +58,12 @@ def only_one_build(this_build):
             lock.truncate(0)
 
 
-def _temporary(build):
+def _temporary(build: str) -> Path:
     """Return the folder for all temporary files of a build. The paths of sockets must be short."""
     return Path(tempfile.gettempdir(), f"build-{build[:12]}")
 
 
-def main(work, *, usage):
+def main(work: Callable[[], object], *, usage: str | None) -> None:
     """Call ``work()``; end the program with one message if it fails.
 
     Shows ``usage`` if the program was given arguments.
@@ -73,19 +74,11 @@ def main(work, *, usage):
     this_build = os.urandom(16).hex()
     os.environ[MARKER] = f"{os.environ.get(MARKER, '')} {this_build}"
 
-    def stop(signal_number, frame):
+    def stop(signal_number: int, frame: object) -> None:
         # End the processes now: the stages wait for them before they end.
         stopping.set()
-        end_all()
+        _end_all(this_build)
         raise KeyboardInterrupt
-
-    def end_all():
-        kill_marked(this_build)
-        found = []
-        for child in psutil.Process().children():
-            with suppress(psutil.NoSuchProcess):
-                found += kill_tree(child)
-        psutil.wait_procs(found, timeout=10)
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
@@ -93,23 +86,43 @@ def main(work, *, usage):
     try:
         with only_one_build(this_build):
             work()
-    except BuildError as error:
-        sys.exit(f"\nerror: {error}\n{untouched}".rstrip())
     except KeyboardInterrupt:
-        end_all()
-        sys.exit(f"\nerror: interrupted\n{untouched}".rstrip())
-    except ModuleNotFoundError as error:
-        if (ROOT / error.name.partition(".")[0]).exists():  # It is ours.
+        _end_all(this_build)
+        message = "interrupted"
+    except (BuildError, ModuleNotFoundError, OSError) as error:
+        if not (known := _message_of(error)):
             raise
-        sys.exit(
-            f"\nerror: {sys.prefix} has no module {error.name}. Remove this folder, then run "
-            f"the command again: it is installed anew.\n{untouched}".rstrip()
+        message = known
+    else:
+        return
+    sys.exit(f"\nerror: {message}\n{untouched}".rstrip())
+
+
+def _end_all(build: str) -> None:
+    kill_marked(build)
+    killed = []
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):
+            killed += kill_tree(child)
+    psutil.wait_procs(killed, timeout=10)
+
+
+def _message_of(error: BuildError | ModuleNotFoundError | OSError) -> str | None:
+    """Return what a user should know of an error, or None if it is a fault of these tools."""
+    if isinstance(error, BuildError):
+        return str(error)
+    if isinstance(error, ModuleNotFoundError):
+        name = error.name or ""
+        if (ROOT / name.partition(".")[0]).exists():  # A module of this project.
+            return None
+        return (
+            f"{sys.prefix} has no module {name}. Remove this folder, then run the command again: "
+            "it is installed anew."
         )
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT):
-            raise
-        where = f" {error.filename}" if error.filename else ""
-        sys.exit(
-            f"\nerror: cannot write{where}: {error.strerror}. Free some space or make "
-            f"it writable, then run the command again.\n{untouched}".rstrip()
-        )
+    if error.errno not in (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT):
+        return None
+    where = f" {error.filename}" if error.filename else ""
+    return (
+        f"cannot write{where}: {error.strerror}. Free some space or make it writable, then run "
+        "the command again."
+    )

@@ -7,8 +7,11 @@ import shutil
 import signal
 import subprocess
 import threading
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -50,13 +53,20 @@ class Outcome:
         return self.stdout + self.stderr
 
 
-def forget_steering():
+def forget_steering() -> None:
     """Remove these variables of the caller's shell from the environment of all processes."""
     for name in filter(STEERING.match, list(os.environ)):
         del os.environ[name]
 
 
-def run(command, *, timeout, log, env=None, popen=subprocess.Popen):
+def run(
+    command: Sequence[str | Path],
+    *,
+    timeout: float,
+    log: Path,
+    env: Mapping[str, str] | None = None,
+    popen: Callable[..., Any] = subprocess.Popen,
+) -> Outcome:
     """Run ``command``; write its output to ``log`` and ``log`` + ".stderr".
 
     ``timeout`` is in seconds. A command that is still running then gets a
@@ -108,28 +118,28 @@ def run(command, *, timeout, log, env=None, popen=subprocess.Popen):
     return outcome
 
 
-def _disk_is_full(outcome, folder):
+def _disk_is_full(outcome: Outcome, folder: Path) -> bool:
     """Return whether the disk is full; it may then have no room for the message, either."""
     free = shutil.disk_usage(folder).free
     return "No space left on device" in outcome.text or free < 2**16
 
 
-def kill_marked(marker):
+def kill_marked(marker: str) -> None:
     """Kill every process that was started with ``marker`` in its environment."""
-    found = []
+    killed = []
     for process in psutil.process_iter():
         try:
             if marker in process.environ().get(MARKER, "").split():
-                found += kill_tree(process)
+                killed += kill_tree(process)
         except (psutil.Error, OSError):
             continue
-    psutil.wait_procs(found, timeout=10)
+    psutil.wait_procs(killed, timeout=10)
 
 
-def kill_tree(root):
+def kill_tree(root: psutil.Process) -> list[psutil.Process]:
     """Kill a process and all its descendants; return them."""
-    found = [root, *root.children(recursive=True)]
-    for process in found:
+    processes = [root, *root.children(recursive=True)]
+    for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.kill()
-    return found
+    return processes

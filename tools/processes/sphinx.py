@@ -1,22 +1,27 @@
-"""Run Sphinx, as every stage does, and check what it needs."""
+"""Run Sphinx, as every stage does."""
 
+import re
 import sys
+from pathlib import Path
 
 from ..project.errors import BuildError, readable
-from ..project.languages import SOURCE_LANGUAGE
+from ..project.languages import SOURCE_LANGUAGE, Language
 from ..project.paths import DOCS, LOGS, ROOT, relative
-from ..state.digests import generated_pages
 from .run import run
 
 TIMEOUT = 300  # seconds; it takes about 5
 
 
-def run_sphinx(what, builder, language, output, *options, sources=DOCS):
+def run_sphinx(
+    what: str, builder: str, language: Language, sources: Path, output: Path, *options: str | Path
+) -> None:
     """Run sphinx-build in a process of its own; a warning is an error.
 
-    Raises BuildError, which says why ``what``, such as "rendering ko", failed.
+    ``sources`` is a copy of docs/. Raises BuildError, which says why ``what``, such as
+    "rendering ko", failed, and names the files of docs/.
     """
-    command = [sys.executable, "-m", "sphinx.cmd.build", "-q", "-W", "--keep-going"]
+    command: list[str | Path] = [sys.executable, "-m", "sphinx.cmd.build"]
+    command += ["-q", "-W", "--keep-going"]
     command += ["-b", builder, "-c", ROOT, "-D", f"language={language.gettext}"]
     if language == SOURCE_LANGUAGE:
         command += ["-D", "locale_dirs=_nowhere"]  # Nothing may replace what is translated.
@@ -25,10 +30,11 @@ def run_sphinx(what, builder, language, output, *options, sources=DOCS):
     if done.timed_out:
         raise BuildError(f"{what} took longer than {TIMEOUT} s")
     if done.status != 0:
-        raise BuildError(f"{what} failed:\n{readable(done.text)}")
+        text = re.sub(rf"{re.escape(str(sources))}/([\w./-]+)", _as_edited, done.text)
+        raise BuildError(f"{what} failed:\n{readable(text)}")
 
 
-def require_gallery_pages():
-    """Raise BuildError if nothing was executed yet: pages link to the pages of samples."""
-    if not generated_pages():
-        raise BuildError(f"{relative(DOCS)}: no pages of samples: run `make execute` first")
+def _as_edited(copy: re.Match[str]) -> str:
+    """Return the name of the file in docs/; the pages of samples have none."""
+    original = DOCS / copy[1]
+    return relative(original) if original.is_file() else copy[0]

@@ -54,7 +54,7 @@ def last_changes():
 
     The changes of a merged branch count as those of its merge, as far as the merge kept them.
     """
-    days = {}
+    days: dict[str, date] = {}
     if has_history():
         lines = ["--format=%x00%cs", "--name-only", "--no-renames"]
         log = git("log", "--first-parent", "--diff-merges=first-parent", *lines) or ""

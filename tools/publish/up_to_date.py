@@ -9,7 +9,7 @@ import sys
 from ..compile.toolchain import compiled_with
 from ..project import git
 from ..project.paths import EXECUTED, INSTALLED_EXTENSIONS, LOCALES, SITE
-from ..state.digests import digest, files_below, generated_pages, installed, project_files
+from ..state.digests import digest, files_below, installed, project_files
 from ..state.records import record
 
 RECORD = record("html")
@@ -24,8 +24,7 @@ def sources():
 
 def generated():
     """Return a digest of the results of the stages "compile" and "execute"."""
-    made = [*files_below(EXECUTED), *files_below(INSTALLED_EXTENSIONS)]
-    return digest([*generated_pages(), *made])
+    return digest([*files_below(EXECUTED), *files_below(INSTALLED_EXTENSIONS)])
 
 
 def is_good(sources):

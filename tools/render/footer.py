@@ -22,7 +22,9 @@ def commit_note(commit, language):
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), extensions=["jinja2.ext.i18n"]
     )
-    environment.install_gettext_callables(gettext_of(language), None)
+    environment.install_gettext_callables(  # type: ignore[attr-defined]  # of the extension i18n
+        gettext_of(language), None
+    )
     day = format_date(date.fromisoformat(day), "long", locale=language.gettext)
     if language.gettext.startswith("zh"):  # The guide for translators asks for spaces.
         day = BETWEEN_DIGIT_AND_UNIT.sub(" ", day)

@@ -8,17 +8,20 @@ import re
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
 
 from ..pages import provenance, versions
+from ..pages.sources import lay_out_executed
 from ..processes.one_build import stage
-from ..processes.sphinx import require_gallery_pages, run_sphinx
+from ..processes.sphinx import run_sphinx
 from ..project import git
 from ..project.errors import BuildError
-from ..project.languages import LANGUAGES
+from ..project.languages import LANGUAGES, Language
 from ..project.paths import BUILD, DOCS, RENDERED, ROOT
 from ..project.published import PUBLISHED
 from ..state.digests import digest, files_below, generated_pages, installed, project_files
-from ..state.records import record
+from ..state.records import Record, record
 from ..translate import status as translation_status
 from .footer import commit_note
 from .root_files import write_root_files
@@ -27,26 +30,21 @@ AT_A_TIME = 2  # languages; a run of Sphinx keeps one core busy
 CATALOG = re.compile(r"locales/[\w/.-]+\.po\b")
 
 
-def run(meanwhile=lambda: None):
+def run() -> int:
     """Run the stage; return the number of pages per language."""
     with stage("render"):
-        return render(meanwhile)
+        return render()
 
 
-def render(meanwhile):
-    """Render the languages that have changed; return the number of pages per language.
-
-    ``meanwhile`` is called while Sphinx runs.
-    """
-    require_gallery_pages()
+def render() -> int:
+    """Render the languages that have changed; return the number of pages per language."""
     before = keys()
+    sources = lay_out_executed(BUILD / "sources")
     stale = [x for x in LANGUAGES if not _record(x).is_made(before[x.url], _pages(x))]
     for language in stale:
         _record(language).forget()
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        rendering = pool.map(_render_language, stale)
-        meanwhile()
-        failures = [failure for failure in rendering if failure]
+        failures = list(filter(None, pool.map(partial(_render_language, sources), stale)))
     if failures:
         raise BuildError("\n".join(failures))
     _remove_other_files()
@@ -61,50 +59,55 @@ def render(meanwhile):
     return len(list((RENDERED / LANGUAGES[0].url).rglob("*.html")))
 
 
-def keys():
+def keys() -> dict[str, str]:
     """Return a digest of everything that the pages of a language show, by its url."""
     common = digest(
         [*project_files(), *generated_pages(), *_catalogs_on_pages()],
         *(sys.version, installed(), git.commit(), versions.versions()),
-        *(provenance.executed(), provenance.runs(), translation_status.for_sphinx()),
+        *(provenance.executed(), provenance.descriptions(), translation_status.for_sphinx()),
     )
     return {x.url: digest(sorted(x.catalogs.rglob("*.po")), common) for x in LANGUAGES}
 
 
-def _catalogs_on_pages():
+def _catalogs_on_pages() -> list[Path]:
     """Return the catalogs that pages show as an example, in all languages."""
     pages = [path for path in files_below(DOCS) if path.suffix == ".md"]
     names = {name for path in pages for name in CATALOG.findall(path.read_text())}
     return [ROOT / name for name in sorted(names) if (ROOT / name).is_file()]
 
 
-def _record(language):
+def _record(language: Language) -> Record:
     return record(f"render-{language.url}")
 
 
-def _pages(language):
+def _pages(language: Language) -> list[Path]:
     return files_below(RENDERED / language.url)
 
 
-def _render_language(language):
+def _render_language(sources: Path, language: Language) -> str | None:
     """Return a description of what went wrong, or None."""
     output, doctrees = RENDERED / language.url, BUILD / "doctrees" / language.url
     for folder in (output, doctrees):
         shutil.rmtree(folder, ignore_errors=True)
     for compiled in language.catalogs.rglob("*.mo"):
         compiled.unlink()  # Sphinx would use one that is newer than its catalog.
-    options = ["-d", doctrees, "-A", f"verified_at={commit_note(git.commit(), language)}"]
+    options: list[str | Path] = [
+        "-d",
+        doctrees,
+        "-A",
+        f"verified_at={commit_note(git.commit(), language)}",
+    ]
     for name, value in versions.template_values().items():
         options += ["-A", f"{name}={value}"]
     try:
-        run_sphinx(f"rendering {language.url}", "html", language, output, *options)
+        run_sphinx(f"rendering {language.url}", "html", language, sources, output, *options)
     except BuildError as error:
         return str(error)
     (output / ".buildinfo").unlink(missing_ok=True)  # Sphinx's own, not for readers.
     return None
 
 
-def _remove_other_files():
+def _remove_other_files() -> None:
     """Remove everything but the folders of languages; the files at the top are written again."""
     for path in RENDERED.iterdir():
         if path.is_file():

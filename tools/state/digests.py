@@ -3,49 +3,49 @@
 import hashlib
 import os
 import sysconfig
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ..project.paths import DOCS, ROOT
+from ..project.paths import EXECUTED, ROOT
 
 IGNORED = {"__pycache__"}
 # At the top of the clone: nothing is made from these.
 NO_SOURCES = {"_build", "locales", "tests", "README.md"}
 
 
-def files_below(folder):
+def files_below(folder: Path) -> list[Path]:
     """Return all files below ``folder`` in a fixed order, without caches and *.mo."""
-    found = []
+    paths: list[str] = []
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in IGNORED]
-        found += [os.path.join(place, name) for name in names if not name.endswith(".mo")]
+        paths += [os.path.join(place, name) for name in names if not name.endswith(".mo")]
     # Texts are compared faster than paths.
-    return [Path(path) for path in sorted(found) if os.path.isfile(path)]
+    return [Path(path) for path in sorted(paths) if os.path.isfile(path)]
 
 
-def files_of(path):
+def files_of(path: Path) -> list[Path]:
     """Return all files below a folder, as ``files_below`` does, or the file itself."""
     return files_below(path) if path.is_dir() else [path]
 
 
-def project_files():
+def project_files() -> Iterator[Path]:
     """Return all files that a page may be made from, except catalogs: whatever is in the clone."""
-    generated = set(generated_pages())
     for path in sorted(ROOT.iterdir()):
         if path.name not in NO_SOURCES and not path.name.startswith("."):
-            yield from (file for file in files_of(path) if file not in generated)
+            yield from files_of(path)
 
 
-def generated_pages():
-    """Return the pages that the stage "execute" made; pages that people write are Markdown."""
-    return [path for path in files_below(DOCS) if path.suffix == ".rst"]
+def generated_pages() -> list[Path]:
+    """Return the pages that the stage "execute" made."""
+    return sorted(EXECUTED.glob("*/*.rst"))
 
 
-def installed():
+def installed() -> list[str]:
     """Return the names and versions of the packages in .venv."""
     return sorted(path.name for path in Path(sysconfig.get_path("purelib")).glob("*-info"))
 
 
-def digest(files, *facts):
+def digest(files: Iterable[Path], *facts: object) -> str:
     """Return a hex digest of the names and contents of ``files`` and of the ``facts``.
 
     It is the same in every clone: names are relative to the top of the clone.

@@ -1,19 +1,21 @@
 """Read and write message catalogs.
 
 Every page has one catalog, locales/LANGUAGE/LC_MESSAGES/PAGE.po; the text of
-templates and of the theme is in sphinx.po.
+templates and of the theme is in sphinx.po. No message has plural forms, as Sphinx extracts none.
 """
 
 import codecs
 import io
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
+from babel.messages.catalog import Catalog, Message
 from babel.messages.pofile import PoFileError, denormalize, normalize, read_po, write_po
 
 from ..project.errors import BuildError
-from ..project.languages import TRANSLATIONS
+from ..project.languages import TRANSLATIONS, Language
 from ..project.paths import LOCALES, relative
 
 WIDTH = 78
@@ -26,24 +28,22 @@ VOLATILE = re.compile(
 )
 
 # One line of a catalog: empty, a comment, or a keyword and a string, or a string.
-LINE = re.compile(
-    r'\s*(#.*|((msg(ctxt|id|id_plural|str(\[\d+\])?)\s+)?"(\\[\\"abfnrtv]|[^"\\])*"\s*)?)$'
-)
+LINE = re.compile(r'\s*(#.*|((msg(ctxt|id|str)\s+)?"(\\[\\"abfnrtv]|[^"\\])*"\s*)?)$')
 ENTRY = re.compile(r'^(?:msgctxt (?:".*"\s*)+)?msgid (?:".*"\s*)+', re.M)
 
 
-def path_of(language, page):
-    """The catalog of a page in a language."""
+def path_of(language: Language, page: str) -> Path:
+    """Return the catalog of a page in a language."""
     return language.catalogs / f"{page}.po"
 
 
-def page_of(language, path):
-    """The page that a catalog is for."""
+def page_of(language: Language, path: Path) -> str:
+    """Return the page that a catalog is for."""
     return path.relative_to(language.catalogs).with_suffix("").as_posix()
 
 
-def catalogs_of(language):
-    """All catalogs of a language, also those whose page is gone.
+def catalogs_of(language: Language) -> list[Path]:
+    """Return all catalogs of a language, also those whose page is gone.
 
     Raises BuildError if anything in locales/ is dangerous to read.
     """
@@ -52,57 +52,53 @@ def catalogs_of(language):
     return sorted(language.catalogs.rglob("*.po"))
 
 
-def foreign_files():
-    """Yield a finding for each file in locales/ that is no catalog of a translation.
+def foreign_files() -> Iterator[str]:
+    """Yield a fault for each file in locales/ that is no catalog of a translation.
 
     Sphinx would use some of them: a catalog of the source language, or a compiled one.
     """
     folders = [language.catalogs for language in TRANSLATIONS]
     for path in _all_files():
+        is_compiled = path.suffix == ".mo" and path.with_suffix(".po").is_file()
         if path == LOCALES / "exemptions.csv":
             continue
-        is_ours = any(folder in path.parents for folder in folders)
-        is_catalog = path.suffix == ".po" or (
-            path.suffix == ".mo" and path.with_suffix(".po").is_file()
-        )
-        if not is_ours:
-            yield f"{_shown(path)}: is in the folder of no translation of languages.toml; remove it"
-        elif not is_catalog:
-            yield f"{_shown(path)}: is no catalog; remove it"
+        if not any(folder in path.parents for folder in folders):
+            yield (
+                f"{_printable(path)}: is in the folder of no translation of languages.toml; "
+                "remove it"
+            )
+        elif path.suffix != ".po" and not is_compiled:
+            yield f"{_printable(path)}: is no catalog; remove it"
 
 
-def _dangerous_files():
-    """Yield a finding for each file that leads elsewhere, never ends, or has an odd name."""
+def _dangerous_files() -> Iterator[str]:
+    """Yield a fault for each file that leads elsewhere, never ends, or has an odd name."""
     for path in _all_files():
         if path.is_symlink() or not path.is_file():
-            yield f"{_shown(path)}: is a link or a device; a catalog is a file of its own"
+            yield f"{_printable(path)}: is a link or a device; a catalog is a file of its own"
         elif path.stat().st_size > LARGEST:
-            yield f"{_shown(path)}: is larger than {LARGEST} bytes; no catalog is"
+            yield f"{_printable(path)}: is larger than {LARGEST} bytes; no catalog is"
         elif not path.name.isprintable():
-            yield f"{_shown(path)}: has a name with a control character; rename it"
+            yield f"{_printable(path)}: has a name with a control character; rename it"
 
 
-def _all_files():
+def _all_files() -> Iterator[Path]:
     for place, folders, names in os.walk(LOCALES):
         links = [name for name in folders if Path(place, name).is_symlink()]
         yield from sorted(Path(place, name) for name in [*names, *links])
 
 
-def _shown(path):
-    """A path in one line, whatever is in its name."""
+def _printable(path: Path) -> str:
+    """Return a path in one line, whatever is in its name."""
     return "".join(x if x.isprintable() else ascii(x)[1:-1] for x in relative(path))
 
 
-def is_translated(message):
-    """Whether there is a text for each plural form, or for the only form."""
-    texts = message.string if isinstance(message.string, tuple) else (message.string,)
-    return all(texts)
-
-
-def read(path):
+def read(path: Path) -> Catalog:
     """Read a catalog. Raises BuildError with the places of what is no catalog."""
-    if malformed := list(malformed_lines(path)):
-        raise BuildError("\n".join(malformed))
+    if malformed := list(_malformed_lines(path)):
+        raise BuildError(
+            "\n".join(f"{relative(path)}:{n}: malformed catalog: {what}" for n, what in malformed)
+        )
     try:
         catalog = parse(path.read_bytes())
         catalog.num_plurals  # noqa: B018 - Babel reads the header when it is asked.
@@ -115,9 +111,9 @@ def read(path):
     return catalog
 
 
-def parse(content):
-    """The catalog that a file holds. Raises what Babel raises if it holds none."""
-    # What gettext's tools write above an obsolete text, and Babel does not read.
+def parse(content: bytes) -> Catalog:
+    """Return the catalog that a file holds. Raises what Babel raises if it holds none."""
+    # Gettext's tools write this above an obsolete text, and Babel does not read it.
     content = content.replace(b"\n#~| ", b"\n#| ")
     catalog = read_po(io.BytesIO(content), abort_invalid=True)
     for message in [*catalog, *catalog.obsolete.values()]:
@@ -125,59 +121,57 @@ def parse(content):
     return catalog
 
 
-def malformed_lines(path):
-    """Yield what is wrong in single lines; Babel makes something of most of it."""
+def _malformed_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the number of each line that Babel would make something of, and the fault."""
+    content = path.read_bytes()
     last = None
-    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
+    for number, line in enumerate(content.split(b"\n"), start=1):
         try:
             text = line.decode()
         except UnicodeDecodeError:
-            yield f"{relative(path)}:{number}: malformed catalog: not UTF-8"
+            yield number, "not UTF-8"
             continue
         if not LINE.match(text):
             yield (
-                f"{relative(path)}:{number}: malformed catalog: {text.strip()!r}; a line is "
-                "a comment, or msgid or msgstr and a string in quotation marks, and "
-                'quotation marks within the string are written \\"'
+                number,
+                f"{text.strip()!r}; a line is a comment, or msgid or msgstr and a string in "
+                'quotation marks, and quotation marks within the string are written \\"',
             )
         keyword = text.split(" ")[0]
         if keyword == last == "msgstr":
-            yield f"{relative(path)}:{number}: malformed catalog: a msgstr without a msgid"
+            yield number, "a msgstr without a msgid"
         if keyword.startswith("msg"):
             last = keyword
-    text, seen = path.read_bytes().decode(errors="replace"), set()
+    text, msgids = content.decode(errors="replace"), set()
     for entry in ENTRY.finditer(text):
         msgid = "".join(re.findall('"(.*)"', entry[0]))
-        if msgid in seen:
-            line = text.count("\n", 0, entry.start()) + 1
-            yield f"{relative(path)}:{line}: malformed catalog: the msgid {msgid!r} stands twice"
-        seen.add(msgid)
+        if msgid in msgids:
+            yield text.count("\n", 0, entry.start()) + 1, f"the msgid {msgid!r} stands twice"
+        msgids.add(msgid)
 
 
-def _take_over_previous_id(message):
-    """Babel reads the msgid that a fuzzy text was for as a comment."""
+def _take_over_previous_id(message: Message) -> None:
+    """Set the msgid that a fuzzy text was for, which Babel reads as a comment."""
     previous = [x for x in message.user_comments if x.startswith("|")]
     if previous:
-        kept = [x for x in message.user_comments if not x.startswith("|")]
-        message.user_comments[:] = kept
+        message.user_comments[:] = [x for x in message.user_comments if x not in previous]
         texts = re.findall(r'"(.*)"', "\n".join(previous))
         message.previous_id = [denormalize("\n".join(f'"{text}"' for text in texts))]
 
 
-def write(catalog):
-    """The text of a catalog, with obsolete texts last. Locations are left out."""
-    buffer = io.BytesIO()
-    write_po(buffer, catalog, width=WIDTH)
-    header = VOLATILE.sub("", buffer.getvalue().decode()).partition("\n\n")[0] + "\n"
-    plurals = catalog.num_plurals
-    entries = [_entry(message, plurals) for message in catalog if message.id]
-    entries += [_entry(message, plurals, "#~ ") for message in catalog.obsolete.values()]
-    return "\n".join([header, *entries]) + "\n"
+def write(catalog: Catalog) -> str:
+    """Return the text of a catalog, with obsolete texts last. Locations are left out."""
+    header = io.BytesIO()
+    write_po(header, catalog, width=WIDTH)
+    header_text = VOLATILE.sub("", header.getvalue().decode()).partition("\n\n")[0] + "\n"
+    entries = [_entry(message) for message in catalog if message.id]
+    entries += [_entry(message, "#~ ") for message in catalog.obsolete.values()]
+    return "\n".join([header_text, *entries]) + "\n"
 
 
-def _entry(message, plurals, prefix=""):
-    # Babel breaks long comments, and what would follow is no exemption any more, nor a
-    # previous msgid; of obsolete texts it would forget that they are fuzzy.
+def _entry(message: Message, prefix: str = "") -> str:
+    # Babel breaks long comments, so that what follows is no previous msgid any more, and it
+    # forgets of obsolete texts that they are fuzzy.
     lines = [f"# {comment}".rstrip() for comment in message.user_comments]
     if message.flags:
         lines.append(f"#, {', '.join(sorted(message.flags))}")
@@ -186,12 +180,7 @@ def _entry(message, plurals, prefix=""):
         mark = "#~|" if prefix else "#|"
         lines += [f"{mark} {line}" for line in previous.splitlines()]
     texts = {"msgctxt": message.context} if message.context else {}
-    if isinstance(message.id, tuple):
-        texts |= {"msgid": message.id[0], "msgid_plural": message.id[1]}
-        strings = [*message.string, *[""] * plurals][:plurals]
-        texts |= {f"msgstr[{n}]": text for n, text in enumerate(strings)}
-    else:
-        texts |= {"msgid": message.id, "msgstr": message.string or ""}
+    texts |= {"msgid": message.id, "msgstr": message.string or ""}
     for keyword, text in texts.items():
         lines.append(f"{prefix}{keyword} {normalize(text, prefix=prefix, width=WIDTH)}")
     return "\n".join(lines) + "\n"

@@ -5,15 +5,16 @@ Nothing needs to have been executed: the pages of samples are made from their sc
 
 import shutil
 import sys
-from importlib.util import find_spec
+from importlib.resources import files
 from pathlib import Path
 
-from ..pages import provenance, unexecuted
+from ..pages import provenance
+from ..pages.sources import lay_out
 from ..processes.sphinx import run_sphinx
 from ..project.errors import BuildError
 from ..project.languages import SOURCE_LANGUAGE, TRANSLATIONS
 from ..project.paths import BUILD, ROOT, ROOT_FILES
-from ..state.digests import digest, files_below, generated_pages, installed, project_files
+from ..state.digests import digest, files_below, installed, project_files
 from ..state.records import record
 from .catalogs import catalogs_of, read
 
@@ -24,7 +25,7 @@ RECORD = record("messages")
 TEMPLATES = [
     ROOT / "docs/_templates",
     ROOT_FILES,
-    Path(find_spec("furo").origin).parent / "theme" / "furo",
+    files("furo") / "theme" / "furo",
 ]
 
 
@@ -35,9 +36,7 @@ def extract():
 
 def extracted():
     """Extract the messages, if anything in English has changed; return the files."""
-    key = digest(
-        [*project_files(), *generated_pages()], sys.version, installed(), provenance.executed()
-    )
+    key = digest(project_files(), sys.version, installed(), provenance.executed())
     if not RECORD.is_made(key, files_below(EXTRACTION)):
         RECORD.forget()
         shutil.rmtree(EXTRACTION, ignore_errors=True)
@@ -65,8 +64,7 @@ def _require_readable_catalogs():
 def _extract():
     _require_readable_catalogs()
     templates = ",".join(str(folder) for folder in TEMPLATES)
-    options = ["-D", f"templates_path={templates}", "-d", DOCTREES]
-    options += ["-D", f"code_provenance_root={SOURCES}"]
-    sources = unexecuted.lay_out(SOURCES, executed=False)
+    options: list[str | Path] = ["-D", f"templates_path={templates}", "-d", DOCTREES]
+    sources = lay_out(SOURCES, executed=False)
     what = "extracting the messages"
-    run_sphinx(what, "gettext", SOURCE_LANGUAGE, EXTRACTION, *options, sources=sources)
+    run_sphinx(what, "gettext", SOURCE_LANGUAGE, sources, EXTRACTION, *options)

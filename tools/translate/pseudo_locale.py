@@ -12,7 +12,9 @@ import re
 import shutil
 import sys
 from itertools import cycle, islice
+from pathlib import Path
 
+from ..pages.sources import lay_out_executed
 from ..processes.sphinx import run_sphinx
 from ..project.errors import ending_the_program
 from ..project.languages import Language
@@ -68,8 +70,15 @@ def build():
         path = FOLDER / "locales" / PSEUDO.gettext / "LC_MESSAGES" / f"{page}.po"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(catalogs.write(catalog))
-    options = ["-E", "-d", FOLDER / "doctrees", "-D", f"locale_dirs={FOLDER / 'locales'}"]
-    run_sphinx("rendering the pseudo-locale", "html", PSEUDO, PAGES, *options)
+    sources = lay_out_executed(FOLDER / "sources")
+    options: list[str | Path] = [
+        "-E",
+        "-d",
+        FOLDER / "doctrees",
+        "-D",
+        f"locale_dirs={FOLDER / 'locales'}",
+    ]
+    run_sphinx("rendering the pseudo-locale", "html", PSEUDO, sources, PAGES, *options)
 
 
 def main():

@@ -1,26 +1,29 @@
 """A page for reviewers: the messages that changed since a commit, side by side.
 
-No rule can tell a dropped "not" or swapped roles. Whoever reads what a text was before, and
-what it is now, in both languages and in the order of the page, can.
+No rule can tell a dropped "not" or swapped roles. A reviewer can, who reads what a text was
+before and what it is now, in both languages and in the order of the page.
 """
 
 import difflib
 import html
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 
+from babel.messages.catalog import Catalog, Message
 from babel.messages.pofile import PoFileError
 
 from ..project.errors import BuildError
 from ..project.git import git
-from ..project.languages import SOURCE_LANGUAGE, TRANSLATIONS
-from ..project.paths import BUILD, LOCALES, relative
+from ..project.languages import SOURCE_LANGUAGE, TRANSLATIONS, Language
+from ..project.paths import BUILD, relative
 from . import catalogs
 
 REVIEW = BUILD / "review.html"
 SIMILAR = 0.6
-# What is marked as different: a word, or one character of a script without spaces.
+# Differences are marked by word, or by character in a script without spaces.
 TOKEN = re.compile(r"[^\W\u3000-\u9fff]+|\s+|.", re.S)
 STYLE = """
 body { font: 1em/1.5 system-ui, sans-serif; margin: 1em; color-scheme: light dark; }
@@ -36,113 +39,80 @@ del { background: #e443; }
 
 @dataclass(frozen=True)
 class Change:
-    """A message before and now; ``old`` texts are None where there were none."""
+    """A message of a page now, at a path and line, and what it was before, if it was there."""
 
+    page: str
     place: str
-    state: str
-    source: str
-    translation: str
-    old_source: str | None
-    old_translation: str | None
+    now: Message
+    before: Message | None
 
 
-def review(since):
+def review(since: str) -> dict[Language, int]:
     """Write the page; return how many messages of each language have changed."""
     commit = git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{since}^{{commit}}")
     if not commit:
         raise BuildError(f"SINCE={since!r}: git knows no such commit")
-    found = {language: list(_changes(language, commit)) for language in TRANSLATIONS}
+    changes = {language: list(_changes(language, commit)) for language in TRANSLATIONS}
     REVIEW.parent.mkdir(exist_ok=True)
-    REVIEW.write_text(_page(found, commit))
-    return {language: sum(len(x) for _, x in pages) for language, pages in found.items()}
+    REVIEW.write_text(_page(changes, commit))
+    return {language: len(of_language) for language, of_language in changes.items()}
 
 
-# -- What changed ------------------------------------------------------------------
-
-
-def _changes(language, commit):
-    """Yield each page of a language with its changes, if it has any."""
+def _changes(language: Language, commit: str) -> Iterator[Change]:
+    """Yield the changes of a language, in the order of its pages."""
     folder = relative(language.catalogs)
     names = git("ls-tree", "-r", "--name-only", commit, "--", folder) or ""
     before = {name: _catalog_of(commit, name) for name in names.splitlines()}
     everywhere = {entry.id: entry for catalog in before.values() for entry in catalog}
-    renamed = _renamed(commit)
-    paths = catalogs.catalogs_of(language)
-    now = {path: catalogs.read(path) for path in paths}
+    now = {path: catalogs.read(path) for path in catalogs.catalogs_of(language)}
     in_use = {entry.id for catalog in now.values() for entry in catalog}
+    gone = {msgid: entry for msgid, entry in everywhere.items() if msgid not in in_use}
     for path, catalog in now.items():
-        name = relative(path)
-        old = before.get(renamed.get(name, name), [])
-        gone = [entry for entry in old if entry.id and entry.id not in in_use]
-        changes = []
+        same_page = before.get(relative(path), Catalog())
         for entry in catalog:
-            if entry.id:
-                last = _last(entry, old, gone, everywhere)
-                if not last or _texts(last) != _texts(entry):
-                    changes.append(_change(f"{name}:{entry.lineno}", entry, last))
-        if changes:
-            yield catalogs.page_of(language, path), changes
+            last = same_page.get(entry.id) or everywhere.get(entry.id) or _similar(entry, gone)
+            if entry.id and (not last or _state(last) != _state(entry)):
+                page, place = catalogs.page_of(language, path), f"{relative(path)}:{entry.lineno}"
+                yield Change(page, place, entry, last)
 
 
-def _catalog_of(commit, name):
+def _catalog_of(commit: str, name: str) -> Catalog:
     try:
         return catalogs.parse((git("show", f"{commit}:{name}") or "").encode())
     except (PoFileError, ValueError, LookupError, TypeError):
-        return []  # Whatever it was, it was no catalog.
+        return Catalog()  # Whatever it was, it was no catalog.
 
 
-def _renamed(commit):
-    """The former names of files that were renamed since a commit, by their names."""
-    options = ["--name-status", "--diff-filter=R", "--find-renames=30%", "-z"]
-    fields = (git("diff", *options, commit, "--", relative(LOCALES)) or "").split("\0")
-    return dict(zip(fields[2::3], fields[1::3], strict=False))
+def _similar(entry: Message, gone: dict[str, Message]) -> Message | None:
+    """Return the gone message that a new one was made of, or that is like it."""
+    source = entry.previous_id[0] if entry.previous_id else entry.id
+    closest = difflib.get_close_matches(source, gone, 1, SIMILAR)
+    return gone[closest[0]] if closest else None
 
 
-def _last(entry, old, gone, everywhere):
-    """What a message was, or None: the same, the same on another page, or one like it."""
-    for known in ([x for x in old if x.id == entry.id], [everywhere.get(entry.id)]):
-        if known and known[0]:
-            return known[0]
-    texts = [str(x.id) for x in gone]
-    wanted = entry.previous_id[0] if entry.previous_id else str(entry.id)
-    if closest := difflib.get_close_matches(wanted, texts, 1, SIMILAR):
-        return gone[texts.index(closest[0])]
-    return None
-
-
-def _texts(entry):
+def _state(entry: Message) -> tuple[str, str, bool]:
     return entry.id, entry.string, entry.fuzzy
-
-
-def _change(place, entry, last):
-    is_open = not catalogs.is_translated(entry)
-    state = "fuzzy" if entry.fuzzy else "untranslated" if is_open else ""
-    old = (_shown(last.id), _shown(last.string)) if last else (None, None)
-    return Change(place, state, _shown(entry.id), _shown(entry.string), *old)
-
-
-def _shown(text):
-    return "\n".join(text) if isinstance(text, tuple) else text or ""
 
 
 # -- The page ----------------------------------------------------------------------
 
 
-def _page(found, commit):
+def _page(changes: dict[Language, list[Change]], commit: str) -> str:
     parts = [
         f'<!doctype html>\n<html lang="{SOURCE_LANGUAGE.html}">\n<meta charset="utf-8">',
         f"<title>Translations since {commit[:10]}</title>\n<style>{STYLE}</style>",
         f"<h1>Translations since {commit[:10]}</h1>",
     ]
-    for language, pages in found.items():
+    for language, of_language in changes.items():
         parts.append(f"<h2>{_visible(language.name)} ({language.gettext})</h2>")
-        parts += [_table(language, page, changes) for page, changes in pages]
-        if not pages:
+        for page, of_page in groupby(of_language, key=lambda change: change.page):
+            parts.append(_table(language, page, list(of_page)))
+        if not of_language:
             parts.append("<p>Nothing has changed.</p>")
     return "\n".join(parts) + "\n"
 
 
-def _table(language, page, changes):
+def _table(language: Language, page: str, changes: list[Change]) -> str:
     rows = "\n".join(_row(language, change) for change in changes)
     heads = "".join(
         f"<th>{name} {when}</th>"
@@ -155,33 +125,34 @@ def _table(language, page, changes):
     )
 
 
-def _row(language, change):
+def _row(language: Language, change: Change) -> str:
+    now, before = change.now, change.before
+    state = " fuzzy" if now.fuzzy else "" if now.string else " untranslated"
+    sources = _compared(before and before.id, now.id)
+    translations = _compared(before and before.string, now.string)
     spoken = f'lang="{language.html}" dir="{language.direction}"'
-    sources = _compared(change.old_source, change.source)
-    translations = _compared(change.old_translation, change.translation)
     cells = "".join(f"<td>{text}</td>" for text in sources)
     cells += "".join(f"<td {spoken}>{text}</td>" for text in translations)
-    place = _visible(" ".join(filter(None, [change.place, change.state])))
-    return f'<tr><th colspan="4">{place}</th></tr>\n<tr>{cells}</tr>'
+    return f'<tr><th colspan="4">{_visible(change.place + state)}</th></tr>\n<tr>{cells}</tr>'
 
 
-def _compared(old, new):
-    """Both texts in HTML, with the differences marked."""
+def _compared(old: str | None, new: str) -> tuple[str, str]:
+    """Return both texts in HTML, with the differences marked."""
     if old is None:
         return "<em>new</em>", _visible(new)
     before, after = TOKEN.findall(old), TOKEN.findall(new)
-    marked = "", ""
+    old_html = new_html = ""
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     for kind, a, b, c, d in matcher.get_opcodes():
-        texts = _visible("".join(before[a:b])), _visible("".join(after[c:d]))
-        if kind != "equal":
-            texts = f"<del>{texts[0]}</del>", f"<ins>{texts[1]}</ins>"
-        marked = marked[0] + texts[0], marked[1] + texts[1]
-    return tuple(re.sub("<(del|ins)></\\1>", "", text) for text in marked)
+        removed, added = _visible("".join(before[a:b])), _visible("".join(after[c:d]))
+        is_same = kind == "equal"
+        old_html += removed if is_same or not removed else f"<del>{removed}</del>"
+        new_html += added if is_same or not added else f"<ins>{added}</ins>"
+    return old_html, new_html
 
 
-def _visible(text):
-    """A text in HTML; what nobody would see is shown by its code."""
+def _visible(text: str) -> str:
+    """Return a text in HTML; invisible characters are shown by their codes."""
     return "".join(
         f'<span class="odd">U+{ord(x):04X}</span>'
         if unicodedata.category(x) in ("Cc", "Cf", "Co", "Cn", "Zl", "Zp") and x != "\n"

@@ -1,25 +1,25 @@
 """Bring the catalogs up to date with the English text."""
 
 import re
-import unicodedata
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from pathlib import Path
 
 from babel.messages.catalog import Catalog, Message
 
-from ..project.languages import TRANSLATIONS
+from ..project.languages import TRANSLATIONS, Language
 from ..project.paths import relative
-from .catalogs import catalogs_of, is_translated, path_of, read, write
+from .catalogs import catalogs_of, path_of, read, write
 from .extract import extract
 
 SIMILAR = 0.6  # How much of a gone text a new one of its page must have in common with it.
 SIMILAR_ELSEWHERE = 0.75  # The same for one of another page.
 # The comment of an old text, of which a fuzzy one was made: it may come back.
 SUPERSEDED = "kept until its new text is reviewed"
-NO_PART = 20  # characters; a shorter text is in others by chance
 
 
-def update():
+def update() -> None:
     """Bring all catalogs up to date with the sources.
 
     What is translated stays so, also when it moves to another page or comes back after
@@ -29,61 +29,56 @@ def update():
     """
     templates = extract()
     for language in TRANSLATIONS:
-        found = {path: read(path) for path in catalogs_of(language)}
-        for path, text in updated(found, templates, language):
+        catalogs = {path: read(path) for path in catalogs_of(language)}
+        for path, text in updated(catalogs, templates, language):
             if not path.is_file() or path.read_bytes() != text.encode():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
                 print(f"    updated {relative(path)}")
 
 
-def updated(found, templates, language):
+def updated(
+    catalogs: dict[Path, Catalog], templates: dict[str, Catalog], language: Language
+) -> Iterator[tuple[Path, str]]:
     """Yield the path and the text of each catalog of a language, from all that there are."""
-    messages = {entry.id for template in templates.values() for entry in template}
-    memory = Memory.of(found, messages)
+    in_use = {entry.id for template in templates.values() for entry in template}
+    memory = Memory.of(catalogs.values(), in_use)
     for page, template in templates.items():
         path = path_of(language, page)
-        yield path, written(found.get(path, Catalog()), template, language, memory)
+        catalog = catalogs.get(path, Catalog())
+        yield path, updated_text(catalog, template, language, memory)
 
 
 @dataclass(frozen=True)
 class Memory:
-    """The translations of a language: ``reviewed`` and not, by their msgid.
+    """The translations of a language.
 
-    ``gone`` has a list of entries for each catalog: their msgid is on no page any more.
+    ``best`` has one for each msgid: a reviewed one before a fuzzy one, and one in use before an
+    obsolete one. ``gone`` are those whose msgid is on no page any more.
     """
 
-    reviewed: dict = field(default_factory=dict)
-    fuzzy: dict = field(default_factory=dict)
-    gone: list = field(default_factory=list)
+    best: dict[str, Message] = field(default_factory=dict)
+    gone: list[Message] = field(default_factory=list)
 
     @classmethod
-    def of(cls, catalogs, messages):
-        memory = cls()
-        # Those in use come last: they count more than what is obsolete.
-        kinds = [lambda catalog: catalog.obsolete.values(), lambda catalog: catalog]
-        for entries_of in kinds:
-            for catalog in catalogs.values():
-                for entry in entries_of(catalog):
-                    if entry.id and is_translated(entry):
-                        found = memory.fuzzy if entry.fuzzy else memory.reviewed
-                        found[entry.id] = entry
-        for catalog in catalogs.values():
-            entries = [*catalog, *reversed(catalog.obsolete.values())]
-            gone = [x for x in entries if x.id not in messages and is_translated(x)]
-            memory.gone.append([x for x in gone if isinstance(x.id, str)])
-        return memory
-
-    def gone_from(self, catalog):
-        """What is gone from a catalog, and what is gone from the others."""
-        entries = {id(x) for x in [*catalog, *catalog.obsolete.values()]}
-        here = [x for found in self.gone for x in found if id(x) in entries]
-        return here, [x for found in self.gone for x in found if id(x) not in entries]
+    def of(cls, catalogs: Iterable[Catalog], in_use: set[str]) -> "Memory":
+        ranked = [
+            (entry.fuzzy, is_obsolete, entry)
+            for catalog in catalogs
+            for is_obsolete, entries in enumerate([catalog, reversed(catalog.obsolete.values())])
+            for entry in entries
+            if entry.id and entry.string
+        ]
+        gone = [entry for *_, entry in ranked if entry.id not in in_use]
+        ranked.sort(key=lambda rank: rank[:2], reverse=True)
+        return cls({entry.id: entry for *_, entry in ranked}, gone)
 
 
-def written(catalog, template, language, memory):
-    """The text of a catalog brought up to date."""
-    catalog = _merge(catalog, template, memory)
+def updated_text(
+    catalog: Catalog, template: Catalog, language: Language, memory: Memory | None = None
+) -> str:
+    """Return the text of a catalog brought up to date, by default from itself alone."""
+    catalog = _merge(catalog, template, memory or Memory())
     catalog.locale = language.gettext
     catalog.project, catalog.version = "c10d-backend-tutorial", "1"
     catalog.header_comment = f"# {language.name} ({language.gettext})"
@@ -93,115 +88,92 @@ def written(catalog, template, language, memory):
     return write(catalog)
 
 
-def _merge(catalog, template, memory):
-    """A new catalog with the messages of a template, and all translations of ``catalog``."""
-    merged, gone = Catalog(), memory.gone_from(catalog)
-    taken_over = set()  # Gone texts whose translation is, fuzzy, that of a new one.
-    for wanted in template:
-        if wanted.id:
-            entry = Message(wanted.id, flags=wanted.flags, context=wanted.context)
-            known = catalog.get(wanted.id, wanted.context)
-            taken_over.update(_translate(entry, known, memory, gone))
-            merged[entry.id] = entry
-    sources = " ".join(_source(entry) for entry in merged if entry.fuzzy and entry.previous_id)
-    for entry in [*catalog.obsolete.values(), *catalog]:
-        in_use = not entry.id or merged.get(entry.id, entry.context)
-        is_worth_it = is_translated(entry) and entry.string != entry.id
-        if SUPERSEDED in entry.user_comments and entry.id not in sources:
+def _merge(catalog: Catalog, template: Catalog, memory: Memory) -> Catalog:
+    """Return a catalog with the messages of a template, and all translations of ``catalog``."""
+    own = {id(entry) for entry in [*catalog, *catalog.obsolete.values()]}
+    here = [entry for entry in memory.gone if id(entry) in own]
+    elsewhere = [entry for entry in memory.gone if id(entry) not in own]
+    merged, superseded = Catalog(), set()
+    for message in template:
+        if not message.id:
             continue
-        if not in_use and is_worth_it and not _is_draft(entry, memory, taken_over):
-            entry.flags &= {"fuzzy"}
-            if entry.id in taken_over:
-                entry.user_comments = [*entry.user_comments, SUPERSEDED]
-            merged.obsolete[entry.id] = entry
+        entry = Message(message.id, flags=message.flags, context=message.context)
+        present = catalog.get(message.id, message.context)
+        if present:
+            entry.user_comments = present.user_comments
+        if best := _best(present, memory.best.get(entry.id)):
+            _fill(entry, best, fuzzy=best.fuzzy)
+        elif similar := _follow_or_propose(entry, here, elsewhere):
+            superseded.add(similar.id)
+        merged[entry.id] = entry
+    _keep_obsolete(merged, catalog, memory, superseded)
     return merged
 
 
-def _is_draft(entry, memory, taken_over):
-    """Whether another entry has all that a fuzzy one has."""
-    if not entry.fuzzy:
-        return False
-    reviewed = memory.reviewed.get(_source(entry))
-    return entry.id in taken_over or (reviewed and reviewed.string == entry.string)
+def _best(present: Message | None, other: Message | None) -> Message | None:
+    """Return the entry to translate a message with: its present one, or another of its msgid."""
+    if present and present.string:
+        set_by_hand = present.fuzzy and not present.previous_id
+        if not present.fuzzy or set_by_hand or not other or other.fuzzy:
+            return present
+    return other
 
 
-def _translate(entry, known, memory, gone):
-    """Fill in what is known of an entry; return the gone texts that it was made of."""
-    if known:
-        entry.user_comments = known.user_comments
-    if known and is_translated(known) and not known.fuzzy:
-        entry.string = known.string
-    elif entry.id in memory.reviewed and (not known or not known.fuzzy or known.previous_id):
-        _accept(entry, memory.reviewed[entry.id])
-    elif known and is_translated(known):
-        _propose(entry, known)
-    elif entry.id in memory.fuzzy:
-        _propose(entry, memory.fuzzy[entry.id])
-    elif isinstance(entry.id, str):
-        here, elsewhere = gone
-        for other in here + elsewhere:
-            followed = None if other.fuzzy else follow_markup(other.id, entry.id, other.string)
-            if followed:
-                _accept(entry, other, followed)
-                return []
-        if parts := _parts(entry.id, here + elsewhere):
-            _join(entry, parts)
-            return [x.id for x in parts]
-        similar = _similar(entry.id, here, SIMILAR) or _similar(
-            entry.id, elsewhere, SIMILAR_ELSEWHERE
-        )
-        if similar:
-            _propose(entry, similar)
-            return [similar.id]
-    return []
-
-
-def _accept(entry, other, translation=None):
-    entry.string = translation or other.string
+def _fill(entry: Message, other: Message, *, fuzzy: bool) -> None:
+    entry.string = other.string
     comments = dict.fromkeys([*entry.user_comments, *other.user_comments])
     entry.user_comments = [x for x in comments if x != SUPERSEDED]
+    if fuzzy:
+        entry.flags.add("fuzzy")
+        # The text that the translation was made for, however often it has changed since.
+        if other.previous_id or other.id != entry.id:
+            entry.previous_id = [_source(other)]
 
 
-def _propose(entry, other):
-    _accept(entry, other)
-    entry.flags.add("fuzzy")
-    # What the translation was made for, however often the text has changed since.
-    if other.previous_id or other.id != entry.id:
-        entry.previous_id = [_source(other)]
-
-
-def _source(entry):
-    """The English text that a translation was made for."""
+def _source(entry: Message) -> str:
+    """Return the English text that a translation was made for."""
     return entry.previous_id[0] if entry.fuzzy and entry.previous_id else entry.id
 
 
-def _parts(text, gone):
-    """The gone texts that a new one consists of, if they are several."""
-    found = [(text.find(x.id.rstrip(".:;")), -len(x.id), n, x) for n, x in enumerate(gone)]
-    parts, end = [], 0
-    for begin, _, _, part in sorted(found):
-        if begin >= end and part.id.strip(".:;"):
-            parts.append(part)
-            end = begin + len(part.id)
-    covered = sum(len(x.id) for x in parts)
-    return parts if len(parts) > 1 and covered > 0.8 * len(text) else []
+def _follow_or_propose(
+    entry: Message, here: list[Message], elsewhere: list[Message]
+) -> Message | None:
+    """Translate an entry as a gone one, of its page or of others, that is like it.
+
+    Return the gone entry if the translation must be reviewed, as more than markup has changed.
+    """
+    for gone in here + elsewhere:
+        translation = None if gone.fuzzy else follow_markup(gone.id, entry.id, gone.string)
+        if translation:
+            _fill(entry, gone, fuzzy=False)
+            entry.string = translation
+            return None
+    for candidates, least in ((here, SIMILAR), (elsewhere, SIMILAR_ELSEWHERE)):
+        by_id = {gone.id: gone for gone in candidates}
+        for similar in get_close_matches(entry.id, by_id, 1, least):
+            _fill(entry, by_id[similar], fuzzy=True)
+            return by_id[similar]
+    return None
 
 
-def _join(entry, parts):
-    for part in parts:
-        _propose(entry, part)
-    entry.previous_id = [" ".join(map(_source, parts))]
-    entry.string = parts[0].string
-    for part in parts[1:]:
-        is_spaced = unicodedata.east_asian_width(entry.string[-1]) not in "WF"
-        entry.string += " " * is_spaced + part.string
-
-
-def _similar(text, gone, least):
-    """The gone text that is most like a new one, or that the new one was cut out of."""
-    whole = [x for x in gone if len(text) >= NO_PART and text.rstrip(".:;") in x.id]
-    closest = get_close_matches(text, [x.id for x in gone], 1, least)
-    return next((x for x in gone if x.id in closest), None) or next(iter(whole), None)
+def _keep_obsolete(merged: Catalog, catalog: Catalog, memory: Memory, superseded: set[str]) -> None:
+    """Keep the translations of texts that are gone, and of which nothing else has all."""
+    sources = {_source(entry) for entry in merged if entry.fuzzy and entry.previous_id}
+    for entry in [*catalog.obsolete.values(), *catalog]:
+        if not entry.id or merged.get(entry.id, entry.context):
+            continue
+        if not entry.string or entry.string == entry.id:
+            continue
+        if SUPERSEDED in entry.user_comments and entry.id not in sources:
+            continue
+        original = memory.best.get(_source(entry))
+        is_copy = original and not original.fuzzy and original.string == entry.string
+        if entry.fuzzy and (entry.id in superseded or is_copy):
+            continue
+        entry.flags &= {"fuzzy"}
+        if entry.id in superseded:
+            entry.user_comments = [*entry.user_comments, SUPERSEDED]
+        merged.obsolete[entry.id] = entry
 
 
 # The target of a link, or the name of a role: what a translation only copies.
@@ -210,13 +182,13 @@ COPIED = re.compile(
 )
 
 
-def follow_markup(old, new, translation):
+def follow_markup(old: str, new: str, translation: str) -> str | None:
     """Return a translation of ``old`` as one of ``new``, or None.
 
     This is possible if only targets and roles differ, and each of them is in the translation
     as often as in the source.
     """
-    if not isinstance(translation, str) or COPIED.sub("", old) != COPIED.sub("", new):
+    if COPIED.sub("", old) != COPIED.sub("", new):
         return None
     pairs = list(zip(COPIED.findall(old), COPIED.findall(new), strict=True))
     replacement = dict(pairs)
@@ -224,4 +196,4 @@ def follow_markup(old, new, translation):
         return None
     if sorted(COPIED.findall(translation)) != sorted(COPIED.findall(old)):
         return None
-    return COPIED.sub(lambda found: replacement[found[0]], translation)
+    return COPIED.sub(lambda match: replacement[match[0]], translation)

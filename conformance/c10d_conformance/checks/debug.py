@@ -9,7 +9,7 @@ import torch.distributed as dist
 
 from c10d_conformance.inputs import compare
 from c10d_conformance.operations import OPERATIONS, Setting, perform
-from c10d_conformance.rank import equal, error_of, is_unsupported, true
+from c10d_conformance.rank import Rank, error_of, is_unsupported, require, require_equal
 from c10d_conformance.registry import check
 from c10d_conformance.verdicts import ABSENT
 
@@ -25,7 +25,7 @@ LEVELS = "torch.distributed (Debugging: TORCH_DISTRIBUTED_DEBUG)"
     cases=True,
     quick=True,
 )
-def detail(rank):
+def detail(rank: Rank) -> None:
     rank.case("init_process_group with debug level DETAIL", rank.init)
     for operation in OPERATIONS:
         rank.operation = operation
@@ -36,7 +36,7 @@ def detail(rank):
     rank.case("send and recv DETAIL", _message, rank)
 
 
-def _message(rank):
+def _message(rank: Rank) -> str | None:
     if rank.rank == 0:
         dist.send(rank.full(5, 3.0), 1)
     elif rank.rank == 1:
@@ -54,19 +54,19 @@ def _message(rank):
     "torch/csrc/distributed/c10d/Backend.hpp (getSequenceNumberForGroup)",
     quick=True,
 )
-def sequence_number(rank):
+def sequence_number(rank: Rank) -> None:
     rank.operation = "getSequenceNumberForGroup"
-    group = dist.group.WORLD
+    group = rank.world
     start = group._get_sequence_number_for_group()
     for _ in range(3):
         dist.all_reduce(rank.full(3, 1.0))
     between = group._get_sequence_number_for_group()
     dist.broadcast(rank.full(3, 1.0), 0)
     end = group._get_sequence_number_for_group()
-    true(between > start, f"3 all_reduce: the number was {start} and is {between}")
-    true(end > between, f"1 broadcast: the number was {between} and is {end}")
+    require(between > start, f"3 all_reduce: the number was {start} and is {between}")
+    require(end > between, f"1 broadcast: the number was {between} and is {end}")
     numbers = rank.share("sequence", f"{between - start} {end - between}")
-    equal(len(set(numbers)), 1, f"how many different steps the ranks count ({numbers})")
+    require_equal(len(set(numbers)), 1, f"how many different steps the ranks count ({numbers})")
 
 
 @check(
@@ -77,18 +77,18 @@ def sequence_number(rank):
     patience=3,
     cases=True,
 )
-def profiler(rank):
+def profiler(rank: Rank) -> None:
     rank.case("profile of all_reduce", _profiler, rank)
 
 
-def _profiler(rank):
+def _profiler(rank: Rank) -> None:
     activities = [torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(activities=activities) as profile:
         dist.all_reduce(rank.full(3, 1.0))
         dist.all_reduce(rank.full(3, 1.0), async_op=True).wait()
     names = {event.key for event in profile.key_averages()}
-    found = [name for name in names if "allreduce" in name or "all_reduce" in name]
-    true(found, f"no event of all_reduce among {sorted(names)[:10]}")
+    matches = [name for name in names if "allreduce" in name or "all_reduce" in name]
+    require(matches, f"no event of all_reduce among {sorted(names)[:10]}")
 
 
 @check(
@@ -98,7 +98,7 @@ def _profiler(rank):
     group=False,
     environment={"TORCH_DIST_NAN_CHECK": "1"},
 )
-def nan_check(rank):
+def nan_check(rank: Rank) -> None:
     rank.init()
     tensor = rank.full(5, 1.0)
     dist.all_reduce(tensor)
@@ -111,7 +111,7 @@ def nan_check(rank):
     "torch.distributed.monitored_barrier",
     quick=True,
 )
-def monitored_barrier(rank):
+def monitored_barrier(rank: Rank) -> None:
     late = rank.size - 1
     if rank.rank == late:
         time.sleep(0.3)
@@ -119,7 +119,7 @@ def monitored_barrier(rank):
     dist.monitored_barrier(timeout=timedelta(seconds=20))
     returned = time.monotonic()
     last = float(rank.share("monitored", str(began))[late])
-    true(rank.rank or returned > last, f"rank 0 returned before rank {late} had come")
+    require(rank.rank or returned > last, f"rank 0 returned before rank {late} had come")
 
 
 @check(
@@ -130,15 +130,15 @@ def monitored_barrier(rank):
     quick=True,
     cases=True,
 )
-def monitored_barrier_names_the_rank(rank):
+def monitored_barrier_names_the_rank(rank: Rank) -> None:
     rank.case("init_process_group", rank.init, 20)
     rank.case("monitored_barrier, the last rank missing", _missing, rank, 1)
     if rank.size > 2:
         rank.case("monitored_barrier, two ranks missing", _missing, rank, 2)
 
 
-def _missing(rank, count):
-    group = dist.new_group(list(range(rank.size)))
+def _missing(rank: Rank, count: int) -> str | None:
+    group = rank.new_group()
     missing = range(rank.size - count, rank.size)
     if rank.rank in missing:
         rank.meet()
@@ -150,9 +150,11 @@ def _missing(rank, count):
     if error is not None and is_unsupported(error, rank.backend, "monitored_barrier"):
         raise error
     if rank.rank == 0:
-        true(error is not None, "monitored_barrier raised nothing on rank 0")
-        true(seconds < 8, f"the error came after {seconds:.1f} s, with a timeout of {timeout:g} s")
+        require(error is not None, "monitored_barrier raised nothing on rank 0")
+        require(
+            seconds < 8, f"the error came after {seconds:.1f} s, with a timeout of {timeout:g} s"
+        )
         named = re.findall(r"\d+", "".join(re.findall(r"[Rr]anks? [\d, ]+", str(error))))
         for late in missing:
-            true(str(late) in named, f"the text does not name rank {late}: {error}")
+            require(str(late) in named, f"the text does not name rank {late}: {error}")
     return None

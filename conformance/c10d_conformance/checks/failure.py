@@ -3,13 +3,15 @@
 import os
 import signal
 import time
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from c10d_conformance.inputs import Laid, values
-from c10d_conformance.rank import Wrong, error_of, is_unsupported, true
+from c10d_conformance.inputs import GuardedTensor, values
+from c10d_conformance.rank import Rank, Wrong, error_of, is_unsupported, require
 from c10d_conformance.registry import check
 from c10d_conformance.verdicts import ABSENT
 
@@ -17,7 +19,7 @@ TIMEOUT = 2  # seconds, of the groups of these checks
 MARGIN = 4  # seconds that an error may come after its time, on a busy machine
 
 
-def _all_reduce(rank, group=None):
+def _all_reduce(rank: Rank, group: Any = None) -> None:
     dist.all_reduce(rank.full(4, 1.0), group=group)
 
 
@@ -35,20 +37,31 @@ CALLS = {
 }
 
 
-def _expect_error(rank, call, least=0.0, most=TIMEOUT + MARGIN):
+def _expect_error(
+    rank: Rank, call: Callable[..., Any], least: float = 0.0, most: float = TIMEOUT + MARGIN
+) -> None:
     """Raise Wrong unless the call raises an error with a text between two times."""
     error, seconds = error_of(call)
-    true(error is not None, f"the call returned after {seconds:.1f} s and raised nothing")
+    _require_error(rank, error, f"the call returned after {seconds:.1f} s and raised nothing")
+    require(
+        seconds >= least, f"the error came after {seconds:.1f} s, before {least:.1f} s: {error}"
+    )
+    require(
+        seconds <= most, f"the error came after {seconds:.1f} s, later than {most:.0f} s: {error}"
+    )
+
+
+def _require_error(rank: Rank, error: Exception | None, missing: str) -> None:
+    """Raise Wrong without an error with a text; raise the error itself if it is a refusal."""
+    if error is None:
+        raise Wrong(missing)
     if is_unsupported(error, rank.backend, rank.operation):
         raise error
-    true(str(error).strip(), f"{type(error).__name__} has no text")
-    true(seconds >= least, f"the error came after {seconds:.1f} s, before {least:.1f} s: {error}")
-    true(seconds <= most, f"the error came after {seconds:.1f} s, later than {most:.0f} s: {error}")
-    return error
+    require(str(error).strip(), f"{type(error).__name__} has no text")
 
 
-def _lost(name, how):
-    def lost(rank):
+def _lost(name: str, how: str) -> Callable[[Rank], None]:
+    def lost(rank: Rank) -> None:
         rank.init(timeout=TIMEOUT)
         _all_reduce(rank)
         rank.meet()
@@ -93,7 +106,7 @@ for _name in ("all_reduce", "recv"):
     group=False,
     ranks=(3,),
 )
-def destroy_after_a_loss(rank):
+def destroy_after_a_loss(rank: Rank) -> None:
     rank.init(timeout=TIMEOUT)
     _all_reduce(rank)
     rank.meet()
@@ -104,7 +117,7 @@ def destroy_after_a_loss(rank):
     start = time.monotonic()
     error_of(dist.destroy_process_group)
     seconds = time.monotonic() - start
-    true(seconds < MARGIN, f"destroy_process_group took {seconds:.1f} s")
+    require(seconds < MARGIN, f"destroy_process_group took {seconds:.1f} s")
 
 
 @check(
@@ -114,7 +127,7 @@ def destroy_after_a_loss(rank):
     group=False,
     ranks=(3,),
 )
-def killed_during_an_operation(rank):
+def killed_during_an_operation(rank: Rank) -> None:
     rank.init(timeout=TIMEOUT)
     _all_reduce(rank)
     rank.meet()
@@ -130,8 +143,8 @@ def killed_during_an_operation(rank):
     _expect_error(rank, repeat, most=TIMEOUT + MARGIN + 1)
 
 
-def _late(name):
-    def late(rank):
+def _late(name: str) -> Callable[[Rank], str | None]:
+    def late(rank: Rank) -> str | None:
         rank.init(timeout=TIMEOUT)
         _all_reduce(rank)
         rank.meet()
@@ -176,14 +189,14 @@ for _name in (
     group=False,
     quick=True,
 )
-def late_within_the_timeout(rank):
+def late_within_the_timeout(rank: Rank) -> None:
     rank.init(timeout=30)
     for seconds in (0.5, 1.5):
         if rank.rank == 0:
             time.sleep(seconds)
         tensor = rank.full(4, 1.0)
         dist.all_reduce(tensor)
-        true(float(tensor[0]) == rank.size, f"expected {rank.size}, got {float(tensor[0])}")
+        require(float(tensor[0]) == rank.size, f"expected {rank.size}, got {float(tensor[0])}")
 
 
 @check(
@@ -193,7 +206,7 @@ def late_within_the_timeout(rank):
     group=False,
     ranks=(2,),
 )
-def timeout_of_wait(rank):
+def timeout_of_wait(rank: Rank) -> str | None:
     rank.init(timeout=60)
     _all_reduce(rank)
     rank.meet()
@@ -217,9 +230,9 @@ def timeout_of_wait(rank):
     group=False,
     ranks=(2,),
 )
-def timeout_of_a_group(rank):
+def timeout_of_a_group(rank: Rank) -> str | None:
     rank.init(timeout=60)
-    group = dist.new_group([0, 1], timeout=timedelta(seconds=TIMEOUT))
+    group = rank.new_group([0, 1], timeout=timedelta(seconds=TIMEOUT))
     _all_reduce(rank, group)
     rank.meet()
     if rank.rank == 0:
@@ -239,7 +252,7 @@ def timeout_of_a_group(rank):
     group=False,
     ranks=(2,),
 )
-def error_in_the_future(rank):
+def error_in_the_future(rank: Rank) -> str | None:
     rank.init(timeout=TIMEOUT)
     _all_reduce(rank)
     rank.meet()
@@ -263,7 +276,7 @@ def error_in_the_future(rank):
     ranks=(2,),
     patience=2,
 )
-def a_rank_that_never_comes(rank):
+def a_rank_that_never_comes(rank: Rank) -> str | None:
     if rank.rank:
         rank.meet()
         return ABSENT
@@ -279,16 +292,16 @@ def a_rank_that_never_comes(rank):
     return None
 
 
-def _mismatch(rank, calls, name):
+def _mismatch(rank: Rank, calls: Sequence[Callable[[], Any]], name: str) -> None:
     """Each rank makes its own call: an error on every rank, or results, but within the time."""
     rank.init(timeout=TIMEOUT)
     _all_reduce(rank)
     rank.meet()
     call = calls[min(rank.rank, len(calls) - 1)]
     error, seconds = error_of(call)
-    true(seconds < TIMEOUT + MARGIN, f"{name}: the call took {seconds:.1f} s")
+    require(seconds < TIMEOUT + MARGIN, f"{name}: the call took {seconds:.1f} s")
     if error is not None:
-        true(str(error).strip(), f"{type(error).__name__} has no text")
+        require(str(error).strip(), f"{type(error).__name__} has no text")
     # A rank that has its part may go on only when the others have theirs.
     rank.meet()
 
@@ -299,7 +312,7 @@ def _mismatch(rank, calls, name):
     "torch.distributed.init_process_group (timeout)",
     group=False,
 )
-def other_operation(rank):
+def other_operation(rank: Rank) -> None:
     calls = [lambda: dist.barrier(), lambda: _all_reduce(rank)]
     _mismatch(rank, calls, "barrier and all_reduce")
 
@@ -310,15 +323,15 @@ def other_operation(rank):
     "torch.distributed.all_reduce",
     group=False,
 )
-def other_size(rank):
+def other_size(rank: Rank) -> None:
     content = values(rank.rank, (3 if rank.rank else 100,), torch.float32)
-    laid = Laid(content, "offset", rank.device)
+    area = GuardedTensor(content, "offset", rank.device)
 
     def call():
-        dist.all_reduce(laid.tensor)
+        dist.all_reduce(area.tensor)
 
     _mismatch(rank, [call], "all_reduce of 100 and 3 elements")
-    laid.check(laid.tensor.clone(), "the tensor")
+    area.check(area.tensor.clone(), "the tensor")
 
 
 @check(
@@ -329,14 +342,16 @@ def other_size(rank):
     environment={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"},
     quick=True,
 )
-def detail_finds_another_operation(rank):
+def detail_finds_another_operation(rank: Rank) -> None:
     rank.init(timeout=20)
     _all_reduce(rank)
     calls = [lambda: dist.barrier(), lambda: _all_reduce(rank)]
     error, _ = error_of(calls[min(rank.rank, 1)])
     rank.meet()
-    true(error is not None, "the call raised nothing")
-    true("mismatch" in str(error).lower() or "collective" in str(error).lower(), f"text: {error}")
+    require(error is not None, "the call raised nothing")
+    require(
+        "mismatch" in str(error).lower() or "collective" in str(error).lower(), f"text: {error}"
+    )
 
 
 @check(
@@ -347,7 +362,7 @@ def detail_finds_another_operation(rank):
     ranks=(2,),
     quick=True,
 )
-def abort(rank):
+def abort(rank: Rank) -> str | None:
     rank.operation = "abort"
     rank.init(timeout=60)
     _all_reduce(rank)
@@ -355,7 +370,7 @@ def abort(rank):
     if rank.rank:
         rank.meet()
         return ABSENT
-    backend = dist.group.WORLD._get_backend(rank.device)
+    backend = rank.world._get_backend(rank.device)
     work = dist.all_reduce(rank.full(4, 1.0), async_op=True)
     try:
         time.sleep(0.2)
@@ -363,8 +378,8 @@ def abort(rank):
         start = time.monotonic()
         error, _ = error_of(lambda: work.wait(timedelta(seconds=4)))
         seconds = time.monotonic() - start
-        true(error is not None, "wait() raised nothing after abort()")
-        true(seconds < 3, f"wait() ended {seconds:.1f} s after abort(): {error}")
+        require(error is not None, "wait() raised nothing after abort()")
+        require(seconds < 3, f"wait() ended {seconds:.1f} s after abort(): {error}")
     finally:
         rank.meet()
     return None
@@ -373,21 +388,20 @@ def abort(rank):
 BAD = "torch.distributed (arguments of the collectives)"
 
 
-def _bad(name, call, operation):
-    def bad(rank):
+def _bad(name: str, call: Callable[..., Any], operation: str) -> Callable[[Rank], None]:
+    def bad(rank: Rank) -> None:
         rank.operation = operation
         error, _ = error_of(lambda: call(rank))
-        true(error is not None, "the call raised nothing")
-        if is_unsupported(error, rank.backend, operation):
-            raise error
-        true(str(error).strip(), f"{type(error).__name__} has no text")
+        _require_error(rank, error, "the call raised nothing")
 
     bad.__name__ = name
     bad.__module__ = __name__
     return bad
 
 
-def _lists(rank, count, shape=4, dtype=torch.float32):
+def _lists(
+    rank: Rank, count: int, shape: int = 4, dtype: torch.dtype = torch.float32
+) -> list[torch.Tensor]:
     return [rank.full(shape, 0.0, dtype) for _ in range(count)]
 
 
@@ -434,7 +448,7 @@ _BAD_CALLS = {
     ),
     "a_rank_that_does_not_exist": (
         "broadcast",
-        lambda rank: dist.group.WORLD.broadcast(rank.full(4, 1.0), rank.size + 3),
+        lambda rank: rank.world.broadcast(rank.full(4, 1.0), rank.size + 3),
     ),
 }
 for _name, (_operation, _call) in _BAD_CALLS.items():
@@ -447,7 +461,7 @@ for _name, (_operation, _call) in _BAD_CALLS.items():
 
 
 @check("bad_input", "After a call that was refused, the group works as before.", BAD, quick=True)
-def works_after_a_refusal(rank):
+def works_after_a_refusal(rank: Rank) -> str | None:
     error_of(lambda: dist.all_gather(_lists(rank, rank.size + 1), rank.full(4, 1.0)))
     rank.meet()
     tensor = rank.full(4, 1.0)

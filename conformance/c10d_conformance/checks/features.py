@@ -7,35 +7,36 @@ they run: PyTorch may be built without them.
 import copy
 import os
 import warnings
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
 
-from c10d_conformance.rank import Wrong, equal, true
+from c10d_conformance.rank import Rank, Wrong, require, require_equal
 from c10d_conformance.registry import check
 
-TWO = {"ranks": (2,), "patience": 6}
+TWO: dict[str, Any] = {"ranks": (2,), "patience": 6}
 
 
-def model(width=16, seed=0):
+def model(width: int = 16, seed: int = 0) -> nn.Sequential:
     """Return a small network, the same on every rank."""
     torch.manual_seed(seed)
     return nn.Sequential(nn.Linear(8, width), nn.ReLU(), nn.Linear(width, 4))
 
 
-def batch(rank, step=0):
+def batch(rank: int, step: int = 0) -> torch.Tensor:
     """Return the inputs of a rank."""
     generator = torch.Generator().manual_seed(100 * step + rank)
     return torch.randn(6, 8, generator=generator)
 
 
-def whole(size, step=0):
+def whole(size: int, step: int = 0) -> torch.Tensor:
     """Return the inputs of all ranks."""
     return torch.cat([batch(rank, step) for rank in range(size)])
 
 
-def near(got, expected, what):
+def near(got: Any, expected: Any, what: str) -> None:
     """Raise Wrong unless two tensors are equal up to the rounding of float32."""
     got, expected = got.detach().cpu(), expected.detach().cpu()
     difference = (got - expected).abs().max() if got.numel() else torch.zeros(())
@@ -47,7 +48,9 @@ def near(got, expected, what):
         )
 
 
-def train_alone(size, steps=3, optimizer=torch.optim.SGD, rate=0.1):
+def train_alone(
+    size: int, steps: int = 3, optimizer: Any = torch.optim.SGD, rate: float = 0.1
+) -> nn.Module:
     """Return the model after training by one process with the inputs of all ranks."""
     single = model()
     stepper = optimizer(single.parameters(), lr=rate)
@@ -58,7 +61,7 @@ def train_alone(size, steps=3, optimizer=torch.optim.SGD, rate=0.1):
     return single
 
 
-def train(parallel, rank, stepper, steps=3):
+def train(parallel: Any, rank: Rank, stepper: Any, steps: int = 3) -> None:
     """Train a parallel model with the inputs of this rank."""
     for step in range(steps):
         stepper.zero_grad()
@@ -66,13 +69,13 @@ def train(parallel, rank, stepper, steps=3):
         stepper.step()
 
 
-def same_model(got, expected):
+def same_model(got: Any, expected: Any) -> None:
     """Compare all parameters."""
     for (name, one), other in zip(got.named_parameters(), expected.parameters(), strict=True):
         near(one, other, f"parameter {name.removeprefix('module.')} after training")
 
 
-def ddp(rank, module, **options):
+def ddp(rank: Rank, module: nn.Module, **options: Any) -> Any:
     return nn.parallel.DistributedDataParallel(module.to(rank.device), **options)
 
 
@@ -83,7 +86,7 @@ def ddp(rank, module, **options):
     quick=True,
     **TWO,
 )
-def ddp_trains(rank):
+def ddp_trains(rank: Rank) -> None:
     parallel = ddp(rank, model())
     train(parallel, rank, torch.optim.SGD(parallel.parameters(), lr=0.1))
     same_model(parallel, train_alone(rank.size))
@@ -95,7 +98,7 @@ def ddp_trains(rank):
     "torch.nn.parallel.DistributedDataParallel (bucket_cap_mb, gradient_as_bucket_view)",
     **TWO,
 )
-def ddp_buckets(rank):
+def ddp_buckets(rank: Rank) -> None:
     options = {"bucket_cap_mb": 0.0001, "gradient_as_bucket_view": True}
     parallel = ddp(rank, model(64), **options)
     for _ in range(2):
@@ -113,7 +116,7 @@ def ddp_buckets(rank):
     "torch.nn.parallel.DistributedDataParallel (find_unused_parameters)",
     **TWO,
 )
-def ddp_unused(rank):
+def ddp_unused(rank: Rank) -> None:
     class Branches(nn.Module):
         def __init__(self):
             super().__init__()
@@ -131,7 +134,7 @@ def ddp_unused(rank):
         weight = parallel.module.parts[number].weight
         near(weight.grad, single.parts[number].weight.grad, f"gradient of part {number}")
     unused = parallel.module.parts[2].weight.grad
-    true(unused is None or not unused.any(), "the part that nobody used has a gradient")
+    require(unused is None or not unused.any(), "the part that nobody used has a gradient")
 
 
 @check(
@@ -140,10 +143,10 @@ def ddp_unused(rank):
     "torch.nn.parallel.DistributedDataParallel (broadcast_buffers)",
     **TWO,
 )
-def ddp_starts_alike(rank):
-    module = nn.Sequential(model(seed=rank.rank), nn.BatchNorm1d(4))
-    module[1].running_mean.fill_(float(rank.rank))
-    parallel = ddp(rank, module)
+def ddp_starts_alike(rank: Rank) -> None:
+    norm = nn.BatchNorm1d(4)
+    norm.running_mean = torch.full((4,), float(rank.rank))
+    parallel = ddp(rank, nn.Sequential(model(seed=rank.rank), norm))
     same_model(parallel.module[0], model(seed=0))
     near(parallel.module[1].running_mean, torch.zeros(4), "the buffer of rank 0")
 
@@ -154,7 +157,7 @@ def ddp_starts_alike(rank):
     "torch.distributed.algorithms.Join",
     **TWO,
 )
-def ddp_join(rank):
+def ddp_join(rank: Rank) -> None:
     parallel = ddp(rank, model())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -173,13 +176,13 @@ def ddp_join(rank):
     cases=True,
     **TWO,
 )
-def ddp_hooks(rank):
+def ddp_hooks(rank: Rank) -> None:
     rank.operation = "all_reduce"
     for name in ("all_reduce", "own", "fp16"):
         rank.case(f"hook {name}", _hook, rank, name)
 
 
-def _hook(rank, name):
+def _hook(rank: Rank, name: str) -> None:
     from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
     def own(_, bucket):
@@ -194,12 +197,12 @@ def _hook(rank, name):
     parallel = ddp(rank, model())
     parallel.register_comm_hook(None, hooks[name])
     parallel(batch(rank.rank).to(rank.device)).square().mean().backward()
-    single = model()
+    single: Any = model()
     single(whole(rank.size)).square().mean().backward()
     for got, want in zip(parallel.parameters(), single.parameters(), strict=True):
         if name == "fp16":
             error = float((got.grad.cpu() - want.grad).abs().max())
-            true(error < 5e-3, f"hook {name}: a gradient is off by {error:.5f}")
+            require(error < 5e-3, f"hook {name}: a gradient is off by {error:.5f}")
         else:
             near(got.grad, want.grad, f"hook {name}: a gradient")
 
@@ -210,14 +213,14 @@ def _hook(rank, name):
     "torch.distributed.algorithms.model_averaging",
     **TWO,
 )
-def averaging(rank):
+def averaging(rank: Rank) -> None:
     from torch.distributed.algorithms.model_averaging import utils
 
     module = model(seed=rank.rank).to(rank.device)
-    utils.average_parameters(module.parameters(), dist.group.WORLD)
+    utils.average_parameters(module.parameters(), rank.world)
     models = [model(seed=r) for r in range(rank.size)]
-    for got, *wanted in zip(module.parameters(), *[m.parameters() for m in models], strict=True):
-        near(got, sum(wanted) / rank.size, "the mean of a parameter")
+    for got, *others in zip(module.parameters(), *[m.parameters() for m in models], strict=True):
+        near(got, sum(others) / rank.size, "the mean of a parameter")
 
 
 @check(
@@ -227,7 +230,7 @@ def averaging(rank):
     quick=True,
     **TWO,
 )
-def zero(rank):
+def zero(rank: Rank) -> None:
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
     parallel = ddp(rank, model())
@@ -243,7 +246,7 @@ def zero(rank):
     quick=True,
     **TWO,
 )
-def fsdp1(rank):
+def fsdp1(rank: Rank) -> None:
     from torch.distributed.fsdp import FullyShardedDataParallel
 
     with warnings.catch_warnings():
@@ -263,12 +266,12 @@ def fsdp1(rank):
     quick=True,
     **TWO,
 )
-def fsdp2(rank):
+def fsdp2(rank: Rank) -> None:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
     mesh = init_device_mesh(rank.device.type, (rank.size,))
-    module = model().to(rank.device)
+    module: Any = model().to(rank.device)
     for layer in (module[0], module[2]):
         fully_shard(layer, mesh=mesh)
     fully_shard(module, mesh=mesh)
@@ -276,8 +279,8 @@ def fsdp2(rank):
     single = train_alone(rank.size)
     for (name, got), want in zip(module.named_parameters(), single.parameters(), strict=True):
         near(got.full_tensor(), want, f"parameter {name} after training")
-    norm = nn.utils.clip_grad_norm_(module.parameters(), 1e9)
-    true(torch.isfinite(norm.full_tensor()).item(), "the norm of the gradients is not finite")
+    norm: Any = nn.utils.clip_grad_norm_(module.parameters(), 1e9)
+    require(torch.isfinite(norm.full_tensor()).item(), "the norm of the gradients is not finite")
 
 
 @check(
@@ -288,7 +291,7 @@ def fsdp2(rank):
     cases=True,
     **TWO,
 )
-def dtensor(rank):
+def dtensor(rank: Rank) -> None:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Partial, Replicate, Shard
 
@@ -301,7 +304,7 @@ def dtensor(rank):
         rank.case(f"{Partial()} to {target}", _partial, rank, mesh, target)
 
 
-def _redistribute(rank, mesh, source, target):
+def _redistribute(rank: Rank, mesh: Any, source: Any, target: Any) -> None:
     from torch.distributed.tensor import distribute_tensor
 
     content = torch.arange(35.0, device=rank.device).reshape(7, 5)
@@ -309,7 +312,7 @@ def _redistribute(rank, mesh, source, target):
     near(there.full_tensor(), content, f"{source} to {target}")
 
 
-def _partial(rank, mesh, target):
+def _partial(rank: Rank, mesh: Any, target: Any) -> None:
     from torch.distributed.tensor import DTensor, Partial
 
     content = torch.arange(24.0, device=rank.device).reshape(6, 4)
@@ -324,7 +327,7 @@ def _partial(rank, mesh, target):
     "torch.distributed.tensor.parallel.parallelize_module",
     **TWO,
 )
-def tensor_parallel(rank):
+def tensor_parallel(rank: Rank) -> None:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import (
         ColwiseParallel,
@@ -334,12 +337,12 @@ def tensor_parallel(rank):
 
     mesh = init_device_mesh(rank.device.type, (rank.size,))
     plan = {"0": ColwiseParallel(), "2": RowwiseParallel()}
-    parallel = parallelize_module(model().to(rank.device), mesh, plan)
+    parallel: Any = parallelize_module(model().to(rank.device), mesh, plan)
     single = model()
-    output, wanted = parallel(batch(0).to(rank.device)), single(batch(0))
-    near(output, wanted, "the output")
+    output, expected = parallel(batch(0).to(rank.device)), single(batch(0))
+    near(output, expected, "the output")
     output.square().mean().backward()
-    wanted.square().mean().backward()
+    expected.square().mean().backward()
     for (name, got), want in zip(parallel.named_parameters(), single.parameters(), strict=True):
         near(got.grad.full_tensor(), want.grad, f"gradient of {name}")
 
@@ -352,12 +355,12 @@ def tensor_parallel(rank):
     cases=True,
     **TWO,
 )
-def pipeline(rank):
+def pipeline(rank: Rank) -> None:
     for name in ("ScheduleGPipe", "Schedule1F1B"):
         rank.case(name, _pipeline, rank, name)
 
 
-def _pipeline(rank, name):
+def _pipeline(rank: Rank, name: str) -> None:
     from torch.distributed import pipelining
 
     layers = model()
@@ -370,14 +373,14 @@ def _pipeline(rank, name):
     schedule = getattr(pipelining, name)(stage, n_microbatches=2, loss_fn=loss)
     inputs, target = whole(2), torch.ones(12, 4)
     single = model()
-    wanted = single(inputs)
-    loss(wanted, target).backward()
+    expected = single(inputs)
+    loss(expected, target).backward()
     if rank.rank == 0:
         schedule.step(inputs.to(rank.device))
         near(part[0].weight.grad, single[0].weight.grad, "gradient of the first stage")
     else:
         output = schedule.step(target=target.to(rank.device))
-        near(output, wanted, "the output of the last stage")
+        near(output, expected, "the output of the last stage")
         near(part[1].weight.grad, single[2].weight.grad, "gradient of the last stage")
 
 
@@ -388,7 +391,7 @@ def _pipeline(rank, name):
     quick=True,
     **TWO,
 )
-def checkpoint(rank):
+def checkpoint(rank: Rank) -> None:
     import torch.distributed.checkpoint as dcp
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Replicate, Shard, distribute_tensor
@@ -401,10 +404,13 @@ def checkpoint(rank):
         warnings.simplefilter("ignore")
         dcp.save(state, checkpoint_id=folder)
         zeros = torch.zeros_like(content)
-        read = {"sharded": distribute_tensor(zeros, mesh, [Replicate()]), "number": 0}
+        read: dict[str, Any] = {
+            "sharded": distribute_tensor(zeros, mesh, [Replicate()]),
+            "number": 0,
+        }
         dcp.load(read, checkpoint_id=folder)
     near(read["sharded"].full_tensor(), content, "the tensor that was read")
-    equal(read["number"], 7, "the number that was read")
+    require_equal(read["number"], 7, "the number that was read")
 
 
 @check(
@@ -415,7 +421,7 @@ def checkpoint(rank):
     cases=True,
     **TWO,
 )
-def functional(rank):
+def functional(rank: Rank) -> None:
     for name in (
         "all_reduce",
         "all_gather_tensor",
@@ -428,20 +434,20 @@ def functional(rank):
         rank.case(f"functional {name}", _functional, rank, name)
 
 
-def _functional(rank, name):
+def _functional(rank: Rank, name: str) -> None:
     import torch.distributed._functional_collectives as functions
 
-    group, size = dist.group.WORLD, rank.size
+    group, size = rank.world, rank.size
     own = torch.arange(4.0 * size, device=rank.device) + 100 * rank.rank
     everyone = [torch.arange(4.0 * size) + 100 * r for r in range(size)]
-    kept = own.clone()
+    total, before = torch.stack(everyone).sum(0), own.clone()
     if name == "all_reduce":
-        got, want = functions.all_reduce(own, "sum", group), sum(everyone)
+        got, want = functions.all_reduce(own, "sum", group), total
     elif name == "all_gather_tensor":
         got, want = functions.all_gather_tensor(own, 0, group), torch.cat(everyone)
     elif name == "reduce_scatter_tensor":
         got = functions.reduce_scatter_tensor(own, "sum", 0, group)
-        want = sum(everyone).chunk(size)[rank.rank]
+        want = total.chunk(size)[rank.rank]
     elif name == "broadcast":
         got, want = functions.broadcast(own, size - 1, group), everyone[-1]
     elif name == "all_to_all_single":
@@ -449,10 +455,10 @@ def _functional(rank, name):
         want = torch.cat([other.chunk(size)[rank.rank] for other in everyone])
     else:
         got, second = functions.all_reduce_coalesced([own, own * 2], "sum", group)
-        want = sum(everyone)
+        want = total
         near(second, want * 2, "the second result")
     near(got, want, "the result")
-    near(own, kept, "the input")
+    near(own, before, "the input")
 
 
 @check(
@@ -461,7 +467,7 @@ def _functional(rank, name):
     "torch.compile",
     **TWO,
 )
-def compiled(rank):
+def compiled(rank: Rank) -> None:
     def function(tensor):
         copied = tensor * 2
         dist.all_reduce(copied)
@@ -475,7 +481,7 @@ def compiled(rank):
 
 
 @check("functional", "DDP trains under torch.compile as it does without.", "torch.compile", **TWO)
-def compiled_ddp(rank):
+def compiled_ddp(rank: Rank) -> None:
     parallel = ddp(rank, copy.deepcopy(model()))
     fast = torch.compile(parallel, backend="aot_eager")
     fast(batch(rank.rank).to(rank.device)).square().mean().backward()

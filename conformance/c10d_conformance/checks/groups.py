@@ -3,27 +3,28 @@
 import threading
 import time
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch.distributed import ReduceOp
 from torch.distributed.device_mesh import init_device_mesh
 
-from c10d_conformance.inputs import compare, values
-from c10d_conformance.operations import OPERATIONS, REDUCING, ROOTED, Setting, perform
-from c10d_conformance.rank import equal, true
+from c10d_conformance.inputs import compare, reduction, values
+from c10d_conformance.operations import OPERATIONS, REDUCING, ROOTED, Setting, perform, wait_all
+from c10d_conformance.rank import Rank, require, require_equal
 from c10d_conformance.registry import check
 from c10d_conformance.verdicts import ABSENT
 
 NEW = "torch.distributed.new_group"
 
 
-def total(rank, group, ranks, count=100, seed=0):
+def total(rank: Rank, group: Any, ranks: list[int], count: int = 100, seed: int = 0) -> None:
     """Compare an all_reduce in a group with the sum of the inputs of its ranks."""
     tensor = values(rank.rank, (count,), torch.float32, seed).to(rank.device)
     dist.all_reduce(tensor, group=group)
-    expected = sum(values(r, (count,), torch.float32, seed) for r in ranks)
-    compare(tensor, expected, f"the sum of ranks {ranks}")
+    contents = [values(r, (count,), torch.float32, seed) for r in ranks]
+    compare(tensor, reduction(contents, ReduceOp.SUM), f"the sum of ranks {ranks}")
 
 
 @check(
@@ -33,11 +34,11 @@ def total(rank, group, ranks, count=100, seed=0):
     minimum=3,
     cases=True,
 )
-def every_operation(rank):
+def every_operation(rank: Rank) -> None:
     subsets = [[1, 2], list(range(rank.size - 1, 0, -1))[:2], [rank.size - 1, 0]]
     subsets.append(list(range(1, rank.size)))
     for ranks in [list(x) for x in dict.fromkeys(tuple(sorted(y)) for y in subsets)]:
-        group = dist.new_group(ranks)
+        group = rank.new_group(ranks)
         for operation in OPERATIONS:
             rank.operation = operation
             roots = range(len(ranks)) if operation in ROOTED else [0]
@@ -58,7 +59,7 @@ def every_operation(rank):
                 rank.case(str(setting), _member, setting)
 
 
-def _member(setting):
+def _member(setting: Setting) -> str | None:
     if setting.me < 0:
         return ABSENT
     perform(setting)
@@ -71,23 +72,23 @@ def _member(setting):
     f"{NEW}, torch.distributed.get_group_rank",
     quick=True,
 )
-def members(rank):
+def members(rank: Rank) -> None:
     ranks = list(range(rank.size))[-2:]
-    group = dist.new_group(ranks)
+    group = rank.new_group(ranks)
     if rank.rank in ranks:
-        equal(dist.get_rank(group), ranks.index(rank.rank), "get_rank")
-        equal(dist.get_world_size(group), len(ranks), "get_world_size")
-        equal(dist.get_process_group_ranks(group), ranks, "get_process_group_ranks")
-        equal(group.rank(), ranks.index(rank.rank), "group.rank()")
-        equal(group.size(), len(ranks), "group.size()")
+        require_equal(dist.get_rank(group), ranks.index(rank.rank), "get_rank")
+        require_equal(dist.get_world_size(group), len(ranks), "get_world_size")
+        require_equal(dist.get_process_group_ranks(group), ranks, "get_process_group_ranks")
+        require_equal(group.rank(), ranks.index(rank.rank), "group.rank()")
+        require_equal(group.size(), len(ranks), "group.size()")
         total(rank, group, ranks)
     else:
-        equal(dist.get_rank(group), -1, "get_rank of a rank that is no member")
+        require_equal(dist.get_rank(group), -1, "get_rank of a rank that is no member")
     total(rank, None, list(range(rank.size)))
     _members_meet(rank, group, ranks)
 
 
-def _members_meet(rank, group, ranks):
+def _members_meet(rank: Rank, group: Any, ranks: list[int]) -> None:
     """A barrier waits for the ranks of its group and, which would be a hang, for no others."""
     late, began, returned = rank.rank == ranks[-1], 0.0, 0.0
     if rank.rank in ranks:
@@ -98,12 +99,12 @@ def _members_meet(rank, group, ranks):
     last = float(rank.share("members", str(began))[ranks[-1]])
     if rank.rank in ranks:
         dist.destroy_process_group(group)
-        true(returned >= last, f"the barrier of {ranks} returned before rank {ranks[-1]} came")
+        require(returned >= last, f"the barrier of {ranks} returned before rank {ranks[-1]} came")
 
 
 @check("sub_groups", "A group of one rank computes alone.", NEW, cases=True)
-def alone(rank):
-    groups = [dist.new_group([r]) for r in range(rank.size)]
+def alone(rank: Rank) -> None:
+    groups = [rank.new_group([r]) for r in range(rank.size)]
     mine = groups[rank.rank]
     rank.operation = "barrier"
     rank.case("barrier in a group of one", dist.barrier, mine)
@@ -121,17 +122,19 @@ def alone(rank):
     "torch.distributed.broadcast (src, group_src)",
     minimum=3,
 )
-def roots_in_a_group(rank):
+def roots_in_a_group(rank: Rank) -> str | None:
     ranks = list(range(1, rank.size))
-    group = dist.new_group(ranks)
+    group = rank.new_group(ranks)
     if rank.rank not in ranks:
         return ABSENT
     for index, root in enumerate(ranks):
-        for option in ({"src": root}, {"group_src": index}):
+        options: list[dict[str, Any]] = [{"src": root}, {"group_src": index}]
+        for option in options:
             tensor = rank.full(20, float(rank.rank))
             dist.broadcast(tensor, group=group, **option)
             compare(tensor, torch.full((20,), float(root)), f"broadcast with {option}")
-        for option in ({"dst": root}, {"group_dst": index}):
+        options = [{"dst": root}, {"group_dst": index}]
+        for option in options:
             tensor = rank.full(20, 1.0)
             dist.reduce(tensor, group=group, **option)
             if rank.rank == root:
@@ -147,14 +150,14 @@ def roots_in_a_group(rank):
     quick=True,
     cases=True,
 )
-def made_again(rank):
+def made_again(rank: Rank) -> None:
     for number in range(4):
         rank.case(f"group {number} of the same ranks", _again, rank, number)
 
 
-def _again(rank, number):
+def _again(rank: Rank, number: int) -> None:
     ranks = list(range(rank.size))
-    group = dist.new_group(ranks)
+    group = rank.new_group(ranks)
     total(rank, group, ranks, seed=number)
     rank.meet()
     dist.destroy_process_group(group)
@@ -162,15 +165,14 @@ def _again(rank, number):
 
 
 @check("sub_groups", "Twenty groups exist at the same time, each with its own messages.", NEW)
-def many(rank):
+def many(rank: Rank) -> None:
     ranks = list(range(rank.size))
-    groups = [dist.new_group(ranks) for _ in range(20)]
+    groups = [rank.new_group(ranks) for _ in range(20)]
     tensors = [rank.full(200, float(number)) for number in range(20)]
     works = [
         dist.all_reduce(t, group=g, async_op=True) for t, g in zip(tensors, groups, strict=True)
     ]
-    for work in reversed(works):
-        work.wait()
+    wait_all(reversed(works))
     for number, tensor in enumerate(tensors):
         compare(tensor, torch.full((200,), float(number * rank.size)), f"group {number}")
     rank.meet()
@@ -183,9 +185,9 @@ def many(rank):
     "The default group and others go on after one group has been destroyed.",
     "torch.distributed.destroy_process_group",
 )
-def one_destroyed(rank):
+def one_destroyed(rank: Rank) -> None:
     ranks = list(range(rank.size))
-    first, second = dist.new_group(ranks), dist.new_group(ranks)
+    first, second = rank.new_group(ranks), rank.new_group(ranks)
     total(rank, first, ranks, seed=1)
     rank.meet()
     dist.destroy_process_group(first)
@@ -202,15 +204,15 @@ def one_destroyed(rank):
     minimum=3,
     cases=True,
 )
-def overlapping(rank):
+def overlapping(rank: Rank) -> None:
     for mode in ("in one order", "in another order"):
         rank.case(f"overlapping groups, {mode}", _overlapping, rank, mode)
 
 
-def _overlapping(rank, mode):
+def _overlapping(rank: Rank, mode: str) -> None:
     """The ranks call in different orders, which is right: these groups are independent."""
     subsets = [[0, 1], [1, 2], [0, 2], list(range(rank.size))]
-    groups = [dist.new_group(subset) for subset in subsets]
+    groups = [rank.new_group(subset) for subset in subsets]
     mine = [n for n, subset in enumerate(subsets) if rank.rank in subset]
     if mode != "in one order" and rank.rank % 2:
         mine.reverse()
@@ -233,9 +235,9 @@ def _overlapping(rank, mode):
     NEW,
     minimum=4,
 )
-def halves(rank):
+def halves(rank: Rank) -> None:
     subsets = [list(range(0, rank.size, 2)), list(range(1, rank.size, 2))]
-    groups = [dist.new_group(subset) for subset in subsets]
+    groups = [rank.new_group(subset) for subset in subsets]
     mine = rank.rank % 2
     for number in range(10 + 5 * mine):
         total(rank, groups[mine], subsets[mine], count=50 * number + 1, seed=number)
@@ -248,9 +250,9 @@ def halves(rank):
     "torch.distributed",
     quick=True,
 )
-def threads(rank):
+def threads(rank: Rank) -> None:
     ranks = list(range(rank.size))
-    groups = [dist.new_group(ranks) for _ in range(3)]
+    groups = [rank.new_group(ranks) for _ in range(3)]
     errors = []
 
     def work(index):
@@ -279,9 +281,9 @@ def threads(rank):
     "torch.distributed.new_subgroups",
     minimum=4,
 )
-def new_subgroups(rank):
+def new_subgroups(rank: Rank) -> str | None:
     mine, groups = dist.new_subgroups(group_size=2)
-    equal(len(groups), rank.size // 2, "the number of groups")
+    require_equal(len(groups), rank.size // 2, "the number of groups")
     if rank.rank >= rank.size // 2 * 2:
         return ABSENT
     first = rank.rank // 2 * 2
@@ -296,7 +298,7 @@ def new_subgroups(rank):
     "torch.distributed.device_mesh.init_device_mesh",
     minimum=4,
 )
-def device_mesh(rank):
+def device_mesh(rank: Rank) -> str | None:
     if rank.size % 2:
         return ABSENT
     shape = (2, rank.size // 2)
@@ -308,7 +310,7 @@ def device_mesh(rank):
     return None
 
 
-def _init_bound(rank):
+def _init_bound(rank: Rank) -> None:
     """Initialize the default group and bind it to the device, as programs for accelerators do."""
     index = 0 if rank.device.type == "cpu" else torch.accelerator.current_device_index()
     try:
@@ -323,11 +325,11 @@ def _init_bound(rank):
     f"{NEW}; torch.distributed.init_process_group (device_id)",
     group=False,
 )
-def on_a_bound_device(rank):
+def on_a_bound_device(rank: Rank) -> None:
     rank.operation = "device_id"
     _init_bound(rank)
     ranks = list(range(rank.size))[1:]
-    group = dist.new_group(ranks)
+    group = rank.new_group(ranks)
     if rank.rank in ranks:
         total(rank, group, ranks)
 
@@ -339,7 +341,7 @@ def on_a_bound_device(rank):
     minimum=4,
     group=False,
 )
-def mesh_on_a_bound_device(rank):
+def mesh_on_a_bound_device(rank: Rank) -> str | None:
     rank.operation = "device_id"
     _init_bound(rank)
     return device_mesh(rank)
@@ -351,7 +353,7 @@ def mesh_on_a_bound_device(rank):
     "torch.distributed.split_group",
     minimum=4,
 )
-def split(rank):
+def split(rank: Rank) -> None:
     rank.operation = "split"
     ranks = list(range(rank.size))
     halves = [ranks[: rank.size // 2], ranks[rank.size // 2 :]]
@@ -365,10 +367,10 @@ def split(rank):
     "A group that is made with another timeout has the same results.",
     f"{NEW} (timeout)",
 )
-def with_a_timeout(rank):
+def with_a_timeout(rank: Rank) -> None:
     ranks = list(range(rank.size))
-    group = dist.new_group(ranks, timeout=timedelta(seconds=30), group_desc="conformance")
+    group = rank.new_group(ranks, timeout=timedelta(seconds=30), group_desc="conformance")
     total(rank, group, ranks)
-    true(group.group_desc == "conformance", f"group_desc is {group.group_desc!r}")
+    require(group.group_desc == "conformance", f"group_desc is {group.group_desc!r}")
     rank.meet()
     dist.destroy_process_group(group)

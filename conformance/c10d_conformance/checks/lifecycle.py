@@ -11,21 +11,21 @@ import torch
 import torch.distributed as dist
 
 from c10d_conformance.inputs import compare
-from c10d_conformance.rank import Wrong, equal, true
+from c10d_conformance.rank import Rank, Wrong, require, require_equal
 from c10d_conformance.registry import check
 
 INIT = "torch.distributed.init_process_group"
 REGISTER = "torch.distributed.Backend.register_backend"
 
 
-def total(rank, count=100):
+def total(rank: Rank, count: int = 100) -> None:
     """Compare an all_reduce in the default group with what it must be."""
     tensor = rank.full(count, float(rank.rank + 1))
     dist.all_reduce(tensor)
     compare(tensor, torch.full((count,), float(rank.size * (rank.size + 1) // 2)))
 
 
-def _program(rank, text, before=""):
+def _program(rank: Rank, text: str, before: str = "") -> subprocess.CompletedProcess[str]:
     """Run a program in a new Python that has the backend, and return how it ended."""
     load = f"import {rank.module}\n" if rank.module else ""
     return subprocess.run(
@@ -44,14 +44,15 @@ def _program(rank, text, before=""):
     minimum=1,
     quick=True,
 )
-def registered(rank):
+def registered(rank: Rank) -> None:
     name = rank.backend.lower()
-    true(name in dist.Backend.backend_list, f"{name!r} is not in Backend.backend_list")
+    require(name in dist.Backend.backend_list, f"{name!r} is not in Backend.backend_list")
     devices = dist.Backend.backend_capability.get(name)
-    true(isinstance(devices, list), f"Backend.backend_capability[{name!r}] is {devices!r}")
+    if not isinstance(devices, list):
+        raise Wrong(f"Backend.backend_capability[{name!r}] is {devices!r}")
     kind = rank.device.type
-    true(kind in devices, f"{kind!r} is not in Backend.backend_capability, which is {devices}")
-    true(dist.is_backend_available(name), "is_backend_available() is False")
+    require(kind in devices, f"{kind!r} is not in Backend.backend_capability, which is {devices}")
+    require(dist.is_backend_available(name), "is_backend_available() is False")
 
 
 @check(
@@ -61,12 +62,12 @@ def registered(rank):
     minimum=1,
     quick=True,
 )
-def names(rank):
-    equal(dist.get_backend(), rank.backend.lower(), "get_backend()")
-    equal((dist.get_rank(), dist.get_world_size()), (rank.rank, rank.size), "rank and size")
-    backend = dist.group.WORLD._get_backend(rank.device)
-    equal((backend.rank(), backend.size()), (rank.rank, rank.size), "rank() and size()")
-    equal(backend.name().lower(), rank.backend.lower(), "name() of the backend")
+def names(rank: Rank) -> None:
+    require_equal(dist.get_backend(), rank.backend.lower(), "get_backend()")
+    require_equal((dist.get_rank(), dist.get_world_size()), (rank.rank, rank.size), "rank and size")
+    backend = rank.world._get_backend(rank.device)
+    require_equal((backend.rank(), backend.size()), (rank.rank, rank.size), "rank() and size()")
+    require_equal(backend.name().lower(), rank.backend.lower(), "name() of the backend")
 
 
 @check(
@@ -74,16 +75,16 @@ def names(rank):
     "A group can be made with the options of another group, and with another timeout in them.",
     "torch.distributed.new_group (pg_options); Backend.hpp (getBackendOptions)",
 )
-def options(rank):
-    given = dist.group.WORLD._get_backend(rank.device).options
-    before, timeout = given._timeout, timedelta(seconds=41)
-    given._timeout = timeout  # And below: backends differ in which of two timeouts they take.
+def options(rank: Rank) -> None:
+    base = rank.world._get_backend(rank.device).options
+    before, timeout = base._timeout, timedelta(seconds=41)
+    base._timeout = timeout  # backends take either this timeout or that of new_group
     try:
-        group = dist.new_group(timeout=timeout, pg_options=given)
+        group = rank.new_group(timeout=timeout, pg_options=base)
     finally:
-        given._timeout = before
-    made = group._get_backend(rank.device).options
-    equal(made._timeout, timeout, "the timeout of the new group's options")
+        base._timeout = before
+    new = group._get_backend(rank.device).options
+    require_equal(new._timeout, timeout, "the timeout of the new group's options")
     tensor = rank.full(9, 1.0)
     dist.all_reduce(tensor, group=group)
     compare(tensor, torch.full((9,), float(rank.size)))
@@ -97,24 +98,24 @@ def options(rank):
     quick=True,
     cases=True,
 )
-def again(rank):
+def again(rank: Rank) -> None:
     for number in range(4):
         rank.case(f"init, all_reduce, destroy, time {number + 1}", _again, rank, number)
 
 
-def _again(rank, number):
+def _again(rank: Rank, number: int) -> None:
     rank.init()
     try:
         if number == 2 and rank.rank == 0:
             time.sleep(0.1)
         total(rank)
-        group = dist.new_group(list(range(rank.size)))
+        group = rank.new_group()
         tensor = rank.full(5, 1.0)
         dist.all_reduce(tensor, group=group)
         compare(tensor, torch.full((5,), float(rank.size)), "all_reduce in a group beside it")
     finally:  # Also where all_reduce is refused: the next case makes another group.
         dist.destroy_process_group()
-    true(not dist.is_initialized(), "is_initialized() is True after destroy_process_group()")
+    require(not dist.is_initialized(), "is_initialized() is True after destroy_process_group()")
 
 
 @check(
@@ -123,7 +124,7 @@ def _again(rank, number):
     "torch.distributed.PrefixStore (init_process_group makes one)",
     group=False,
 )
-def one_store(rank):
+def one_store(rank: Rank) -> None:
     store = dist.FileStore(f"{rank.folder}/one-store", rank.size)
     for number in range(3):
         prefix = dist.PrefixStore(f"round {number}", store)
@@ -140,7 +141,7 @@ def one_store(rank):
 
 
 @check("lifecycle", "A group of one rank needs nobody else.", INIT, ranks=(1,), group=False)
-def one_rank(rank):
+def one_rank(rank: Rank) -> None:
     dist.init_process_group(rank.backend, store=dist.HashStore(), rank=0, world_size=1)
     total(rank)
     dist.barrier()
@@ -155,12 +156,12 @@ def one_rank(rank):
     ranks=(2,),
     cases=True,
 )
-def init_methods(rank):
+def init_methods(rank: Rank) -> None:
     for number, method in enumerate(("env", "tcp", "file")):
         rank.case(f"init_method {method}://", _init_method, rank, method, number)
 
 
-def _init_method(rank, method, number):
+def _init_method(rank: Rank, method: str, number: int) -> None:
     # The launching process cannot hold a port for the ranks, so rank 0 takes a free one.
     path = f"{rank.folder}/port-{number}"
     if rank.rank == 0 and method != "file":
@@ -202,11 +203,11 @@ def _init_method(rank, method, number):
     f"{INIT} (backend: “a string like cpu:gloo,cuda:nccl”)",
     group=False,
 )
-def chosen_for_a_device(rank):
+def chosen_for_a_device(rank: Rank) -> None:
     rank.init(backend=f"{rank.device.type}:{rank.backend}")
     total(rank)
     dist.barrier()
-    group = dist.new_group(list(range(rank.size)))
+    group = rank.new_group()
     dist.broadcast(rank.full(3, 1.0), 0, group=group)
     rank.meet()
     dist.destroy_process_group()
@@ -218,9 +219,9 @@ def chosen_for_a_device(rank):
     "torch.distributed.new_group (backend)",
     group=False,
 )
-def beside_gloo(rank):
+def beside_gloo(rank: Rank) -> None:
     rank.init(backend="gloo")
-    group = dist.new_group(list(range(rank.size)), backend=rank.backend)
+    group = rank.new_group(backend=rank.backend)
     tensor = rank.full(9, 1.0)
     dist.all_reduce(tensor, group=group)
     compare(tensor, torch.full((9,), float(rank.size)))
@@ -236,7 +237,7 @@ def beside_gloo(rank):
     group=False,
     patience=6,
 )
-def silent_import(rank):
+def silent_import(rank: Rank) -> None:
     before = (
         "import os, sys\n"
         "def count():\n"
@@ -248,9 +249,9 @@ def silent_import(rank):
         "if count() > before:\n    print(count() - before, 'threads are running')\n"
     )
     done = _program(rank, text, before)
-    equal(done.returncode, 0, f"the exit status after the import ({done.stderr[-300:]})")
-    equal(done.stdout, "", "what the import prints")
-    equal(done.stderr, "", "what the import prints to stderr")
+    require_equal(done.returncode, 0, f"the exit status after the import ({done.stderr[-300:]})")
+    require_equal(done.stdout, "", "what the import prints")
+    require_equal(done.stderr, "", "what the import prints to stderr")
 
 
 @check(
@@ -261,16 +262,16 @@ def silent_import(rank):
     group=False,
     patience=6,
 )
-def entry_point(rank):
+def entry_point(rank: Rank) -> None:
     rank.operation = "entry point"
     if rank.backend.lower() in ("gloo", "nccl", "mpi", "ucc", "xccl"):
         return
-    found = [
+    points = [
         x
         for x in entry_points(group="torch.distributed.backends")
         if x.name.lower() == rank.backend.lower()
     ]
-    if not found:
+    if not points:
         raise NotImplementedError(
             f"{rank.backend} does not have an entry point in the group torch.distributed.backends"
         )
@@ -281,7 +282,7 @@ def entry_point(rank):
     module, rank.module = rank.module, None
     done = _program(rank, text)
     rank.module = module
-    true(done.returncode == 0, f"the program fails: {done.stderr.strip()[-400:]}")
+    require(done.returncode == 0, f"the program fails: {done.stderr.strip()[-400:]}")
 
 
 @check(
@@ -293,11 +294,11 @@ def entry_point(rank):
     patience=6,
     cases=True,
 )
-def exit_without_destroy(rank):
+def exit_without_destroy(rank: Rank) -> None:
     rank.case("exit with a work in flight", _exit, rank)
 
 
-def _exit(rank):
+def _exit(rank: Rank) -> None:
     folder = rank.folder
     text = (
         f"store = dist.FileStore({folder!r} + '/exit', {rank.size})\n"
@@ -312,9 +313,9 @@ def _exit(rank):
         raise Wrong("the process does not end") from None
     if done.returncode and "end" not in done.stdout:
         raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr else "no text")
-    equal(done.returncode, 0, f"the exit status (stderr: {done.stderr.strip()[-600:]})")
+    require_equal(done.returncode, 0, f"the exit status (stderr: {done.stderr.strip()[-600:]})")
     for word in ("terminate called", "Segmentation", "Fatal", "Traceback", "SIG"):
-        true(word not in done.stderr, f"stderr has {word!r}: {done.stderr.strip()[-600:]}")
+        require(word not in done.stderr, f"stderr has {word!r}: {done.stderr.strip()[-600:]}")
 
 
 @check(
@@ -323,7 +324,7 @@ def _exit(rank):
     "torch.utils.data.DataLoader (num_workers)",
     group=False,
 )
-def fork(rank):
+def fork(rank: Rank) -> None:
     rank.init()
     total(rank)
     work = dist.all_reduce(rank.full(5, 1.0), async_op=True)
@@ -335,7 +336,7 @@ def fork(rank):
         finally:
             os._exit(status)
     _, status = os.waitpid(child, 0)
-    equal(os.waitstatus_to_exitcode(status), 0, "the exit status of the child")
+    require_equal(os.waitstatus_to_exitcode(status), 0, "the exit status of the child")
     work.wait()
     total(rank)
     dist.destroy_process_group()
@@ -347,7 +348,7 @@ def fork(rank):
     f"{INIT} (timeout, pg_options)",
     group=False,
 )
-def default_timeout(rank):
+def default_timeout(rank: Rank) -> None:
     store = dist.FileStore(f"{rank.folder}/default", rank.size)
     dist.init_process_group(rank.backend, store=store, rank=rank.rank, world_size=rank.size)
     total(rank)
@@ -362,7 +363,7 @@ def default_timeout(rank):
     group=False,
     minimum=2,
 )
-def leaves_early(rank):
+def leaves_early(rank: Rank) -> None:
     """Rank 0 has its result and goes; a late rank must still get its own."""
     rank.init()
     total(rank)

@@ -1,13 +1,24 @@
 """Messages between two ranks arrive whole, in order, and where their tag is asked for."""
 
 import time
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from c10d_conformance import inputs
-from c10d_conformance.inputs import BORDERS, BUCKET, DTYPES, LAYOUTS, SHAPES, Laid, compare, values
-from c10d_conformance.rank import equal, true
+from c10d_conformance.inputs import (
+    BORDERS,
+    BUCKET,
+    DTYPES,
+    LAYOUTS,
+    SHAPES,
+    GuardedTensor,
+    compare,
+    values,
+)
+from c10d_conformance.operations import wait_all
+from c10d_conformance.rank import Rank, require, require_equal
 from c10d_conformance.registry import check
 from c10d_conformance.verdicts import ABSENT
 
@@ -15,29 +26,37 @@ SEND = "torch.distributed.send, torch.distributed.recv"
 ISEND = "torch.distributed.isend, torch.distributed.irecv"
 
 
-def _pairs(rank):
+def _pairs(rank: Rank) -> list[tuple[int, int]]:
     """Return pairs of ranks so that every rank sends and receives."""
     return [(r, (r + 1) % rank.size) for r in range(rank.size)]
 
 
-def transfer(rank, content, layout, mode, tag=0, source=0, target=1):
+def transfer(
+    rank: Rank,
+    content: torch.Tensor,
+    layout: str,
+    mode: str,
+    tag: int = 0,
+    source: int = 0,
+    target: int = 1,
+) -> str | None:
     """Send a tensor from one rank to another and compare all memory on both."""
     if rank.rank == source:
-        laid = Laid(content, layout, rank.device)
+        area = GuardedTensor(content, layout, rank.device)
         if mode == "sync":
-            dist.send(laid.tensor, target, tag=tag)
+            dist.send(area.tensor, target, tag=tag)
         else:
-            dist.isend(laid.tensor, target, tag=tag).wait()
-        laid.check(content, "the tensor that was sent")
+            wait_all([dist.isend(area.tensor, target, tag=tag)])
+        area.check(content, "the tensor that was sent")
         return None
     if rank.rank == target:
         blank = inputs.values(9, content.shape, content.dtype, 99)
-        laid = Laid(blank, layout, rank.device)
+        area = GuardedTensor(blank, layout, rank.device)
         if mode == "sync":
-            equal(dist.recv(laid.tensor, source, tag=tag), source, "what recv returns")
+            require_equal(dist.recv(area.tensor, source, tag=tag), source, "what recv returns")
         else:
-            dist.irecv(laid.tensor, source, tag=tag).wait()
-        laid.check(content, "the tensor that was received")
+            wait_all([dist.irecv(area.tensor, source, tag=tag)])
+        area.check(content, "the tensor that was received")
         return None
     return ABSENT
 
@@ -45,7 +64,7 @@ def transfer(rank, content, layout, mode, tag=0, source=0, target=1):
 @check(
     "send_recv", "recv writes what send was given, for every dtype.", SEND, quick=True, cases=True
 )
-def send_recv_types(rank):
+def send_recv_types(rank: Rank) -> None:
     dtypes = [torch.float32, torch.int64] if rank.quick else DTYPES
     for number, dtype in enumerate(dtypes):
         for shape in ((63,), (17, 241)):
@@ -61,7 +80,7 @@ def send_recv_types(rank):
     SEND,
     cases=True,
 )
-def send_recv_layouts(rank):
+def send_recv_layouts(rank: Rank) -> None:
     for layout in LAYOUTS:
         for number, shape in enumerate([*SHAPES, BORDERS[1]]):
             for mode in ("sync", "async"):
@@ -71,7 +90,7 @@ def send_recv_layouts(rank):
 
 
 @check("send_recv", "Messages of every size go between every two ranks.", SEND, cases=True)
-def send_recv_sizes(rank):
+def send_recv_sizes(rank: Rank) -> None:
     for source, target in _pairs(rank):
         for shape in [*BORDERS, (1,)]:
             content = values(source, shape, torch.float32, 7)
@@ -80,7 +99,7 @@ def send_recv_sizes(rank):
     rank.case("send int32 of 25 MiB", _long, rank)
 
 
-def _long(rank):
+def _long(rank: Rank) -> str | None:
     if rank.rank > 1:
         return ABSENT
     numbers = torch.arange(*BUCKET, dtype=torch.int32)
@@ -96,21 +115,21 @@ def _long(rank):
     ISEND,
     cases=True,
 )
-def both_directions(rank):
+def both_directions(rank: Rank) -> None:
     for count in (1, 1000, 300_001):
         rank.case(f"isend both ways shape {count}", _both, rank, count)
 
 
-def _both(rank, count):
+def _both(rank: Rank, count: int) -> str | None:
     if rank.rank > 1:
         return ABSENT
     other = 1 - rank.rank
     sent = rank.full(count, float(rank.rank))
     got = rank.full(count, -1.0)
-    works = [dist.isend(sent, other), dist.irecv(got, other)]
+    works: list[Any] = [dist.isend(sent, other), dist.irecv(got, other)]
     for work in works:
         work.wait()
-        true(work.is_completed(), "is_completed() is False after wait() has returned")
+        require(work.is_completed(), "is_completed() is False after wait() has returned")
     compare(got, torch.full((count,), float(other)))
     return None
 
@@ -122,21 +141,20 @@ def _both(rank, count):
     quick=True,
     cases=True,
 )
-def messages_stay_in_order(rank):
+def messages_stay_in_order(rank: Rank) -> None:
     for count in (1, 20_000):
         for reverse in (False, True):
             text = f"100 messages shape {count}, waited {'last' if reverse else 'first'} first"
             rank.case(text, _in_order, rank, count, reverse)
 
 
-def _in_order(rank, count, reverse):
+def _in_order(rank: Rank, count: int, reverse: bool) -> str | None:
     if rank.rank > 1:
         return ABSENT
     tensors = [rank.full(count, float(n if rank.rank == 0 else -1)) for n in range(100)]
     call = dist.isend if rank.rank == 0 else dist.irecv
     works = [call(tensor, 1 - rank.rank) for tensor in tensors]
-    for work in reversed(works) if reverse else works:
-        work.wait()
+    wait_all(reversed(works) if reverse else works)
     for number, tensor in enumerate(tensors):
         compare(tensor, torch.full((count,), float(number)), f"message {number}")
     return None
@@ -149,7 +167,7 @@ def _in_order(rank, count, reverse):
     quick=True,
     cases=True,
 )
-def tags_choose_the_message(rank):
+def tags_choose_the_message(rank: Rank) -> None:
     for count in (1, 1000, 40_000):
         rank.case(f"5 tags in another order, shape {count}", _tags, rank, count)
     rank.case("large tags", _tags, rank, 3, 1 << 20)
@@ -157,18 +175,17 @@ def tags_choose_the_message(rank):
         rank.case(f"tags that are multiples of 2 ** {bits}", _tags, rank, 3, 0, 1 << bits)
 
 
-def _tags(rank, count, first=0, step=1):
+def _tags(rank: Rank, count: int, first: Any = 0, step: int = 1) -> str | None:
     if rank.rank > 1:
         return ABSENT
     if rank.rank == 0:
         tensors = [rank.full(count, float(number)) for number in range(5)]
         works = [dist.isend(x, 1, tag=first + step * n) for n, x in enumerate(tensors)]
-        for work in works:
-            work.wait()
+        wait_all(works)
     else:
         for number in (3, 0, 4, 1, 2):
             tensor, tag = rank.full(count, -1.0), first + step * number
-            equal(dist.recv(tensor, 0, tag=tag), 0, "what recv returns")
+            require_equal(dist.recv(tensor, 0, tag=tag), 0, "what recv returns")
             compare(tensor, torch.full((count,), float(number)), f"the message with tag {tag}")
     return None
 
@@ -179,21 +196,21 @@ def _tags(rank, count, first=0, step=1):
     "torch/csrc/distributed/c10d/Work.hpp (isCompleted)",
     ranks=(2,),
 )
-def a_receive_waits_for_its_tag(rank):
+def a_receive_waits_for_its_tag(rank: Rank) -> None:
     if rank.rank == 0:
         dist.send(rank.full(4, 1.0), 1, tag=1)
         rank.meet()
         dist.send(rank.full(4, 2.0), 1, tag=2)
     else:
         second, first = rank.full(4, -1.0), rank.full(4, -1.0)
-        work = dist.irecv(second, 0, tag=2)
+        work: Any = dist.irecv(second, 0, tag=2)
         dist.recv(first, 0, tag=1)
         early = work.is_completed()
         rank.meet()
         work.wait()
         compare(first, torch.full((4,), 1.0), "the message with tag 1")
         compare(second, torch.full((4,), 2.0), "the message with tag 2")
-        true(not early, "is_completed() was True before the message was sent")
+        require(not early, "is_completed() was True before the message was sent")
 
 
 @check(
@@ -203,15 +220,17 @@ def a_receive_waits_for_its_tag(rank):
     quick=True,
     cases=True,
 )
-def any_source(rank):
+def any_source(rank: Rank) -> None:
     rank.operation = "recv_anysource"
     for target in range(rank.size):
         for count in (1, 30_000):
             rank.case(f"any source to {target}, shape {count}", _any_source, rank, target, count)
 
 
-def _any_source(rank, target, count, group=None, ranks=None):
-    ranks = ranks or range(rank.size)
+def _any_source(
+    rank: Rank, target: int, count: int, group: Any = None, ranks: list[int] | None = None
+) -> None:
+    ranks = ranks or list(range(rank.size))
     # A tag for each case: a rank that is ahead may send the message of the next one already.
     tag = 2 * target + (count == 1)
     if rank.rank != target:
@@ -223,7 +242,9 @@ def _any_source(rank, target, count, group=None, ranks=None):
         source = dist.recv(tensor, group=group, tag=tag)
         compare(tensor, torch.full((count,), float(source)), f"the message of rank {source}")
         sources.append(source)
-    equal(sorted(sources), [r for r in ranks if r != target], "the ranks that recv returned")
+    require_equal(
+        sorted(sources), [r for r in ranks if r != target], "the ranks that recv returned"
+    )
 
 
 @check(
@@ -231,16 +252,15 @@ def _any_source(rank, target, count, group=None, ranks=None):
     "irecv without a source leaves messages with another tag alone.",
     "torch.distributed.irecv (tag)",
 )
-def any_source_with_tags(rank):
+def any_source_with_tags(rank: Rank) -> str | None:
     rank.operation = "recv_anysource"
     if rank.rank == 0:
         works = [dist.isend(rank.full(3, float(tag)), 1, tag=tag) for tag in (1, 2)]
-        for work in works:
-            work.wait()
+        wait_all(works)
     elif rank.rank == 1:
         for tag in (2, 1):
             tensor = rank.full(3, -1.0)
-            equal(dist.recv(tensor, tag=tag), 0, "the rank that recv returns")
+            require_equal(dist.recv(tensor, tag=tag), 0, "the rank that recv returns")
             compare(tensor, torch.full((3,), float(tag)), f"the message with tag {tag}")
     else:
         return ABSENT
@@ -253,10 +273,10 @@ def any_source_with_tags(rank):
     "torch.distributed.recv (returns the sender rank)",
     minimum=3,
 )
-def any_source_in_a_sub_group(rank):
+def any_source_in_a_sub_group(rank: Rank) -> str | None:
     rank.operation = "recv_anysource"
     ranks = list(range(1, rank.size))
-    group, whole = dist.new_group(ranks), dist.new_group(list(range(rank.size)))
+    group, whole = rank.new_group(ranks), rank.new_group()
     if rank.rank == 0:
         return ABSENT
     _any_source(rank, rank.size - 1, 5, group, ranks)
@@ -264,12 +284,11 @@ def any_source_in_a_sub_group(rank):
     if rank.rank == 1:
         calls = [(whole, 1.0), (None, 2.0)]
         works = [dist.isend(rank.full(5, x), rank.size - 1, where, 100) for where, x in calls]
-        for work in works:
-            work.wait()
+        wait_all(works)
     elif rank.rank == rank.size - 1:
         second, first = rank.full(5, -1.0), rank.full(5, -1.0)
         sources = [dist.recv(second, None, None, 100), dist.recv(first, None, whole, 100)]
-        equal(sources, [1, 1], "the ranks that recv returns")
+        require_equal(sources, [1, 1], "the ranks that recv returns")
         compare(second, torch.full((5,), 2.0), "the message in the default group")
         compare(first, torch.full((5,), 1.0), "the message in the new group")
     dist.destroy_process_group(group)
@@ -283,14 +302,14 @@ def any_source_in_a_sub_group(rank):
     minimum=3,
     cases=True,
 )
-def messages_in_a_sub_group(rank):
+def messages_in_a_sub_group(rank: Rank) -> None:
     rank.case("send in the group of all ranks but 0", _in_a_sub_group, rank)
     rank.case("two groups of the same ranks", _two_groups, rank)
 
 
-def _in_a_sub_group(rank):
+def _in_a_sub_group(rank: Rank) -> str | None:
     ranks = list(range(1, rank.size))
-    group = dist.new_group(ranks)
+    group = rank.new_group(ranks)
     first, last = ranks[0], ranks[-1]
     if rank.rank not in (first, last):
         return ABSENT
@@ -301,19 +320,18 @@ def _in_a_sub_group(rank):
     elif rank.rank == first:
         for option in ({"src": last}, {"group_src": len(ranks) - 1}):
             tensor = rank.full(100, -9.0)
-            equal(dist.recv(tensor, group=group, **option), last, "what recv returns")
+            require_equal(dist.recv(tensor, group=group, **option), last, "what recv returns")
             compare(tensor, content)
     dist.destroy_process_group(group)
     return None
 
 
-def _two_groups(rank):
+def _two_groups(rank: Rank) -> None:
     """A message of one group is not taken for one of another, which was sent later."""
-    group = dist.new_group(list(range(rank.size)))
+    group = rank.new_group()
     if rank.rank == 0:
         works = [dist.isend(rank.full(5, 1.0), 1, group), dist.isend(rank.full(5, 2.0), 1)]
-        for work in works:
-            work.wait()
+        wait_all(works)
     elif rank.rank == 1:
         second, first = rank.full(5, -1.0), rank.full(5, -1.0)
         dist.recv(second, 0)
@@ -331,28 +349,27 @@ def _two_groups(rank):
     ISEND,
     cases=True,
 )
-def messages_beside_collectives(rank):
+def messages_beside_collectives(rank: Rank) -> None:
     rank.case("irecv, all_reduce, isend", _beside, rank)
 
 
-def _beside(rank):
+def _beside(rank: Rank) -> None:
     source, target = (rank.rank - 1) % rank.size, (rank.rank + 1) % rank.size
     got, total = rank.full(5000, -1.0), rank.full(5000, 1.0)
     receiving = dist.irecv(got, source, tag=3)
     reducing = dist.all_reduce(total, async_op=True)
     sending = dist.isend(rank.full(5000, float(rank.rank)), target, tag=3)
     barrier = dist.barrier(async_op=True)
-    for work in (sending, receiving, barrier, reducing):
-        work.wait()
+    wait_all([sending, receiving, barrier, reducing])
     compare(got, torch.full((5000,), float(source)), "the message")
     compare(total, torch.full((5000,), float(rank.size)), "the sum")
 
 
 @check("send_recv", "A message is delivered although the receiver comes late.", SEND)
-def a_late_receiver(rank):
+def a_late_receiver(rank: Rank) -> str | None:
     if rank.rank == 0:
         tensors = [rank.full(n, 7.0) for n in (1, 100_000)]
-        works = [dist.isend(x, 1, tag=len(x)) for x in tensors]
+        works: list[Any] = [dist.isend(x, 1, tag=len(x)) for x in tensors]
         for work, tensor in zip(works, tensors, strict=True):
             work.wait()
             tensor.fill_(-3.0)  # When wait() has returned, the memory is the sender's again.
@@ -374,14 +391,14 @@ def a_late_receiver(rank):
     quick=True,
     cases=True,
 )
-def batch_in_a_ring(rank):
+def batch_in_a_ring(rank: Rank) -> None:
     rank.operation = "batch_isend_irecv"
     for count in (1, 1000, 200_001):
         for first in ("send", "recv"):
             rank.case(f"ring shape {count}, {first} first", _ring, rank, count, first)
 
 
-def _ring(rank, count, first):
+def _ring(rank: Rank, count: int, first: Any) -> None:
     source, target = (rank.rank - 1) % rank.size, (rank.rank + 1) % rank.size
     for step in range(3):
         got = rank.full(count, -1.0)
@@ -389,8 +406,7 @@ def _ring(rank, count, first):
             dist.P2POp(dist.isend, rank.full(count, float(10 * step + rank.rank)), target),
             dist.P2POp(dist.irecv, got, source),
         ]
-        for work in dist.batch_isend_irecv(batch if first == "send" else batch[::-1]):
-            work.wait()
+        wait_all(dist.batch_isend_irecv(batch if first == "send" else batch[::-1]))
         compare(got, torch.full((count,), float(10 * step + source)), f"step {step}")
 
 
@@ -400,12 +416,12 @@ def _ring(rank, count, first):
     "torch.distributed.batch_isend_irecv",
     cases=True,
 )
-def batch_of_several(rank):
+def batch_of_several(rank: Rank) -> None:
     rank.operation = "batch_isend_irecv"
     rank.case("4 messages to every rank", _several, rank)
 
 
-def _several(rank):
+def _several(rank: Rank) -> None:
     """Each message has its own size, so that an exchange of two is noticed at once."""
     batch, expected = [], []
     for number in range(4):
@@ -417,8 +433,7 @@ def _several(rank):
             batch.append(dist.P2POp(dist.irecv, got, other))
             come = values(other, (count,), torch.float32, 10 * number + rank.rank)
             expected.append((f"message {number} of rank {other}", got, come))
-    for work in dist.batch_isend_irecv(batch):
-        work.wait()
+    wait_all(dist.batch_isend_irecv(batch))
     for what, got, content in expected:
         compare(got, content, what)
 
@@ -428,14 +443,16 @@ def _several(rank):
     "send_object_list and recv_object_list carry Python objects.",
     "torch.distributed.send_object_list",
 )
-def objects_between_two_ranks(rank):
+def objects_between_two_ranks(rank: Rank) -> str | None:
     content = ["text", {"a": [1, 2.5]}, None, b"\0" * 5000]
     if rank.rank == 0:
         dist.send_object_list(content, 1, device=rank.device)
     elif rank.rank == 1:
         got = [None] * 4
-        equal(dist.recv_object_list(got, 0, device=rank.device), 0, "what recv_object_list returns")
-        equal(got, content, "the objects")
+        require_equal(
+            dist.recv_object_list(got, 0, device=rank.device), 0, "what recv_object_list returns"
+        )
+        require_equal(got, content, "the objects")
     else:
         return ABSENT
     return None

@@ -1,13 +1,15 @@
 """Collectives of Python objects, which are built on those of tensors."""
 
+from typing import Any
+
 import torch.distributed as dist
 
-from c10d_conformance.rank import equal
+from c10d_conformance.rank import Rank, require_equal
 from c10d_conformance.registry import check
 from c10d_conformance.verdicts import ABSENT
 
 
-def thing(rank):
+def thing(rank: int) -> dict[str, Any]:
     """Return an object whose pickle has a different size on each rank."""
     return {"rank": rank, "text": "x" * (rank * 3001), "list": list(range(rank))}
 
@@ -19,10 +21,10 @@ def thing(rank):
     minimum=1,
     quick=True,
 )
-def all_gather_object(rank):
-    objects = [None] * rank.size
+def all_gather_object(rank: Rank) -> None:
+    objects: list[Any] = [None] * rank.size
     dist.all_gather_object(objects, thing(rank.rank))
-    equal(objects, [thing(r) for r in range(rank.size)], "the objects")
+    require_equal(objects, [thing(r) for r in range(rank.size)], "the objects")
 
 
 @check(
@@ -31,16 +33,16 @@ def all_gather_object(rank):
     "torch.distributed.broadcast_object_list",
     cases=True,
 )
-def broadcast_object_list(rank):
+def broadcast_object_list(rank: Rank) -> None:
     for root in range(rank.size):
         rank.case(f"broadcast_object_list from {root}", _broadcast, rank, root)
 
 
-def _broadcast(rank, root):
+def _broadcast(rank: Rank, root: int) -> None:
     content = [thing(root), None, "äöü", 3]
-    objects = list(content) if rank.rank == root else [None] * 4
+    objects: list[Any] = list(content) if rank.rank == root else [None] * 4
     dist.broadcast_object_list(objects, root, device=rank.device)
-    equal(objects, content, "the objects")
+    require_equal(objects, content, "the objects")
 
 
 @check(
@@ -49,16 +51,16 @@ def _broadcast(rank, root):
     "torch.distributed.gather_object",
     cases=True,
 )
-def gather_object(rank):
+def gather_object(rank: Rank) -> None:
     for root in range(rank.size):
         rank.case(f"gather_object to {root}", _gather, rank, root)
 
 
-def _gather(rank, root):
-    objects = [None] * rank.size if rank.rank == root else None
+def _gather(rank: Rank, root: int) -> None:
+    objects: list[Any] | None = [None] * rank.size if rank.rank == root else None
     dist.gather_object(thing(rank.rank), objects, root)
     if rank.rank == root:
-        equal(objects, [thing(r) for r in range(rank.size)], "the objects")
+        require_equal(objects, [thing(r) for r in range(rank.size)], "the objects")
 
 
 @check(
@@ -67,16 +69,16 @@ def _gather(rank, root):
     "torch.distributed.scatter_object_list",
     cases=True,
 )
-def scatter_object_list(rank):
+def scatter_object_list(rank: Rank) -> None:
     for root in range(rank.size):
         rank.case(f"scatter_object_list from {root}", _scatter, rank, root)
 
 
-def _scatter(rank, root):
+def _scatter(rank: Rank, root: int) -> None:
     content = [thing(r) for r in range(rank.size)] if rank.rank == root else None
     output = [None]
     dist.scatter_object_list(output, content, root)
-    equal(output, [thing(rank.rank)], "the object")
+    require_equal(output, [thing(rank.rank)], "the object")
 
 
 @check(
@@ -85,16 +87,16 @@ def _scatter(rank, root):
     "torch.distributed.all_gather_object",
     minimum=3,
 )
-def objects_in_a_sub_group(rank):
+def objects_in_a_sub_group(rank: Rank) -> str | None:
     ranks = list(range(1, rank.size))
-    group = dist.new_group(ranks)
+    group = rank.new_group(ranks)
     if rank.rank == 0:
         return ABSENT
-    objects = [None] * len(ranks)
+    objects: list[Any] = [None] * len(ranks)
     dist.all_gather_object(objects, thing(rank.rank), group=group)
-    equal(objects, [thing(r) for r in ranks], "the objects")
-    objects = [thing(rank.size - 1) if rank.rank == rank.size - 1 else None]
-    dist.broadcast_object_list(objects, rank.size - 1, group=group, device=rank.device)
-    equal(objects, [thing(rank.size - 1)], "the object")
+    require_equal(objects, [thing(r) for r in ranks], "the objects")
+    copies: list[Any] = [thing(rank.size - 1) if rank.rank == rank.size - 1 else None]
+    dist.broadcast_object_list(copies, rank.size - 1, group=group, device=rank.device)
+    require_equal(copies, [thing(rank.size - 1)], "the object")
     dist.destroy_process_group(group)
     return None

@@ -1,7 +1,11 @@
 """Every collective writes the values that plain PyTorch computes, and nothing else."""
 
 import hashlib
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -16,7 +20,7 @@ from c10d_conformance.inputs import (
     LAYOUTS,
     OPS,
     SHAPES,
-    Laid,
+    GuardedTensor,
     compare,
 )
 from c10d_conformance.operations import (
@@ -28,7 +32,7 @@ from c10d_conformance.operations import (
     perform,
     reduce_scatter_single,
 )
-from c10d_conformance.rank import Wrong
+from c10d_conformance.rank import Rank, Wrong
 from c10d_conformance.registry import check
 
 PROMISES = {
@@ -48,14 +52,14 @@ PROMISES = {
 _DIVIDED = {"all_gather_single", "reduce_scatter_single", "all_to_all_single"}
 
 
-def run(rank, **options):
+def run(rank: Rank, **options: Any) -> None:
     """Run one case."""
     setting = Setting(ranks=tuple(range(rank.size)), me=rank.rank, device=rank.device, **options)
     rank.case(str(setting), perform, setting)
 
 
-def types(operation):
-    def every_type(rank):
+def types(operation: str) -> Callable[[Rank], None]:
+    def every_type(rank: Rank) -> None:
         dtypes = [torch.float32, torch.bfloat16, torch.int64] if rank.quick else DTYPES
         for dtype in dtypes:
             ops = [ReduceOp.SUM]
@@ -68,8 +72,8 @@ def types(operation):
     return every_type
 
 
-def layouts(operation):
-    def every_layout(rank):
+def layouts(operation: str) -> Callable[[Rank], None]:
+    def every_layout(rank: Rank) -> None:
         seed = 0
         for layout in LAYOUTS:
             for shape in SHAPES:
@@ -93,11 +97,15 @@ def layouts(operation):
     return every_layout
 
 
-def sizes(operation):
-    def every_size(rank):
+def sizes(operation: str) -> Callable[[Rank], None]:
+    def every_size(rank: Rank) -> None:
         for shape in BORDERS:
-            modes = ("sync", "async", "future") if shape == BORDERS[0] else ("sync",)
-            for mode in (*modes, "future") if shape == BORDERS[-1] else modes:
+            modes = ["sync"]
+            if shape == BORDERS[0]:
+                modes += ["async", "future"]
+            elif shape == BORDERS[-1]:
+                modes += ["future"]
+            for mode in modes:
                 run(rank, operation=operation, shape=shape, mode=mode, seed=3)
         run(rank, operation=operation, shape=BORDERS[-1], dtype=torch.uint8, seed=4)
         for mode in ("future", "poll"):
@@ -112,15 +120,15 @@ def sizes(operation):
 _OF_BUCKETS = {"broadcast": lambda tensor: dist.broadcast(tensor, 0), "all_reduce": dist.all_reduce}
 
 
-def _bucket(rank, call):
+def _bucket(rank: Rank, call: Callable[..., Any]) -> None:
     numbers = torch.arange(*BUCKET, dtype=torch.int32)
     tensor = (numbers * (rank.rank == 0)).to(rank.device)
     call(tensor)
     compare(tensor, numbers)
 
 
-def roots(operation):
-    def every_root(rank):
+def roots(operation: str) -> Callable[[Rank], None]:
+    def every_root(rank: Rank) -> None:
         for root in range(rank.size):
             for mode in ("sync", "async"):
                 for shape in ((63,), (17, 241), BORDERS[0]):
@@ -153,7 +161,7 @@ for _operation in OPERATIONS:
     "torch.distributed.all_to_all_single",
     cases=True,
 )
-def uneven_all_to_all_single(rank):
+def uneven_all_to_all_single(rank: Rank) -> None:
     for unit in (1, 7, 3001):
         for mode in ("sync", "async"):
             for width in (1, 2):
@@ -171,16 +179,23 @@ def uneven_all_to_all_single(rank):
     rank.case("all_to_all_single uneven int64", _uneven, rank, 7, 2, "sync", torch.int64)
 
 
-def _rows(one, other, unit):
+def _rows(one: int, other: int, unit: int) -> int:
     """Return how many rows `one` sends to `other`: each pair its own number, and some none."""
     return 0 if (one + 2 * other) % 3 == 2 else (one + 2 * other + 1) * unit
 
 
-def _part(one, other, unit, width):
+def _part(one: int, other: int, unit: int, width: int) -> torch.Tensor:
     return inputs.values(one, (_rows(one, other, unit), width), torch.float32, other)
 
 
-def _uneven(rank, unit, width, mode, dtype=torch.float32, step=None):
+def _uneven(
+    rank: Rank,
+    unit: int,
+    width: int,
+    mode: str,
+    dtype: torch.dtype = torch.float32,
+    step: int | None = None,
+) -> None:
     """With a step, all steps have the same totals of each rank, as experts of a model have."""
     me, everyone = rank.rank, range(rank.size)
 
@@ -194,8 +209,8 @@ def _uneven(rank, unit, width, mode, dtype=torch.float32, step=None):
 
     sent = torch.cat([part(me, other) for other in everyone])
     expected = torch.cat([part(other, me) for other in everyone])
-    source = Laid(sent, "offset", rank.device)
-    output = Laid(torch.full_like(expected, 99), "offset", rank.device)
+    source = GuardedTensor(sent, "offset", rank.device)
+    output = GuardedTensor(torch.full_like(expected, 99), "offset", rank.device)
     receiving = [rows(other, me) for other in everyone]
     sending = [rows(me, other) for other in everyone]
     finish(
@@ -214,17 +229,17 @@ def _uneven(rank, unit, width, mode, dtype=torch.float32, step=None):
     "torch.distributed.all_to_all",
     cases=True,
 )
-def uneven_all_to_all(rank):
+def uneven_all_to_all(rank: Rank) -> None:
     for unit in (1, 3001):
         for mode in ("sync", "async"):
             rank.case(f"all_to_all uneven {unit} {mode}", _uneven_lists, rank, unit, mode)
 
 
-def _uneven_lists(rank, unit, mode):
+def _uneven_lists(rank: Rank, unit: int, mode: str) -> None:
     me, everyone = rank.rank, range(rank.size)
-    sources = [Laid(_part(me, r, unit, 2), "offset", rank.device) for r in everyone]
+    sources = [GuardedTensor(_part(me, r, unit, 2), "offset", rank.device) for r in everyone]
     parts = [_part(r, me, unit, 2) for r in everyone]
-    outputs = [Laid(torch.full_like(part, 99), "offset", rank.device) for part in parts]
+    outputs = [GuardedTensor(torch.full_like(part, 99), "offset", rank.device) for part in parts]
     finish(
         lambda async_op: dist.all_to_all(
             [x.tensor for x in outputs], [x.tensor for x in sources], async_op=async_op
@@ -242,14 +257,14 @@ def _uneven_lists(rank, unit, mode):
     "torch.distributed.all_gather",
     cases=True,
 )
-def uneven_all_gather(rank):
+def uneven_all_gather(rank: Rank) -> None:
     for unit in (1, 3001):
         rank.case(f"all_gather uneven {unit}", _uneven_gather, rank, unit)
 
 
-def _uneven_gather(rank, unit):
+def _uneven_gather(rank: Rank, unit: int) -> None:
     parts = [inputs.values(r, ((r + 1) * unit,), torch.float32) for r in range(rank.size)]
-    outputs = [Laid(torch.full_like(part, 99), "offset", rank.device) for part in parts]
+    outputs = [GuardedTensor(torch.full_like(part, 99), "offset", rank.device) for part in parts]
     dist.all_gather([x.tensor for x in outputs], parts[rank.rank].to(rank.device))
     for r, output in enumerate(outputs):
         output.check(parts[r], f"the output of rank {r}")
@@ -262,14 +277,14 @@ def _uneven_gather(rank, unit):
     quick=True,
     cases=True,
 )
-def same_bits(rank):
+def same_bits(rank: Rank) -> None:
     for dtype in inputs.FLOATS:
         for count in (1, 1000, 100_003):
             text = f"all_reduce {inputs.name(dtype)} SUM shape {count} of rounded numbers"
             rank.case(text, _same_bits, rank, dtype, count)
 
 
-def _same_bits(rank, dtype, count):
+def _same_bits(rank: Rank, dtype: torch.dtype, count: int) -> None:
     def data(other):
         generator = torch.Generator().manual_seed(other + 17)
         numbers = torch.randn(count, generator=generator, dtype=torch.float64)
@@ -298,7 +313,7 @@ def _same_bits(rank, dtype, count):
     "all_reduce keeps infinities, and NaN with SUM, as the operations on numbers do.",
     "torch.distributed.ReduceOp",
 )
-def not_a_number(rank):
+def not_a_number(rank: Rank) -> None:
     nan, inf = float("nan"), float("inf")
     content = [nan, inf, 1.0, -inf] if rank.rank == 0 else [1.0, 1.0, 2.0, 3.0]
     tensor = rank.tensor(content)
@@ -316,17 +331,17 @@ def not_a_number(rank):
     "torch.distributed.ReduceOp (PREMUL_SUM)",
     cases=True,
 )
-def premultiplied(rank):
+def premultiplied(rank: Rank) -> None:
     for dtype in inputs.FLOATS:
         rank.case(f"all_reduce {inputs.name(dtype)} PREMUL_SUM", _premultiplied, rank, dtype)
 
 
-def _premultiplied(rank, dtype):
+def _premultiplied(rank: Rank, dtype: torch.dtype) -> None:
     contents = [inputs.values(r, (63,), dtype) for r in range(rank.size)]
     tensor = contents[rank.rank].to(rank.device, copy=True)
     op = dist._make_nccl_premul_sum(2.0)
     dist.all_reduce(tensor, op)
-    compare(tensor, inputs.reduced([content * 2 for content in contents], ReduceOp.SUM))
+    compare(tensor, inputs.reduction([content * 2 for content in contents], ReduceOp.SUM))
 
 
 @check(
@@ -335,11 +350,11 @@ def _premultiplied(rank, dtype):
     "torch.Tensor.resolve_neg",
     cases=True,
 )
-def lazy_negation(rank):
+def lazy_negation(rank: Rank) -> None:
     rank.case("broadcast float32 with the negative bit", _lazy, rank)
 
 
-def _lazy(rank):
+def _lazy(rank: Rank) -> None:
     content = inputs.values(0, (63,), COMPLEX[0]).to(rank.device).conj().imag
     # Not an output: PyTorch's dispatcher passes a copy of such a tensor to the backend.
     tensor = content if rank.rank == 0 else rank.full(63, -1.0)
@@ -353,7 +368,7 @@ def _lazy(rank):
     "torch.distributed.all_gather_into_tensor (used so by FSDP)",
     cases=True,
 )
-def in_place(rank):
+def in_place(rank: Rank) -> None:
     for count in (5, 30_001):
         rank.case(f"all_gather_single in place {count}", _in_place, rank, count)
     rank.operation = "reduce_scatter_single"
@@ -361,7 +376,7 @@ def in_place(rank):
         rank.case(f"reduce_scatter_single in place {count}", _scattered_in_place, rank, count)
 
 
-def _in_place(rank, count):
+def _in_place(rank: Rank, count: int) -> None:
     parts = [inputs.values(r, (count,), torch.float32) for r in range(rank.size)]
     whole = torch.full((rank.size * count,), -9.0, device=rank.device)
     mine = whole[rank.rank * count : (rank.rank + 1) * count]
@@ -370,12 +385,12 @@ def _in_place(rank, count):
     compare(whole, torch.cat(parts))
 
 
-def _scattered_in_place(rank, count):
+def _scattered_in_place(rank: Rank, count: int) -> None:
     contents = [inputs.values(r, (rank.size * count,), torch.float32) for r in range(rank.size)]
     whole = contents[rank.rank].to(rank.device, copy=True)
     place = slice(rank.rank * count, (rank.rank + 1) * count)
     reduce_scatter_single(whole[place], whole)
-    compare(whole[place], inputs.reduced(contents, ReduceOp.SUM)[place])
+    compare(whole[place], inputs.reduction(contents, ReduceOp.SUM)[place])
 
 
 @check(
@@ -383,7 +398,7 @@ def _scattered_in_place(rank, count):
     "all_gather_single stacks the tensors in a new first dimension if the output has one.",
     "torch.distributed.all_gather_into_tensor",
 )
-def stacked(rank):
+def stacked(rank: Rank) -> None:
     parts = [inputs.values(r, (3, 5), torch.float32) for r in range(rank.size)]
     output = torch.empty(rank.size, 3, 5, device=rank.device)
     dist.all_gather_into_tensor(output, parts[rank.rank].to(rank.device))
@@ -395,7 +410,7 @@ def stacked(rank):
     "all_gather takes inputs whose elements overlap, or have another order than the outputs.",
     "torch.Tensor.expand, torch.Tensor.t",
 )
-def expanded_input(rank):
+def expanded_input(rank: Rank) -> None:
     outputs = [torch.full((4, 3), -1.0, device=rank.device) for _ in range(rank.size)]
     dist.all_gather(outputs, rank.full(3, float(rank.rank)).expand(4, 3))
     for r, output in enumerate(outputs):
@@ -413,16 +428,14 @@ def expanded_input(rank):
     quick=True,
     cases=True,
 )
-def barrier_waits(rank):
+def barrier_waits(rank: Rank) -> None:
     for mode in ("sync", "async"):
         for late in range(rank.size):
             rank.case(f"barrier {mode}, rank {late} late", _barrier, rank, late, mode)
 
 
-def _barrier(rank, late, mode):
+def _barrier(rank: Rank, late: int, mode: str) -> None:
     """The last rank leaves a mark before its call; the others must see it after theirs."""
-    import time
-
     mark = Path(rank.folder, f"mark-{mode}-{late}")
     if rank.rank == late:
         time.sleep(0.1)
@@ -439,59 +452,59 @@ def _barrier(rank, late, mode):
     quick=True,
     cases=True,
 )
-def coalesced(rank):
+def coalesced(rank: Rank) -> None:
     rank.operation = "coalesced"
-    for mode in (False, True):
+    for is_async in (False, True):
         for kind in (_coalesced_all_reduce, _coalesced_all_gather, _coalesced_reduce_scatter):
             text = kind.__name__.strip("_").replace("coalesced_", "coalesced ")
-            rank.case(f"{text} {'async' if mode else 'sync'}", kind, rank, mode)
+            rank.case(f"{text} {'async' if is_async else 'sync'}", kind, rank, is_async)
 
 
 _COUNTS = (3, 9001, 1)
 
 
-def _inputs(rank):
+def _inputs(rank: Rank) -> list[list[torch.Tensor]]:
     return [
         [inputs.values(r, (count,), torch.float32, count) for r in range(rank.size)]
         for count in _COUNTS
     ]
 
 
-def _manage(rank, mode, calls):
-    with dist._coalescing_manager(async_ops=mode) as manager:
+def _manage(is_async: bool, calls: Sequence[Callable[[], Any]]) -> None:
+    with dist._coalescing_manager(async_ops=is_async) as manager:
         for call in calls:
             call()
-    if mode:
+    if is_async:
         manager.wait()
 
 
-def _coalesced_all_reduce(rank, mode):
+def _coalesced_all_reduce(rank: Rank, is_async: bool) -> None:
     contents = _inputs(rank)
     for op in (ReduceOp.SUM, ReduceOp.MAX):
         tensors = [content[rank.rank].to(rank.device, copy=True) for content in contents]
-        _manage(rank, mode, [lambda x=x, op=op: dist.all_reduce(x, op) for x in tensors])
+        _manage(is_async, [partial(dist.all_reduce, x, op) for x in tensors])
         for number, (tensor, content) in enumerate(zip(tensors, contents, strict=True)):
-            compare(tensor, inputs.reduced(content, op), f"{op} of tensor {number}")
+            compare(tensor, inputs.reduction(content, op), f"{op} of tensor {number}")
 
 
-def _coalesced_all_gather(rank, mode):
+def _coalesced_all_gather(rank: Rank, is_async: bool) -> None:
     contents = _inputs(rank)
     outputs = [rank.full(rank.size * count, -9.0) for count in _COUNTS]
     sent = [content[rank.rank].to(rank.device) for content in contents]
     pairs = list(zip(outputs, sent, strict=True))
-    _manage(rank, mode, [lambda o=o, x=x: dist.all_gather_into_tensor(o, x) for o, x in pairs])
+    _manage(is_async, [partial(dist.all_gather_into_tensor, o, x) for o, x in pairs])
     for number, (output, content) in enumerate(zip(outputs, contents, strict=True)):
         compare(output, torch.cat(content), f"output {number}")
 
 
-def _coalesced_reduce_scatter(rank, mode):
+def _coalesced_reduce_scatter(rank: Rank, is_async: bool) -> None:
     contents = _inputs(rank)
     outputs = [rank.full(count, -9.0) for count in _COUNTS]
     sent = [content[rank.rank].repeat(rank.size).to(rank.device) for content in contents]
     pairs = list(zip(outputs, sent, strict=True))
-    _manage(rank, mode, [lambda o=o, x=x: dist.reduce_scatter_tensor(o, x) for o, x in pairs])
+    _manage(is_async, [partial(dist.reduce_scatter_tensor, o, x) for o, x in pairs])
     for number, (output, content) in enumerate(zip(outputs, contents, strict=True)):
-        compare(output, inputs.reduced(content, ReduceOp.SUM), f"output {number}")
+        compare(output, inputs.reduction(content, ReduceOp.SUM), f"output {number}")
 
 
 @check(
@@ -500,12 +513,13 @@ def _coalesced_reduce_scatter(rank, mode):
     "torch.distributed.all_reduce (sparse tensors)",
     cases=True,
 )
-def sparse(rank):
+def sparse(rank: Rank) -> None:
     for empty in (False, True):
-        rank.case(f"all_reduce sparse{', rank 0 empty' * empty}", _sparse, rank, empty)
+        text = "all_reduce sparse, rank 0 empty" if empty else "all_reduce sparse"
+        rank.case(text, _sparse, rank, empty)
 
 
-def _sparse(rank, empty):
+def _sparse(rank: Rank, empty: bool) -> None:
     def content(r):
         dense = torch.zeros(9)
         if r or not empty:

@@ -3,20 +3,23 @@
 import os
 import threading
 import time
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed import ReduceOp
 
-from c10d_conformance.inputs import compare, values
-from c10d_conformance.operations import OPERATIONS, Call, Setting
-from c10d_conformance.rank import equal, true
+from c10d_conformance.inputs import compare, reduction, values
+from c10d_conformance.operations import OPERATIONS, Call, Setting, wait_all
+from c10d_conformance.rank import Rank, require, require_equal
 from c10d_conformance.registry import check
 
 WORK = "torch/csrc/distributed/c10d/Work.hpp"
 
 
-def _setting(rank, operation, **options):
+def _setting(rank: Rank, operation: str, **options: Any) -> Setting:
     return Setting(
         operation, ranks=tuple(range(rank.size)), me=rank.rank, device=rank.device, **options
     )
@@ -29,17 +32,17 @@ def _setting(rank, operation, **options):
     quick=True,
     cases=True,
 )
-def no_completion_before_arrival(rank):
+def no_completion_before_arrival(rank: Rank) -> None:
     for operation in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier"):
         rank.operation = operation
         rank.case(f"{operation}, the last rank late", _early, rank, operation)
 
 
-def _early(rank, operation):
+def _early(rank: Rank, operation: str) -> None:
     late = rank.rank == rank.size - 1
     call = None if operation == "barrier" else OPERATIONS[operation](_setting(rank, operation))
     if late:
-        # Those who came have time to look. A backend whose calls wait is right, too.
+        # The ranks that came have time to look. A backend whose calls wait is right, too.
         time.sleep(0.2)
     began = time.monotonic()  # all processes of a host have one clock
     work = dist.barrier(async_op=True) if call is None else call.run(True)
@@ -49,7 +52,7 @@ def _early(rank, operation):
     if call:
         call.check()
     last = float(rank.share(f"early-{operation}", str(began))[-1])
-    true(not early or looked > last, "is_completed() was True although a rank had not called")
+    require(not early or looked > last, "is_completed() was True although a rank had not called")
 
 
 @check(
@@ -60,13 +63,13 @@ def _early(rank, operation):
     quick=True,
     cases=True,
 )
-def completed_after_wait(rank):
+def completed_after_wait(rank: Rank) -> None:
     for operation in [*OPERATIONS, "barrier"]:
         rank.operation = operation
         rank.case(f"{operation}, is_completed after wait", _completed, rank, operation)
 
 
-def _completed(rank, operation):
+def _completed(rank: Rank, operation: str) -> None:
     if operation == "barrier":
         call = Call(lambda async_op: dist.barrier(async_op=async_op), [])
     else:
@@ -74,8 +77,8 @@ def _completed(rank, operation):
     work = call.run(True)
     first, second = work.wait(), work.wait(timedelta(seconds=20))
     call.check()
-    true(first is not False and second is not False, f"wait() returned {first}, then {second}")
-    true(work.is_completed(), "is_completed() is False after wait() has returned")
+    require(first is not False and second is not False, f"wait() returned {first}, then {second}")
+    require(work.is_completed(), "is_completed() is False after wait() has returned")
 
 
 @check(
@@ -84,7 +87,7 @@ def _completed(rank, operation):
     "torch.distributed (asynchronous operations)",
     cases=True,
 )
-def many_in_flight(rank):
+def many_in_flight(rank: Rank) -> None:
     for order in ("first", "last"):
         rank.case(f"70 all_reduce, {order} waited first", _many, rank, order)
     rank.case("all operations in flight", _all_in_flight, rank)
@@ -93,20 +96,19 @@ def many_in_flight(rank):
         rank.case(f"20 {operation} of one tensor, ranks late", _ahead, rank, operation)
 
 
-def _many(rank, order):
+def _many(rank: Rank, order: str) -> None:
     contents = [
         [values(r, (1 + 997 * (n % 9),), torch.float32, n) for r in range(rank.size)]
         for n in range(70)
     ]
     tensors = [content[rank.rank].to(rank.device, copy=True) for content in contents]
     works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
-    for work in works if order == "first" else reversed(works):
-        work.wait()
+    wait_all(works if order == "first" else reversed(works))
     for number, (tensor, content) in enumerate(zip(tensors, contents, strict=True)):
-        compare(tensor, sum(content), f"tensor {number}")
+        compare(tensor, reduction(content, ReduceOp.SUM), f"tensor {number}")
 
 
-def _one_after_another(rank):
+def _one_after_another(rank: Rank) -> None:
     """More than the values of a byte, in case the backend counts its operations."""
     for number in range(300):
         tensor = rank.full(3, 1.0)
@@ -114,21 +116,20 @@ def _one_after_another(rank):
         compare(tensor, torch.full((3,), float(rank.size)), f"all_reduce {number}")
 
 
-def _all_in_flight(rank):
+def _all_in_flight(rank: Rank) -> None:
     calls = [
         OPERATIONS[operation](_setting(rank, operation, shape=(2000,), seed=seed))
         for seed in range(2)
         for operation in ("broadcast", "all_reduce", "all_gather", "reduce")
     ]
     works = [call.run(True) for call in calls]
-    for work in works:
-        work.wait()
+    wait_all(works)
     for call in calls:
         call.check()
 
 
-def _ahead(rank, operation):
-    """Who does not need the others is ahead of them, and writes to its tensor at once again."""
+def _ahead(rank: Rank, operation: str) -> None:
+    """A rank that waits for nobody runs ahead and writes to its tensor again."""
     sends = (rank.rank == 0) == (operation == "broadcast")
     call = dist.broadcast if operation == "broadcast" else dist.reduce
     if not sends:
@@ -151,27 +152,33 @@ def _ahead(rank, operation):
     quick=True,
     cases=True,
 )
-def value_of_the_future(rank):
+def value_of_the_future(rank: Rank) -> None:
     for count in (0, 1, 50_000):
         rank.case(f"all_reduce shape {count}, value of the future", _value, rank, count)
 
 
-def _value(rank, count):
+def _value(rank: Rank, count: int) -> None:
     content = [values(r, (count,), torch.float32) for r in range(rank.size)]
     tensor = content[rank.rank].to(rank.device, copy=True)
     work = dist.all_reduce(tensor, async_op=True)
     future = work.get_future()
     future.wait()
-    true(future.done(), "done() is False after wait() has returned")
+    require(future.done(), "done() is False after wait() has returned")
     value = future.value()
     if not isinstance(value, (list, tuple)) or len(value) != 1:
-        equal(value, [tensor], "the value of the future")
-    compare(value[0], sum(content), "the value of the future, as soon as it was complete")
-    compare(tensor, sum(content), "the tensor")
+        require_equal(value, [tensor], "the value of the future")
+    compare(
+        value[0],
+        reduction(content, ReduceOp.SUM),
+        "the value of the future, as soon as it was complete",
+    )
+    compare(tensor, reduction(content, ReduceOp.SUM), "the tensor")
     work.wait()
     later, deadline = work.get_future(), time.monotonic() + 1
     while not later.done():
-        true(time.monotonic() < deadline, "another future, taken after wait(), is not done in 1 s")
+        require(
+            time.monotonic() < deadline, "another future, taken after wait(), is not done in 1 s"
+        )
         time.sleep(0.0005)
 
 
@@ -182,14 +189,14 @@ def _value(rank, count):
     minimum=1,
     cases=True,
 )
-def callbacks(rank):
+def callbacks(rank: Rank) -> None:
     for count in (1, 300_000):
         for late in (False, True):
-            text = f"then() on all_reduce shape {count}{', a rank late' * late}"
-            rank.case(text, _callback, rank, count, late)
+            text = f"then() on all_reduce shape {count}"
+            rank.case(f"{text}, a rank late" if late else text, _callback, rank, count, late)
 
 
-def _callback(rank, count, late):
+def _callback(rank: Rank, count: int, late: int) -> None:
     if late and rank.rank == 0:
         time.sleep(0.1)
     seen = []
@@ -200,8 +207,8 @@ def _callback(rank, count, late):
 
     tensor = rank.full(count, 1.0)
     result = dist.all_reduce(tensor, async_op=True).get_future().then(callback).wait()
-    equal(result, 7, "the result of the callback")
-    equal(seen, [(float(rank.size),) * 2], "what the callback saw, call for call")
+    require_equal(result, 7, "the result of the callback")
+    require_equal(seen, [(float(rank.size),) * 2], "what the callback saw, call for call")
 
 
 @check(
@@ -210,17 +217,17 @@ def _callback(rank, count, late):
     "torch.distributed (asynchronous operations)",
     cases=True,
 )
-def dropped_works(rank):
+def dropped_works(rank: Rank) -> None:
     rank.case("20 all_reduce that nobody waits for", _dropped, rank)
 
 
-def _dropped(rank):
-    kept = rank.full(10_000, 1.0)
+def _dropped(rank: Rank) -> None:
+    tensor = rank.full(10_000, 1.0)
     for _ in range(20):
         dist.all_reduce(rank.full(10_000, 5.0), async_op=True)
         torch.full((10_000,), 3.0)  # takes memory that was given back too early
-    dist.all_reduce(kept, async_op=True).wait()
-    compare(kept, torch.full((10_000,), float(rank.size)))
+    dist.all_reduce(tensor, async_op=True).wait()
+    compare(tensor, torch.full((10_000,), float(rank.size)))
     dist.barrier()
 
 
@@ -230,7 +237,7 @@ def _dropped(rank):
     "torch/csrc/distributed/c10d/init.cpp (call_guard<gil_scoped_release>)",
     cases=True,
 )
-def waiting_releases_the_gil(rank):
+def waiting_releases_the_gil(rank: Rank) -> None:
     for name, call in _WAITS.items():
         rank.case(f"{name}, the last rank late", _gil, rank, call)
 
@@ -243,7 +250,7 @@ _WAITS = {
 }
 
 
-def _gil(rank, call):
+def _gil(rank: Rank, call: Callable[..., Any]) -> None:
     if rank.rank == rank.size - 1:
         time.sleep(0.7)
         call(rank.full(3, 1.0))
@@ -264,7 +271,7 @@ def _gil(rank, call):
     gaps = [b - a for a, b in zip([start, *ticks], [*ticks, end], strict=False)]
     if end - start > 0.5:
         longest = max(gaps)
-        true(longest < 0.45, f"no other thread ran for {longest:.2f} s while the rank waited")
+        require(longest < 0.45, f"no other thread ran for {longest:.2f} s while the rank waited")
 
 
 @check(
@@ -272,7 +279,7 @@ def _gil(rank, call):
     "Works can be waited for by another thread than the one that called.",
     "torch.distributed (asynchronous operations)",
 )
-def wait_in_another_thread(rank):
+def wait_in_another_thread(rank: Rank) -> None:
     content = [values(r, (30_000,), torch.float32) for r in range(rank.size)]
     tensor = content[rank.rank].to(rank.device, copy=True)
     work = dist.all_reduce(tensor, async_op=True)
@@ -289,7 +296,7 @@ def wait_in_another_thread(rank):
     thread.join()
     if errors:
         raise errors[0]
-    compare(tensor, sum(content))
+    compare(tensor, reduction(content, ReduceOp.SUM))
 
 
 @check(
@@ -298,11 +305,11 @@ def wait_in_another_thread(rank):
     "torch.distributed",
     cases=True,
 )
-def call_in_another_thread(rank):
+def call_in_another_thread(rank: Rank) -> None:
     rank.case("all operations in a thread", _in_a_thread, rank)
 
 
-def _in_a_thread(rank):
+def _in_a_thread(rank: Rank) -> None:
     errors = []
 
     def run():
@@ -329,26 +336,26 @@ def _in_a_thread(rank):
     ranks=(2,),
     cases=True,
 )
-def memory_stays(rank):
+def memory_stays(rank: Rank) -> None:
     for name, call in _CALLS.items():
         rank.case(f"memory of 400 calls of {name}", _memory, rank, call)
 
 
-def _all_gather(rank):
+def _all_gather(rank: Rank) -> None:
     mine = rank.full(16_384, 1.0)
     dist.all_gather([rank.full(16_384, 1.0) for _ in range(rank.size)], mine)
 
 
-def _there_and_back(rank):
+def _there_and_back(rank: Rank) -> None:
     """Rank 0 waits for an answer: data that it sends ahead may take memory."""
     dist.broadcast(rank.full(16_384, 1.0), 0)
     call = dist.send if rank.rank else dist.recv
     call(rank.full(16_384, 1.0), 1 - rank.rank)
 
 
-def _all_reduce(rank, async_op=False):
+def _all_reduce(rank: Rank, async_op: bool = False) -> None:
     work = dist.all_reduce(rank.full(16_384, 1.0), async_op=async_op)
-    if async_op:
+    if work is not None:
         work.wait()
 
 
@@ -361,7 +368,7 @@ _CALLS = {
 _ALLOWED = 8 << 20  # bytes; 400 calls of 64 KiB are 25 MiB
 
 
-def _memory(rank, call):
+def _memory(rank: Rank, call: Callable[..., Any]) -> None:
     for _ in range(50):
         call(rank)
     before, counts = _resident(), _counts()
@@ -369,10 +376,10 @@ def _memory(rank, call):
         call(rank)
     grown = _resident() - before
     _compare_counts(counts, "400 calls")
-    true(grown < _ALLOWED, f"the process has grown by {grown >> 20} MiB in 400 calls of 64 KiB")
+    require(grown < _ALLOWED, f"the process has grown by {grown >> 20} MiB in 400 calls of 64 KiB")
 
 
-def _resident():
+def _resident() -> int:
     """Return the bytes of this process that are in memory; 0 where the system does not tell."""
     try:
         with open("/proc/self/statm") as file:
@@ -386,9 +393,9 @@ def _resident():
     "Groups that are destroyed give back their memory, threads and descriptors.",
     "torch.distributed.destroy_process_group",
 )
-def destroyed_groups_leave_nothing(rank):
+def destroyed_groups_leave_nothing(rank: Rank) -> None:
     def make():
-        group = dist.new_group(list(range(rank.size)))
+        group = rank.new_group()
         dist.all_reduce(rank.full(10, 1.0), group=group)
         rank.meet()
         dist.destroy_process_group(group)
@@ -401,19 +408,19 @@ def destroyed_groups_leave_nothing(rank):
         make()
     _compare_counts(counts, "8 groups made and destroyed")
     grown = _resident() - before
-    true(grown < _ALLOWED, f"8 groups made and destroyed: {grown >> 20} MiB of memory stay")
+    require(grown < _ALLOWED, f"8 groups made and destroyed: {grown >> 20} MiB of memory stay")
 
 
-def _counts():
+def _counts() -> dict[str, int]:
     return {"threads": _count("task"), "descriptors": _count("fd")}
 
 
-def _compare_counts(before, text):
+def _compare_counts(before: dict[str, int], text: str) -> None:
     for what, new in _counts().items():
-        true(new < before[what] + 8, f"{text}: from {before[what]} {what} to {new}")
+        require(new < before[what] + 8, f"{text}: from {before[what]} {what} to {new}")
 
 
-def _count(what):
+def _count(what: str) -> int:
     try:
         return len(os.listdir(f"/proc/self/{what}"))
     except OSError:

@@ -42,8 +42,7 @@ class BackendDummy : public c10d::Backend {
   // The name that the errors of missing collectives contain.
   const std::string getBackendName() const override;
 
-  c10::intrusive_ptr<c10d::Work> allreduce(
-      std::vector<at::Tensor>& tensors,
+  c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors,
       const c10d::AllreduceOptions& opts = c10d::AllreduceOptions()) override;
 
   c10::intrusive_ptr<c10d::Work> allgather(
@@ -57,7 +56,7 @@ class BackendDummy : public c10d::Backend {
 
  private:
   // Throws if the backend was shut down.
-  void checkOpen(const char* operation) const;
+  void check_open(const char* operation) const;
 
   std::atomic<bool> closed_{false};
 };
@@ -65,10 +64,8 @@ class BackendDummy : public c10d::Backend {
 
 // [create]
 // The function that init_process_group("dummy") calls in each rank.
-c10::intrusive_ptr<c10d::Backend> createBackendDummy(
-    const c10::intrusive_ptr<c10d::Store>& store,
-    int rank,
-    int size,
+c10::intrusive_ptr<c10d::Backend> create_backend(
+    const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
     const std::chrono::milliseconds& timeout);
 // [/create]
 

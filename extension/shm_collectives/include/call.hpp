@@ -29,15 +29,18 @@ class Call {
   Bytes output(const at::Tensor& tensor, bool in_place = false) {
     check(tensor);
     require(!may_overlap(tensor),
-        " cannot write to a tensor whose elements overlap in memory; clone() it before");
+        " cannot write to a tensor whose elements overlap in memory; "
+        "clone() it before");
     for (const auto& other : results) {
-      require(!may_overlap(tensor, other), " cannot write to two tensors that overlap in memory");
+      require(!may_overlap(tensor, other),
+          " cannot write to two tensors that overlap in memory");
     }
     // [layouts]
     results.push_back(tensor);
     if (is_plain(tensor)) return keep(tensor);
-    copies_.emplace_back(tensor, in_place ? plain_copy(tensor)
-        : at::empty_like(tensor, {}, at::MemoryFormat::Contiguous));
+    copies_.emplace_back(tensor,
+        in_place ? plain_copy(tensor)
+                 : at::empty_like(tensor, {}, at::MemoryFormat::Contiguous));
     return keep(copies_.back().second);
     // [/layouts]
   }
@@ -55,7 +58,7 @@ class Call {
   // Gets the results to where they belong.
   void finish() const {
     if (copies_.empty() && !of_all_) return;
-    // Whoever calls this may be a thread that knows nothing of autograd.
+    // The calling thread may have no state of autograd.
     const at::AutoDispatchBelowADInplaceOrView no_autograd;
     for (const auto& [to, from] : copies_) to.copy_(from);
     if (of_all_) results[0].copy_(sum_of(*of_all_, results[0]));
@@ -76,7 +79,8 @@ class Call {
   // One tensor for all ranks, with a piece as large as `one` for each.
   Pieces pieces(Bytes all, Bytes one) const {
     require(all.size() == one.size() * ranks_, " takes one tensor that is ", ranks_,
-        " times as large as the other, got ", all.size(), " and ", one.size(), " bytes");
+        " times as large as the other, got ", all.size(), " and ", one.size(),
+        " bytes");
     Pieces pieces;
     for (int rank = 0; rank < ranks_; ++rank) {
       pieces.push_back(all.subspan(rank * one.size(), one.size()));
@@ -88,9 +92,11 @@ class Call {
   Pieces rows(const at::Tensor& tensor, Bytes all, std::vector<int64_t> numbers) const {
     const int64_t total = tensor.dim() == 0 ? 1 : tensor.size(0);
     if (numbers.empty()) numbers.assign(ranks_, total / ranks_);
-    require(static_cast<int>(numbers.size()) == ranks_ && std::ranges::min(numbers) >= 0 &&
-        std::accumulate(numbers.begin(), numbers.end(), int64_t{0}) == total, " cannot split ",
-        total, " rows into ", ranks_, " pieces of ", at::IntArrayRef(numbers), " rows");
+    require(static_cast<int>(numbers.size()) == ranks_ &&
+            std::ranges::min(numbers) >= 0 &&
+            std::accumulate(numbers.begin(), numbers.end(), int64_t{0}) == total,
+        " cannot split ", total, " rows into ", ranks_, " pieces of ",
+        at::IntArrayRef(numbers), " rows");
     const size_t row = total == 0 ? 0 : all.size() / total;
     Pieces pieces;
     for (const int64_t number : numbers) {
@@ -119,8 +125,8 @@ class Call {
     return list[0];
   }
   int rank(int64_t rank, const char* what) const {
-    require(rank >= 0 && rank < ranks_, ": ", what, " ", rank, " is not a rank of a group of ",
-        ranks_);
+    require(rank >= 0 && rank < ranks_, ": ", what, " ", rank,
+        " is not a rank of a group of ", ranks_);
     return static_cast<int>(rank);
   }
   template <class... Text>
@@ -136,18 +142,22 @@ class Call {
  private:
   void check(const at::Tensor& tensor) {
     require(tensor.defined(), " got an undefined tensor");
-    require(tensor.device().is_cpu(), " takes tensors of the CPU, got one of ", tensor.device());
-    const bool sum = note.kind == Kind::all_reduce && note.op == Op::sum && tensor.is_sparse();
+    require(tensor.device().is_cpu(), " takes tensors of the CPU, got one of ",
+        tensor.device());
+    const bool sum =
+        note.kind == Kind::all_reduce && note.op == Op::sum && tensor.is_sparse();
     require(sum || (tensor.layout() == at::kStrided && !tensor.is_quantized()),
         " takes dense tensors, got one of layout ", tensor.layout(), " and dtype ",
         tensor.scalar_type());
     const auto dtype = static_cast<int8_t>(tensor.scalar_type());
-    require(note.dtype == -1 || note.dtype == dtype, " takes tensors of one dtype, got ",
-        static_cast<at::ScalarType>(note.dtype), " and ", tensor.scalar_type());
+    require(note.dtype == -1 || note.dtype == dtype,
+        " takes tensors of one dtype, got ", static_cast<at::ScalarType>(note.dtype),
+        " and ", tensor.scalar_type());
     note.dtype = dtype;
   }
 
-  // The tag tells sequences of numbers apart: the factor is larger than the numbers, and odd.
+  // The tag tells sequences of numbers apart: the factor is larger than the numbers,
+  // and odd.
   void add_to_tag(uint64_t number) {
     note.tag = static_cast<uint64_t>(note.tag) * 0x9E3779B97F4A7C15 + number;
   }
@@ -156,8 +166,9 @@ class Call {
     const auto count = static_cast<int>(pieces.size());
     require(count == ranks_, " takes ", ranks_, " ", what, " tensors, got ", count);
     for (const Bytes piece : pieces) {
-      require(one == nullptr || piece.size() == one->size(), " takes tensors of one size, got ",
-          piece.size(), " and ", one ? one->size() : 0, " bytes");
+      require(one == nullptr || piece.size() == one->size(),
+          " takes tensors of one size, got ", piece.size(), " and ",
+          one ? one->size() : 0, " bytes");
     }
     return pieces;
   }
@@ -191,12 +202,14 @@ class Call {
   static bool may_overlap(const at::Tensor& one, const at::Tensor& other) {
     const auto status = at::get_overlap_status(one, other);
     return one.numel() > 0 && other.numel() > 0 &&
-        (status == at::MemOverlapStatus::Full || status == at::MemOverlapStatus::Partial);
+        (status == at::MemOverlapStatus::Full ||
+            status == at::MemOverlapStatus::Partial);
   }
 
   Bytes keep(const at::Tensor& tensor) {
     kept_.push_back(tensor);
-    return {static_cast<std::byte*>(tensor.data_ptr()), static_cast<size_t>(tensor.nbytes())};
+    return {static_cast<std::byte*>(tensor.data_ptr()),
+        static_cast<size_t>(tensor.nbytes())};
   }
 
   int ranks_;

@@ -24,22 +24,23 @@ struct OptionsShm : c10d::Backend::Options {
 
   // Each rank has 4 slots of this size; larger tensors go in several steps.
   uint64_t slot_bytes = 256 << 10;
-  // How long a waiting thread lets others run before it goes to sleep. By default,
-  // 500 microseconds where that helps: see waiting_policy.
+  // The time for which a waiting thread lets others run before it goes to sleep. By
+  // default, 500 microseconds where that helps: see waiting_policy.
   std::optional<microseconds> yield_for;
 };
 
 // [policy]
 // How the ranks of a group wait for each other, unless the options say so. Spinning is
-// for ranks that can all run at the same time; if they cannot, a rank yields to the others.
-// But Linux gives processor time to sessions, and only then to the processes in each
-// (autogroup): a rank that yields does not let one of another session run.
+// for ranks that can all run at the same time; if they cannot, a rank yields to the
+// others. But Linux gives processor time to sessions, and only then to the processes in
+// each (autogroup): a rank that yields does not let one of another session run.
 inline WaitingPolicy waiting_policy(const Memory& memory) {
   const auto ranks = static_cast<int>(memory.layout().ranks);
   const bool spin = static_cast<unsigned>(ranks) <= std::thread::hardware_concurrency();
   bool one_session = true;
   for (int rank = 1; rank < ranks; ++rank) {
-    one_session = one_session && memory.member(rank).session == memory.member(0).session;
+    one_session =
+        one_session && memory.member(rank).session == memory.member(0).session;
   }
   return {spin, microseconds(spin || one_session ? 500 : 0)};
 }
@@ -48,7 +49,9 @@ inline WaitingPolicy waiting_policy(const Memory& memory) {
 // Closing a group waits for its thread, which may be about to call Python.
 class WithoutGil {
  public:
-  WithoutGil() : state_(Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr) {}
+  WithoutGil()
+      : state_(
+            Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr) {}
   ~WithoutGil() {
     if (state_ != nullptr) PyEval_RestoreThread(state_);
   }
@@ -57,18 +60,21 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
-// What is the same for all operations: how a group begins and ends, and how a
-// call of an operation runs.
+// The code that all operations share: the beginning and the end of a group, and the run
+// of a call.
 class CallRunner : public c10d::Backend {
  public:
   // Returns when all ranks of the group have called it.
   CallRunner(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-      c10::intrusive_ptr<OptionsShm> options) : c10d::Backend(rank, size),
-      options_(std::move(options)), timeout_(options_->timeout) {
+      c10::intrusive_ptr<OptionsShm> options)
+      : c10d::Backend(rank, size),
+        options_(std::move(options)),
+        timeout_(options_->timeout) {
     const uint64_t least = 2 * kCacheLine * size;
-    TORCH_CHECK_VALUE(options_->slot_bytes >= least && options_->slot_bytes <= kMostSlotBytes,
-        "Backend shm: slot_bytes must be from ", least, " to ", kMostSlotBytes, " for ", size,
-        " ranks, got ", options_->slot_bytes);
+    TORCH_CHECK_VALUE(
+        options_->slot_bytes >= least && options_->slot_bytes <= kMostSlotBytes,
+        "Backend shm: slot_bytes must be from ", least, " to ", kMostSlotBytes, " for ",
+        size, " ranks, got ", options_->slot_bytes);
     const Layout layout(size, options_->slot_bytes);
     const auto& name = options_->group_name;
     const auto& global_ranks = options_->global_ranks_in_group;
@@ -108,14 +114,20 @@ class CallRunner : public c10d::Backend {
     std::unique_lock lock(open_mutex_);
     const auto groups = open_groups();
     lock.unlock();
-    for (const auto& [backend, progress] : groups) progress->end_operations("Python exits");
+    for (const auto& [backend, progress] : groups) {
+      progress->end_operations("Python exits");
+    }
     for (const auto& [backend, progress] : groups) progress->end_threads();
   }
 
   const std::string getBackendName() const override { return "shm"; }
   microseconds yield_for() const { return progress_->policy().yield_for; }
-  c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return options_; }
-  void setTimeout(milliseconds timeout) override { timeout_ = options_->timeout = timeout; }
+  c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override {
+    return options_;
+  }
+  void setTimeout(milliseconds timeout) override {
+    timeout_ = options_->timeout = timeout;
+  }
   uint64_t getSequenceNumberForGroup() override { return sequence_; }
   void setSequenceNumberForGroup() override {} // it starts at 0 on every rank
 
@@ -133,8 +145,8 @@ class CallRunner : public c10d::Backend {
       if (!submit) progress_->submit(operation, Lanes::kCollectives);
     }
     const auto last = operations.empty() ? nullptr : operations.back();
-    auto work = c10::make_intrusive<WorkShm>(getRank(), c10d::OpType::COALESCED, "shm:coalesced",
-        progress_, std::move(operations), std::move(results));
+    auto work = c10::make_intrusive<WorkShm>(getRank(), c10d::OpType::COALESCED,
+        "shm:coalesced", progress_, std::move(operations), std::move(results));
     if (last) progress_->leave(*last);
     return work;
   }
@@ -169,8 +181,10 @@ class CallRunner : public c10d::Backend {
     if (coalesced == nullptr || coalesced->submit) progress_->submit(operation, lane);
     if (coalesced != nullptr) {
       coalesced->operations.push_back(operation);
-      coalesced->results.insert(coalesced->results.end(), results.begin(), results.end());
-      if (!async || !coalesced->submit) return nullptr; // whoever ends the coalescing waits
+      coalesced->results.insert(
+          coalesced->results.end(), results.begin(), results.end());
+      // the end of the coalescing waits
+      if (!async || !coalesced->submit) return nullptr;
     }
     // [caller-or-thread]
     const bool profiled = at::hasCallbacks(); // a profiler sees a Work with a title
@@ -194,8 +208,10 @@ class CallRunner : public c10d::Backend {
   // Calls `call(i)` for each input, which runs an operation, as one Work. Nothing
   // begins before all of them have checked their tensors.
   template <class CallOne>
-  WorkPtr together(Kind kind, bool async, size_t outputs, size_t inputs, const CallOne& call) {
-    begin(kind, kNoTimeout).require(outputs == inputs, " takes as many outputs as inputs");
+  WorkPtr together(
+      Kind kind, bool async, size_t outputs, size_t inputs, const CallOne& call) {
+    begin(kind, kNoTimeout)
+        .require(outputs == inputs, " takes as many outputs as inputs");
     const bool inside = coalesced() != nullptr; // its end is still to come
     if (!inside) coalesced_[id_].submit = false;
     const uint64_t sequence = sequence_;
@@ -226,7 +242,7 @@ class CallRunner : public c10d::Backend {
     Operations operations;
     Tensors results;
   };
-  // What this thread coalesces in this group, if it does.
+  // The calls that this thread coalesces in this group; null if it does not.
   Coalesced* coalesced() const {
     const auto found = coalesced_.find(id_);
     return found == coalesced_.end() ? nullptr : &found->second;
@@ -234,14 +250,15 @@ class CallRunner : public c10d::Backend {
 
   static c10d::OpType op_type(Kind kind) {
     using enum c10d::OpType;
-    static constexpr c10d::OpType kTypes[] = {BARRIER, BROADCAST, ALLREDUCE, REDUCE, ALLGATHER,
-        GATHER, SCATTER, REDUCE_SCATTER, ALLTOALL, SEND, RECV, BARRIER};
+    static constexpr c10d::OpType kTypes[] = {BARRIER, BROADCAST, ALLREDUCE, REDUCE,
+        ALLGATHER, GATHER, SCATTER, REDUCE_SCATTER, ALLTOALL, SEND, RECV, BARRIER};
     return kTypes[static_cast<size_t>(kind)];
   }
 
   static inline std::mutex open_mutex_;
   using Groups = std::map<CallRunner*, std::shared_ptr<Progress>>;
-  static Groups& open_groups() { // never destroyed: static objects of others may need it
+  // never destroyed: static objects of others may need it
+  static Groups& open_groups() {
     static auto& groups = *new Groups();
     return groups;
   }

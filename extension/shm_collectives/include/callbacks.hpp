@@ -35,7 +35,8 @@ class Callbacks {
     const auto due = this->due();
     return due != Clock::time_point::max() && Clock::now() >= due;
   }
-  // When the callbacks began that others wait for; kNever if there are none.
+  // The time at which the callbacks began that others wait for; kNever if there are
+  // none.
   Clock::time_point began() const { return began_; }
 
   // Whether what this thread wants to be called has to wait for others.
@@ -71,11 +72,12 @@ class Callbacks {
 
  private:
   static constexpr auto kNever = Clock::time_point::min();
-  static constexpr milliseconds kLong{500}; // a callback that takes this time may wait for others
+  // a callback that takes this time may wait for others
+  static constexpr milliseconds kLong{500};
 
   void schedule() {
-    due_ = !urgent_.empty() ? kNever
-        : in_order_.empty() ? Clock::time_point::max() : began_ + kLong;
+    due_ = in_order_.empty() ? Clock::time_point::max() : began_ + kLong;
+    if (!urgent_.empty()) due_ = kNever;
   }
 
   static inline thread_local std::shared_ptr<void> current_;

@@ -18,7 +18,7 @@ inline Bytes part(Bytes bytes, size_t index, size_t size) {
   return bytes.subspan(start, std::min(size, bytes.size() - start));
 }
 
-// How many parts there are: at least one, for the note.
+// The number of parts: at least one, for the note.
 inline size_t parts(size_t bytes, size_t size) {
   return std::max<size_t>(1, (bytes + size - 1) / size);
 }
@@ -45,12 +45,15 @@ class Step {
   // Every rank is done with what my slot held before.
   Until free() const {
     const uint64_t steps_read = number_ < kSlots ? 0 : number_ - kSlots + 1;
-    return {&group_.memory().member(0).read, steps_read, 0, group_.size(), sizeof(Member)};
+    return {
+        &group_.memory().member(0).read, steps_read, 0, group_.size(), sizeof(Member)};
   }
 
   // My slot, and the block of it that is meant for one rank.
   Bytes mine() const { return {slot().data(), group_.memory().layout().slot_bytes}; }
-  Bytes mine(int block) const { return part(mine(), block, group_.memory().layout().block_bytes); }
+  Bytes mine(int block) const {
+    return part(mine(), block, group_.memory().layout().block_bytes);
+  }
 
   // [post]
   // Memory order: the posting rank writes the slot and then the counter; whoever
@@ -107,7 +110,8 @@ class Step {
     for (int rank = 1; rank < group_.size(); ++rank) {
       if (note_of(rank) != note_of(0)) {
         throw std::runtime_error("the ranks do not agree: " + group_.who(0) + " runs " +
-            describe(note_of(0)) + ", " + group_.who(rank) + " runs " + describe(note_of(rank)));
+            describe(note_of(0)) + ", " + group_.who(rank) + " runs " +
+            describe(note_of(rank)));
       }
     }
   }
@@ -131,7 +135,8 @@ class Channel {
   // its first step.
   uint64_t begin(const Note& note) {
     note_ = note;
-    note_.sequence = ++begun_; // two threads may have drawn their numbers in another order
+    // two threads may have drawn their numbers in another order
+    note_.sequence = ++begun_;
     return next_;
   }
   Step step(uint64_t number) {

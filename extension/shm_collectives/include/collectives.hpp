@@ -20,7 +20,8 @@ constexpr size_t kSmall = 16 << 10;
 // that it reads, from everyone or from one rank. All wait for all in the first
 // step, to compare their notes. Reading may show that there are more parts.
 template <class Write, class Read>
-Steps pipeline(Channel& channel, Note note, size_t parts, int from, Write write, Read read) {
+Steps pipeline(
+    Channel& channel, Note note, size_t parts, int from, Write write, Read read) {
   const uint64_t first = channel.begin(note);
   for (size_t written = 0, done = 0; done < parts; ++done) {
     for (; written < std::min(parts, done + 2); ++written) {
@@ -46,7 +47,8 @@ inline Steps barrier(Channel& channel, Note note) {
 inline Steps broadcast(Channel& channel, Note note, Bytes data) {
   const bool root = channel.rank() == note.root;
   const size_t size = channel.slot_bytes();
-  return pipeline(channel, note, parts(data.size(), size), note.root,
+  return pipeline(
+      channel, note, parts(data.size(), size), note.root,
       [=](const Step& step, size_t i) {
         if (root) copy(step.mine(), part(data, i, size));
       },
@@ -60,7 +62,8 @@ inline Steps broadcast(Channel& channel, Note note, Bytes data) {
 inline Steps gather(Channel& channel, Note note, Bytes input, Pieces outputs) {
   const size_t size = channel.slot_bytes();
   const int from = outputs.empty() ? channel.rank() : kEveryone;
-  return pipeline(channel, note, parts(input.size(), size), from,
+  return pipeline(
+      channel, note, parts(input.size(), size), from,
       [=](const Step& step, size_t i) { copy(step.mine(), part(input, i, size)); },
       [=](const Step& step, size_t i, size_t&) {
         for (size_t rank = 0; rank < outputs.size(); ++rank) {
@@ -74,7 +77,8 @@ inline Steps gather(Channel& channel, Note note, Bytes input, Pieces outputs) {
 inline Steps scatter(Channel& channel, Note note, Pieces inputs, Bytes output) {
   const int me = channel.rank();
   const size_t size = channel.block_bytes();
-  return pipeline(channel, note, parts(output.size(), size), note.root,
+  return pipeline(
+      channel, note, parts(output.size(), size), note.root,
       [=](const Step& step, size_t i) {
         for (size_t rank = 0; rank < inputs.size(); ++rank) {
           copy(step.mine(rank), part(inputs[rank], i, size));
@@ -90,9 +94,11 @@ inline Steps scatter(Channel& channel, Note note, Pieces inputs, Bytes output) {
 inline Steps all_reduce_by_all(
     Channel& channel, Note note, Reduction reduce, Bytes input, Bytes output) {
   const size_t size = channel.slot_bytes();
-  return pipeline(channel, note, parts(input.size(), size), kEveryone,
+  return pipeline(
+      channel, note, parts(input.size(), size), kEveryone,
       [=](const Step& step, size_t i) { copy(step.mine(), part(input, i, size)); },
-      [=, me = channel.rank(), ranks = channel.size()](const Step& step, size_t i, size_t&) {
+      [=, me = channel.rank(), ranks = channel.size()](
+          const Step& step, size_t i, size_t&) {
         const Bytes target = part(output, i, size);
         Pieces sources;
         for (int rank = 0; rank < ranks; ++rank) sources.push_back(step.of(rank));
@@ -138,7 +144,9 @@ inline Steps all_reduce_by_shares(
         copy(block_of(output, i - 1, me), reduced);
       }
       if (i > 1) {
-        for (const int rank : others) copy(block_of(output, i - 2, rank), before.of(rank, rank));
+        for (const int rank : others) {
+          copy(block_of(output, i - 2, rank), before.of(rank, rank));
+        }
       }
       before.done();
     }
@@ -146,9 +154,11 @@ inline Steps all_reduce_by_shares(
   }
 }
 
-inline Steps all_reduce(Channel& channel, Note note, Reduction reduce, Bytes input, Bytes output) {
+inline Steps all_reduce(
+    Channel& channel, Note note, Reduction reduce, Bytes input, Bytes output) {
   const bool small = input.size() <= std::min(kSmall, channel.slot_bytes());
-  const auto way = small || channel.size() <= 2 ? all_reduce_by_all : all_reduce_by_shares;
+  const auto way =
+      small || channel.size() <= 2 ? all_reduce_by_all : all_reduce_by_shares;
   return way(channel, note, reduce, input, output);
 }
 // [/all-reduce-by-shares]
@@ -162,9 +172,12 @@ inline Steps reduce_scatter(
   const int me = channel.rank();
   const auto others = channel.others();
   const size_t size = channel.block_bytes();
-  return pipeline(channel, note, parts(largest(inputs), size), kEveryone,
+  return pipeline(
+      channel, note, parts(largest(inputs), size), kEveryone,
       [=](const Step& step, size_t i) {
-        for (const int rank : others) copy(step.mine(rank), part(inputs[rank], i, size));
+        for (const int rank : others) {
+          copy(step.mine(rank), part(inputs[rank], i, size));
+        }
       },
       [=](const Step& step, size_t i, size_t&) {
         Pieces sources{part(inputs[me], i, size)};
@@ -177,7 +190,9 @@ inline Steps reduce_scatter(
 // sends to the other one, and of the one that it expects from there.
 struct alignas(kCacheLine) PieceSizes {
   size_t sent, expected;
-  static PieceSizes& in(Bytes block) { return *reinterpret_cast<PieceSizes*>(block.data()); }
+  static PieceSizes& in(Bytes block) {
+    return *reinterpret_cast<PieceSizes*>(block.data());
+  }
 };
 
 // Every rank compares the same sizes, and so finds the same difference. Returns
@@ -190,9 +205,9 @@ inline size_t compare_sizes(const Step& step, int ranks) {
       const size_t expected = PieceSizes::in(step.of(to, from)).expected;
       largest = std::max(largest, sent);
       if (sent != expected) {
-        throw std::runtime_error("the ranks do not agree: in all_to_all, " + step.who(from) +
-            " sends " + std::to_string(sent) + " bytes to " + step.who(to) +
-            ", which expects " + std::to_string(expected));
+        throw std::runtime_error("the ranks do not agree: in all_to_all, " +
+            step.who(from) + " sends " + std::to_string(sent) + " bytes to " +
+            step.who(to) + ", which expects " + std::to_string(expected));
       }
     }
   }
@@ -202,19 +217,23 @@ inline size_t compare_sizes(const Step& step, int ranks) {
 inline Steps all_to_all(Channel& channel, Note note, Pieces inputs, Pieces outputs) {
   const int me = channel.rank(), ranks = channel.size();
   const size_t size = channel.block_bytes() - sizeof(PieceSizes);
-  return pipeline(channel, note, parts(largest(inputs), size), kEveryone,
+  return pipeline(
+      channel, note, parts(largest(inputs), size), kEveryone,
       [=](const Step& step, size_t i) {
         for (int rank = 0; rank < ranks; ++rank) {
           const Bytes block = step.mine(rank);
           PieceSizes::in(block) = {inputs[rank].size(), outputs[rank].size()};
-          if (rank != me) copy(block.subspan(sizeof(PieceSizes)), part(inputs[rank], i, size));
+          if (rank != me) {
+            copy(block.subspan(sizeof(PieceSizes)), part(inputs[rank], i, size));
+          }
         }
       },
       [=](const Step& step, size_t i, size_t& count) {
         if (i == 0) count = parts(compare_sizes(step, ranks), size);
         for (int rank = 0; rank < ranks; ++rank) {
-          copy(part(outputs[rank], i, size), rank == me ? part(inputs[me], i, size)
-              : step.of(rank, me).subspan(sizeof(PieceSizes)));
+          copy(part(outputs[rank], i, size),
+              rank == me ? part(inputs[me], i, size)
+                         : step.of(rank, me).subspan(sizeof(PieceSizes)));
         }
       });
 }
@@ -223,7 +242,8 @@ inline Steps all_to_all(Channel& channel, Note note, Pieces inputs, Pieces outpu
 inline Steps gather_packed(
     Channel& channel, Note note, Bytes input, std::shared_ptr<PackedTensors> outputs) {
   const size_t size = channel.slot_bytes() - sizeof(PieceSizes);
-  return pipeline(channel, note, parts(input.size(), size), kEveryone,
+  return pipeline(
+      channel, note, parts(input.size(), size), kEveryone,
       [=](const Step& step, size_t i) {
         PieceSizes::in(step.mine()).sent = input.size();
         copy(step.mine().subspan(sizeof(PieceSizes)), part(input, i, size));

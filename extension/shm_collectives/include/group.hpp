@@ -11,13 +11,15 @@
 
 namespace shm_collectives {
 
-// The ranks that share one memory, seen from one of them: who they are, whether
-// they live, and why the group failed, if it did.
+// The ranks that share one memory, seen from one of them: their names, whether they
+// live, and the reason if the group has failed.
 class Group {
  public:
   Group(Memory memory, int rank, std::string name, std::vector<uint64_t> global_ranks)
-      : memory_(std::move(memory)), rank_(rank), name_(std::move(name)),
-      global_ranks_(std::move(global_ranks)) {
+      : memory_(std::move(memory)),
+        rank_(rank),
+        name_(std::move(name)),
+        global_ranks_(std::move(global_ranks)) {
     for (int other = 0; other < size(); ++other) {
       const pid_t process = memory_.member(other).process;
       // Ranks that are threads of one process end with it.
@@ -79,7 +81,8 @@ class Group {
       gone += left;
       // Look at the counter last: a rank may post its last step and then end.
       if ((dead || left) && !(any && left) && !until.reached_by(any ? 0 : index)) {
-        return left ? who(rank) + " has left the group (it destroyed or lost it)" : has_died(rank);
+        return left ? who(rank) + " has left the group (it destroyed or lost it)"
+                    : has_died(rank);
       }
     }
     // [/lost]
@@ -92,7 +95,8 @@ class Group {
  private:
   bool ended(int rank) const { return processes_[rank] && processes_[rank]->ended(); }
   std::string has_died(int rank) const {
-    return who(rank) + " has died (process " + std::to_string(memory_.member(rank).process) + ")";
+    return who(rank) + " has died (process " +
+        std::to_string(memory_.member(rank).process) + ")";
   }
 
   Memory memory_;

@@ -68,7 +68,8 @@ class Lanes {
       return !broken_ && mailbox_.deliver();
     } catch (const std::exception& error) { // no memory to keep a message in
       broken_ = true; // every operation fails with this reason
-      group_.fail(group_.who(group_.rank()) + " cannot keep a message: " + error.what());
+      group_.fail(
+          group_.who(group_.rank()) + " cannot keep a message: " + error.what());
       return true;
     }
   }
@@ -80,7 +81,8 @@ class Lanes {
       if (!operation->deadline) { // its first step
         // Of a message, only the wait for it has a limit: see WorkShm::wait.
         const bool message = is_message(operation->call.note.kind);
-        operation->deadline = message ? Clock::time_point::max() : in(operation->call.timeout);
+        operation->deadline =
+            message ? Clock::time_point::max() : in(operation->call.timeout);
         broken_ = broken_ || group_.failure();
       }
       const bool moved = !broken_ && operation->steps.advance();
@@ -108,7 +110,9 @@ class Lanes {
   std::optional<std::string> trouble(const Operation& operation) const {
     if (auto failure = group_.failure()) return failure;
     const Until& until = operation.steps.until();
-    if (auto lost = group_.lost(until)) return *lost + " during " + describe(operation.call.note);
+    if (auto lost = group_.lost(until)) {
+      return *lost + " during " + describe(operation.call.note);
+    }
     if (Clock::now() < *operation.deadline) return std::nullopt;
     // [/reasons]
     const auto late = group_.missing(until, operation.call.name_all);
@@ -117,14 +121,16 @@ class Lanes {
       return late + " failed to pass monitoredBarrier in " + time + "; Rank " +
           std::to_string(group_.rank()) + " timed out in monitoredBarrier";
     }
-    return "Timed out after " + time + ": " + group_.who(group_.rank()) + " has waited in " +
-        describe(operation.call.note) + " for " + late;
+    return "Timed out after " + time + ": " + group_.who(group_.rank()) +
+        " has waited in " + describe(operation.call.note) + " for " + late;
   }
 
   void fail(const OperationPtr& operation, const std::string& problem) {
-    end(operation, std::make_exception_ptr(c10::DistBackendError({__func__, __FILE__, __LINE__},
-        "Backend shm: " + describe(operation->call.note) + " of group \"" + group_.name() +
-        "\" failed on " + group_.who(group_.rank()) + ": " + problem)));
+    end(operation,
+        std::make_exception_ptr(c10::DistBackendError({__func__, __FILE__, __LINE__},
+            "Backend shm: " + describe(operation->call.note) + " of group \"" +
+                group_.name() + "\" failed on " + group_.who(group_.rank()) + ": " +
+                problem)));
   }
 
   void end(const OperationPtr& operation, std::exception_ptr problem) {

@@ -34,7 +34,8 @@ using Bytes = std::span<std::byte>;
 constexpr size_t kCacheLine = 64;
 constexpr uint64_t kSlots = 4; // steps that a rank may be ahead of the slowest
 constexpr size_t kRingBudget = 8 << 20; // bytes for the rings of one group
-constexpr uint64_t kProtocol = 2; // one more with each change that other builds misunderstand
+// one more with each change that other builds misunderstand
+constexpr uint64_t kProtocol = 2;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 // [member]
@@ -57,7 +58,7 @@ struct Ring {
   alignas(kCacheLine) std::atomic<uint64_t> read;
 };
 
-// What precedes the data of a slot.
+// The header of a slot.
 struct alignas(kCacheLine) Slot {
   Note note;
   std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
@@ -73,8 +74,9 @@ struct Layout {
   Layout() = default;
   // Rings get shorter as pairs get more, down to one page for each part.
   Layout(int ranks, uint64_t slot_bytes)
-      : ranks(ranks), slot_bytes((slot_bytes + kCacheLine - 1) / kCacheLine * kCacheLine),
-      block_bytes(this->slot_bytes / ranks / kCacheLine * kCacheLine) {
+      : ranks(ranks),
+        slot_bytes((slot_bytes + kCacheLine - 1) / kCacheLine * kCacheLine),
+        block_bytes(this->slot_bytes / ranks / kCacheLine * kCacheLine) {
     const uint64_t share = kRingBudget / (kSlots * this->ranks * this->ranks);
     part_bytes = std::clamp<uint64_t>(share / 4096 * 4096, 4096, 128 << 10);
   }
@@ -86,7 +88,8 @@ struct alignas(kCacheLine) Header {
   uint64_t nonce; // says that this is the memory that was meant
   uint64_t protocol; // kProtocol of the rank that created it
   Layout layout;
-  std::atomic<int> state; // kMeeting; then kBegun, perhaps kFailed + rank; or kRefused - rank
+  // kMeeting; then kBegun, perhaps kFailed + rank; or kRefused - rank
+  std::atomic<int> state;
   std::atomic<bool> explained; // the reason can be read
   char reason[1990];
 };
@@ -101,17 +104,20 @@ class Memory {
   // Makes new memory, and reserves the pages of the header and the members. Those
   // of the slots are reserved when a rank first uses them.
   static Memory create(const Layout& layout, uint64_t nonce) {
-    Memory memory(layout, memfd_create("shm_collectives", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    Memory memory(
+        layout, memfd_create("shm_collectives", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     const int fd = memory.descriptor();
     if (fd < 0) fail("cannot create shared memory (memfd_create)");
     const auto size = static_cast<off_t>(memory.total_bytes());
     const auto first = static_cast<off_t>(memory.slots_at());
-    const auto installed = size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
+    const auto installed =
+        size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
     const bool absurd = memory.total_bytes() > installed / 2;
     if (absurd) errno = ENOMEM; // or the kernel would end processes when it is used
     if (absurd || ftruncate(fd, size) != 0 || fallocate(fd, 0, 0, first) != 0) {
       fail("cannot reserve " + std::to_string(size) + " bytes of shared memory for " +
-          std::to_string(layout.ranks) + " ranks (a smaller slot_bytes in the options needs less)");
+          std::to_string(layout.ranks) +
+          " ranks (a smaller slot_bytes in the options needs less)");
     }
     // Not readable for other users, even if they can see this process's files; and
     // no process can take pages away.
@@ -131,7 +137,8 @@ class Memory {
   // Maps the memory that another process holds as descriptor fd. Throws if that
   // process does not permit it or holds another file under this number.
   static Memory open(pid_t process, int fd, const Layout& layout, uint64_t nonce) {
-    const std::string path = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(fd);
+    const std::string path =
+        "/proc/" + std::to_string(process) + "/fd/" + std::to_string(fd);
     Memory memory(layout, ::open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (memory.descriptor() < 0) fail("cannot open " + path);
     std::string problem = memory.distrust();
@@ -141,7 +148,8 @@ class Memory {
     }
     memory.close_descriptor();
     if (problem.empty()) return memory;
-    C10_THROW_ERROR(DistBackendError, path + " is not the memory of this group: " + problem);
+    C10_THROW_ERROR(
+        DistBackendError, path + " is not the memory of this group: " + problem);
   }
   // [/open]
 
@@ -191,32 +199,38 @@ class Memory {
   }
   // [/reserve]
   Slot& writable_ring_slot(int from, int to, uint64_t step) const {
-    return reserve(ring_slot(from, to, step), layout_.part_bytes, (to + 1) * kSlots + step % kSlots);
+    return reserve(ring_slot(from, to, step), layout_.part_bytes,
+        (to + 1) * kSlots + step % kSlots);
   }
   Ring& ring(int from, int to) const {
     return *at<Ring>(rings_at() + (from * layout_.ranks + to) * ring_stride());
   }
   Slot& ring_slot(int from, int to, uint64_t step) const {
     auto* first = reinterpret_cast<std::byte*>(&ring(from, to) + 1);
-    return *reinterpret_cast<Slot*>(first + step % kSlots * (sizeof(Slot) + layout_.part_bytes));
+    return *reinterpret_cast<Slot*>(
+        first + step % kSlots * (sizeof(Slot) + layout_.part_bytes));
   }
 
  private:
-  Memory(const Layout& layout, int fd) : layout_(layout), file_(fd),
-      reserved_(new bool[(layout.ranks + 1) * kSlots]()) {}
+  Memory(const Layout& layout, int fd)
+      : layout_(layout),
+        file_(fd),
+        reserved_(new bool[(layout.ranks + 1) * kSlots]()) {}
 
   // [distrust]
   // Why not even one byte of this file may be read, or nothing: only create() of
   // the same user makes files that no other user can write and that keep their pages.
   std::string distrust() const {
-    struct stat status {};
+    struct stat status{};
     const bool found = fstat(descriptor(), &status) == 0;
     const int seals = fcntl(descriptor(), F_GET_SEALS); // -1: no memfd
     if (!found || !S_ISREG(status.st_mode) || seals < 0) return "it is not a memfd";
-    if (status.st_uid != geteuid()) return "it belongs to user " + std::to_string(status.st_uid);
+    const auto owner = status.st_uid;
+    if (owner != geteuid()) return "it belongs to user " + std::to_string(owner);
     if ((seals & kSeals) != kSeals) return "it is not sealed, so it could shrink";
     const auto size = static_cast<uint64_t>(status.st_size);
-    return size == total_bytes() ? "" : "it has " + std::to_string(size) + " bytes, not " +
+    if (size == total_bytes()) return "";
+    return "it has " + std::to_string(size) + " bytes, not " +
         std::to_string(total_bytes()) + "; the options of the ranks may differ";
   }
   // [/distrust]
@@ -224,11 +238,14 @@ class Memory {
   // Why the mapped memory cannot be used, or nothing.
   std::string difference(uint64_t nonce) const {
     const Header& its = header();
-    return its.nonce != nonce ? "it has another number"
-        : its.protocol != kProtocol ? "it follows protocol " + std::to_string(its.protocol) +
-            ", this rank protocol " + std::to_string(kProtocol)
-        : its.layout != layout_ ? "its parts have other sizes; the options of the ranks may differ"
-        : "";
+    if (its.nonce != nonce) return "it has another number";
+    if (its.protocol != kProtocol) {
+      return "it follows protocol " + std::to_string(its.protocol) +
+          ", this rank protocol " + std::to_string(kProtocol);
+    }
+    const bool same = its.layout == layout_;
+    return same ? ""
+                : "its parts have other sizes; the options of the ranks may differ";
   }
 
   // A header, the members, the slots of all ranks, the rings of all pairs.
@@ -236,8 +253,12 @@ class Memory {
   size_t rings_at() const {
     return slots_at() + layout_.ranks * kSlots * (sizeof(Slot) + layout_.slot_bytes);
   }
-  size_t ring_stride() const { return sizeof(Ring) + kSlots * (sizeof(Slot) + layout_.part_bytes); }
-  size_t total_bytes() const { return rings_at() + layout_.ranks * layout_.ranks * ring_stride(); }
+  size_t ring_stride() const {
+    return sizeof(Ring) + kSlots * (sizeof(Slot) + layout_.part_bytes);
+  }
+  size_t total_bytes() const {
+    return rings_at() + layout_.ranks * layout_.ranks * ring_stride();
+  }
 
   void map() {
     const size_t bytes = total_bytes();
@@ -245,15 +266,17 @@ class Memory {
     // It compares addresses, so ranks that are threads of one process share a mapping.
     static std::mutex mutex;
     static auto& mappings = *new std::map<ino_t, std::weak_ptr<std::byte>>();
-    struct stat status {};
+    struct stat status{};
     fstat(descriptor(), &status);
     const std::lock_guard lock(mutex);
     auto& known = mappings[status.st_ino];
     if ((base_ = known.lock())) return;
 #endif
-    void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor(), 0);
+    void* base =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor(), 0);
     if (base == MAP_FAILED) fail("cannot map the shared memory");
-    base_ = {static_cast<std::byte*>(base), [bytes](std::byte* base) { munmap(base, bytes); }};
+    base_ = {static_cast<std::byte*>(base),
+        [bytes](std::byte* base) { munmap(base, bytes); }};
 #ifdef __SANITIZE_THREAD__
     known = base_;
 #endif
@@ -267,9 +290,13 @@ class Memory {
     const size_t bytes = sizeof(Slot) + data_bytes, page = sysconf(_SC_PAGESIZE);
     const size_t before = reinterpret_cast<uintptr_t>(begin) % page;
     if (madvise(begin - before, before + bytes, MADV_POPULATE_WRITE) != 0) {
-      if (errno != EINVAL) fail("cannot reserve " + std::to_string(bytes) + " bytes of memory");
+      if (errno != EINVAL) {
+        fail("cannot reserve " + std::to_string(bytes) + " bytes of memory");
+      }
       // An older kernel. The slot is new, so it is zero.
-      for (size_t i = 0; i < bytes; i += page) static_cast<volatile std::byte*>(begin)[i] = {};
+      for (size_t i = 0; i < bytes; i += page) {
+        static_cast<volatile std::byte*>(begin)[i] = {};
+      }
     }
     reserved_[number] = true;
     return slot;
@@ -286,7 +313,8 @@ class Memory {
 
   Layout layout_;
   Descriptor file_;
-  std::unique_ptr<bool[]> reserved_; // slots of this rank; then its ring slots to each rank
+  // slots of this rank; then its ring slots to each rank
+  std::unique_ptr<bool[]> reserved_;
   std::shared_ptr<std::byte> base_;
 };
 

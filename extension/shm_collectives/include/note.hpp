@@ -9,15 +9,36 @@
 namespace shm_collectives {
 
 enum class Kind : uint8_t {
-  barrier, broadcast, all_reduce, reduce, all_gather, gather, scatter, reduce_scatter, all_to_all,
-  send, receive, monitored_barrier
+  barrier,
+  broadcast,
+  all_reduce,
+  reduce,
+  all_gather,
+  gather,
+  scatter,
+  reduce_scatter,
+  all_to_all,
+  send,
+  receive,
+  monitored_barrier
 };
 
 // In the order of c10d::ReduceOp::RedOpType.
-enum class Op : uint8_t { sum, avg, product, min, max, band, bor, bxor, premul_sum, none };
+enum class Op : uint8_t {
+  sum,
+  avg,
+  product,
+  min,
+  max,
+  band,
+  bor,
+  bxor,
+  premul_sum,
+  none
+};
 
-// What a rank says about a step when it posts the step. The others compare it
-// with what they say themselves.
+// The description of a step, which a rank writes when it posts the step. The other
+// ranks compare it with their own.
 struct Note {
   uint64_t sequence = 0; // the how-many-th operation of the group this is
   uint64_t bytes = 0; // of the tensor that has this size on all ranks
@@ -32,9 +53,10 @@ struct Note {
 
 // For profilers: "shm:all_reduce".
 inline const char* title(Kind kind) {
-  static constexpr const char* kTitles[] = {"shm:barrier", "shm:broadcast", "shm:all_reduce",
-      "shm:reduce", "shm:all_gather", "shm:gather", "shm:scatter", "shm:reduce_scatter",
-      "shm:all_to_all", "shm:send", "shm:recv", "shm:monitored_barrier"};
+  static constexpr const char* kTitles[] = {"shm:barrier", "shm:broadcast",
+      "shm:all_reduce", "shm:reduce", "shm:all_gather", "shm:gather", "shm:scatter",
+      "shm:reduce_scatter", "shm:all_to_all", "shm:send", "shm:recv",
+      "shm:monitored_barrier"};
   const auto index = static_cast<size_t>(kind);
   return index < std::size(kTitles) ? kTitles[index] : "shm:an unknown operation";
 }
@@ -43,9 +65,7 @@ inline bool is_message(Kind kind) {
   return kind == Kind::send || kind == Kind::receive;
 }
 
-inline const char* name(Kind kind) {
-  return title(kind) + 4;
-}
+inline const char* name(Kind kind) { return title(kind) + 4; }
 
 inline const char* name(Op op) {
   static constexpr const char* kNames[] = {
@@ -70,19 +90,22 @@ inline std::string describe(const Note& note) {
   if (note.sequence > 0) text += " #" + std::to_string(note.sequence);
   if (note.dtype >= 0) {
     text += " of ";
-    if (note.kind != Kind::all_to_all) text += std::to_string(note.bytes) + " bytes of ";
+    if (note.kind != Kind::all_to_all) {
+      text += std::to_string(note.bytes) + " bytes of ";
+    }
     text += c10::toString(static_cast<c10::ScalarType>(note.dtype));
   }
   if (note.op != Op::none) text += std::string(" with ") + name(note.op);
   const bool message = is_message(note.kind);
   if (message) text += " with tag " + std::to_string(note.tag);
   if (!message && note.tag != 0) {
-    text += note.kind == Kind::all_reduce ? " of a sparse tensor" : " in different pieces";
+    text +=
+        note.kind == Kind::all_reduce ? " of a sparse tensor" : " in different pieces";
     text += " (" + std::to_string(note.tag) + ")";
   }
   if (note.root >= 0) {
-    text += !message ? " with root " : note.kind == Kind::send ? " to rank " : " from rank ";
-    text += std::to_string(note.root);
+    const char* peer = note.kind == Kind::send ? " to rank " : " from rank ";
+    text += (message ? peer : " with root ") + std::to_string(note.root);
   }
   return text;
 }

@@ -14,7 +14,7 @@ class Operation {
   Operation(Call call, Steps steps) : call(std::move(call)), steps(std::move(steps)) {}
 
   bool ended() const { return ended_.load(); }
-  // What went wrong; null if nothing did.
+  // The error; null if there is none.
   std::exception_ptr error() const { return ended() ? problem : nullptr; }
 
   // Says that it has ended; true if it has callbacks of the program.
@@ -26,7 +26,8 @@ class Operation {
 
   // Keeps a callback of the program; false if the operation has ended, unless
   // `always`. The asker is the callback that asks for it, if one does.
-  bool keep(std::function<void()> callback, const std::weak_ptr<void>& asker, bool always) {
+  bool keep(
+      std::function<void()> callback, const std::weak_ptr<void>& asker, bool always) {
     const std::lock_guard lock(mutex_);
     if (ended() && !always) return false;
     callbacks_.push_back(std::move(callback));
@@ -49,7 +50,7 @@ class Operation {
   }
 
   const Call call;
-  // Only whoever drives the operations uses these:
+  // For the thread that drives the operations:
   Steps steps;
   std::optional<Clock::time_point> deadline; // from the first step on
   std::exception_ptr problem;

@@ -9,15 +9,17 @@ namespace shm_collectives {
 constexpr int kAnySource = -1;
 constexpr size_t kMostKept = 64 << 20; // bytes of messages that no receive waits for
 
-// Messages between two ranks. A message is cut into parts, which take the steps
-// of the ring between the two. Its note says which receive it is for. A send
-// ends when a receive has taken its message, or has begun to wait for another. What
-// nobody receives is kept up to a limit; then it stays in the ring, and its sender waits.
+// Messages between two ranks. A message is cut into parts, which take the steps of the
+// ring between the two. Its note says which receive it is for. A send ends when a
+// receive has taken its message, or has begun to wait for another. Messages without a
+// receive are kept up to a limit; then they stay in the ring, and their sender waits.
 class Mailbox {
  public:
-  explicit Mailbox(const Group& group) : group_(group),
-      part_bytes_(group.memory().layout().part_bytes), sent_(group.size()),
-      inboxes_(group.size()) {}
+  explicit Mailbox(const Group& group)
+      : group_(group),
+        part_bytes_(group.memory().layout().part_bytes),
+        sent_(group.size()),
+        inboxes_(group.size()) {}
 
   Steps send(Note note, Bytes data, int to) {
     const auto& memory = group_.memory();
@@ -61,7 +63,9 @@ class Mailbox {
     std::atomic<uint64_t> ended{0};
     std::string error;
 
-    bool could_be_from(int rank) const { return source == rank || source == kAnySource; }
+    bool could_be_from(int rank) const {
+      return source == rank || source == kAnySource;
+    }
   };
   struct Message { // one that comes in
     Note note;
@@ -71,7 +75,7 @@ class Mailbox {
 
     size_t bytes_kept() const { return receive ? 0 : sizeof(Message) + note.bytes; }
   };
-  struct Inbox { // what comes from one rank
+  struct Inbox { // the messages of one rank
     uint64_t next = 0; // the next step of its ring
     size_t bytes_kept = 0; // of all messages
     std::list<Message> messages; // only the last can be incomplete
@@ -81,11 +85,12 @@ class Mailbox {
     return message.parts_read == parts(message.note.bytes, part_bytes_);
   }
 
-  // While nobody waits for a message of this rank, they stay where they are.
+  // Messages of a rank stay in the ring while no receive waits for one of them.
   bool awaited(int from) const {
     const auto& messages = inboxes_[from].messages;
     return (!messages.empty() && messages.back().receive != nullptr) ||
-        std::ranges::any_of(waiting_, [from](auto* waits) { return waits->could_be_from(from); });
+        std::ranges::any_of(
+            waiting_, [from](auto* waits) { return waits->could_be_from(from); });
   }
 
   bool deliver_kept(int from) {
@@ -120,7 +125,8 @@ class Mailbox {
       bytes_kept += messages.back().bytes_kept();
     }
     Message& message = messages.back();
-    const Bytes target = message.receive ? message.receive->target : Bytes(message.kept);
+    const Bytes target =
+        message.receive ? message.receive->target : Bytes(message.kept);
     copy(part(target, message.parts_read++, part_bytes_), {slot.data(), part_bytes_});
     ring.read.store(++next);
     group_.memory().member(from).bell.ring();
@@ -144,7 +150,8 @@ class Mailbox {
     receive->source = from;
     if (receive->note.bytes != message.bytes || receive->note.dtype != message.dtype) {
       receive->error = "the ranks do not agree: " + group_.who(from) + " runs " +
-          describe(message) + ", " + group_.who(group_.rank()) + " runs " + describe(receive->note);
+          describe(message) + ", " + group_.who(group_.rank()) + " runs " +
+          describe(receive->note);
     }
     return receive;
   }

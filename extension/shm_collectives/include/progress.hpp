@@ -6,9 +6,10 @@
 
 namespace shm_collectives {
 
-// Who runs the operations of one rank of a group: whoever waits for one runs them all;
-// while nobody waits, a thread does, made when it is first needed. Threads also call
-// the callbacks of the program, which may take long: meanwhile there is another thread.
+// Runs the operations of one rank of a group. A caller that waits for one operation
+// runs them all; while no caller waits, a thread does, which is started when it is
+// first needed. Threads also call the callbacks of the program. A callback may take
+// long, so another thread runs the operations meanwhile.
 class Progress : public std::enable_shared_from_this<Progress> {
  public:
   Progress(Group group, WaitingPolicy policy)
@@ -21,7 +22,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
 
   void check_process() const {
     TORCH_CHECK_WITH(DistBackendError, forks_ == fork_count(), "Backend shm: group \"",
-        group_.name(), "\" belongs to the process that created it, not to a fork of it; call "
+        group_.name(),
+        "\" belongs to the process that created it, not to a fork of it; call "
         "init_process_group in the new process");
   }
 
@@ -50,14 +52,15 @@ class Progress : public std::enable_shared_from_this<Progress> {
       call([&] { return operation.ended(); }, in(kBrief), policy_.at_most(kBrief));
     } else {
       hand_over();
-      group_.me().bell.ring(); // whoever drives already can run this
+      group_.me().bell.ring(); // a thread that drives already can run this
     }
     Callbacks::keep_at_exit();
   }
 
   // Calls `callback` when the operation has ended: now, or on a thread, and then
   // behind the callbacks of earlier operations.
-  void when_ended(const OperationPtr& operation, const std::function<void()>& callback) {
+  void when_ended(
+      const OperationPtr& operation, const std::function<void()>& callback) {
     if (forks_ != fork_count() && operation->ended()) return callback();
     check_process();
     std::unique_lock lock(mutex_);
@@ -70,10 +73,10 @@ class Progress : public std::enable_shared_from_this<Progress> {
     callback();
   }
 
-  // Waits for the end of what other ranks need of this one: all collectives, and
-  // sends for as long as anything gets on. Nobody may ever take the others.
+  // Waits until other ranks need nothing of this one: for all collectives, and for
+  // sends while any operation advances. No rank may ever receive the remaining sends.
   void drain() {
-    if (forks_ != fork_count()) return; // what was submitted belongs to the parent
+    if (forks_ != fork_count()) return; // the operations belong to the parent
     call([&] { return collectives_ == 0; }, Clock::time_point::max(), policy_);
     for (uint64_t before = ~uint64_t{0}; sends_ > 0 && before != moves_;) {
       before = moves_;
@@ -100,9 +103,10 @@ class Progress : public std::enable_shared_from_this<Progress> {
     group_.me().bell.ring();
   }
 
-  // Waits until threads have called the callbacks, except on one of them, where a callback
-  // may call this, or what holds a tensor that has just ended. When Python exits, a thread
-  // that does not come back may have what they need, and so this has a limit.
+  // Waits until threads have called the callbacks, except on one of them, where a
+  // callback may call this, or what holds a tensor that has just ended. When Python
+  // exits, a thread that does not come back may have what they need, and so this has a
+  // limit.
   void end_threads() {
     if (forks_ != fork_count()) {
       new auto(shared_from_this()); // a fork has no thread that could be joined
@@ -110,8 +114,9 @@ class Progress : public std::enable_shared_from_this<Progress> {
     }
     call_without_threads();
     std::unique_lock lock(mutex_);
-    threads_.join(lock, Callbacks::current() || Threads::is_current() ? milliseconds{0}
-        : PythonExit::begun() ? kLastCallbacks : Threads::kNoLimit);
+    auto limit = PythonExit::begun() ? kLastCallbacks : Threads::kNoLimit;
+    if (Callbacks::current() || Threads::is_current()) limit = milliseconds{0};
+    threads_.join(lock, limit);
     group_.me().left.store(true);
     group_.ring_others();
     group_.me().bell.ring();
@@ -120,7 +125,9 @@ class Progress : public std::enable_shared_from_this<Progress> {
 
   // The same, on all ranks.
   void abort() {
-    if (forks_ == fork_count()) group_.fail(group_.who(group_.rank()) + " has aborted the group");
+    if (forks_ == fork_count()) {
+      group_.fail(group_.who(group_.rank()) + " has aborted the group");
+    }
     close("its group was aborted");
   }
 
@@ -130,7 +137,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
   static constexpr milliseconds kLastCallbacks{5000}; // when Python exits
   static constexpr milliseconds kStandBy{1}; // most callbacks are shorter
   static constexpr uint64_t kLarge = 64 << 10; // more bytes take longer than this:
-  static constexpr microseconds kBrief{40}; // about what it costs to hand over to a thread
+  // about what it costs to hand over to a thread
+  static constexpr microseconds kBrief{40};
   static constexpr microseconds kThreadYields{50}; // the caller may need the processor
 
   // [caller]
@@ -157,7 +165,11 @@ class Progress : public std::enable_shared_from_this<Progress> {
     ++drivers_;
     urgent_ = false;
     lock.unlock();
-    drive([&] { return threads_.ending() || pending_ == 0 || callers_ > 0 || callbacks_.are_due(); },
+    drive(
+        [&] {
+          return threads_.ending() || pending_ == 0 || callers_ > 0 ||
+              callbacks_.are_due();
+        },
         Clock::time_point::max(), policy_.at_most(kThreadYields));
     lock.lock();
     --drivers_;
@@ -169,7 +181,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
   void summon() {
     urgent_ = urgent_ || Callbacks::current();
     if (threads_.wake()) return;
-    threads_.start(mutex_, [self = shared_from_this()](auto& lock) { self->serve(lock); });
+    threads_.start(
+        mutex_, [self = shared_from_this()](auto& lock) { self->serve(lock); });
   }
 
   void serve(std::unique_lock<std::mutex>& lock) {
@@ -208,7 +221,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // [drive-loop]
   template <class Done>
   void drive(const Done& done, Clock::time_point limit, WaitingPolicy policy) {
-    Patience patience(policy.spin, std::min<microseconds>(policy.yield_for, kCheckEvery));
+    Patience patience(
+        policy.spin, std::min<microseconds>(policy.yield_for, kCheckEvery));
     while (!done()) {
       if (look(/*check=*/false)) {
         if (Clock::now() >= limit) return;
@@ -230,7 +244,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
   bool look(bool check) {
     if (driving_.test_and_set()) return false;
     take_submitted();
-    // However short the waits are, others may be late. A look is shorter than the clock.
+    // However short the waits are, others may be late. A look is shorter than the
+    // clock.
     check = check || (++looks_ % 8 == 0 && Clock::now() >= next_check_);
     if (check) next_check_ = Clock::now() + kCheckEvery;
     const bool moved = lanes_.advance(check);
@@ -254,7 +269,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
     if (!is_message(kind)) collectives_.fetch_add(change);
   }
 
-  // Tells who waits what has ended, and lets other threads drive.
+  // Ends the operations that are complete, and lets other threads drive.
   void stop_driving() {
     const auto ended = lanes_.take_ended();
     if (ended.empty()) return driving_.clear();
@@ -269,7 +284,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
     group_.me().bell.ring();
   }
 
-  // Lets a thread call the callbacks of the operation: the one that drives, if one does.
+  // Lets a thread call the callbacks of the operation: the one that drives, if one
+  // does.
   void let_call(const OperationPtr& operation) {
     callbacks_.add(operation);
     drivers_ == 0 ? summon() : group_.me().bell.ring();
@@ -283,7 +299,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   std::atomic<int> collectives_{0}, sends_{0}; // of these
   std::atomic<int> callers_{0}; // threads that wait for an operation, and so drive
   std::atomic<int> drivers_{0}; // own threads that drive
-  std::atomic<uint64_t> moves_{0}; // how often something has advanced
+  std::atomic<uint64_t> moves_{0}; // the number of advances
 
   std::mutex mutex_; // guards these, and is never held for long
   std::vector<std::pair<OperationPtr, int>> submitted_;
@@ -292,7 +308,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   Threads threads_;
   bool urgent_ = false; // a callback may wait for what a thread is to do
 
-  // Whoever sets this owns what follows. Nobody ever blocks on it.
+  // The thread that sets this owns the members below. No thread blocks on it.
   std::atomic_flag driving_;
   uint64_t looks_ = 0;
   Clock::time_point next_check_;

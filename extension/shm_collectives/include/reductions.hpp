@@ -10,16 +10,18 @@
 
 namespace shm_collectives {
 
-// How elements of one type are combined: in the order of the sources. Types of
-// 8 and 16 bits are added up as float and rounded once.
+// Combines elements of one type in the order of the sources. Types of 8 and 16 bits are
+// added up as float and rounded once.
 class Reduction {
  public:
   // Throws if there is no such operation for this type.
-  Reduction(at::ScalarType dtype, Op op, int ranks) : stored_(stored_as(dtype)),
-      combined_(combined_as(stored_)), divisor_(op == Op::avg ? ranks : 1),
-      flip_(stored_ != dtype && (op == Op::min || op == Op::max)) {
-    TORCH_CHECK_VALUE(op < Op::none && is_defined(dtype, op), "Backend shm cannot reduce ",
-        c10::toString(dtype), " with ", name(op));
+  Reduction(at::ScalarType dtype, Op op, int ranks)
+      : stored_(stored_as(dtype)),
+        combined_(combined_as(stored_)),
+        divisor_(op == Op::avg ? ranks : 1),
+        flip_(stored_ != dtype && (op == Op::min || op == Op::max)) {
+    TORCH_CHECK_VALUE(op < Op::none && is_defined(dtype, op),
+        "Backend shm cannot reduce ", c10::toString(dtype), " with ", name(op));
     combine_ = kCombine[static_cast<size_t>(op)];
     if (op == Op::sum) add_few_ = add_few_of(stored_);
   }
@@ -33,7 +35,8 @@ class Reduction {
     for (size_t start = 0; start < target.size(); start += kChunk * item) {
       const size_t size = std::min(kChunk * item, target.size() - start);
       const auto view = [&](Bytes bytes) {
-        return at::from_blob(bytes.data() + start, static_cast<int64_t>(size / item), stored_);
+        return at::from_blob(
+            bytes.data() + start, static_cast<int64_t>(size / item), stored_);
       };
       at::Tensor result = view(target);
       at::Tensor sum = widen(view(sources[0]));
@@ -64,15 +67,19 @@ class Reduction {
   }
 
   static at::ScalarType combined_as(at::ScalarType dtype) {
-    if (at::isComplexType(dtype) && c10::elementSize(dtype) == 4) return at::kComplexFloat;
+    if (at::isComplexType(dtype) && c10::elementSize(dtype) == 4) {
+      return at::kComplexFloat;
+    }
     return at::isReducedFloatingType(dtype) ? at::kFloat : dtype;
   }
 
   // [defined]
   static bool is_defined(at::ScalarType dtype, Op op) {
     const bool whole = at::isIntegralType(dtype, /*includeBool=*/true);
-    const bool packed = dtype == at::ScalarType::Float4_e2m1fn_x2; // two numbers in a byte
-    if (packed || !(whole || at::isFloatingType(dtype) || at::isComplexType(dtype))) return false;
+    // two numbers in a byte
+    const bool packed = dtype == at::ScalarType::Float4_e2m1fn_x2;
+    const bool number = whole || at::isFloatingType(dtype) || at::isComplexType(dtype);
+    if (packed || !number) return false;
     if (op == Op::avg || op == Op::premul_sum) return !whole;
     if (op == Op::min || op == Op::max) return !at::isComplexType(dtype);
     return op < Op::band ? true : op < Op::premul_sum && whole;
@@ -80,18 +87,20 @@ class Reduction {
   // [/defined]
 
   at::Tensor widen(const at::Tensor& source) const {
-    if (!flip_) return source.to(combined_); // the same tensor where the type is the same
+    // the same tensor where the type is the same
+    if (!flip_) return source.to(combined_);
     return at::bitwise_xor(source, INT64_MIN >> (64 - 8 * source.itemsize()));
   }
 
   using Combine = at::Tensor&(at::Tensor&, const at::Tensor&, const at::Tensor&);
-  static at::Tensor& add(at::Tensor& out, const at::Tensor& one, const at::Tensor& other) {
+  static at::Tensor& add(
+      at::Tensor& out, const at::Tensor& one, const at::Tensor& other) {
     return at::cpu::add_out(out, one, other);
   }
   // In the order of Op; PREMUL_SUM is SUM, because the factor has been applied.
-  static constexpr Combine* kCombine[] = {add, add, at::cpu::mul_out, at::cpu::minimum_out,
-      at::cpu::maximum_out, at::cpu::bitwise_and_out, at::cpu::bitwise_or_out,
-      at::cpu::bitwise_xor_out, add};
+  static constexpr Combine* kCombine[] = {add, add, at::cpu::mul_out,
+      at::cpu::minimum_out, at::cpu::maximum_out, at::cpu::bitwise_and_out,
+      at::cpu::bitwise_or_out, at::cpu::bitwise_xor_out, add};
 
   using AddFew = void(Bytes target, std::span<const Bytes> sources);
   template <class T>
@@ -124,11 +133,15 @@ class Reduction {
 // The input, or what PREMUL_SUM makes of it.
 inline at::Tensor scaled(const at::Tensor& input, const c10d::ReduceOp& op) {
   if (op.op_ != c10d::ReduceOp::PREMUL_SUM) return input;
-  const auto& factor = dynamic_cast<const c10d::NCCLPreMulSumSupplement&>(*op.supplement_);
-  const double number = factor.tensor_factor.defined() ? factor.tensor_factor.item<double>()
+  const auto& factor =
+      dynamic_cast<const c10d::NCCLPreMulSumSupplement&>(*op.supplement_);
+  const double number = factor.tensor_factor.defined()
+      ? factor.tensor_factor.item<double>()
       : factor.double_factor;
   const auto dtype = input.scalar_type();
-  return input.to(at::isReducedFloatingType(dtype) ? at::kFloat : dtype).mul(number).to(dtype);
+  return input.to(at::isReducedFloatingType(dtype) ? at::kFloat : dtype)
+      .mul(number)
+      .to(dtype);
 }
 // [/premul-sum]
 

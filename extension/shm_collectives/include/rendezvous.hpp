@@ -23,7 +23,8 @@ inline std::string home() {
   char host[HOST_NAME_MAX + 1] = "?";
   gethostname(host, sizeof(host) - 1);
   std::string boot;
-  if (!(std::ifstream("/proc/sys/kernel/random/boot_id") >> boot)) boot = std::strerror(errno);
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  if (!(file >> boot)) boot = std::strerror(errno);
   char space[64] = "?";
   const auto length = readlink("/proc/self/ns/pid", space, sizeof(space));
   return "user " + to_string(geteuid()) + ", host " + host + ", boot " + boot + ", " +
@@ -42,8 +43,8 @@ inline std::string quoted(const std::string& text) {
 }
 
 // [address]
-// What a rank says about itself: a number that it has drawn for this meeting, its
-// process, the descriptor of the memory (-1 if it has none), and its home.
+// The address of a rank: a number that it has drawn for this meeting, its process, the
+// descriptor of the memory (-1 if it has none), and its home.
 struct Address {
   uint64_t number = 0;
   pid_t process = 0;
@@ -51,7 +52,8 @@ struct Address {
   std::string home;
 
   std::string text() const {
-    return to_string(number) + " " + to_string(process) + " " + to_string(descriptor) + " " + home;
+    return to_string(number) + " " + to_string(process) + " " + to_string(descriptor) +
+        " " + home;
   }
   // Nothing if the text is something else.
   static std::optional<Address> parse(const std::string& text) {
@@ -69,7 +71,7 @@ struct Address {
 };
 // [/address]
 
-// Where the ranks of a new group meet.
+// The rendezvous of the ranks of a new group.
 //
 // [keys-of-a-meeting]
 // The store may still hold keys of an earlier group of the same name. A key
@@ -87,10 +89,14 @@ struct Address {
 class Meeting {
  public:
   Meeting(c10d::Store& store, int rank, const Layout& layout, milliseconds timeout,
-      const std::string& group, std::vector<uint64_t> global_ranks) : store_(store), rank_(rank),
-      layout_(layout), timeout_(timeout), global_ranks_(std::move(global_ranks)),
-      what_("Backend shm: " + who(rank, global_ranks_) + " of " + to_string(layout.ranks) +
-      " cannot join group \"" + group + "\": ") {}
+      const std::string& group, std::vector<uint64_t> global_ranks)
+      : store_(store),
+        rank_(rank),
+        layout_(layout),
+        timeout_(timeout),
+        global_ranks_(std::move(global_ranks)),
+        what_("Backend shm: " + who(rank, global_ranks_) + " of " +
+            to_string(layout.ranks) + " cannot join group \"" + group + "\": ") {}
 
   // Returns the memory that the ranks share when all of them have mapped it;
   // throws, on every rank that has come, if they do not all come in time or
@@ -109,7 +115,7 @@ class Meeting {
   // [/meet]
 
  private:
-  struct Guest { // what rank 0 knows about another rank
+  struct Guest { // another rank, seen from rank 0
     std::string text; // its address, once it has come
     std::shared_ptr<const Process> process; // if it is of the same home
     std::string problem; // that keeps it from beginning
@@ -136,7 +142,9 @@ class Meeting {
     std::vector<int> absent;
     for (int rank = 1; rank < ranks(); ++rank) {
       problem = joined(problem, guests[rank].problem);
-      if (!in_time && !is_there(rank) && guests[rank].problem.empty()) absent.push_back(rank);
+      if (!in_time && !is_there(rank) && guests[rank].problem.empty()) {
+        absent.push_back(rank);
+      }
       forget(member(rank));
     }
     return joined(problem, late(absent));
@@ -168,9 +176,10 @@ class Meeting {
     if (text != guest.text) {
       const auto its = Address::parse(text);
       const bool near = its && its->home == mine.home;
-      guest = {text, near ? Process::find(its->process) : nullptr, near ? ""
-              : its ? apart(rank, its->home, mine.home) : malformed(member(rank), text)};
-      // An old number is answered, too; nobody reads that.
+      guest = {text, near ? Process::find(its->process) : nullptr, ""};
+      if (!its) guest.problem = malformed(member(rank), text);
+      if (its && !near) guest.problem = apart(rank, its->home, mine.home);
+      // An old number is answered, too; no rank reads that answer.
       if (its) set(answer(its->number), mine.text());
     }
     if (guest.problem.empty()) guest.problem = said(refused(rank));
@@ -198,8 +207,9 @@ class Meeting {
     const std::string problem = problem_of([&] { return open_memory(host); });
     if (!memory_) { // perhaps rank 0 has none, or has given up
       const std::string reason = said(refused(0));
-      return !reason.empty() ? reason
-          : who(rank_, global_ranks_) + " cannot share memory with " + first + ": " + problem;
+      if (!reason.empty()) return reason;
+      return who(rank_, global_ranks_) + " cannot share memory with " + first + ": " +
+          problem;
     }
     // [/refuse]
     if (!memory_->enter(rank_)) {
@@ -209,9 +219,8 @@ class Meeting {
     const auto host_process = Process::find(host.process);
     const bool in_time = await(
         [&] { return missing().empty() || is_settled() || host_process->ended(); });
-    return missing().empty() ? ""
-        : !in_time ? late(missing())
-                   : died(0, host.process);
+    if (missing().empty()) return "";
+    return in_time ? died(0, host.process) : late(missing());
   }
 
   std::string open_memory(const Address& host) {
@@ -246,8 +255,10 @@ class Meeting {
     } else {
       memory_->fail(rank_, kMeeting, problem);
     }
-    if (memory_->header().state >= kBegun) return ""; // if it has failed since, an operation says so
-    return memory_->header().explained ? memory_->header().reason : "another rank has given up";
+    // if it has failed since, an operation says so
+    if (memory_->header().state >= kBegun) return "";
+    if (!memory_->header().explained) return "another rank has given up";
+    return memory_->header().reason;
   }
   // [/agree]
 
@@ -255,7 +266,9 @@ class Meeting {
   bool is_settled() const { return memory_ && memory_->header().state != kMeeting; }
 
   // [store]
-  void set(const std::string& key, const std::string& text) { store_.set("shm/" + key, text); }
+  void set(const std::string& key, const std::string& text) {
+    store_.set("shm/" + key, text);
+  }
   // Nothing if there is no such key: Store::get would keep other threads of this
   // process from using the store.
   std::string get(const std::string& key) {
@@ -270,8 +283,10 @@ class Meeting {
   }
 
   static std::string malformed(const std::string& key, const std::string& text) {
-    return "the key " + key + " should contain \"<number> <process> <descriptor> <home>\", but "
-        "contains " + quoted(text);
+    return "the key " + key +
+        " should contain \"<number> <process> <descriptor> <home>\", but "
+        "contains " +
+        quoted(text);
   }
 
   std::string said(const std::string& key) {
@@ -279,7 +294,7 @@ class Meeting {
     return text.empty() ? "" : "the key " + key + " says " + quoted(text);
   }
 
-  // Tells those who have no memory.
+  // Tells the ranks that have not mapped the memory.
   std::string refuse(const std::string& problem) {
     if (number_ != 0 && (rank_ == 0 || !memory_)) set(refused(rank_), problem);
     return "";
@@ -312,8 +327,8 @@ class Meeting {
 
   std::string apart(int rank, const std::string& its, const std::string& of_0) const {
     const std::string first = who(0, global_ranks_);
-    return who(rank, global_ranks_) + " cannot share memory with " + first + ": it is " +
-        quoted(its) + ", " + first + " is " + quoted(of_0) +
+    return who(rank, global_ranks_) + " cannot share memory with " + first +
+        ": it is " + quoted(its) + ", " + first + " is " + quoted(of_0) +
         "; ranks of different hosts, containers or users can use gloo";
   }
 
@@ -331,7 +346,9 @@ class Meeting {
 
   std::string late(const std::vector<int>& missing) const {
     std::string names;
-    for (const int rank : missing) names += (names.empty() ? "" : ", ") + who(rank, global_ranks_);
+    for (const int rank : missing) {
+      names += (names.empty() ? "" : ", ") + who(rank, global_ranks_);
+    }
     const auto time = to_string(timeout_.count()) + " ms";
     return names.empty() ? "" : names + " did not come within " + time;
   }

@@ -25,17 +25,19 @@ inline at::Tensor sum_of(PackedTensors& tensors, const at::Tensor& like) {
   std::vector<int64_t> sizes = like.sizes().slice(dimensions).vec(); // of one value
   const size_t index_bytes = dimensions * sizeof(int64_t);
   const size_t value_bytes = c10::multiply_integers(sizes) * like.element_size();
-  sizes.insert(sizes.begin(), 0); // how many values
+  sizes.insert(sizes.begin(), 0); // the number of values
   std::vector<at::Tensor> indices, values;
   for (auto& bytes : tensors) {
     sizes[0] = bytes.size() / std::max<size_t>(1, index_bytes + value_bytes);
     indices.push_back(at::from_blob(bytes.data(), {dimensions, sizes[0]}, at::kLong));
-    values.push_back(
-        at::from_blob(bytes.data() + sizes[0] * index_bytes, sizes, like.scalar_type()));
+    values.push_back(at::from_blob(
+        bytes.data() + sizes[0] * index_bytes, sizes, like.scalar_type()));
   }
   // Without checks of its own, about which PyTorch would warn the program.
-  return at::_sparse_coo_tensor_with_dims_and_tensors(dimensions, like.dense_dim(), like.sizes(),
-      at::cat(indices, 1), at::cat(values), like.options(), /*is_coalesced=*/false).coalesce();
+  return at::_sparse_coo_tensor_with_dims_and_tensors(dimensions, like.dense_dim(),
+      like.sizes(), at::cat(indices, 1), at::cat(values), like.options(),
+      /*is_coalesced=*/false)
+      .coalesce();
 }
 
 } // namespace shm_collectives

@@ -27,7 +27,7 @@ class Steps {
   // what the steps throw.
   bool advance();
   bool done() const { return handle_.done(); }
-  // What the next step waits for.
+  // The condition of the next step.
   const Until& until() const;
 
  private:
@@ -41,8 +41,8 @@ class Steps {
 struct Until {
   const std::atomic<uint64_t>* counter = nullptr; // of the first rank
   uint64_t value = 0;
-  int rank = 0; // the first rank; negative: whoever sends
-  int ranks = 0; // how many ranks
+  int rank = 0; // the first rank; negative: any sender
+  int ranks = 0; // the number of ranks
   size_t stride = 0; // bytes from one rank's counter to the next
 
   // [reached]
@@ -89,13 +89,13 @@ inline bool Steps::advance() {
     handle_.resume();
     moved = true;
   }
-  if (handle_.done() && handle_.promise().error) std::rethrow_exception(handle_.promise().error);
+  if (handle_.done() && handle_.promise().error) {
+    std::rethrow_exception(handle_.promise().error);
+  }
   return moved;
 }
 
 // [/resume]
-inline const Until& Steps::until() const {
-  return handle_.promise().until;
-}
+inline const Until& Steps::until() const { return handle_.promise().until; }
 
 } // namespace shm_collectives

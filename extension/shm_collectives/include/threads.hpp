@@ -41,8 +41,10 @@ class Threads {
       ++serving_;
       ++resting_;
     } catch (const std::system_error& error) {
-      TORCH_WARN_ONCE("Backend shm cannot start a thread, so that operations get on only while "
-          "somebody waits for one: ", error.what());
+      TORCH_WARN_ONCE(
+          "Backend shm cannot start a thread, so that operations get on only while "
+          "somebody waits for one: ",
+          error.what());
     }
   }
 

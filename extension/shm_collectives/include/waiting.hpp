@@ -33,8 +33,8 @@ inline Clock::time_point in(auto time) {
   return Clock::now() + std::min<decltype(time)>(time, std::chrono::hours(24 * 36500));
 }
 
-// Where the threads of one rank sleep until something happens. It is in shared
-// memory, so that every rank can ring it.
+// Lets the threads of one rank sleep until something happens. It is in shared memory,
+// so that every rank can ring it.
 //
 // Memory order: one side posts (writes a counter) and then looks for sleepers;
 // the other side announces its sleep and then looks at the counter. At least
@@ -66,7 +66,7 @@ class Bell {
       // Returns at once if the bell has rung since it was read.
       syscall(SYS_futex, &bell_.rings_, FUTEX_WAIT, rings_, &limit, nullptr, 0);
     }
-  // [/bell]
+    // [/bell]
 
    private:
     Bell& bell_;
@@ -78,13 +78,14 @@ class Bell {
   std::atomic<uint32_t> sleepers_;
 };
 
-// What a waiting thread does next. It spins as long as the answer of a running
-// rank takes, then lets other threads run, then goes to sleep.
+// The next step of a waiting thread. It spins as long as the answer of a running rank
+// takes, then lets other threads run, then goes to sleep.
 class Patience {
  public:
   // [patience]
   // Spinning helps only if all ranks can run at the same time.
-  Patience(bool spin, microseconds yield_for) : spins_(spin ? 100 : 0), yield_for_(yield_for) {}
+  Patience(bool spin, microseconds yield_for)
+      : spins_(spin ? 100 : 0), yield_for_(yield_for) {}
 
   // Spins or yields once; false if it is time to sleep.
   bool pause() {
@@ -122,7 +123,9 @@ struct WaitingPolicy {
   bool spin; // or yield from the beginning
   microseconds yield_for; // and then sleep
 
-  WaitingPolicy at_most(microseconds time) const { return {spin, std::min(yield_for, time)}; }
+  WaitingPolicy at_most(microseconds time) const {
+    return {spin, std::min(yield_for, time)};
+  }
 };
 
 // An open file, closed with its last owner.
@@ -152,12 +155,16 @@ class Process {
     static auto& known = *new std::map<pid_t, std::weak_ptr<const Process>>();
     const std::lock_guard lock(mutex);
     auto process = known[id].lock();
-    if (!process || process->ended()) known[id] = process = std::make_shared<Process>(id);
+    if (!process || process->ended()) {
+      known[id] = process = std::make_shared<Process>(id);
+    }
     return process;
   }
 
-  explicit Process(pid_t id) : id_(id), file_(static_cast<int>(syscall(SYS_pidfd_open, id, 0))),
-      ended_(file_.number() < 0 && errno == ESRCH) {}
+  explicit Process(pid_t id)
+      : id_(id),
+        file_(static_cast<int>(syscall(SYS_pidfd_open, id, 0))),
+        ended_(file_.number() < 0 && errno == ESRCH) {}
 
   pid_t id() const { return id_; }
 
@@ -185,7 +192,8 @@ class Process {
 // that `fork_count` had then.
 inline uint64_t fork_count() {
   static std::atomic<uint64_t> count{0};
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { count.fetch_add(1); });
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, [] { count.fetch_add(1); });
   (void)registered;
   return count.load();
 }

@@ -6,8 +6,8 @@
 
 namespace shm_collectives {
 
-// What a call returns: one operation, or several that were called together. It
-// can outlive its group.
+// The result of a call: one operation, or several that were called together. It can
+// outlive its group.
 class WorkShm : public c10d::Work {
   using Callback = std::function<void(std::exception_ptr)>;
 
@@ -16,9 +16,11 @@ class WorkShm : public c10d::Work {
   WorkShm(int rank, c10d::OpType op_type, const char* profiling_title,
       std::shared_ptr<Progress> progress, Operations operations, Tensors outputs,
       std::shared_ptr<std::atomic<int>> source = nullptr)
-      : c10d::Work(rank, op_type, profiling_title, outputs), progress_(std::move(progress)),
-      operations_(std::move(operations)), outputs_(std::move(outputs)),
-      source_(std::move(source)) {
+      : c10d::Work(rank, op_type, profiling_title, outputs),
+        progress_(std::move(progress)),
+        operations_(std::move(operations)),
+        outputs_(std::move(outputs)),
+        source_(std::move(source)) {
     if (recordFunctionEndCallback_) { // a profiler is running
       const auto end = last_time([end = recordFunctionEndCallback_](auto) { end(); });
       for (const auto& operation : operations_) operation->at_end(end);
@@ -59,11 +61,13 @@ class WorkShm : public c10d::Work {
     bool completed = isCompleted();
     if (!completed) progress_->wait([&] { return completed = isCompleted(); }, limit);
     if (!completed && !isCompleted()) {
-      const auto open = std::ranges::find_if(operations_, [](auto& one) { return !one->ended(); });
-      const auto& note = (open == operations_.end() ? operations_.back() : *open)->call.note;
-      TORCH_CHECK_WITH(DistBackendError, false, "Backend shm: ", describe(note), " of group \"",
-          progress_->group().name(), "\" has not ended within the ", timeout.count(),
-          " ms of this wait()");
+      const auto open =
+          std::ranges::find_if(operations_, [](auto& one) { return !one->ended(); });
+      const auto& note =
+          (open == operations_.end() ? operations_.back() : *open)->call.note;
+      TORCH_CHECK_WITH(DistBackendError, false, "Backend shm: ", describe(note),
+          " of group \"", progress_->group().name(), "\" has not ended within the ",
+          timeout.count(), " ms of this wait()");
     }
     if (const auto error = exception()) std::rethrow_exception(error);
     return true;
@@ -99,7 +103,8 @@ class WorkShm : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override {
     auto future = c10::make_intrusive<c10::ivalue::Future>(c10::IntType::get());
     when_ended([future](auto error) {
-      const auto result = error ? c10d::WorkResult::COMM_ERROR : c10d::WorkResult::SUCCESS;
+      const auto result =
+          error ? c10d::WorkResult::COMM_ERROR : c10d::WorkResult::SUCCESS;
       future->markCompleted(c10::IValue(static_cast<int64_t>(result)));
     });
     return future;

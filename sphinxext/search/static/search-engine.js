@@ -1,4 +1,4 @@
-/* Finds pages. Knows nothing of the page it runs on; search.js shows what it finds.
+/* Finds pages. Knows nothing of the page it runs on; search.js shows the results.
 
    Text and query are folded by the same function: compatibility forms and case are
    made one, and all that is neither letter nor digit is dropped, spaces too. A query is
@@ -25,40 +25,33 @@ globalThis.SearchEngine = (() => {
   const HAN = 5; // and Kana: scripts without spaces
   const SIGN = 6; // of "C++" and "C#"
 
-  // How well a term fits where it is found, from 0 to 1.
+  // How well a term fits a place, from 0 to 1.
   const FIT = {
     word: 1,
-    inflected: 0.8, // a word, and behind it a particle or the ending of a plural
+    inflected: 0.7, // a word of Hangul, and behind it a particle
     parts: 0.6, // from the beginning of a part to that of another
-    beginning: 0.4, // of a part
+    beginning: 0.5, // of a part
     within: 0.2,
     withinLatin: 0.05, // and the beginning of a part, if the term is a letter or two
   };
   // The same for other terms than the one that was asked for.
-  const FIT_OF_STEM = 0.6;
+  const FIT_OF_STEM = 0.5;
   const FIT_OF_SYNONYM = 0.8;
-  const FIT_OF_CONJUGATION = 0.5;
   const FIT_OF_PARTS = 0.3;
   const FIT_OF_CORRECTION = 0.3;
-  const SHORTEST_STEM = { ko: 2, en: 3 };
-  // Korean: the vowels that one another become before endings, and what such endings add
-  // below them: none, ㄴ, ㄹ, ㅁ, ㅂ, ㅆ.
-  const VOWELS = ["ㅣㅕ", "ㅜㅝ", "ㅗㅘ", "ㅡㅓ", "ㅏㅐ"];
-  const FINALS = [0, 4, 8, 16, 17, 20];
-  // A string that only begins a word counts this much as a correction.
-  const PARTIAL_WORD = 0.01;
-  // The rarer a term is, the more it is worth, and never less than this.
-  const LEAST_RARITY = 0.2;
+  const SHORTEST_STEM = { ko: 2, zh: Infinity, en: 3 };
+  const MOST_CORRECTIONS = 6;
   // As in BM25: how much the length of a page counts, and where repetitions stop counting.
-  const LENGTH_SHARE = 0.25;
+  const LENGTH_SHARE = 0.35;
   const SATURATION = 4;
-  const SECTION_SATURATION = 2;
-  // What the text of a page is worth at most, what a name of it is, and how much other
-  // names count beside the best one.
+  // Kinds of texts. A term is a word that a text defines or emphasizes.
+  const [TITLE, HEADING, TERM, TEXT] = [0, 1, 2, 3];
+  // The most that a text can add to a page, and the most that each kind of name can; other
+  // names count less than the best one.
   const WORTH_OF_TEXT = 6;
-  const WORTH_OF_NAME = { title: 20, heading: 10, term: 11 };
+  const WORTH_OF_NAME = [20, 10, 11];
   const SHARE_OF_OTHER_NAMES = 0.25;
-  // What the first words of a section are worth, as a share of a term's worth.
+  // The first words of a section name its subject, too.
   const SHARE_OF_BEGINNING = 0.7;
   // A name of several parts, as identifiers are, says more than other words.
   const WEIGHT_OF_NAME = 2;
@@ -66,29 +59,21 @@ globalThis.SearchEngine = (() => {
   // Terms that stand so close, in folded characters, stand together.
   const NEAR = 40;
   const WORTH_OF_NEARNESS = 4;
-  // What it costs to see a piece of a run of letters as this; a word costs the more, the
-  // rarer and the longer it is. See `#split`.
-  const COST = {
-    particle: 0,
-    light: 0.3,
-    lightLetter: 0.5,
-    word: 1,
-    rareWord: 3,
-    letter: 3,
-    unknownLetter: 4,
-  };
-  const OFTEN = 20; // Counting ends here.
-  const COUNT_OF_OTHERS = 5; // as which other forms and synonyms count
+  // The cost of a piece in a run of letters, see `#split`. Counting ends at OFTEN;
+  // a word with synonyms counts as COUNT_OF_SYNONYM at least.
+  const COST = { light: 0.5, word: 1, rareWord: 1.5, letter: 3 };
+  const OFTEN = 20;
+  const COUNT_OF_SYNONYM = 5;
   const LONGEST_LIGHT = 5;
-  // How much of an excerpt stands before and behind the first hit in it.
+  // How much of an excerpt stands before the first hit in it.
   const EXCERPT_BEFORE = 0.3;
-  const EXCERPT_BEHIND = 0.7;
 
-  const HANGUL_SCRIPT = "\\p{Script=Hangul}";
+  const MARK = "\x7f"; // before and after a term in the index
   const SPACELESS = "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}";
   const WITHOUT_SPACES = new RegExp(`[${SPACELESS}]`, "u");
+  const HANGUL_SCRIPT = "\\p{Script=Hangul}";
   const SCRIPTS = new RegExp(
-    `${HANGUL_SCRIPT}+|[${SPACELESS}]+|[^${HANGUL_SCRIPT}${SPACELESS}]+`,
+    `${HANGUL_SCRIPT}+|[${SPACELESS}]+|[^\\s${HANGUL_SCRIPT}${SPACELESS}]+`,
     "gu",
   );
   const SYLLABLE = /[\uac00-\ud7a3]/;
@@ -101,15 +86,24 @@ globalThis.SearchEngine = (() => {
     if (/\p{N}/u.test(character)) return DIGIT;
     return DROPPED;
   };
-  const known = new Map(); // from character to [kind, folded]
+  const entries = new Map(); // from character to [kind, folded]
   const lookUp = (character) => {
-    let entry = known.get(character);
-    if (!entry) {
-      entry = [kindOf(character), character.normalize("NFKC").toLowerCase()];
-      known.set(character, entry);
+    if (!entries.has(character)) {
+      const folded = character.normalize("NFKC").toLowerCase();
+      entries.set(character, [kindOf(character), folded]);
     }
-    return entry;
+    return entries.get(character);
   };
+
+  /** How a character begins, behind one of another kind or after a sign that is dropped. */
+  function startOf(kind, before, underscore) {
+    if (before === DROPPED) return underscore ? PART : WORD;
+    if (kind === HAN) return WORD;
+    if (kind === before || kind === SIGN) return WITHIN;
+    if (kind > UPPER || before > UPPER) return WORD;
+    // "getRank", "rank0"; but "Rank" is one part.
+    return before === UPPER && kind === LOWER ? WITHIN : PART;
+  }
 
   /** Fold a text. `origins` are the places of the folded characters in it. */
   function fold(text) {
@@ -121,26 +115,12 @@ globalThis.SearchEngine = (() => {
     let place = 0;
     for (const character of text) {
       let [kind, form] = lookUp(character);
-      if (
-        (character === "+" || character === "#") &&
-        (before === LOWER || before === UPPER || before === SIGN)
-      ) {
-        kind = SIGN;
-      }
+      if ("+#".includes(character) && [LOWER, UPPER, SIGN].includes(before)) kind = SIGN;
       if (kind !== DROPPED) {
-        let start = WITHIN;
-        if (before === DROPPED) start = underscore ? PART : WORD;
-        else if (kind === HAN) start = WORD;
-        else if (kind === before || kind === SIGN) start = WITHIN;
-        else if (kind <= UPPER && before <= UPPER) {
-          // "getRank", "rank0"; but "Rank" is one part.
-          start = before === UPPER && kind === LOWER ? WITHIN : PART;
-        } else start = WORD;
-        if (kind === LOWER && before === UPPER && folded.length > 1) {
-          // "DDPModel": the last capital begins the part.
-          const last = starts.length - 1;
-          if (starts[last] === WITHIN) starts[last] = PART;
-        }
+        const last = starts.length - 1;
+        // "DDPModel": the last capital begins the part.
+        if (kind === LOWER && before === UPPER && last > 0) starts[last] ||= PART;
+        const start = startOf(kind, before, underscore);
         for (let i = 0; i < form.length; i++) {
           folded.push(form[i]);
           origins.push(place);
@@ -154,28 +134,10 @@ globalThis.SearchEngine = (() => {
     return { folded: folded.join(""), origins, starts };
   }
 
-  /** Forms of a Korean verb: for "느린" these are "느리", "느립", "느려" and so on. */
-  function conjugations(term) {
-    const code = term.charCodeAt(term.length - 1) - 0xac00;
-    const vowel = String.fromCharCode(0x314f + (Math.floor(code / 28) % 21));
-    const vowels = VOWELS.find((group) => group.includes(vowel));
-    if (term.length < 2 || !SYLLABLE.test(term.at(-1)) || !vowels) return [];
-    if (!FINALS.includes(code % 28)) return [];
-    const stem = term.slice(0, -1);
-    const consonant = 0xac00 + code - (code % 588);
-    return [...vowels].flatMap((other) =>
-      FINALS.map((final) => {
-        const end = consonant + (other.charCodeAt(0) - 0x314f) * 28 + final;
-        return stem + String.fromCharCode(end);
-      }),
-    );
-  }
-
   /** A long identifier without its first part, and without its last. */
   function partsOf({ folded, starts }) {
-    if (!/^[a-z]/.test(folded)) return [];
     const places = [...starts.keys()].filter((i) => starts[i]);
-    if (places.length < 3) return [];
+    if (!/^[a-z]/.test(folded) || places.length < 3) return [];
     return [folded.slice(places[1]), folded.slice(0, places.at(-1))];
   }
 
@@ -184,14 +146,9 @@ globalThis.SearchEngine = (() => {
     return WITHOUT_SPACES.test(word) ? "zh" : "en";
   }
 
-  const listed = (words) => words.trim().split(/\s+/);
-
-  /** What search-words.js says, ready to be looked up. */
-  function readWords({ light = {}, particles = "", endings = {}, same = "" }) {
-    const sets = { ko: new Set(), zh: new Set(), en: new Set() };
-    for (const [language, words] of Object.entries(endings)) {
-      sets[language] = new Set(listed(words));
-    }
+  /** The lists of search-words.js as sets and a map. */
+  function readWords({ light = {}, endings = {}, same = "" }) {
+    const listed = (words) => words.trim().split(/\s+/);
     const synonyms = new Map();
     for (const words of same.trim().split("\n").map(listed)) {
       for (const word of words) {
@@ -200,64 +157,20 @@ globalThis.SearchEngine = (() => {
     }
     return {
       light: new Set(Object.values(light).flatMap(listed)),
-      particles: new Set(listed(particles)),
-      endings: sets,
+      endings: new Set(Object.values(endings).flatMap(listed)),
       synonyms,
     };
   }
 
-  /** The words of a query, folded. Where the script changes, another word begins. */
-  function splitQuery(query) {
-    const words = query.split(/\s+/).flatMap((word) => word.match(SCRIPTS) ?? []);
-    return words.map(fold).filter(({ folded }) => folded);
+  /** Whether two words differ by one letter: wrong, missing, too much or swapped. */
+  function areNear(one, other) {
+    if (Math.abs(one.length - other.length) > 1) return false;
+    let at = 0;
+    while (at < one.length && one[at] === other[at]) at++;
+    const same = (i, j) => one.slice(at + i) === other.slice(at + j);
+    const swapped = one[at] === other[at + 1] && one[at + 1] === other[at];
+    return same(1, 1) || same(0, 1) || same(1, 0) || (swapped && same(2, 2));
   }
-
-  /** The letters of a text, Hangul taken apart, and where each character begins. */
-  function letters(text) {
-    const codes = new Uint16Array(3 * text.length);
-    const begins = new Uint32Array(text.length + 1);
-    let length = 0;
-    for (let i = 0; i < text.length; i++) {
-      begins[i] = length;
-      const code = text.charCodeAt(i);
-      const syllable = code - 0xac00;
-      if (syllable < 0 || syllable > 0x2ba3) {
-        codes[length++] = code;
-        continue;
-      }
-      codes[length++] = 0x1100 + Math.floor(syllable / 588);
-      codes[length++] = 0x1161 + Math.floor((syllable % 588) / 28);
-      if (syllable % 28) codes[length++] = 0x11a7 + (syllable % 28);
-    }
-    begins[text.length] = length;
-    return { codes: codes.subarray(0, length), begins };
-  }
-
-  /** Where in `text` the query ends that begins at `at`, but for one letter. */
-  function nearlyBegins(query, text, at) {
-    const ends = [];
-    const rest = (i, j) => {
-      for (; i < query.length; i++, j++) if (query[i] !== text[j]) return;
-      ends.push(j);
-    };
-    let i = 0;
-    while (i < query.length && query[i] === text[at + i]) i++;
-    const j = at + i;
-    rest(i, j); // no letter is wrong
-    rest(i, j + 1); // one is missing
-    rest(i + 1, j + 1); // one is another
-    rest(i + 1, j); // one is too much
-    const swapped = query[i] === text[j + 1] && query[i + 1] === text[j];
-    if (swapped) rest(i + 2, j + 2);
-    return ends;
-  }
-
-  const TITLE = 0;
-  const HEADING = 1;
-  const TERM = 2; // that the text defines or emphasizes
-  const TEXT = 3;
-
-  const MARK = "\x7f"; // before and after a term
 
   class SearchEngine {
     /** An engine for an index as the extension writes it. */
@@ -280,7 +193,7 @@ globalThis.SearchEngine = (() => {
       this.pages = pages;
       this.words = readWords(words);
       // All texts stand in one string, so that the browser's own search runs over them.
-      this.pieces = []; // { page, section, kind, text, origins, from, to, length }
+      this.pieces = []; // { page, section, kind, text, origins, from, to }
       const folded = [];
       const starts = [];
       this.lengths = pages.map(() => 0);
@@ -288,11 +201,7 @@ globalThis.SearchEngine = (() => {
       const add = (page, section, kind, text) => {
         const piece = fold(text);
         const to = from + piece.folded.length;
-        const { origins } = piece;
-        // What stands in parentheses says the same in other words.
-        const essence = kind === TEXT ? "" : text.replace(/[(（].*?[)）]/g, "");
-        const { length } = fold(essence).folded;
-        this.pieces.push({ page, section, kind, text, origins, from, to, length });
+        this.pieces.push({ page, section, kind, text, origins: piece.origins, from, to });
         this.lengths[page] += piece.folded.length;
         folded.push(piece.folded);
         for (const start of piece.starts) starts.push(start);
@@ -308,11 +217,10 @@ globalThis.SearchEngine = (() => {
       });
       this.folded = folded.join("\n") + "\n";
       this.starts = Uint8Array.from(starts);
-      this.letters = letters(this.folded);
       this.meanLength = this.lengths.reduce((a, b) => a + b, 0) / (pages.length || 1);
     }
 
-    /** Where a folded term stands: a list of { piece, from, to, quality }. */
+    /** The places of a folded term: a list of { piece, from, to, quality }. */
     #find(term, weight) {
       const hits = [];
       if (!term) return hits;
@@ -325,15 +233,13 @@ globalThis.SearchEngine = (() => {
         const start = this.starts[at];
         const to = at + term.length;
         const end = this.starts[to];
-        const plural = latin && this.folded[to] === "s" && this.starts[to + 1] === WORD;
-        // Or else "c" would be found in every word.
-        if (short && start === WITHIN) continue;
-        // Or else "elast" would be found in "the last".
-        if (latin && start === WITHIN && this.#crossesWords(at, to)) continue;
+        // Or else "c" would be found in every word, and "elast" in "the last".
+        const crosses = () => this.starts.subarray(at + 1, to).includes(WORD);
+        if (latin && start === WITHIN && (short || crosses())) continue;
         while (this.pieces[piece].to <= at) piece++;
         let quality = latin ? FIT.withinLatin : FIT.within;
         if (start === WORD && end === WORD) quality = FIT.word;
-        else if (start === WORD && (hangul || plural)) quality = FIT.inflected;
+        else if (start === WORD && hangul) quality = FIT.inflected;
         else if (start && end) quality = FIT.parts;
         else if (start) quality = short ? FIT.withinLatin : FIT.beginning;
         quality *= weight;
@@ -344,23 +250,14 @@ globalThis.SearchEngine = (() => {
 
     /** The forms of a word that may stand in the text instead, with weights. */
     #formsOf(term) {
-      const { particles, endings, synonyms } = this.words;
+      const { endings, synonyms } = this.words;
       const forms = new Map([[term, 1]]);
       const add = (form, weight) => forms.has(form) || forms.set(form, weight);
-      const language = languageOf(term);
-      const isEnding = (end) =>
-        endings[language].has(end) || (language === "ko" && particles.has(end));
-      for (const [form] of forms) {
-        for (let at = SHORTEST_STEM[language]; at < form.length; at++) {
-          if (isEnding(form.slice(at))) add(form.slice(0, at), FIT_OF_STEM);
-        }
-        if (language === "en") break; // An English word has one ending.
+      for (let at = SHORTEST_STEM[languageOf(term)]; at < term.length; at++) {
+        if (endings.has(term.slice(at))) add(term.slice(0, at), FIT_OF_STEM);
       }
       for (const form of [...forms.keys()]) {
         for (const other of synonyms.get(form) ?? []) add(other, FIT_OF_SYNONYM);
-      }
-      for (const form of [...forms.keys()]) {
-        for (const other of conjugations(form)) add(other, FIT_OF_CONJUGATION);
       }
       return forms;
     }
@@ -375,63 +272,51 @@ globalThis.SearchEngine = (() => {
       return [...best.values()];
     }
 
-    #crossesWords(from, to) {
-      return this.starts.subarray(from + 1, to).includes(WORD);
+    /** How often each word and each part of an identifier stands in the text. */
+    #countWords() {
+      const counts = new Map();
+      const places = [...this.starts.keys()].filter((at) => this.starts[at]);
+      const add = (from, to) => {
+        const word = this.folded.slice(from, to);
+        counts.set(word, (counts.get(word) ?? 0) + 1);
+      };
+      let word = 0;
+      places.forEach((to, i) => {
+        const from = places[i - 1] ?? 0;
+        add(from, to);
+        if (this.starts[to] !== WORD) return;
+        if (word !== from) add(word, to);
+        word = to;
+      });
+      return counts;
     }
 
-    /** Strings of the text that differ from the term by a letter, likely ones first. */
+    /** Words of the text that differ from the term by a letter, frequent ones first. */
     #corrections(term) {
-      const query = letters(term).codes;
-      // One letter of fewer is too much of them: half of all words would be alike.
-      const fewest = SYLLABLE.test(term) ? 4 : 3;
-      if (query.length < fewest || /^\d+$/.test(term)) return [];
-      const { codes, begins } = this.letters;
-      const found = new Map();
-      for (let from = 0; from < this.folded.length; from++) {
-        if (!this.starts[from]) continue;
-        const at = begins[from];
-        // Most places are none, and this is seen from two letters.
-        const one = codes[at];
-        const two = codes[at + 1];
-        const likely = one === query[0] || one === query[1] || two === query[0];
-        if (!likely && two !== query[1]) continue;
-        for (const end of nearlyBegins(query, codes, at)) {
-          let to = from;
-          while (begins[to] < end) to++;
-          const word = this.folded.slice(from, to);
-          const whole = this.starts[to] || SYLLABLE.test(word[word.length - 1]);
-          found.set(word, (found.get(word) ?? 0) + (whole ? 1 : PARTIAL_WORD));
-        }
-      }
-      const byCount = [...found].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
-      return byCount.slice(0, 6).map(([word]) => word);
+      // Hangul is taken apart. One letter of fewer is too much: half of all words are alike.
+      const letters = term.normalize("NFD");
+      if (letters.length < (SYLLABLE.test(term) ? 4 : 3) || /^\d+$/.test(term)) return [];
+      this.counts ??= this.#countWords();
+      const near = [...this.counts].filter(([word]) => {
+        const others = word.normalize("NFD");
+        // A syllable may lack the end that is typed next: "백에" before "백엔드".
+        return areNear(letters, others) || others.startsWith(letters);
+      });
+      near.sort((a, b) => b[1] - a[1]);
+      return near.slice(0, MOST_CORRECTIONS).map(([word]) => word);
     }
 
-    /** How often a string stands in the text, other forms and synonyms included. */
+    /** How often a string stands in the text, synonyms included. */
     #count(term) {
-      const others = [...(this.words.synonyms.get(term) ?? []), ...conjugations(term)];
-      let count = others.some((other) => this.folded.includes(other)) ? COUNT_OF_OTHERS : 0;
+      let count = this.words.synonyms.has(term) ? COUNT_OF_SYNONYM : 0;
       let at = this.folded.indexOf(term);
       for (; at >= 0 && count < OFTEN; at = this.folded.indexOf(term, at + 1)) count++;
       return count;
     }
 
-    /** What a piece of a run of letters costs, and whether it is light. */
-    #costOf(piece, count, mayEnd) {
-      const { light, particles, endings } = this.words;
-      const { length } = piece;
-      if (mayEnd && particles.has(piece)) return [COST.particle, true];
-      if (light.has(piece) || (mayEnd && endings[languageOf(piece)].has(piece))) {
-        return [length === 1 ? COST.lightLetter : COST.light, true];
-      }
-      if (length === 1) return [count ? COST.letter : COST.unknownLetter, false];
-      if (!count) return [Infinity, false];
-      const size = Math.max(1, (length - 1) / 2);
-      return [COST.word + (COST.rareWord * size) / count, false];
-    }
-
     /** A run of letters as the cheapest pieces of text and lists; light ones left out. */
     #split(run) {
+      const { light, endings } = this.words;
       const best = Array.from({ length: run.length + 1 }, () => ({ cost: Infinity }));
       best[0] = { cost: 0, pieces: [] };
       for (let from = 0; from < run.length; from++) {
@@ -439,18 +324,24 @@ globalThis.SearchEngine = (() => {
         let count = 1;
         for (let to = from + 1; to <= run.length; to++) {
           const piece = run.slice(from, to);
-          // What the text lacks, it lacks with more letters, too.
+          // A string that the text lacks, it lacks with more letters, too.
           if (count) count = this.#count(piece);
           if (!count && piece.length > LONGEST_LIGHT) break;
-          const [cost, isLight] = this.#costOf(piece, count, from || piece === run);
-          if (before + cost > best[to].cost) continue;
-          best[to] = { cost: before + cost, pieces: isLight ? pieces : [...pieces, piece] };
+          const isLight = light.has(piece) || ((from || piece === run) && endings.has(piece));
+          let cost = before + COST.letter;
+          if (isLight) cost = before + COST.light;
+          else if (piece.length > 1) {
+            // A piece costs the more, the rarer and the longer it is.
+            cost = before + COST.word + (COST.rareWord * piece.length) / count;
+          }
+          if (cost > best[to].cost) continue;
+          best[to] = { cost, pieces: isLight ? pieces : [...pieces, piece] };
         }
       }
       return best[run.length].pieces;
     }
 
-    /** What a query is about: its words, taken apart, without the light ones. */
+    /** The words of a query, taken apart, without the light ones. */
     #termsOf(words) {
       const terms = words.flatMap((word) => {
         if (languageOf(word) === "en") return this.words.light.has(word) ? [] : [word];
@@ -464,7 +355,8 @@ globalThis.SearchEngine = (() => {
 
     /** For each term its hits and its weight; and whether words had to be replaced. */
     #lookUp(query) {
-      const split = splitQuery(query);
+      // Where the script changes, another word begins.
+      const split = (query.match(SCRIPTS) ?? []).map(fold).filter(({ folded }) => folded);
       const words = split.map(({ folded }) => folded);
       const parts = new Map(split.map((word) => [word.folded, partsOf(word)]));
       let exact = true;
@@ -513,80 +405,69 @@ globalThis.SearchEngine = (() => {
      * rare they are, and of each page how well they fit and which share of its title.
      */
     #score(hits, scores, factor) {
-      const found = new Map(); // from page to what it is worth
-      for (const hit of hits) {
-        const { page, section, kind, length } = hit.piece;
-        if (!found.has(page)) {
+      const byPage = new Map();
+      for (const { piece, from, to, quality } of hits) {
+        const { page, section, kind } = piece;
+        if (!byPage.has(page)) {
           const sections = new Map();
-          found.set(page, { best: [0, 0, 0], count: 0, fit: 0, named: 0, sections });
+          byPage.set(page, { names: [0, 0, 0], count: 0, fit: 0, named: 0, sections });
         }
-        const entry = found.get(page);
-        let worth = hit.quality;
-        entry.fit = Math.max(entry.fit, worth);
+        const entry = byPage.get(page);
+        const name = (kind, worth) => {
+          entry.names[kind] = Math.max(entry.names[kind], worth * WORTH_OF_NAME[kind]);
+        };
+        let worth = quality;
+        entry.fit = Math.max(entry.fit, quality);
         if (kind === TEXT) {
-          entry.count += worth;
-          // What a section begins with, it is about.
-          const name = hit.from === hit.piece.from ? worth * SHARE_OF_BEGINNING : 0;
-          entry.best[TERM] = Math.max(entry.best[TERM], name);
+          entry.count += quality;
+          if (from === piece.from) name(TERM, quality * SHARE_OF_BEGINNING);
         } else {
-          // The more of the heading is what was asked for, the better.
-          const share = Math.min(1, (hit.to - hit.from) / length);
+          const share = (to - from) / (piece.to - piece.from);
           if (kind === TITLE) entry.named = Math.max(entry.named, share);
-          worth *= 0.5 + 0.5 * share;
-          entry.best[kind] = Math.max(entry.best[kind], worth);
-          worth *= WORTH_OF_NAME.title;
+          name(kind, quality);
+          worth *= WORTH_OF_NAME[TITLE];
         }
         entry.sections.set(section, (entry.sections.get(section) ?? 0) + worth);
       }
-      const share = (found.size + 0.5) / (this.pages.length + 1);
-      const rarity = Math.max(LEAST_RARITY, -Math.log(share));
-      for (const [page, entry] of found) {
+      const rarity = -Math.log((byPage.size + 0.5) / (this.pages.length + 1));
+      for (const [page, { names, count, sections }] of byPage) {
         const relative = this.lengths[page] / this.meanLength;
         const length = 1 - LENGTH_SHARE + LENGTH_SHARE * relative;
-        const text = (WORTH_OF_TEXT * entry.count) / (entry.count + SATURATION * length);
-        const { best: inNames } = entry;
-        const named = [
-          WORTH_OF_NAME.title * inNames[TITLE],
-          WORTH_OF_NAME.heading * inNames[HEADING],
-          WORTH_OF_NAME.term * inNames[TERM],
-        ];
-        const best = Math.max(...named);
-        const others = named[0] + named[1] + named[2] - best;
-        const value = best + SHARE_OF_OTHER_NAMES * others + text;
+        const text = (WORTH_OF_TEXT * count) / (count + SATURATION * length);
+        const best = Math.max(...names);
+        const others = names.reduce((a, b) => a + b) - best;
         if (!scores.has(page)) {
-          const sections = new Map();
-          scores.set(page, { page, value: 0, terms: 0, covered: 0, named: 0, sections });
+          scores.set(page, { page, value: 0, terms: 0, covered: 0, named: 0, sections: new Map() });
         }
         const score = scores.get(page);
-        score.value += factor * rarity * value;
-        for (const [section, worth] of entry.sections) {
-          const saturated = rarity * (worth / (worth + SECTION_SATURATION));
-          score.sections.set(section, (score.sections.get(section) ?? 0) + saturated);
+        score.value += factor * rarity * (best + SHARE_OF_OTHER_NAMES * others + text);
+        for (const [section, worth] of sections) {
+          score.sections.set(section, (score.sections.get(section) ?? 0) + rarity * worth);
         }
       }
-      return { rarity, found };
+      return { rarity, byPage };
     }
 
     /** Score the terms; return the pages, with the share of the terms that each covers. */
     #scoreTerms(terms, scores) {
       let total = 0;
       for (const { hits, weight } of terms) {
-        const { rarity, found } = this.#score(hits, scores, weight);
+        const { rarity, byPage } = this.#score(hits, scores, weight);
         total += weight * Math.sqrt(rarity);
-        for (const [page, { fit, named }] of found) {
+        for (const [page, { fit, named }] of byPage) {
           const score = scores.get(page);
           score.terms += 1;
           score.covered += weight * Math.sqrt(rarity * fit);
           score.named += named;
         }
       }
-      const found = [...scores.values()];
-      for (const score of found) score.covered /= total;
-      return found;
+      const pages = [...scores.values()];
+      for (const score of pages) score.covered /= total;
+      return pages;
     }
 
     /**
-     * What a query finds, as { exact, count, results }. `results(from, to)` are pages,
+     * The results of a query, as { exact, count, results }. `results(from, to)` are pages,
      * the best first. Each has an address, and title, heading and excerpt as lists of
      * [text, whether it matches]; the heading is empty where it would repeat the title.
      */
@@ -596,44 +477,34 @@ globalThis.SearchEngine = (() => {
       const typed = composed.replace(/[\u1100-\u11ff\u3130-\u318f]+$/, "");
       const { terms, phrase, exact } = this.#lookUp(typed.normalize("NFKC"));
       const scores = new Map();
-      const found = this.#scoreTerms(terms, scores);
+      const pages = this.#scoreTerms(terms, scores);
       const worth = WORTH_OF_NEARNESS / Math.max(1, terms.length - 1);
       for (const pair of this.#together(terms)) this.#score(pair, scores, worth);
-      for (const score of found) score.value *= score.covered;
+      for (const score of pages) score.value *= score.covered;
       this.#score(phrase, scores, WORTH_OF_PHRASE);
-      for (const score of found) {
+      for (const score of pages) {
         // A page that is asked for by its title is worth as much as others.
         const unnamed = Math.max(0, 1 - score.named);
         score.value *= this.pages[score.page][2] ** unnamed;
       }
-      found.sort((a, b) => b.value - a.value || a.page - b.page);
-      const byPiece = new Map();
-      for (const hits of [...terms.map((term) => term.hits), phrase]) {
-        for (const hit of bestInPiece(hits)) {
-          if (!byPiece.has(hit.piece)) byPiece.set(hit.piece, []);
-          byPiece.get(hit.piece).push(hit);
-        }
-      }
+      pages.sort((a, b) => b.value - a.value || a.page - b.page);
+      const hits = [...terms.map((term) => term.hits), phrase].flatMap(bestInPiece);
       return {
-        exact: exact && found.some((score) => score.terms === terms.length),
-        count: found.length,
+        exact: exact && pages.some((score) => score.terms === terms.length),
+        count: pages.length,
         // Excerpts take time, and only few are seen.
         results: (from, to) =>
-          found.slice(from, to).map((score) => this.#result(score, byPiece)),
+          pages.slice(from, to).map((score) => this.#result(score, hits)),
       };
     }
 
-    #result({ page, sections }, byPiece) {
-      let best = 0;
-      for (const [section, worth] of sections) {
-        const lead = worth - (sections.get(best) ?? 0);
-        if (lead > 0 || (lead === 0 && section < best)) best = section;
-      }
+    #result({ page, sections }, hits) {
+      const [best] = [...sections].sort((a, b) => b[1] - a[1] || a[0] - b[0])[0];
       const [address, allSections] = this.pages[page];
       const pieces = this.pieces.filter((x) => x.page === page);
       const text = pieces.find((x) => x.section === best && x.kind === TEXT);
       const heading = pieces.find((x) => x.section === best && x.kind === HEADING);
-      const hitsOf = (piece) => byPiece.get(piece) ?? [];
+      const hitsOf = (piece) => hits.filter((hit) => hit.piece === piece);
       const marked = (piece) => marks(piece, hitsOf(piece), 0, piece.text.length);
       const anchor = best ? allSections[best][0] : "";
       return {
@@ -678,48 +549,34 @@ globalThis.SearchEngine = (() => {
     return [piece.origins[hit.from - piece.from], last + width];
   }
 
-  /** The part of a text where most of what was asked for stands close together. */
+  /** The part of a text with the most of the query: of each word, the place that fits best. */
   function excerpt(piece, hits) {
     const { text } = piece;
-    const wide = WITHOUT_SPACES.test(text) || SYLLABLE.test(text);
-    const size = wide ? 100 : 170;
-    const ranges = hits
-      .map((hit) => ({ range: originalRange(piece, hit), hit }))
-      .sort((a, b) => a.range[0] - b.range[0]);
-    let start = 0;
-    let best = 0;
-    for (let i = 0; i < ranges.length; i++) {
-      const end = ranges[i].range[0] + EXCERPT_BEHIND * size;
-      const different = new Map(); // from word to what it is worth
-      for (let j = i; j < ranges.length && ranges[j].range[1] <= end; j++) {
-        const { from, to, quality } = ranges[j].hit;
-        const word = text.slice(...ranges[j].range).toLowerCase();
-        different.set(word, Math.max(different.get(word) ?? 0, quality * (to - from)));
+    const size = WITHOUT_SPACES.test(text) || SYLLABLE.test(text) ? 100 : 170;
+    const ranges = hits.map((hit) => [...originalRange(piece, hit), hit]);
+    const worthFrom = (start) => {
+      const worths = new Map(); // from word to the best of its worths
+      for (const [from, to, hit] of ranges) {
+        if (from < start || to > start + (1 - EXCERPT_BEFORE) * size) continue;
+        const word = text.slice(from, to).toLowerCase();
+        const worth = hit.quality * (to - from);
+        worths.set(word, Math.max(worths.get(word) ?? 0, worth));
       }
-      let worth = 0;
-      for (const value of different.values()) worth += value;
-      if (worth > best) {
-        best = worth;
-        start = ranges[i].range[0];
-      }
-    }
-    start = Math.max(0, start - Math.floor(size * EXCERPT_BEFORE));
+      return [...worths.values()].reduce((a, b) => a + b, 0);
+    };
+    const places = ranges.map(([from]) => [from, worthFrom(from)]);
+    const [first] = places.sort((a, b) => b[1] - a[1] || a[0] - b[0])[0] ?? [0];
+    let start = Math.max(0, first - Math.floor(size * EXCERPT_BEFORE));
     let end = Math.min(text.length, start + size);
     // Do not cut words.
-    if (start) {
-      const space = text.indexOf(" ", start);
-      if (space >= 0 && space < start + 15) start = space + 1;
-    }
-    if (end < text.length) {
-      const space = text.lastIndexOf(" ", end);
-      if (space > end - 15) end = space;
-    }
+    if (start) start += text.slice(start, start + 15).indexOf(" ") + 1;
+    const space = text.lastIndexOf(" ", end);
+    if (end < text.length && space > end - 15) end = space;
     const parts = marks(piece, hits, start, end);
     if (start) parts.unshift(["… ", false]);
     if (end < text.length) parts.push([" …", false]);
     return parts;
   }
 
-  SearchEngine.fold = fold;
   return SearchEngine;
 })();

@@ -9,6 +9,8 @@ NIEUN, RIEUL, MIEUM, IEUNG = 4, 8, 16, 21
 # 영 일 이 삼 사 오 육 칠 팔 구
 DIGITS = (IEUNG, RIEUL, 0, MIEUM, 0, 0, 1, RIEUL, RIEUL, 0)
 ZEROS = {1: 17, 2: 1, 3: NIEUN, 4: NIEUN}  # 십 백 천 만
+# Of the name of the project that readers begin with: 애크미.
+OF_ONE_READING = {"acme": 0}
 # Endings of words of which all readings end in the same way.
 ENDINGS = {
     "ng": IEUNG,
@@ -19,8 +21,8 @@ ENDINGS = {
 }
 
 
-def final_consonant(text):
-    """The number of the consonant that a text ends with, or None if readers may differ."""
+def final_consonant(text: str) -> int | None:
+    """Return the number of the consonant that a text ends with, or None if readers may differ."""
     text = re.sub(r"[\"'()\[\]]+$", "", text)
     if number := re.search(r"(?<![A-Za-z])\d+$", text):
         zeros = len(number[0]) - len(number[0].rstrip("0"))
@@ -32,13 +34,16 @@ def final_consonant(text):
         return None
     if word[0].isupper():
         return _of_acronym(word[0])
+    for name, consonant in OF_ONE_READING.items():
+        if word[0].lower().endswith(name):
+            return consonant
     for ending, consonant in ENDINGS.items():
         if re.search(rf"(?:{ending})\Z", word[0].lower()):
             return consonant
     return None
 
 
-def _of_acronym(word):
+def _of_acronym(word: str) -> int | None:
     last = word[-1]
     if last in "LMN":
         return {"L": RIEUL, "M": MIEUM, "N": NIEUN}[last]

@@ -1,6 +1,7 @@
 """Markup, links, placeholders and HTML: a translation has those of its source."""
 
 import re
+from collections.abc import Iterator
 from functools import cache
 
 from docutils import nodes
@@ -11,11 +12,11 @@ from myst_parser.config.main import MdParserConfig
 from myst_parser.mdit_to_docutils.base import DocutilsRenderer
 from myst_parser.parsers.mdit import create_md_parser
 
-from .message import HIDDEN_SPACE, LITERALS, ROLE, URL, differences
+from .message import HIDDEN_SPACE, LITERALS, ROLE, URL, Message, differences
 
 
-def markup(message):
-    """The same literals, roles, links and emphasis; nothing else."""
+def markup(message: Message) -> Iterator[str]:
+    """Report literals, roles, links and emphasis that differ."""
     if message.format == "plain":
         yield from differences("literal", *map(LITERALS.findall, message.texts))
         return
@@ -27,10 +28,10 @@ def markup(message):
 PROBLEM = "that cannot be understood"
 
 
-def structure(text, format, source):
-    """The inline elements of a text and what they point to, as short phrases."""
-    found = _myst_structure(text) if format == "myst" else _rest_structure(text, source)
-    return [" ".join(filter(None, parts)) for parts in found]
+def structure(text: str, format: str, source: str) -> list[str]:
+    """Return the inline elements of a text and what they point to, as short phrases."""
+    elements = _myst_structure(text) if format == "myst" else _rest_structure(text, source)
+    return [" ".join(filter(None, parts)) for parts in elements]
 
 
 @cache
@@ -39,7 +40,7 @@ def _markdown():
     return create_md_parser(options, DocutilsRenderer)
 
 
-def _myst_structure(text):
+def _myst_structure(text: str) -> Iterator[tuple]:
     paragraphs = 0
     for block in _markdown().parse(text, {}):
         paragraphs += block.type == "paragraph_open"
@@ -66,7 +67,7 @@ def _role(name, rawtext, text, lineno, inliner, options=None, content=None):
     return [nodes.inline(rawtext, text, role=name)], []
 
 
-def _rest_structure(text, source):
+def _rest_structure(text: str, source: str) -> Iterator[tuple]:
     for name in ROLE.findall(source):  # Sphinx knows them; docutils does not.
         roles.register_local_role(name, _role)
     document = new_document("message", _rest_settings())
@@ -96,9 +97,9 @@ EMPTY_TEXT = re.compile(r"\[\s*\]\(|`\s*<")
 HTML = re.compile(r"</?[A-Za-z][^<>`]*>(?!`)|&#?\w+;|\b(?:javascript|data|vbscript):(?=\S)")
 
 
-def symbol(message):
-    """Characters that are markup in some format are as many as in the source."""
-    texts = message.texts
+def symbol(message: Message) -> Iterator[str]:
+    """Report other characters than in the source that are markup in some format."""
+    texts = list(message.texts)
     if message.format == "rest":
         texts = [HIDDEN_SPACE.sub("", text) for text in texts]
     bare = (PLACEHOLDER.sub("", text) for text in texts)
@@ -108,19 +109,19 @@ def symbol(message):
         yield "begins like an item of a list"
 
 
-def link(message):
-    """Addresses: none may change."""
+def link(message: Message) -> Iterator[str]:
+    """Report addresses that differ."""
     yield from differences("address", *map(URL.findall, message.texts))
 
 
-def placeholder(message):
-    """``%(name)s``, ``{}`` and ``${name}``, which the site fills in."""
-    texts = message.texts
+def placeholder(message: Message) -> Iterator[str]:
+    """Report other ``%(name)s``, ``{}`` and ``${name}``, which the site fills in."""
+    texts = list(message.texts)
     if "%(" not in message.source:  # Otherwise a % may not be alone.
-        texts = (re.sub(r"%(?![(sd])", "", text) for text in texts)
+        texts = [re.sub(r"%(?![(sd])", "", text) for text in texts]
     yield from differences("placeholder", *map(PLACEHOLDER.findall, texts))
 
 
-def html(message):
-    """HTML tags and entities, and addresses that run code."""
+def html(message: Message) -> Iterator[str]:
+    """Report HTML tags and entities that differ, and addresses that run code."""
     yield from differences("HTML", *map(HTML.findall, message.texts))

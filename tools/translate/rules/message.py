@@ -2,10 +2,11 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from .language import language_rules
+from .language import LanguageRules, language_rules
 
 LITERAL = "\x00"  # What ``Message.prose`` has in the place of each literal.
 # Marks that any East Asian language may use.
@@ -17,43 +18,37 @@ LITERALS = re.compile(r"``.+?``|(?<!`)`[^`\n]+`(?!`)", re.S)
 URL = re.compile(r"\b[a-z][a-z+.-]*://[^\s<>()`]+[^\s<>()`.,;:]")
 TEXT_AND_TARGET = re.compile(r"(?::[A-Za-z][\w:+.-]*:)?(?<!`)`([^`<]+?)\s*<[^<>`]+>`(?!`)_{0,2}")
 ROLE = re.compile(r":([A-Za-z][\w:+.-]*):(?=`)")
-# A sentence that begins with a small letter begins with a name.
-NAME_OF_CODE = re.compile(r"(?<=[.!?]\s)[a-z]\w*")
-SENTENCE_END = re.compile(r"[。？！]+|[.?!]+(?=[)）”\"’*]*(?:\s|$))")
 
 
 @dataclass(frozen=True)
 class Message:
-    """One entry of a catalog. ``format`` is "rest", "myst", or "plain" for no markup.
-
-    ``translated_elsewhere`` are English words that other entries translate.
-    """
+    """One entry of a catalog. ``format`` is "rest", "myst", or "plain" for no markup."""
 
     source: str
     translation: str
     language: str
     format: str
-    translated_elsewhere: frozenset = frozenset()
+    line: int = 0
 
     @property
-    def texts(self):
+    def texts(self) -> tuple[str, str]:
         return self.source, self.translation
 
     @property
-    def language_rules(self):
+    def language_rules(self) -> LanguageRules:
         return language_rules(self.language)
 
     @cached_property
-    def source_prose(self):
+    def source_prose(self) -> str:
         return prose(self.source)
 
     @cached_property
-    def prose(self):
+    def prose(self) -> str:
         return prose(self.translation)
 
 
-def prose(text):
-    """A text without HTML, roles and link targets, and with LITERAL for each literal."""
+def prose(text: str) -> str:
+    """Return a text without HTML, roles and link targets, and with LITERAL for each literal."""
     text = ROLE.sub("", TEXT_AND_TARGET.sub(r"\1", HIDDEN_SPACE.sub("", text)))
     text = LITERALS.sub(LITERAL, text)
     text = re.sub(r"(?<=\])\([^)]*\)|(?<=[\w\x00]) ?<[^>]+>`__?", "", text)
@@ -61,23 +56,15 @@ def prose(text):
     return URL.sub(LITERAL, text)
 
 
-def shown(prose):
-    """A part of a prose text as a finding quotes it."""
-    return prose.replace(LITERAL, "``")
+def quoted(prose: str) -> str:
+    """Return a part of a prose text as a finding quotes it."""
+    return repr(prose.replace(LITERAL, "``"))
 
 
-def final_mark(prose):
-    """The punctuation mark that a text ends with, or ""."""
-    return re.search(r"([.:;?!,。：；？！，、]?)[*_)）”\"’]*$", prose.strip())[1]
-
-
-def count_sentences(prose):
-    return len(SENTENCE_END.findall(prose))
-
-
-def differences(what, source, translation):
+def differences(what: str, source: Iterable[str], translation: Iterable[str]) -> Iterator[str]:
     """Yield how two multisets differ."""
-    for missing in sorted((Counter(source) - Counter(translation)).elements()):
+    before, after = Counter(source), Counter(translation)
+    for missing in sorted((before - after).elements()):
         yield f"lacks the {what} {missing!r}"
-    for added in sorted((Counter(translation) - Counter(source)).elements()):
+    for added in sorted((after - before).elements()):
         yield f"has the {what} {added!r}, which the source has not, or not as often"

@@ -1,1 +1,0 @@
-../result_table.py

@@ -1,0 +1,59 @@
+"""A listing is a part of a file, with its language and its name."""
+
+import pytest
+from bs4 import BeautifulSoup
+
+CONFIGURATION = """
+extensions = ["sphinxext.code.listing"]
+exclude_patterns = ["out"]
+html_theme = "basic"
+listing_root = "code"
+"""
+PROGRAM = """\
+def add(a, b):
+    # [sum]
+    total = a + b
+    # [/sum]
+    return total
+"""
+
+
+@pytest.fixture
+def listing(documents):
+    def listing(file, *options):
+        """Return the HTML of a page with one listing."""
+        lines = [f".. listing:: {file}", *(f"   {option}" for option in options)]
+        documents.write("conf.py", CONFIGURATION)
+        documents.write("code/a.py", PROGRAM)
+        documents.write("code/a.hpp", "// [sum]\nint total;\n// [/sum]\n")
+        documents.write("index.rst", "\n".join(["Title", "=====", "", *lines, ""]))
+        return BeautifulSoup(documents.page(), "html.parser")
+
+    return listing
+
+
+@pytest.mark.parametrize(
+    ("file", "language", "text"),
+    [("a.py", "python", "total = a + b\n"), ("a.hpp", "cpp", "int total;\n")],
+)
+def test_a_part_of_a_file(listing, file, language, text):
+    page = listing(file, ":part: sum")
+    assert page.select_one(f".highlight-{language} pre").get_text() == text
+    assert page.select_one(".code-block-caption .caption-text").get_text() == file
+
+
+def test_a_whole_file_without_a_caption_and_as_indented(listing):
+    page = listing("a.py", ":no-caption:")
+    assert page.select_one("pre").get_text() == PROGRAM
+    assert not page.select(".code-block-caption")
+
+
+def test_own_options_win(listing):
+    page = listing("a.py", ":part: sum", ":dedent: 0", ":caption: A sum", ":language: none")
+    assert page.select_one(".highlight-none pre").get_text() == "    total = a + b\n"
+    assert page.select_one(".caption-text").get_text() == "A sum"
+
+
+def test_a_file_without_a_known_language_is_an_error(listing):
+    with pytest.raises(AssertionError, match="code.txt: no language for '.txt'"):
+        listing("code.txt")
