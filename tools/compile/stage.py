@@ -8,7 +8,7 @@ import time
 
 from ..processes.run import WITHOUT_CUDA, run
 from ..project.errors import BuildError
-from ..project.paths import BUILD, INSTALLED_EXTENSIONS, LOGS, relative
+from ..project.paths import BUILD, FRAME, INSTALLED_EXTENSIONS, LOGS, relative
 from ..state.digests import digest
 from ..state.runs import success
 from .extensions import LEFTOVERS, Extension
@@ -31,12 +31,15 @@ def compile_extension(extension: Extension) -> bool:
     shutil.rmtree(work, ignore_errors=True)
     source, target = work / extension.name, work / "installed"
     shutil.copytree(extension.folder, source, ignore=shutil.ignore_patterns(*LEFTOVERS))
+    if extension.uses_frame:
+        shutil.copytree(FRAME, work / FRAME.name)
     command = [sys.executable, "-m", "tools.compile.wheel", source, target]
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     log = LOGS / f"compile-{extension.name}.log"
     done = run(command, timeout=TIMEOUT, log=log, env={"PATH": path, **WITHOUT_CUDA})
 
     text = done.text.replace(str(source), name)
+    text = text.replace(str(work / FRAME.name), relative(FRAME))
     if done.timed_out:
         raise BuildError(f"{name}: still compiling after {TIMEOUT} s")
     if done.status != 0:
