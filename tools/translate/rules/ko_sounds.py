@@ -9,10 +9,9 @@ NIEUN, RIEUL, MIEUM, IEUNG = 4, 8, 16, 21
 # 영 일 이 삼 사 오 육 칠 팔 구
 DIGITS = (IEUNG, RIEUL, 0, MIEUM, 0, 0, 1, RIEUL, RIEUL, 0)
 ZEROS = {1: 17, 2: 1, 3: NIEUN, 4: NIEUN}  # 십 백 천 만
-# Of the name of the project that readers begin with: 애크미.
-OF_ONE_READING = {"acme": 0}
-# Endings of words of which all readings end in the same way.
+# Endings of words of which all readings end in the same way; the first that fits counts.
 ENDINGS = {
+    "acme": 0,  # 애크미, the project that readers begin with
     "ng": IEUNG,
     "n|ne": NIEUN,
     "m|me": MIEUM,
@@ -34,9 +33,6 @@ def final_consonant(text: str) -> int | None:
         return None
     if word[0].isupper():
         return _of_acronym(word[0])
-    for name, consonant in OF_ONE_READING.items():
-        if word[0].lower().endswith(name):
-            return consonant
     for ending, consonant in ENDINGS.items():
         if re.search(rf"(?:{ending})\Z", word[0].lower()):
             return consonant
