@@ -37,6 +37,10 @@ START_CHECK_OF_COLORS = """
     { resultTypes: ["violations"], runOnly: ["color-contrast"] });
 }
 """
+CAPTIONS_FIT = """
+() => [...document.querySelectorAll(".code-block-caption")].every(
+  caption => caption.scrollWidth <= caption.clientWidth)
+"""
 FINISH_CHECK = """
 async () => (await checked).violations.flatMap(rule => rule.nodes.map(
   node => `${rule.id}: ${node.html.slice(0, 150)}: ${node.failureSummary}`))
@@ -65,6 +69,8 @@ def test_pages_have_no_barrier_and_fit(visit, address, language, axe):
         for width, page in zip(WIDTHS, pages, strict=True):
             if page.evaluate("document.scrollingElement.scrollWidth") > width:
                 faults.append(f"{name}: is wider than {width} px")
+            if not page.evaluate(CAPTIONS_FIT):
+                faults.append(f"{name}, {width} px: the caption of a listing is cut off")
             if page.evaluate("shifted") > INVISIBLE_SHIFT:
                 faults.append(f"{name}, {width} px: its layout shifts while it loads")
     assert faults == []
