@@ -18,3 +18,4 @@ def test_it_is_small(visit, address, language, name):
     assert sum(sizes.values()) <= MOST_KILOBYTES * 1024, sizes
     assert len(answers) <= MOST_REQUESTS, sizes
     assert len(answers) >= 5, "nothing was measured"
+    assert not [x for x in sizes if "search-" in x], "the search loads when it is used"
