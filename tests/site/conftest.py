@@ -22,28 +22,25 @@ OPTIONS = ["--no-sandbox", "--disable-background-networking", "--disable-sync"]
 NODE_MODULES = ROOT / ".venv/node/node_modules"
 
 
-class Visit:
-    """A browser page that records what it must not do."""
+def watch(page, faults):
+    """Add to a list what a page of the browser must not do."""
 
-    def __init__(self, page):
-        self.page = page
-        self.faults = []
-        page.on("console", self._on_console)
-        page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
-        page.on("request", self._on_request)
-        page.on("response", self._on_response)
-
-    def _on_console(self, message):
+    def on_console(message):
         if not THEME_SAYS.fullmatch(message.text):
-            self.faults.append(f"console {message.type}: {message.text}")
+            faults.append(f"console {message.type}: {message.text}")
 
-    def _on_request(self, request):
+    def on_request(request):
         if not request.url.startswith(("http://127.0.0.1:", "file://", "data:")):
-            self.faults.append(f"external request: {request.url}")
+            faults.append(f"external request: {request.url}")
 
-    def _on_response(self, response):
+    def on_response(response):
         if response.status >= 400:
-            self.faults.append(f"status {response.status}: {response.url}")
+            faults.append(f"status {response.status}: {response.url}")
+
+    page.on("console", on_console)
+    page.on("pageerror", lambda error: faults.append(f"error: {error}"))
+    page.on("request", on_request)
+    page.on("response", on_response)
 
 
 @pytest.fixture(scope="session")
@@ -78,9 +75,9 @@ def language(request):
 @pytest.fixture(scope="session")
 def chromium():
     """The path of the system's Chromium."""
-    found = [path for path in map(shutil.which, BROWSERS) if path]
-    assert found, "no Chromium: run `make test`, which installs it or says how"
-    return found[0]
+    paths = [path for path in map(shutil.which, BROWSERS) if path]
+    assert paths, "no Chromium: run `make test`, which installs it or says how"
+    return paths[0]
 
 
 @pytest.fixture(scope="session")
@@ -92,30 +89,47 @@ def browser(chromium):
 
 
 @pytest.fixture(scope="session")
-def address():
+def serve():
+    """Return a function that serves a folder until the last test, and returns the address."""
+    servers = []
+
+    def start(folder):
+        servers.append(make_server(0, folder))
+        threading.Thread(target=servers[-1].serve_forever).start()
+        return f"http://127.0.0.1:{servers[-1].server_port}"
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture(scope="session")
+def address(serve):
     assert (SITE / "index.html").is_file(), "no site: run `make html` first"
-    server = make_server(0)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    return serve(SITE)
+
+
+@pytest.fixture(params=["server", "disk"])
+def base(request, address):
+    """The address of the site on a server, and on a disk."""
+    return address if request.param == "server" else SITE.as_uri()
 
 
 @pytest.fixture
 def visit(browser):
     """Open pages with ``visit(...)``; at the end, none may have had a fault."""
-    contexts, visits = [], []
+    contexts, faults = [], []
 
     def open_page(address, **options):
         contexts.append(browser.new_context(**options))
         contexts[-1].set_default_timeout(20_000)
-        visits.append(Visit(contexts[-1].new_page()))
-        visits[-1].page.goto(address)
-        return visits[-1].page
+        page = contexts[-1].new_page()
+        watch(page, faults)
+        page.goto(address)
+        return page
 
     yield open_page
     for context in contexts:
         context.close()
-    assert [fault for visit in visits for fault in visit.faults] == []
+    assert faults == []
