@@ -28,23 +28,33 @@ MISPLACED = """
   ).map(([text]) => `${svg.getAttribute("aria-labelledby")}: ${text.textContent}`);
 })
 """
-
-
-def test_there_are_diagrams():
-    assert len(WITH_DIAGRAMS) >= 20
+# Drawings that are wider than a phone, or whose texts are too small to be read there.
+OF_WRONG_SIZE = """
+() => [...document.querySelectorAll("figure.diagram svg")].filter(svg => {
+  const { width } = svg.getBoundingClientRect();
+  return width > 340 || width / svg.viewBox.baseVal.width < 0.9;
+}).map(svg => svg.getAttribute("aria-labelledby"))
+"""
+# Puts the article of another page into this one, since all have the same styles and scripts
+# do not change drawings. It takes a tenth of the time of a visit.
+SHOW = """
+async address => {
+  const html = await (await fetch(address)).text();
+  const other = new DOMParser().parseFromString(html, "text/html");
+  document.querySelector("article").replaceWith(other.querySelector("article"));
+}
+"""
 
 
 def test_texts_keep_to_their_places(visit, address, language):
-    page = visit(f"{address}/{language.url}/index.html", viewport={"width": 360, "height": 740})
+    folder = f"{address}/{language.url}"
+    page = visit(f"{folder}/index.html", viewport={"width": 360, "height": 740})
+    faults = {}
+    assert len(WITH_DIAGRAMS) >= 20
     for name in WITH_DIAGRAMS:
-        page.goto(f"{address}/{language.url}/{name}")
-        assert page.evaluate(MISPLACED) == [], name
-        shown = page.locator("figure.diagram svg").first.bounding_box()
-        scale = page.evaluate(
-            "() => { const svg = document.querySelector('figure.diagram svg');"
-            " return svg.getBoundingClientRect().width / svg.viewBox.baseVal.width }"
-        )
-        assert shown["width"] <= 340 and scale >= 0.9, f"{name}: text is too small"
+        page.evaluate(SHOW, f"{folder}/{name}")
+        faults[name] = page.evaluate(MISPLACED) + page.evaluate(OF_WRONG_SIZE)
+    assert {name: found for name, found in faults.items() if found} == {}
 
 
 def test_each_has_a_name_and_a_description(language):
