@@ -60,8 +60,8 @@ def test_pages_have_no_barrier_and_fit(visit, address, language, axe):
             page.evaluate(START_CHECK)
         for colors in ["light", "dark"]:
             for width, page in zip(WIDTHS, pages, strict=True):
-                found = page.evaluate(FINISH_CHECK)
-                faults += [f"{name}, {width} px, {colors}: {x}" for x in found]
+                findings = page.evaluate(FINISH_CHECK)
+                faults += [f"{name}, {width} px, {colors}: {x}" for x in findings]
             if colors == "light":
                 for page in pages:
                     page.emulate_media(color_scheme="dark")
