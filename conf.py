@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from sphinx.errors import ConfigError
 
 from tools.execute.samples import page_of, samples
-from tools.pages import commands, provenance
+from tools.pages import provenance
 from tools.pages.downloads import downloads
 from tools.pages.new_project import project_for_download
 from tools.project.configuration import read
@@ -68,9 +68,7 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 
 code_provenance_root = ".."
 code_provenance_scripts = {page_of(x): relative(x) for x in samples()}
-code_provenance_executed = provenance.executed()
-code_provenance_typed = commands.runs_of_typed_texts()
-code_provenance_runs = provenance.descriptions()
+code_provenance_runs = provenance.runs_for_pages()
 
 diagrams_folders = [".", "_diagrams", "../gallery"]
 diagrams_data = {"measurements": "../extension/measurements.csv"}

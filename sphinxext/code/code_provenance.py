@@ -33,16 +33,12 @@ all of ``html_context``
 
 Configuration; names of files have slashes and are relative to ``code_provenance_root``:
 
-``code_provenance_executed``
-    A dictionary from the name of a file to a list of names of runs; default ``{}``, which
-    proves nothing. The file of a listing that was typed into a page is the page.
-``code_provenance_typed``
-    A dictionary from a text that is typed into a page, such as a command, to a list of names
-    of runs, which count instead of those of the page; default ``{}``.
 ``code_provenance_runs``
-    A dictionary from each of these names to a dictionary of anything that JSON can hold, for
-    the template; default ``{}``. If it has a ``page``, the template receives ``href`` and
-    ``title`` of that page, too.
+    A dictionary from the name of each run to a dictionary of anything that JSON can hold, for
+    the template; default ``{}``, which proves nothing. ``executes`` is for this extension alone:
+    a list of names of files, and of texts that readers type, such as a command. A typed text
+    without a run of its own is proved by the runs of its page. If a run has a ``page``, the
+    template receives ``href`` and ``title`` of that page, too.
 ``code_provenance_root``
     A folder, relative to the sources; default ``"."``. If a symbolic link leads out of it, the
     folder of ``conf.py`` counts.
@@ -58,6 +54,7 @@ from importlib.util import resolve_name
 from itertools import groupby, islice
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
@@ -231,8 +228,20 @@ def _runs_of(app, listing: Listing) -> list[str]:
     """Return the names of the runs that executed what a listing shows."""
     if not listing.needs_run:
         return []
-    of_file = app.config.code_provenance_executed.get(listing.file, [])
-    return app.config.code_provenance_typed.get(listing.typed, of_file)
+    runs = app.config.code_provenance_runs.items()
+    of_text, of_file = (
+        [name for name, run in runs if subject in run.get("executes", ())]
+        for subject in (listing.typed, listing.file)
+    )
+    return of_text or of_file
+
+
+def _described_runs(app) -> dict[str, dict[str, Any]]:
+    """Return what the project says about each run, by its name."""
+    return {
+        name: {key: value for key, value in run.items() if key != "executes"}
+        for name, run in app.config.code_provenance_runs.items()
+    }
 
 
 def _pages(app):
@@ -263,12 +272,12 @@ def _for_template(app, docname, page):
             "title": app.env.titles[target].astext(),
         }
 
-    listings = []
+    listings, described = [], _described_runs(app)
     for names, group in groupby(_of_page(app.env, page), key=lambda x: _runs_of(app, x)):
         runs = [
             {"name": name, **run, **(link(run["page"]) if "page" in run else {})}
             for name in names
-            for run in [app.config.code_provenance_runs[name]]
+            for run in [described[name]]
         ]
         alike = list(group)
         for place_in_group, listing in enumerate(alike):
@@ -285,7 +294,7 @@ def _data(app):
         for page in _pages(app)
         for listing in _of_page(app.env, page)
     ]
-    return {"runs": app.config.code_provenance_runs, "listings": listings}
+    return {"runs": _described_runs(app), "listings": listings}
 
 
 def _set_fields(listing):
@@ -303,8 +312,6 @@ def setup(app):
     app.setup_extension(resolve_name(".not_executed", __package__))
     app.add_config_value("code_provenance_root", ".", "env", types=[str])
     app.add_config_value("code_provenance_scripts", {}, "env", types=[dict])
-    app.add_config_value("code_provenance_executed", {}, "", types=[dict])
-    app.add_config_value("code_provenance_typed", {}, "", types=[dict])
     app.add_config_value("code_provenance_runs", {}, "", types=[dict])
     app.add_node(code_provenance)
     app.add_directive("code-provenance", CodeProvenance)

@@ -14,11 +14,11 @@ gettext_compact = False
 html_theme = "basic"
 html_context = {"greeting": "hello"}
 code_provenance_scripts = {"sample": "sample.py"}
-code_provenance_executed = {
-    "used.py": ["first", "second"], "sample.py": ["sample"], "index.rst": ["test"],
-}
 code_provenance_runs = {
-    "first": {"status": 0}, "second": {"status": 0}, "test": {}, "sample": {"page": "sample"},
+    "first": {"status": 0, "executes": ["used.py", "make it"]},
+    "second": {"status": 0, "executes": ["used.py"]},
+    "test": {"executes": ["index.rst"]},
+    "sample": {"page": "sample", "executes": ["sample.py"]},
 }
 """
 TEMPLATE = """\
@@ -139,8 +139,6 @@ def add(project, text):
 
 
 def test_a_typed_text_has_runs_of_its_own(project):
-    conf = (project.root / "conf.py").read_text()
-    project.write("conf.py", conf + 'code_provenance_typed = {"make it": ["first"]}\n')
     add(project, "\n::\n\n   make it\n\n::\n\n   make other\n")
     project.page()
     typed = [x for x in listings(project).values() if x["kind"] == "typed"]

@@ -53,13 +53,13 @@ def test_a_run_is_one_of_what_the_command_needed(monkeypatch, tmp_path):
     monkeypatch.setattr(commands, "NEEDED", ["Makefile"])
     monkeypatch.setattr("tools.state.records.RECORDS", tmp_path)
     command = Command("make html", "", "")
-    with command.recorded():
+    with command.as_run.recorded():
         assert command.as_run.status is None, "it runs still"
     assert command.as_run.status == 0
     record = command.as_run.record
     Record(record.path, of_tools=False).save(record.load())
     assert command.as_run.status is None, "the record is one of other tools"
-    with command.recorded():
+    with command.as_run.recorded():
         (tmp_path / "Makefile").write_text("html:\n\ttrue\n")
     assert command.as_run.status is None, "an edit meanwhile may have come too late"
 
@@ -94,7 +94,7 @@ def test_a_command_that_fails_is_named_with_its_page(monkeypatch, tmp_path):
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda x: x.typed)
 def test_a_command_does_what_the_page_says(tmp_path, command):
     clone = copy_clone(tmp_path / "clone")
-    with command.recorded():
+    with command.as_run.recorded():
         status, output = run(clone, command.typed)
         assert status == 0, output
         assert command.has_worked(clone), output

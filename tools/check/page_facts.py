@@ -46,8 +46,7 @@ class PageFacts:
     sections: list[str]
     anchors: list[str]
     listings: list[str]  # Digests of their code, without comments.
-    # The number of each listing, or 0, and two digests of its text.
-    numbered_listings: list[tuple[int, str, str]]
+    numbered_listings: list[tuple[int, str]]  # The number, or 0, and a digest of the text.
     problems: list[str]  # Markup that docutils could not parse.
     leaked_markup: list[tuple[str, str]]  # With some of the text around it.
     loaded: list[tuple[str, list[str]]]  # Addresses, with the relations of a link.
@@ -123,19 +122,12 @@ def _listing(tag: Element) -> str:
     return hashlib.sha256(code.encode()).hexdigest()
 
 
-def _numbered_listing(tag: Element) -> tuple[int, str, str]:
-    """Return the number of a listing (0 if it has none), and two digests of its text."""
+def _numbered_listing(tag: Element) -> tuple[int, str]:
+    """Return the number of a listing (0 if it has none), and a digest of its text."""
     box = tag.find_parent(id=NUMBERED)
-    text = tag.get_text().strip("\n")
     match = NUMBERED.match(box["id"]) if box else None
-    number = int(match[1]) if match else 0
-    return number, hashlib.sha256(text.encode()).hexdigest(), digest_of_lines(text)
-
-
-def digest_of_lines(text: str) -> str:
-    """Return a digest that is equal for texts which differ only in indentation and empty lines."""
-    lines = "\n".join(line.strip() for line in text.split("\n") if line.strip())
-    return hashlib.sha256(lines.encode()).hexdigest()
+    text = tag.get_text().strip("\n")
+    return int(match[1]) if match else 0, hashlib.sha256(text.encode()).hexdigest()
 
 
 def _leaked_markup(page: Element) -> Iterator[tuple[str, str]]:

@@ -4,13 +4,10 @@ import os
 import re
 import shutil
 import sys
-import time
 
 from ..processes.run import WITHOUT_CUDA, run
 from ..project.errors import BuildError
 from ..project.paths import BUILD, INSTALLED_EXTENSIONS, LOGS, relative
-from ..state.digests import digest
-from ..state.runs import success
 from .extensions import LEFTOVERS, Extension
 
 TIMEOUT = 600  # seconds; it takes about 30
@@ -24,7 +21,12 @@ def compile_extension(extension: Extension) -> bool:
     key = extension.key()
     if extension.run.record.is_made(key, extension.installed_files()):
         return False
-    started, files = time.monotonic(), digest(extension.run.files)
+    with extension.run.recorded(key, extension.installed_files):
+        _compile(extension)
+    return True
+
+
+def _compile(extension: Extension) -> None:
     name = relative(extension.folder)
     # Built from a copy: the build leaves nothing beside the sources.
     work = BUILD / "compile" / extension.name
@@ -53,10 +55,7 @@ def compile_extension(extension: Extension) -> bool:
         shutil.rmtree(folder)
     for folder in target.iterdir():
         folder.rename(INSTALLED_EXTENSIONS / folder.name)
-    outcome = success(files, time.monotonic() - started)
-    extension.run.record.note_made(key, extension.installed_files(), **outcome)
     shutil.rmtree(work)
-    return True
 
 
 def _interesting_lines(text: str) -> str:

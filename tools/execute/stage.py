@@ -21,7 +21,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -51,7 +50,7 @@ from ..project.paths import (
 from ..project.releases import current, pins
 from ..state.digests import digest, files_below, generated_pages
 from ..state.records import Record
-from ..state.runs import Run, success
+from ..state.runs import Run
 from . import expected_outputs
 from .samples import extensions_of, files_of, page_of, samples, source_of
 
@@ -189,19 +188,17 @@ def _environment(*modules):
 
 
 def _execute_one(script, key, server):
-    run_of_it = run_of(script)
-    run_of_it.record.forget()
-    files = digest(run_of_it.files)
-    text, seconds = run_sample(script, EXECUTED / page_of(script), server=server)
-    expected_outputs.compare(script, text)
-    page = source_of(script)
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(text)
-    run_of_it.record.note_made(key, [page], **success(files, seconds))
+    run, page = run_of(script), source_of(script)
+    run.record.forget()
+    with run.recorded(key, lambda: [page]):
+        text = run_sample(script, EXECUTED / page_of(script), server=server)
+        expected_outputs.compare(script, text)
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(text)
 
 
 def run_sample(script, work, *, server=None):
-    """Run a script in the folder ``work``; return the text of its page, and the seconds.
+    """Run a script in the folder ``work``; return the text of its page.
 
     With the address of a fork ``server``, the script and its ranks are forked there. Removes
     the folder after a success; otherwise raises BuildError.
@@ -224,9 +221,7 @@ def run_sample(script, work, *, server=None):
     # Not in the work folder: sockets need short paths.
     with tempfile.TemporaryDirectory(prefix="sample-", ignore_cleanup_errors=True) as temporary:
         environment["TMPDIR"] = temporary
-        started = time.monotonic()
         done = run_program(command, timeout=limit, log=log, env=environment, popen=popen)
-        seconds = time.monotonic() - started
 
     name, details = relative(script), _clean(done.text, work)
     hint = f"The whole output: {relative(log)} and {relative(log)}.stderr"
@@ -250,7 +245,7 @@ def run_sample(script, work, *, server=None):
         raise BuildError(f"{name}: ended the process before its last line\n{hint}")
     page = _strip_page(generated.read_text())
     shutil.rmtree(work)
-    return page, seconds
+    return page
 
 
 def _clean(text, work):

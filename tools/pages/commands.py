@@ -9,19 +9,16 @@ import re
 import shutil
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..processes.run import run
 from ..project.errors import BuildError, readable
 from ..project.paths import BUILD, DOCS, LOGS, ROOT, relative
-from ..state.digests import digest, files_of
+from ..state.digests import files_of
 from ..state.records import record
-from ..state.runs import Run, success
+from ..state.runs import Run
 
 TIMEOUT = 300  # seconds; it takes about 10
 # Besides tools/ and sphinxext/, on which every record depends.
@@ -47,18 +44,10 @@ class Command:
         files = [x for name in NEEDED for x in files_of(ROOT / name)]
         return Run("command", record(re.sub(r"\W+", "-", self.typed)), tuple(files))
 
-    @contextmanager
-    def recorded(self) -> Iterator[None]:
-        """Record that the command has succeeded, unless the block raises."""
-        run_of_it, started = self.as_run, time.monotonic()
-        files = digest(run_of_it.files)
-        yield
-        run_of_it.record.save(success(files, time.monotonic() - started))
-
     def run(self) -> None:
         """Run the command in a copy of this clone. Raises BuildError if it fails."""
         log = LOGS / f"{self.as_run.record.path.stem}.log"
-        with self.recorded(), tempfile.TemporaryDirectory() as folder:
+        with self.as_run.recorded(), tempfile.TemporaryDirectory() as folder:
             clone = copy_clone(Path(folder, "clone"))
             command: list[str | Path] = ["sh", "-ec", f'cd "$0"; {self.typed}', clone]
             done = run(command, timeout=TIMEOUT, log=log, env=ENVIRONMENT)
@@ -120,8 +109,3 @@ def run_quick_commands() -> int:
     with ThreadPoolExecutor() as pool:
         list(pool.map(Command.run, stale))
     return len(stale)
-
-
-def runs_of_typed_texts() -> dict[str, list[str]]:
-    """Return the names of the runs of a text that is typed into a page, by the text."""
-    return {command.typed: [command.typed] for command in COMMANDS} | {CATALOGS: [CATALOGS]}

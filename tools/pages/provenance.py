@@ -38,26 +38,21 @@ def recorded_runs() -> dict[str, Run]:
     return runs | {command.typed: command.as_run for command in commands.COMMANDS}
 
 
-def executed() -> dict[str, list[str]]:
-    """Return the names of the runs that execute a file, by its path."""
-    names = {relative(path): [RENDERING] for path in LOCALES.rglob("*.po")}
-    for name, run in recorded_runs().items():
-        for path in run.files if run.kind != "command" else ():
-            names.setdefault(relative(path), []).append(name)
-    return names
-
-
-def descriptions() -> dict[str, dict[str, Any]]:
-    """Return what the page says about each run, by its name."""
+def runs_for_pages() -> dict[str, dict[str, Any]]:
+    """Return what the pages say about each run, and what it executes, by its name."""
     seconds = read(RUN_SECONDS, dict)
-    # While the page is written, the outcome of its own rendering is unknown.
-    described: dict[str, dict[str, Any]] = {RENDERING: {"kind": "render"}}
-    described[commands.CATALOGS] = {"kind": "match"}  # By the check of the catalogs.
+    catalogs = sorted(relative(path) for path in LOCALES.rglob("*.po"))
+    runs: dict[str, dict[str, Any]] = {
+        # While the page is written, the outcome of its own rendering is unknown.
+        RENDERING: {"kind": "render", "executes": catalogs},
+        # By the check of the catalogs.
+        commands.CATALOGS: {"kind": "match", "executes": [commands.CATALOGS]},
+    }
     for name, run in recorded_runs().items():
-        described[name] = {"kind": run.kind, "status": run.status, "seconds": seconds.get(name)}
-        if run.page:
-            described[name]["page"] = run.page
-    return described
+        files = [name] if run.kind == "command" else [relative(path) for path in run.files]
+        runs[name] = {"kind": run.kind, "status": run.status, "executes": files}
+        runs[name] |= {"seconds": seconds.get(name)} | ({"page": run.page} if run.page else {})
+    return runs
 
 
 def write_for_readers() -> None:

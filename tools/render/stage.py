@@ -64,7 +64,7 @@ def keys() -> dict[str, str]:
     common = digest(
         [*project_files(), *generated_pages(), *_catalogs_on_pages()],
         *(sys.version, installed(), git.commit(), versions.versions()),
-        *(provenance.executed(), provenance.descriptions(), translation_status.for_sphinx()),
+        *(provenance.runs_for_pages(), translation_status.for_sphinx()),
     )
     return {x.url: digest(sorted(x.catalogs.rglob("*.po")), common) for x in LANGUAGES}
 

@@ -1,9 +1,11 @@
 """Record runs that execute files, and tell later what a record proves."""
 
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from .digests import digest
 from .records import Record
@@ -25,19 +27,23 @@ class Run:
     @property
     def status(self) -> int | None:
         """The exit status of a recorded run of exactly these files, or None."""
-        recorded = self.record.load()
-        same = recorded and recorded["files"] == digest(self.files)
-        return recorded["status"] if same else None
+        record = self.record.load()
+        return record["status"] if record and record["files"] == digest(self.files) else None
 
+    @contextmanager
+    def recorded(self, key: str = "", outputs: Callable[[], list[Path]] = list) -> Iterator[None]:
+        """Record that the run has succeeded, unless the block raises.
 
-def success(files: str, seconds: float) -> dict[str, Any]:
-    """Return the record of a run that has just ended with exit status 0 after ``seconds``.
-
-    ``files`` is the digest, from before the run, of all files that the run executed.
-    """
-    return {
-        "status": 0,
-        "seconds": round(seconds, 1),
-        "ended": datetime.now(UTC).isoformat(timespec="seconds"),
-        "files": files,
-    }
+        The record is of the files as they were before the block, and of the ``outputs`` that it
+        has made from the inputs of the digest ``key``.
+        """
+        started, files = time.monotonic(), digest(self.files)
+        yield
+        self.record.note_made(
+            key,
+            outputs(),
+            status=0,
+            seconds=round(time.monotonic() - started, 1),
+            ended=datetime.now(UTC).isoformat(timespec="seconds"),
+            files=files,
+        )

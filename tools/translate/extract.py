@@ -8,7 +8,6 @@ import sys
 from importlib.resources import files
 from pathlib import Path
 
-from ..pages import provenance
 from ..pages.sources import lay_out
 from ..processes.sphinx import run_sphinx
 from ..project.errors import BuildError
@@ -36,7 +35,7 @@ def extract():
 
 def extracted():
     """Extract the messages, if anything in English has changed; return the files."""
-    key = digest(project_files(), sys.version, installed(), provenance.executed())
+    key = digest(project_files(), sys.version, installed())
     if not RECORD.is_made(key, files_below(EXTRACTION)):
         RECORD.forget()
         shutil.rmtree(EXTRACTION, ignore_errors=True)
