@@ -4,17 +4,17 @@ usage: python -m tools.accept_bench_backend
 """
 
 import shutil
-import sys
 
+from .project.errors import BuildError, run_command
 from .project.paths import BACKEND_MEASURED, MEASUREMENTS, relative
 
 
-def accept():
+def accept() -> None:
     if not BACKEND_MEASURED.is_file():
-        sys.exit(f"error: {relative(BACKEND_MEASURED)} is missing: run `make bench-backend` first")
+        raise BuildError(f"{relative(BACKEND_MEASURED)} is missing: run `make bench-backend` first")
     shutil.copyfile(BACKEND_MEASURED, MEASUREMENTS)
     print(f"wrote {relative(MEASUREMENTS)}")
 
 
 if __name__ == "__main__":
-    accept()
+    run_command(accept, __doc__)

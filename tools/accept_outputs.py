@@ -3,19 +3,18 @@
 usage: python -m tools.accept_outputs
 """
 
-import sys
-
 from .execute.expected_outputs import comparable, last_run, of_default, of_release
 from .execute.samples import samples
+from .project.errors import BuildError, run_command
 from .project.paths import GALLERY, relative
 from .project.releases import DEFAULT, current
 
 
-def accept():
+def accept() -> None:
     """Accept the last outputs; print the names of the files that change."""
     for script in samples():
         if not last_run(script).is_file():
-            sys.exit(f"error: {relative(script)} was not run: run `make execute` first")
+            raise BuildError(f"{relative(script)} was not run: run `make execute` first")
         now, default = last_run(script).read_text(), of_default(script)
         if current() == DEFAULT or not default.is_file():
             _write_if_other(default, now)
@@ -41,4 +40,4 @@ def _write_if_other(path, text):
 
 
 if __name__ == "__main__":
-    accept()
+    run_command(accept, __doc__)

@@ -21,7 +21,7 @@ from .measure.machine import machine
 from .measure.ranks import measure
 from .measure.summary import as_csv, goals_table, lines, rows
 from .processes.run import forget_steering
-from .project.errors import ending_the_program
+from .project.errors import run_command
 from .project.paths import BACKEND_MEASURED, INSTALLED_EXTENSIONS, relative
 
 RUNS = 5
@@ -29,7 +29,7 @@ ROUNDS = 3
 LIMIT = 300  # seconds, for the ranks of one group
 
 
-def main():
+def main() -> None:
     forget_steering()
     sys.path.insert(0, str(INSTALLED_EXTENSIONS))  # The ranks inherit it.
     runs: list[list[Any]] = [[] for _ in configurations()]
@@ -52,5 +52,4 @@ def main():
 
 
 if __name__ == "__main__":
-    with ending_the_program():
-        main()
+    run_command(main, __doc__)

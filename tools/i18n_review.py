@@ -3,22 +3,18 @@
 usage: python -m tools.i18n_review COMMIT
 """
 
-import sys
-
-from .project.errors import ending_the_program
+from .project.errors import BuildError, run_command
 from .project.paths import relative
 from .translate.review import REVIEW, review
 
 
-def main():
-    if len(sys.argv) != 2 or not sys.argv[1]:
-        sys.exit("error: name a commit: make i18n-review SINCE=main")
-    with ending_the_program():
-        counts = review(sys.argv[1])
-        for language, count in counts.items():
-            print(f"{language.name} ({language.gettext}): {count} messages changed")
-        print(f"Open {relative(REVIEW)}")
+def main(commit: str) -> None:
+    if not commit:
+        raise BuildError("name a commit: make i18n-review SINCE=main")
+    for language, count in review(commit).items():
+        print(f"{language.name} ({language.gettext}): {count} messages changed")
+    print(f"Open {relative(REVIEW)}")
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main, __doc__)

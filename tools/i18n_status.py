@@ -3,14 +3,14 @@
 usage: python -m tools.i18n_status
 """
 
-import sys
+from collections.abc import Iterator
 
-from .project.errors import ending_the_program
-from .project.languages import TRANSLATIONS
+from .project.errors import run_command
+from .project.languages import TRANSLATIONS, Language
 from .translate.status import FUZZY, UNTRANSLATED, status_of
 
 
-def report(language):
+def report(language: Language) -> Iterator[str]:
     pages = status_of(language)
     done, total = (
         sum(getattr(x, name) for x in pages.values()) for name in ("translated", "total")
@@ -27,13 +27,10 @@ def report(language):
             yield f"      {status.catalog}:{message.line}: {message.state}"
 
 
-def main():
-    if len(sys.argv) != 1:
-        sys.exit(__doc__)
-    with ending_the_program():
-        for language in TRANSLATIONS:
-            print("\n".join(report(language)))
+def main() -> None:
+    for language in TRANSLATIONS:
+        print("\n".join(report(language)))
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main, __doc__)

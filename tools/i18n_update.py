@@ -3,18 +3,8 @@
 usage: python -m tools.i18n_update
 """
 
-import sys
-
-from .project.errors import ending_the_program
+from .project.errors import run_command
 from .translate.update import update
 
-
-def main():
-    if len(sys.argv) != 1:
-        sys.exit(__doc__)
-    with ending_the_program():
-        update()
-
-
 if __name__ == "__main__":
-    main()
+    run_command(update, __doc__)

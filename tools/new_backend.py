@@ -8,12 +8,11 @@ Without FOLDER, the project is NAME-collectives, beside this repository.
 import keyword
 import re
 import shlex
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from .pages.new_project import distribution, project_files
-from .project.errors import BuildError, ending_the_program
+from .project.errors import BuildError, run_command
 from .project.paths import ROOT
 
 NAME = re.compile("[a-z][a-z0-9]*(_[a-z0-9]+)*")
@@ -85,12 +84,5 @@ def new_backend(name: str, folder: str = "") -> None:
         print(f"    {command}")
 
 
-def main() -> None:
-    if len(sys.argv) not in (2, 3):
-        sys.exit(__doc__)
-    with ending_the_program():
-        new_backend(*sys.argv[1:])
-
-
 if __name__ == "__main__":
-    main()
+    run_command(new_backend, __doc__)

@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 
-from .project.errors import BuildError, ending_the_program
+from .project.errors import BuildError, run_command
 from .project.releases import DEFAULT, RELEASES, RELEASES_FILE, Release, pins
 
 TIMEOUT = 300  # seconds
@@ -54,14 +54,14 @@ def _write_pins(version, lines):
     file.write_text("\n".join([f"# What PyTorch {version} depends on.", *lines, ""]))
 
 
-def main(arguments):
+def main(option: str = "") -> None:
     versions = offered()
     for release in RELEASES:
         now = newest(release.series, versions)
         if now and now != release.version:
             print(f"{release.version} -> {now}")
             rename(release, now)
-    if arguments == ["--nightly"]:
+    if option == "--nightly":
         nightly = offered("--pre")[0]
         if "dev" not in nightly:
             raise BuildError(f"pip finds no nightly, the newest is PyTorch {nightly}")
@@ -70,5 +70,4 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    with ending_the_program():
-        main(sys.argv[1:])
+    run_command(main, __doc__)

@@ -22,26 +22,23 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 from tornado.ioloop import PeriodicCallback
 
 from .pages.sources import copy_docs, lay_out
-from .project.errors import BuildError, ending_the_program
-from .project.languages import LANGUAGES, SOURCE_LANGUAGE
+from .project.errors import BuildError, run_command
+from .project.languages import LANGUAGES, SOURCE_LANGUAGE, Language
 from .project.paths import BUILD, DOCS, GALLERY, LOCALES, ROOT
 
 PREVIEW = BUILD / "preview"
 FIRST_PORT = 8001
 
 
-def main():
-    names = [language.gettext for language in LANGUAGES]
-    if len(sys.argv) not in (2, 3) or sys.argv[1] not in names:
-        sys.exit(f"error: name a language: make preview LANGUAGE={'|'.join(names)}")
-    [language] = [x for x in LANGUAGES if x.gettext == sys.argv[1]]
-    port = int(sys.argv[2]) if len(sys.argv) == 3 else None
-    with ending_the_program(), suppress(KeyboardInterrupt):
-        preview(language, port)
+def main(name: str, port: str = "") -> None:
+    languages = {language.gettext: language for language in LANGUAGES}
+    if name not in languages:
+        raise BuildError(f"name a language: make preview LANGUAGE={'|'.join(languages)}")
+    with suppress(KeyboardInterrupt):
+        preview(languages[name], _open_port(int(port) if port else None))
 
 
-def preview(language, port):
-    port = _open_port(port)
+def preview(language: Language, port: int) -> None:
     sources = lay_out(PREVIEW, executed=True)
     output = PREVIEW / "html" / language.url
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -105,17 +102,17 @@ def _is_made_by_the_build(path):
     return path.endswith(".mo")
 
 
-def _open_port(wanted):
-    """Return the wanted port or, without one, the first choice or any that is free."""
-    for port in [wanted] if wanted else [FIRST_PORT, 0]:
+def _open_port(choice: int | None) -> int:
+    """Return the port of choice or, without one, the first or any that is free."""
+    for port in [choice] if choice else [FIRST_PORT, 0]:
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
             return probe.getsockname()[1]
-    raise BuildError(f"port {wanted} is in use: name another, or none at all")
+    raise BuildError(f"port {choice} is in use: name another, or none at all")
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main, __doc__)

@@ -20,7 +20,7 @@ from .execute.stage import run_sample
 from .pages.provenance import recorded_runs
 from .processes.run import forget_steering
 from .project.configuration import read
-from .project.errors import ending_the_program
+from .project.errors import run_command
 from .project.paths import BUILD, INSTALLED_EXTENSIONS, RUN_SECONDS, relative
 
 STEP = 5  # seconds
@@ -51,5 +51,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with ending_the_program():
-        main()
+    run_command(main, __doc__)

@@ -5,11 +5,13 @@ usage: python -m tools.test_releases [RELEASE]
 RELEASE is one of releases.toml, or "oldest" for the oldest that the site is built with.
 """
 
-import sys
-
 from .check.releases import try_releases
-from .project.errors import ending_the_program
+from .project.errors import run_command
+
+
+def main(*versions: str) -> None:
+    try_releases(list(versions), accept=False)
+
 
 if __name__ == "__main__":
-    with ending_the_program():
-        try_releases(sys.argv[1:], accept=False)
+    run_command(main, __doc__)

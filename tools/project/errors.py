@@ -1,8 +1,9 @@
 """The one exception that ends a build with a message instead of a traceback."""
 
+import inspect
 import re
 import sys
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from .paths import ROOT
 
@@ -11,16 +12,23 @@ class BuildError(Exception):
     """An error whose message says what went wrong, where, and what to do about it."""
 
 
-@contextmanager
-def ending_the_program():
-    """End the program with the message of a BuildError, in programs that are not stages."""
+def run_command(work: Callable[..., object], usage: str | None) -> None:
+    """Call ``work`` with the arguments of the command line, in programs that are no stages.
+
+    End the program with ``usage`` if ``work`` does not take them, and with the message of a
+    BuildError.
+    """
     try:
-        yield
+        inspect.signature(work).bind(*sys.argv[1:])
+    except TypeError:
+        sys.exit(usage)
+    try:
+        work(*sys.argv[1:])
     except BuildError as error:
         sys.exit(f"error: {error}")
 
 
-def readable(output):
+def readable(output: str) -> str:
     """Return what a command printed, without terminal colours and this machine's paths."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", output).replace(f"{ROOT}/", "")
     # After a crash, Sphinx names a file in a temporary folder that is removed.

@@ -33,7 +33,9 @@ def tag(gettext):
     return "-".join(filter(None, [language, script, *territory, variant]))
 
 
-def add(gettext):
+def add(gettext: str) -> None:
+    if not gettext:
+        raise BuildError("name a language: make i18n-add LANGUAGE=ja")
     if gettext in {language.gettext for language in LANGUAGES}:
         raise BuildError(f"{LANGUAGES_FILE.name} has {gettext} already")
     try:

@@ -10,13 +10,12 @@ would break in a language of long words. Writes _build/pseudo.
 import math
 import re
 import shutil
-import sys
 from itertools import cycle, islice
 from pathlib import Path
 
 from ..pages.sources import lay_out_executed
 from ..processes.sphinx import run_sphinx
-from ..project.errors import ending_the_program
+from ..project.errors import run_command
 from ..project.languages import Language
 from ..project.paths import BUILD
 from . import catalogs
@@ -81,12 +80,5 @@ def build():
     run_sphinx("rendering the pseudo-locale", "html", PSEUDO, sources, PAGES, *options)
 
 
-def main():
-    if len(sys.argv) != 1:
-        sys.exit(__doc__)
-    with ending_the_program():
-        build()
-
-
 if __name__ == "__main__":
-    main()
+    run_command(build, __doc__)
