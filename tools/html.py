@@ -20,19 +20,19 @@ def run_html() -> None:
         return
     up_to_date.forget()
     # Imported here, because they take longer than a build with nothing to do.
-    from .check import stage as check
-    from .execute import stage as execute
+    from .check.site import check_if_changed
+    from .execute.execution import execute
     from .pages.commands import run_quick_commands
     from .pages.provenance import write_beside_site
     from .project.languages import LANGUAGES
-    from .publish.stage import publish
-    from .render import stage as render
+    from .publish.swap import publish
+    from .render.rendering import render
 
-    ran, total = execute.run()
+    ran, total = execute()
     run_quick_commands()
     generated = up_to_date.generated()
-    pages = render.run()
-    check.run()
+    pages = render()
+    check_if_changed()
     with stage("publish"):
         publish()
         write_beside_site()

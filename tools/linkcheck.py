@@ -22,8 +22,9 @@ BROKEN = {"broken", "timeout"}
 NOT_ASKED = {"ignored", "unchecked"}
 
 
-def check():
-    """Return how many addresses were checked; raise if one is broken."""
+@stage("linkcheck")
+def check() -> None:
+    """Print how many addresses were checked; raise BuildError if one is broken."""
     sources = lay_out_executed(BUILD / "sources")
     # Sphinx collects links while it writes pages, and writes only what it has just read.
     shutil.rmtree(CHECKED, ignore_errors=True)
@@ -39,7 +40,8 @@ def check():
         raise BuildError("links lead nowhere:\n" + "\n".join(sorted(broken)))
     if failure:
         raise failure
-    return sum(x["status"] not in NOT_ASKED for x in answers)
+    count = sum(x["status"] not in NOT_ASKED for x in answers)
+    print(f"    {count} external links: no findings")
 
 
 def describe(answer):
@@ -47,10 +49,5 @@ def describe(answer):
     return f"{place}: {answer['uri']}: {answer['info'] or 'no such file'}"
 
 
-def run():
-    with stage("linkcheck"):
-        print(f"    {check()} external links: no findings")
-
-
 if __name__ == "__main__":
-    main(run, usage=__doc__)
+    main(check, usage=__doc__)

@@ -13,10 +13,10 @@ import math
 import shutil
 import time
 
+from .compile.compilation import compile_extension
 from .compile.extensions import EXTENSIONS
-from .compile.stage import compile_extension
+from .execute.execution import run_sample
 from .execute.samples import page_of, samples
-from .execute.stage import run_sample
 from .pages.provenance import recorded_runs
 from .processes.run import forget_steering
 from .project.configuration import read

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from tools.check import stage as check
+from tools.check import site as check
 from tools.project.errors import BuildError
 from tools.project.paths import RENDERED, ROOT
 from tools.translate import check as catalog_check

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from tools.check import findability
-from tools.check import stage as check
+from tools.check import site as check
 from tools.check.page_facts import facts_of_pages
 from tools.project.errors import BuildError
 from tools.project.paths import RENDERED

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tools.publish import stage as publish
+from tools.publish import swap as publish
 
 
 @pytest.fixture

@@ -57,15 +57,15 @@ def test_imports_go_one_way():
 @pytest.mark.parametrize(
     "code",
     [
-        "from ..render.stage import run",
-        "def f():\n    from tools.check import stage",
-        "import tools.publish.stage",
+        "from ..render.rendering import render",
+        "def f():\n    from tools.check import site",
+        "import tools.publish.swap",
         "from .. import html",
     ],
 )
 def test_an_import_the_wrong_way_is_found(code):
-    [fault] = faults(TOOLS / "compile" / "stage.py", code)
-    assert fault.startswith(f"tools/compile/stage.py:{len(code.splitlines())}: ")
+    [fault] = faults(TOOLS / "compile" / "compilation.py", code)
+    assert fault.startswith(f"tools/compile/compilation.py:{len(code.splitlines())}: ")
 
 
 def test_sphinx_extensions_know_nothing_of_the_tools():

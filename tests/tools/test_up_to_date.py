@@ -6,14 +6,13 @@ import sys
 import pytest
 
 from tools import html as building
-from tools.check import stage as check
+from tools.check import site as check
 from tools.compile import toolchain
-from tools.execute import stage as execute
+from tools.execute import execution
 from tools.project import git
 from tools.project.paths import ROOT
-from tools.publish import stage as publish
-from tools.publish import up_to_date
-from tools.render import stage as render
+from tools.publish import swap, up_to_date
+from tools.render import rendering
 from tools.state.records import Record
 
 NOTHING = "Nothing has changed"
@@ -28,15 +27,15 @@ def html(tmp_path, monkeypatch, capsys):
     of_site = lambda folder: sorted(site.glob("*")) if folder == site else []  # noqa: E731
     monkeypatch.setattr(up_to_date, "files_below", of_site)
     monkeypatch.setattr(up_to_date, "digest", digest)
-    monkeypatch.setattr(check, "run", lambda: None)
-    monkeypatch.setattr(execute, "run", lambda: (0, 0))
-    monkeypatch.setattr(render, "run", lambda: 1)
+    monkeypatch.setattr(check, "check_if_changed", lambda: None)
+    monkeypatch.setattr(execution, "execute", lambda: (0, 0))
+    monkeypatch.setattr(rendering, "render", lambda: 1)
 
     def put_there():
         site.mkdir(exist_ok=True)
         (site / "index.html").write_text("a page")
 
-    monkeypatch.setattr(publish, "publish", put_there)
+    monkeypatch.setattr(swap, "publish", put_there)
 
     def run():
         building.run_html()
@@ -87,7 +86,7 @@ def test_a_change_is_found(html, monkeypatch, change):
 def test_an_edit_during_a_build_is_built_by_the_next_one(html, monkeypatch):
     (html.site / "index.html").unlink()
 
-    monkeypatch.setattr(render, "run", lambda: monkeypatch.setenv("CXXFLAGS", "-O1"))
+    monkeypatch.setattr(rendering, "render", lambda: monkeypatch.setenv("CXXFLAGS", "-O1"))
     assert NOTHING not in html()
     assert NOTHING not in html()
     assert NOTHING in html()
@@ -99,7 +98,7 @@ def test_a_build_that_fails_is_not_remembered(html, monkeypatch):
 
     (html.site / "index.html").write_text("a pag3")
     with monkeypatch.context() as patch:
-        patch.setattr(check, "run", fail)
+        patch.setattr(check, "check_if_changed", fail)
         with pytest.raises(RuntimeError):
             html()
     assert NOTHING not in html()

@@ -4,7 +4,7 @@ usage: python -m tools.check
 """
 
 from ..processes.one_build import main
-from .stage import run
+from .site import check_if_changed
 
 if __name__ == "__main__":
-    main(run, usage=__doc__)
+    main(check_if_changed, usage=__doc__)

@@ -4,7 +4,7 @@ usage: python -m tools.execute
 """
 
 from ..processes.one_build import main
-from .stage import run
+from .execution import execute
 
 if __name__ == "__main__":
-    main(run, usage=__doc__)
+    main(execute, usage=__doc__)

@@ -2,7 +2,7 @@
 
 usage: python -m tools.execute.inside_sample SCRIPT WORK_FOLDER
 
-Writes the page to WORK_FOLDER/docs/page. stage.py starts one such
+Writes the page to WORK_FOLDER/docs/page. execution.py starts one such
 process for each script; nothing here knows about languages or themes.
 """
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from ..compile.extensions import EXTENSIONS
+from ..execute.execution import run_of
 from ..execute.samples import page_of, samples
-from ..execute.stage import run_of
 from ..project.configuration import read
 from ..project.languages import SOURCE_LANGUAGE
 from ..project.paths import BUILD, LOCALES, RENDERED, RUN_SECONDS, relative

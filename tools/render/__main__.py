@@ -4,7 +4,7 @@ usage: python -m tools.render
 """
 
 from ..processes.one_build import main
-from .stage import run
+from .rendering import render
 
 if __name__ == "__main__":
-    main(run, usage=__doc__)
+    main(render, usage=__doc__)

@@ -28,13 +28,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..compile.compilation import compile_extension
 from ..compile.extensions import EXTENSIONS
-from ..compile.stage import compile_extension
 from ..compile.toolchain import toolchain, versions
 from ..processes import fork_server
 from ..processes.one_build import stage
-from ..processes.run import WITHOUT_CUDA
-from ..processes.run import run as run_program
+from ..processes.run import WITHOUT_CUDA, run
 from ..project.configuration import read
 from ..project.errors import BuildError, readable
 from ..project.paths import (
@@ -68,16 +67,9 @@ LOADED_ONCE = ["sphinx_gallery.gen_gallery", "sphinx.builders.dummy", "psutil"]
 LOADED_ONCE += ["torch.distributed.run", "torch.distributed.rpc"]
 
 
-def run() -> tuple[int, int]:
-    """Run the stage; return how many samples ran and how many there are."""
-    with stage("execute"):
-        ran, total = execute()
-        print(f"    {ran} of {total} samples executed, the others have not changed")
-    return ran, total
-
-
+@stage("execute")
 def execute() -> tuple[int, int]:
-    """Run the samples that have changed; return how many ran and how many are."""
+    """Run the samples that have changed; return how many ran and how many there are."""
     keys = _keys()
     stale = [script for script, key in keys.items() if not _is_current(script, key)]
     _remove_pages_without_script()
@@ -112,6 +104,7 @@ def execute() -> tuple[int, int]:
     # All pages that there are were now made with these: they are part of each key.
     EXECUTED.mkdir(parents=True, exist_ok=True)
     VERSIONS.write_text(json.dumps(versions(), indent=1) + "\n")
+    print(f"    {len(stale)} of {len(keys)} samples executed, the others have not changed")
     return len(stale), len(keys)
 
 
@@ -188,9 +181,9 @@ def _environment(*modules):
 
 
 def _execute_one(script, key, server):
-    run, page = run_of(script), source_of(script)
-    run.record.forget()
-    with run.recorded(key, lambda: [page]):
+    last_run, page = run_of(script), source_of(script)
+    last_run.record.forget()
+    with last_run.recorded(key, lambda: [page]):
         text = run_sample(script, EXECUTED / page_of(script), server=server)
         expected_outputs.compare(script, text)
         page.parent.mkdir(parents=True, exist_ok=True)
@@ -221,7 +214,7 @@ def run_sample(script, work, *, server=None):
     # Not in the work folder: sockets need short paths.
     with tempfile.TemporaryDirectory(prefix="sample-", ignore_cleanup_errors=True) as temporary:
         environment["TMPDIR"] = temporary
-        done = run_program(command, timeout=limit, log=log, env=environment, popen=popen)
+        done = run(command, timeout=limit, log=log, env=environment, popen=popen)
 
     name, details = relative(script), _clean(done.text, work)
     hint = f"The whole output: {relative(log)} and {relative(log)}.stderr"

@@ -30,12 +30,7 @@ AT_A_TIME = 2  # languages; a run of Sphinx keeps one core busy
 CATALOG = re.compile(r"locales/[\w/.-]+\.po\b")
 
 
-def run() -> int:
-    """Run the stage; return the number of pages per language."""
-    with stage("render"):
-        return render()
-
-
+@stage("render")
 def render() -> int:
     """Render the languages that have changed; return the number of pages per language."""
     before = keys()

@@ -21,11 +21,7 @@ RECORD = record("check")
 NAMING = {"canonical", "alternate", "author", "license", "next", "prev", "search"}
 
 
-def run() -> None:
-    with stage("check"):
-        check_if_changed()
-
-
+@stage("check")
 def check_if_changed() -> None:
     """Check, unless nothing has changed since a check without findings."""
     files = [*files_below(RENDERED), *files_below(LOCALES), *project_files()]
