@@ -11,36 +11,40 @@ the theme's are. Templates of the project itself are left unchanged.
 from pathlib import Path
 
 from jinja2.ext import Extension
+from sphinx.application import Sphinx
+from sphinx.config import Config
 from sphinx.errors import ThemeError
+from sphinx.util.typing import ExtensionMetadata
 
 
 class TemplateEdits(Extension):
     """Rewrites a template's source before Jinja parses it."""
 
     priority = 10  # The first of all extensions.
-    edits: dict = {}
-    own_folders: list = []
 
-    def preprocess(self, source, name, filename=None):
+    def configure(self, config: Config, confdir: Path) -> None:
+        self.edits = config.template_edits
+        self.own_folders = [confdir / folder for folder in config.templates_path]
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+        if any(Path(filename or "").is_relative_to(folder) for folder in self.own_folders):
+            return source
         name = (name or "").removeprefix("!")
-        path = Path(filename or "")
-        own = any(path.is_relative_to(folder) for folder in self.own_folders)
-        for text, replacement in [] if own else self.edits.get(name, []):
+        for text, replacement in self.edits.get(name, []):
             if text not in source:
                 raise ThemeError(f"template_edits: {name} of the theme has no {text!r}")
             source = source.replace(text, replacement)
         return source
 
 
-def extend_templates(app):
-    templates = getattr(app.builder, "templates", None)
-    if templates is not None:
-        TemplateEdits.edits = app.config.template_edits
-        TemplateEdits.own_folders = [app.confdir / folder for folder in app.config.templates_path]
-        templates.environment.add_extension(TemplateEdits)
+def extend_templates(app: Sphinx) -> None:
+    if templates := getattr(app.builder, "templates", None):
+        environment = templates.environment
+        environment.add_extension(TemplateEdits)
+        environment.extensions[TemplateEdits.identifier].configure(app.config, app.confdir)
 
 
-def setup(app):
+def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_config_value("template_edits", {}, "html", types=[dict])
     app.connect("builder-inited", extend_templates)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

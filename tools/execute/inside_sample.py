@@ -12,12 +12,11 @@ import sys
 import traceback
 import warnings
 from pathlib import Path
+from typing import Any
 
 from sphinx.application import Sphinx
 
 from ..processes import fork_server
-
-shown_tables: list[tuple[list[str], list[list[str]]]] = []
 
 
 def warnings_are_errors(gallery_conf, fname):
@@ -26,14 +25,22 @@ def warnings_are_errors(gallery_conf, fname):
     warnings.simplefilter("error")
 
 
-def scrape_tables(block, block_vars, gallery_conf):
-    """Return the tables that a block has shown; sphinx-gallery calls this after each block."""
-    tables = "\n\n".join(_table(header, rows) for header, rows in shown_tables)
-    shown_tables.clear()
-    return tables
+class TableScraper:
+    """Keep the tables that a block of the script shows, in reST, until sphinx-gallery asks."""
+
+    def __init__(self) -> None:
+        self.tables: list[str] = []
+
+    def show(self, header: list[str], rows: list[list[str]]) -> None:
+        self.tables.append(table(header, rows))
+
+    def __call__(self, block, block_vars, gallery_conf) -> str:
+        """Return the tables of a block; sphinx-gallery calls this after each block."""
+        tables, self.tables = self.tables, []
+        return "\n\n".join(tables)
 
 
-def _table(header, rows):
+def table(header: list[str], rows: list[list[str]]) -> str:
     """Return a table in reST, with the first cell of each row as code."""
     lines = [".. list-table::", "   :header-rows: 1", "   :class: result-table", ""]
     for row in [header, *([f"``{first}``", *others] for first, *others in rows)]:
@@ -41,7 +48,7 @@ def _table(header, rows):
     return "\n".join(lines)
 
 
-def configuration(script):
+def configuration(script: Path, scraper: TableScraper) -> dict[str, Any]:
     only_this_script = re.escape(script.name) + "$"
     return {
         "project": "sample",
@@ -62,7 +69,7 @@ def configuration(script):
             "reset_modules": (warnings_are_errors,),
             # Only what is printed is output; the value of a last line is not.
             "capture_repr": (),
-            "image_scrapers": (scrape_tables,),
+            "image_scrapers": (scraper,),
             # Nothing that changes from run to run goes into a page.
             "min_reported_time": float("inf"),
             "write_computation_times": False,
@@ -73,7 +80,7 @@ def configuration(script):
     }
 
 
-def report(error, script):
+def report(error: BaseException, script: Path) -> None:
     """Print the traceback of ``error`` from the script's own line on."""
     while (cause := getattr(error, "orig_exc", None)) is not None:
         error = cause
@@ -85,13 +92,13 @@ def report(error, script):
     print("".join(summary.format()), file=sys.stderr)
 
 
-def use_fork_server():
+def use_fork_server() -> None:
     """Let the ranks of this sample come from the fork server, if there is one."""
     if fork_server.ADDRESS not in os.environ:
         return
     import launcher
 
-    start = launcher.start
+    [start] = launcher.starters
 
     def start_forked(command, *, start_new_session, **options):
         if command[1:3] != ["-m", "torch.distributed.run"]:
@@ -99,16 +106,17 @@ def use_fork_server():
         command[2] = "tools.execute.forked_ranks"
         return fork_server.popen(command, **options)
 
-    launcher.start = start_forked
+    launcher.starters.append(start_forked)
 
 
-def main():
+def main() -> None:
     script, work = Path(sys.argv[1]), Path(sys.argv[2])
     source, output = work / "docs", work / "out"
     sys.path.insert(0, str(script.parent))
     import result_table  # of the gallery, like all that its scripts import
 
-    result_table.show_on_page = lambda *table: shown_tables.append(table)
+    scraper = TableScraper()
+    result_table.displays.append(scraper.show)
     use_fork_server()
     try:
         # sphinx-gallery does all its work while Sphinx starts; nothing is left to build.
@@ -118,7 +126,7 @@ def main():
             output,
             output,
             "dummy",
-            confoverrides=configuration(script),
+            confoverrides=configuration(script, scraper),
             status=None,
         )
     except BaseException as error:
