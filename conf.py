@@ -74,15 +74,12 @@ diagrams_folders = [".", "_diagrams", "../gallery"]
 diagrams_data = {"measurements": "../extension/measurements.csv"}
 
 linked_captions_address = PUBLISHED.file_address("{path}")
-linked_captions_root = str(Path(__file__).parent)
 
 listing_root = ".."  # of docs/
 
 project_downloads = project_for_download()
-project_downloads_addresses = {x.gettext: f"{PUBLISHED.url}{x.url}/" for x in LANGUAGES}
 
 sample_downloads = downloads()
-sample_downloads_addresses = project_downloads_addresses
 sample_downloads_outputs = ["sphx-glr-script-out", "result-table"]
 
 # -- Translation -----------------------------------------------------------------
@@ -96,7 +93,6 @@ language_switcher_languages = [
     | {name: getattr(x, name) for name in ("url", "html", "name", "direction")}
     for x in LANGUAGES
 ]
-translation_status_languages = language_switcher_languages
 try:
     learning_path_run_seconds = {
         name: seconds
@@ -106,7 +102,6 @@ try:
     translation_status = for_sphinx()
 except BuildError as error:
     raise ConfigError(str(error)) from None
-term_table_languages = language_switcher_languages
 term_table_proposal = PUBLISHED.issue_address(
     "Term: ", "English:\nKorean:\nSimplified Chinese:\nWhere you found it, and why this word:\n"
 )

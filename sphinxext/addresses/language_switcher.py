@@ -35,6 +35,15 @@ def own_language(app):
     return own[0] if own else other
 
 
+def own_address(app):
+    """Return the address at which the pages of the language that is being built are published.
+
+    It is empty without ``html_baseurl``, which makes the addresses of pages relative.
+    """
+    base = app.config.html_baseurl
+    return urljoin(base, f"{own_language(app)['url']}/") if base else ""
+
+
 def addresses(app, pagename):
     """Return the absolute addresses of a page by lang attribute, and as ``x-default``."""
     base, uri = app.config.html_baseurl, app.builder.get_target_uri(pagename)
@@ -59,7 +68,7 @@ def add_links(app, pagename, templatename, context, doctree):
         absolute = addresses(app, pagename)
         for language in languages:
             language["address"] = absolute[language["html"]]
-        context["pageurl"] = urljoin(app.config.html_baseurl, f"{own['url']}/{uri}")
+        context["pageurl"] = own_address(app) + uri
         context["default_address"] = absolute["x-default"]
 
 

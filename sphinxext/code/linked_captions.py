@@ -1,7 +1,8 @@
 """Link the caption of a listing to the whole file, if the caption is the name of a file.
 
-Configuration: ``linked_captions_address``, where to read the file, with ``{path}`` in it;
-``linked_captions_root``, the folder from which the paths count.
+The path of the file counts from the folder of ``conf.py``.
+
+Configuration: ``linked_captions_address``, where to read the file, with ``{path}`` in it.
 """
 
 from pathlib import Path
@@ -14,7 +15,7 @@ def link(app, doctree, docname):
         return
     for caption in doctree.findall(nodes.caption):
         path = caption.astext()
-        if (Path(app.config.linked_captions_root) / path).is_file():
+        if (Path(app.confdir, path)).is_file():
             address = app.config.linked_captions_address.format(path=path)
             reference = nodes.reference("", "", *caption.children, refuri=address)
             caption.children = []
@@ -23,6 +24,5 @@ def link(app, doctree, docname):
 
 def setup(app):
     app.add_config_value("linked_captions_address", "", "html", types=[str])
-    app.add_config_value("linked_captions_root", ".", "html", types=[str])
     app.connect("doctree-resolved", link)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,7 +1,7 @@
 """Show what a program printed as its output, not as more code.
 
-Literal blocks of the class ``program_output_class`` get a label for eyes and screen readers.
-Those of more than ``program_output_lines`` lines are folded: readers open them.
+Literal blocks of sphinx-gallery's class for output get a label for eyes and screen readers. Long
+ones are folded: readers open them.
 
 The texts belong to the message catalog "sphinx", as those of templates do.
 """
@@ -11,6 +11,9 @@ from sphinx.locale import get_translation
 
 gettext = get_translation("sphinx")
 
+OUTPUT_CLASS = "sphx-glr-script-out"
+MOST_LINES = 16  # of an output that is not folded
+
 
 class program_output(nodes.General, nodes.Element):
     """A box around a literal block; ``lines`` is its length if it is folded."""
@@ -18,10 +21,9 @@ class program_output(nodes.General, nodes.Element):
 
 def label(app, doctree, docname):
     for block in list(doctree.findall(nodes.literal_block)):
-        if app.config.program_output_class in block["classes"]:
+        if OUTPUT_CLASS in block["classes"]:
             lines = len(block.astext().splitlines())
-            folded = lines > app.config.program_output_lines
-            box = program_output(lines=lines if folded else None)
+            box = program_output(lines=lines if lines > MOST_LINES else None)
             block.replace_self(box)
             box += block
 
@@ -40,8 +42,6 @@ def depart_html(self, node):
 
 
 def setup(app):
-    app.add_config_value("program_output_class", "sphx-glr-script-out", "env", types=[str])
-    app.add_config_value("program_output_lines", 16, "env", types=[int])
     app.add_node(program_output, html=(visit_html, depart_html))
     app.connect("doctree-resolved", label)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -4,16 +4,12 @@ In MyST-Parser's Markdown, ``[the project](acme.zip)`` is a link to the zip file
 the translations that any catalog of the language has for them, as those of ``sample_downloads``.
 Their code is unchanged.
 
-Configuration:
-
-``project_downloads``
-    A dictionary from the name of a zip file, without ``.zip``, to its ``Project``. Default ``{}``.
-``project_downloads_addresses``
-    A dictionary from language to the address at which its pages are published; default ``{}``,
-    which makes addresses relative.
+Configuration: ``project_downloads``, a dictionary from the name of a zip file, without ``.zip``, to
+its ``Project``; default ``{}``. ``language_switcher`` knows the address of the language.
 """
 
 from dataclasses import dataclass
+from importlib.util import resolve_name
 from pathlib import Path
 
 from sphinx.addnodes import download_reference, pending_xref
@@ -21,6 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 
+from ..addresses.language_switcher import own_address
 from .translated_files import (
     comments_of,
     gettext_of_comment,
@@ -69,7 +66,7 @@ def contents(app: Sphinx, project: Project) -> dict[str, bytes]:
     texts = {path: _translated(app, path, text) for path, text in project.sources.items()}
     for path, template in project.templates.items():
         texts[path] = app.builder.templates.render(template, {}).strip() + "\n"
-    address = app.config.project_downloads_addresses.get(app.config.language, "")
+    address = own_address(app)
     texts = {path: text.replace(project.address, address) for path, text in texts.items()}
     return {path: text.encode() for path, text in (texts | project.copies).items()}
 
@@ -85,8 +82,8 @@ def _translated(app, path, text):
 
 
 def setup(app: Sphinx) -> dict:
+    app.setup_extension(resolve_name("..addresses.language_switcher", __package__))
     app.add_config_value("project_downloads", {}, "", types=[dict])
-    app.add_config_value("project_downloads_addresses", {}, "", types=[dict])
     app.add_post_transform(LinkToProjects)
     app.connect("build-finished", write)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -8,15 +8,12 @@ page translates a text of the script. Any catalog of the language may translate 
 the script or in another file of the zip. What no page shows is left unchanged.
 
 Nothing is executed. The extension warns if the page does not show the present code of the
-script. ``notebook`` writes the notebook.
+script. ``notebook`` writes the notebook. ``language_switcher`` knows the address of the language.
 
 Configuration:
 
 ``sample_downloads``
     A dictionary from page to ``ZipFile``; default ``{}``.
-``sample_downloads_addresses``
-    A dictionary from language to the address where its pages are published; default ``{}``,
-    which makes addresses relative.
 ``sample_downloads_outputs``
     A list of the classes of output that the code put on the page; notebooks leave it out. Default
     ``["sphx-glr-script-out"]``.
@@ -34,6 +31,7 @@ and ``code``.
 import posixpath
 import re
 from dataclasses import dataclass
+from importlib.util import resolve_name
 from pathlib import Path, PurePosixPath
 
 from docutils import nodes
@@ -44,6 +42,7 @@ from sphinx.transforms.i18n import Locale
 from sphinx.util import logging
 from sphinx.util.osutil import relative_uri
 
+from ..addresses.language_switcher import own_address
 from ..text.gallery_scripts import prose, split, visible, with_prose
 from ..text.line_breaking import break_lines
 from ..text.rest_source import translate_rest
@@ -136,8 +135,7 @@ class Sample:
         self.script, self.texts = sample.script, sample.texts
         self.files = {name: _read(path) for name, path in sample.files.items()}
         self.blocks = split(self.files[self.script])
-        base = app.config.sample_downloads_addresses.get(app.config.language, "")
-        self.address = base + app.builder.get_target_uri(docname)
+        self.address = own_address(app) + app.builder.get_target_uri(docname)
         self.needed = sorted({self._seen_from_script(x) for x in self.files} - {""})
 
     def downloads(self) -> dict[str, bytes]:
@@ -256,8 +254,8 @@ def _read(path):
 
 
 def setup(app):
+    app.setup_extension(resolve_name("..addresses.language_switcher", __package__))
     app.add_config_value("sample_downloads", {}, "env", types=[dict])
-    app.add_config_value("sample_downloads_addresses", {}, "env", types=[dict])
     app.add_config_value("sample_downloads_outputs", ["sphx-glr-script-out"], "env")
     app.add_transform(MarkCells)
     app.connect("doctree-resolved", add_downloads)

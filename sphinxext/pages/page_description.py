@@ -3,9 +3,6 @@
 Templates receive ``description``: the beginning of the page's first paragraph, as plain
 text in the language of the page. It ends with a whole sentence if one ends in the second
 half of the width, and otherwise with a word and an ellipsis.
-
-Configuration: ``page_description_width``, in columns; default 155. A CJK character takes
-two, because it says about twice as much.
 """
 
 import re
@@ -14,6 +11,8 @@ from docutils import nodes
 
 from ..text.line_breaking import break_lines
 
+# In columns. A CJK character takes two, because it says about twice as much.
+WIDTH = 155
 END_OF_SENTENCE = re.compile(r"[.!?](?=\s|$)|[。！？]")
 
 
@@ -32,12 +31,10 @@ def describe(text, width):
 def add_description(app, pagename, templatename, context, doctree):
     for paragraph in doctree.findall(nodes.paragraph) if doctree is not None else []:
         if isinstance(paragraph.parent, nodes.section):
-            width = app.config.page_description_width
-            context["description"] = describe(paragraph.astext(), width)
+            context["description"] = describe(paragraph.astext(), WIDTH)
             return
 
 
 def setup(app):
-    app.add_config_value("page_description_width", 155, "html", types=[int])
     app.connect("html-page-context", add_description)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -6,9 +6,8 @@ are ``term``; one for each language, named as Sphinx names it; for some of these
 table has an anchor, ``term-NAME``. Notes are messages of the page's catalog; terms are not
 translated, since they are the translations.
 
-Configuration: ``term_table_languages``, a list of languages, the source language first, with
-``sphinx``, ``html`` and ``name``; and ``term_table_proposal``, the address to which readers
-send a proposal, or nothing.
+Configuration: ``term_table_proposal``, the address to which readers send a proposal, or nothing.
+The languages are those of ``language_switcher``, the source language first.
 
 The texts belong to the message catalog "sphinx", as those of templates do.
 """
@@ -67,7 +66,7 @@ def fill(app, doctree, docname):
 
 
 def _table(app, rows, notes):
-    source, *others = app.config.term_table_languages
+    source, *others = app.config.language_switcher_languages
     languages = [x for x in others if x["sphinx"] in rows[0]]
     header = [_in_language(source, source["name"])]
     header += [_in_language(language, language["name"]) for language in languages]
@@ -109,7 +108,7 @@ def _row(cells, **attributes):
 
 def setup(app):
     app.setup_extension(resolve_name("..translation.plain_messages", __package__))
-    app.add_config_value("term_table_languages", [], "env", types=[list])
+    app.setup_extension(resolve_name("..addresses.language_switcher", __package__))
     app.add_config_value("term_table_proposal", "", "env", types=[str])
     app.add_node(term_table)
     app.add_directive("term-table", TermTable)

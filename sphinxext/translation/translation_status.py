@@ -14,12 +14,13 @@ to a dictionary with ``edit`` (the address where to edit it) and, for translatio
 ``translated``, ``fuzzy`` and ``untranslated`` (numbers), ``open`` (a list of dictionaries
 with ``state``, ``text`` and ``edit``), ``last_change`` and ``behind_since`` (days such as
 2026-01-31, or empty if unknown), and ``days_behind`` (a number or None). The name of the
-page for text around all pages is "sphinx". And
-``translation_status_languages``: a list of languages, the source language first, with
-``sphinx``, ``html`` and ``name``.
+page for text around all pages is "sphinx". The languages are those of ``language_switcher``, the
+source language first.
 
 The texts belong to the message catalog "sphinx", as those of templates do.
 """
+
+from importlib.util import resolve_name
 
 from docutils import nodes
 from sphinx.locale import get_translation
@@ -40,7 +41,7 @@ class translation_status(nodes.General, nodes.Element):
 class TranslationStatus(SphinxDirective):
     def run(self):
         self.env.metadata[self.env.docname]["translation_status"] = True
-        _, *languages = self.config.translation_status_languages
+        _, *languages = self.config.language_switcher_languages
         return [self.section(language) for language in languages]
 
     def section(self, language):
@@ -122,7 +123,7 @@ def _open_messages(app, docname, language, page, status):
     listing = nodes.container("", nodes.rubric("", title), classes=["unsearched"])
     listing["ids"].append(_anchor(language, page))
     states = {"fuzzy": gettext("Fuzzy"), "untranslated": gettext("Untranslated")}
-    source_language, *_ = app.config.translation_status_languages
+    source_language, *_ = app.config.language_switcher_languages
     messages = nodes.bullet_list()
     for message in status["open"]:
         text = " ".join(message["text"].split())
@@ -161,7 +162,7 @@ def add_status(app, pagename, templatename, context, doctree):
 
 def setup(app):
     app.add_config_value("translation_status", {}, "", types=[dict])
-    app.add_config_value("translation_status_languages", [], "", types=[list])
+    app.setup_extension(resolve_name("..addresses.language_switcher", __package__))
     app.add_node(translation_status)
     app.add_directive("translation-status", TranslationStatus)
     app.connect("doctree-resolved", fill)

@@ -6,7 +6,6 @@ CONFIGURATION = """
 extensions = ["sphinxext.code.linked_captions"]
 exclude_patterns = ["out"]
 html_theme = "basic"
-linked_captions_root = "code"
 linked_captions_address = "https://x.example/{path}"
 """
 PAGE = """\
@@ -14,7 +13,7 @@ Title
 =====
 
 .. literalinclude:: code/a.py
-   :caption: a.py
+   :caption: code/a.py
 
 .. code-block:: python
    :caption: b.py
@@ -29,5 +28,5 @@ def test_captions_of_files_are_links(documents):
     documents.write("index.rst", PAGE)
     soup = BeautifulSoup(documents.page(), "html.parser")
     texts = soup.select(".code-block-caption .caption-text")
-    assert [x.get_text() for x in texts] == ["a.py", "b.py"]
-    assert [x.a and x.a["href"] for x in texts] == ["https://x.example/a.py", None]
+    assert [x.get_text() for x in texts] == ["code/a.py", "b.py"]
+    assert [x.a and x.a["href"] for x in texts] == ["https://x.example/code/a.py", None]

@@ -6,7 +6,6 @@ CONFIGURATION = """
 extensions = ["sphinxext.code.program_output"]
 exclude_patterns = ["out"]
 html_theme = "basic"
-program_output_lines = 3
 """
 
 
@@ -22,12 +21,12 @@ def boxes(documents, lines):
 
 
 def test_short_output_has_a_label(documents):
-    [box] = boxes(documents, 3)
+    [box] = boxes(documents, 16)
     assert box.name == "div" and box.p.get_text() == "Output"
-    assert box.pre.get_text().splitlines() == ["line 0", "line 1", "line 2"]
+    assert box.pre.get_text().splitlines() == [f"line {i}" for i in range(16)]
 
 
 def test_long_output_is_folded(documents):
-    [box] = boxes(documents, 4)
-    assert box.name == "details" and box.summary.get_text() == "Output, 4 lines"
-    assert len(box.pre.get_text().splitlines()) == 4
+    [box] = boxes(documents, 17)
+    assert box.name == "details" and box.summary.get_text() == "Output, 17 lines"
+    assert len(box.pre.get_text().splitlines()) == 17

@@ -16,7 +16,8 @@ project_downloads = {"acme-net": Project(
     copies={"copied/SITE.txt": "The SITE/ stays."},
     address="SITE/",
 )}
-project_downloads_addresses = {"ko": "https://example.org/ko/"}
+html_baseurl = "https://example.org/"
+language_switcher_languages = [{"sphinx": "ko", "url": "ko", "html": "ko", "name": "한국어"}]
 """
 KO = {
     "Acme begins at SITE/acme.html.": "Acme는 SITE/acme.html에 있습니다.",
@@ -44,8 +45,9 @@ def test_in_english(project):
     assert 'href="_downloads/acme-net.zip"' in page and "the project" in page
     assert 'href="../_downloads/acme-net.zip"' in project.page("folder/page")
     assert unzipped(project) == {
-        "acme-net/README.md": "Of Acme: \n",
-        "acme-net/acme.py": "# Acme begins at acme.html.\nacme = '''# Acme'''\n",
+        "acme-net/README.md": "Of Acme: https://example.org/en/\n",
+        "acme-net/acme.py": "# Acme begins at https://example.org/en/acme.html.\n"
+        "acme = '''# Acme'''\n",
         "acme-net/copied/SITE.txt": "The SITE/ stays.",
     }
 

@@ -82,7 +82,8 @@ sample_downloads = {"index": ZipFile(
     files={"code/sample.py": "SCRIPT", "code/helper.py": "HELPER"},
     texts={"LICENSE": "Do as you like."},
 )}
-sample_downloads_addresses = {"ko": "https://example.org/ko/"}
+html_baseurl = "https://example.org/"
+language_switcher_languages = [{"sphinx": "ko", "url": "ko", "html": "ko", "name": "한국어"}]
 sample_downloads_outputs = ["output"]
 """
 OTHER = """\
@@ -141,7 +142,7 @@ def test_the_page_links_to_the_files(sample):
 
 def test_the_english_script_is_the_source(sample):
     sample.page()
-    note = "# At index.html\n# helper.py\n"
+    note = "# At https://example.org/en/index.html\n# helper.py\n"
     hint = "import work  # in the zip file of this sample\n"
     script = offered(sample, "py").read_text()
     assert script == note + SCRIPT.replace("import work\n", hint)

@@ -7,10 +7,10 @@ extensions = ["sphinxext.pages.term_table"]
 exclude_patterns = ["out"]
 locale_dirs = ["locales"]
 html_theme = "basic"
-term_table_languages = [
-    {"sphinx": "en", "html": "en", "name": "English"},
-    {"sphinx": "ko", "html": "ko", "name": "한국어"},
-    {"sphinx": "ja", "html": "ja", "name": "日本語"},
+language_switcher_languages = [
+    {"sphinx": "en", "url": "en", "html": "en", "name": "English"},
+    {"sphinx": "ko", "url": "ko", "html": "ko", "name": "한국어"},
+    {"sphinx": "ja", "url": "ja", "html": "ja", "name": "日本語"},
 ]
 term_table_proposal = "https://x.example/new?title=a"
 """

@@ -31,9 +31,9 @@ extensions = ["sphinxext.translation.translation_status"]
 exclude_patterns = ["out"]
 html_theme = "basic"
 templates_path = ["templates"]
-translation_status_languages = [
-    {{"sphinx": "en", "html": "en", "name": "English"}},
-    {{"sphinx": "zh_CN", "html": "zh-CN", "name": "简体中文"}},
+language_switcher_languages = [
+    {{"sphinx": "en", "url": "en", "html": "en", "name": "English"}},
+    {{"sphinx": "zh_CN", "url": "zh-cn", "html": "zh-CN", "name": "简体中文"}},
 ]
 translation_status = {{
     "en": {{"index": {{"edit": "https://x.example/md"}}}},
