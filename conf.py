@@ -35,7 +35,6 @@ author = "the authors of the torch.distributed backend tutorial"
 extensions = [
     "myst_parser",
     "sphinxext.addresses.language_switcher",
-    "sphinxext.addresses.link_previews",
     "sphinxext.addresses.section_labels",
     "sphinxext.addresses.sitemap",
     "sphinxext.addresses.stable_anchors",

@@ -20,7 +20,7 @@ def run_html() -> None:
         return
     up_to_date.forget()
     # Imported here, because they take longer than a build with nothing to do.
-    from .check.site import check_if_changed
+    from .check.site import check
     from .execute.execution import execute
     from .pages.commands import run_quick_commands
     from .pages.provenance import write_beside_site
@@ -32,7 +32,7 @@ def run_html() -> None:
     run_quick_commands()
     generated = up_to_date.generated()
     pages = render()
-    check_if_changed()
+    check()
     with stage("publish"):
         publish()
         write_beside_site()

@@ -14,7 +14,9 @@ Configuration:
     A start page that picks a language is expected there.
 
 Templates receive ``own_language``, the dictionary of the language that is being built, and
-``languages``: the same dictionaries with ``href`` and ``current``. With ``html_baseurl``, each
+``languages``: the same dictionaries with ``href``, ``current``, and the ``locale`` for link
+previews, such as ``ko_KR``. If a language names no territory, the locale has the territory of
+most of its speakers. With ``html_baseurl``, each
 dictionary also has ``address``, which is absolute. Templates then also receive
 ``default_address``, for readers of other languages, and ``pageurl``, the page's own address,
 from which themes make the canonical link.
@@ -22,6 +24,7 @@ from which themes make the canonical link.
 
 from urllib.parse import urljoin
 
+from babel.core import get_global, parse_locale
 from sphinx.util.osutil import relative_uri
 
 
@@ -53,6 +56,14 @@ def addresses(app, pagename):
     return found | {"x-default": base if at_start else found[languages[0]["html"]]}
 
 
+def locale_of(language):
+    """Return ``en_US`` for ``en``, and ``zh_CN`` for ``zh_CN``."""
+    name, territory, *_ = parse_locale(language)
+    if territory is None:
+        territory = parse_locale(get_global("likely_subtags")[name])[1]
+    return f"{name}_{territory}"
+
+
 def add_links(app, pagename, templatename, context, doctree):
     uri = app.builder.get_target_uri(pagename)
     context["own_language"] = own = own_language(app)
@@ -60,6 +71,7 @@ def add_links(app, pagename, templatename, context, doctree):
         {
             **language,
             "current": language is own,
+            "locale": locale_of(language["sphinx"]),
             "href": relative_uri(f"{own['url']}/{uri}", f"{language['url']}/{uri}"),
         }
         for language in app.config.language_switcher_languages

@@ -101,16 +101,6 @@ class Markdown:
         # Only there, a bar must be escaped in code, too.
         return re.sub(r"(?<!\\)\|", r"\\|", text.replace("\n", " "))
 
-    def _transition(self, node):
-        return "---"
-
-    def _math_block(self, node):
-        return f"$$\n{node.astext()}\n$$"
-
-    def _image(self, node):
-        uri = urljoin(self.address, node["uri"])
-        return f"![{escaped(node.get('alt', ''))}]({uri})"
-
     def inline(self, node):
         """Return the text of a node, on one line."""
         return "".join(map(self._inline, node.children))
@@ -124,10 +114,6 @@ class Markdown:
             return _emphasized("*", "em", self.inline(node))
         if isinstance(node, nodes.strong):
             return _emphasized("**", "strong", self.inline(node))
-        if isinstance(node, nodes.math):
-            return f"${node.astext()}$"
-        if isinstance(node, nodes.image):
-            return self._image(node)
         target = node.get("refuri") or f"#{node.get('refid', '')}"
         if isinstance(node, nodes.reference) and target != "#":
             return f"[{self.inline(node)}]({urljoin(self.address, target)})"

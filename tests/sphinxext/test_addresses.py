@@ -6,11 +6,11 @@ from xml.etree import ElementTree
 import pytest
 from sphinx.util.inventory import InventoryFile
 
-from sphinxext.addresses.link_previews import locale_of
+from sphinxext.addresses.language_switcher import locale_of
 
 CONFIGURATION = """
 extensions = [
-    "sphinxext.addresses.link_previews",
+    "sphinxext.addresses.language_switcher",
     "sphinxext.addresses.section_labels",
     "sphinxext.addresses.sitemap",
     "sphinxext.addresses.stable_anchors",

@@ -33,7 +33,6 @@ def html(rest):
         ("a\n  b", "**a**\n\n> b"),
         (".. code:: python\n\n   '```'", "````\n'```'\n````"),
         (".. comment", ""),
-        ("----\n\na", "---\n\na"),
         ("\\- no list", "\\- no list"),
         ("a\nb", "a b"),
     ],

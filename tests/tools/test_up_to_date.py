@@ -27,7 +27,7 @@ def html(tmp_path, monkeypatch, capsys):
     of_site = lambda folder: sorted(site.glob("*")) if folder == site else []  # noqa: E731
     monkeypatch.setattr(up_to_date, "files_below", of_site)
     monkeypatch.setattr(up_to_date, "digest", digest)
-    monkeypatch.setattr(check, "check_if_changed", lambda: None)
+    monkeypatch.setattr(check, "check", lambda: None)
     monkeypatch.setattr(execution, "execute", lambda: (0, 0))
     monkeypatch.setattr(rendering, "render", lambda: 1)
 
@@ -98,7 +98,7 @@ def test_a_build_that_fails_is_not_remembered(html, monkeypatch):
 
     (html.site / "index.html").write_text("a pag3")
     with monkeypatch.context() as patch:
-        patch.setattr(check, "check_if_changed", fail)
+        patch.setattr(check, "check", fail)
         with pytest.raises(RuntimeError):
             html()
     assert NOTHING not in html()

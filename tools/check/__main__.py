@@ -4,7 +4,7 @@ usage: python -m tools.check
 """
 
 from ..processes.one_build import main
-from .site import check_if_changed
+from .site import check
 
 if __name__ == "__main__":
-    main(check_if_changed, usage=__doc__)
+    main(check, usage=__doc__)

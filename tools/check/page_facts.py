@@ -45,8 +45,8 @@ class PageFacts:
     language: str | None
     sections: list[str]
     anchors: list[str]
-    listings: list[str]  # Digests of their code, without comments.
-    numbered_listings: list[tuple[int, str]]  # The number, or 0, and a digest of the text.
+    # The number of each listing, or 0, and digests of its text and of its code without comments.
+    listings: list[tuple[int, str, str]]
     problems: list[str]  # Markup that docutils could not parse.
     leaked_markup: list[tuple[str, str]]  # With some of the text around it.
     loaded: list[tuple[str, list[str]]]  # Addresses, with the relations of a link.
@@ -62,7 +62,7 @@ def facts_of_pages(site: Path) -> dict[Path, PageFacts]:
     """Return the facts of all pages of a site, by their paths."""
     results = Results("pages")
     pages = {path: path.read_text() for path in sorted(site.rglob("*.html"))}
-    keys = {path: hashlib.sha256(html.encode()).hexdigest() for path, html in pages.items()}
+    keys = {path: _digest(html) for path, html in pages.items()}
     unknown = {key: pages[path] for path, key in keys.items() if key not in results.known}
     facts_by_key = dict(zip(unknown, _read_all(list(unknown.values())), strict=True))
     facts = {
@@ -92,7 +92,6 @@ def read(html: str) -> dict[str, Any]:
         "sections": [tag["id"] for tag in page.find_all("section", id=True)],
         "anchors": sorted({tag["id"] for tag in page.find_all(id=True)}),
         "listings": [_listing(tag) for tag in page.find_all("pre")],
-        "numbered_listings": [_numbered_listing(tag) for tag in page.find_all("pre")],
         "problems": [x.get_text() for x in page.find_all(class_=PROBLEMS)],
         "leaked_markup": list(_leaked_markup(page)),
         "loaded": list(_loaded(page)),
@@ -111,23 +110,20 @@ def read(html: str) -> dict[str, Any]:
     }
 
 
-def _listing(tag: Element) -> str:
-    """Return the code of a listing, without comments, which are in the page's language."""
+def _listing(tag: Element) -> tuple[int, str, str]:
     from sphinxext.translation.translatable_comments import code_without_comments
 
-    box = tag.find_parent(class_=HIGHLIGHTED)
-    lexer = HIGHLIGHTED.search(" ".join(box["class"])) if box else None
-    language = lexer[1] if lexer else "none"
-    code = "\n".join(code_without_comments(tag.get_text(), language))
-    return hashlib.sha256(code.encode()).hexdigest()
+    numbered, highlighted = tag.find_parent(id=NUMBERED), tag.find_parent(class_=HIGHLIGHTED)
+    number = NUMBERED.match(numbered["id"]) if numbered else None
+    lexer = HIGHLIGHTED.search(" ".join(highlighted["class"])) if highlighted else None
+    text = tag.get_text()
+    # Comments are in the language of the page.
+    code = "\n".join(code_without_comments(text, lexer[1] if lexer else "none"))
+    return int(number[1]) if number else 0, _digest(text.strip("\n")), _digest(code)
 
 
-def _numbered_listing(tag: Element) -> tuple[int, str]:
-    """Return the number of a listing (0 if it has none), and a digest of its text."""
-    box = tag.find_parent(id=NUMBERED)
-    match = NUMBERED.match(box["id"]) if box else None
-    text = tag.get_text().strip("\n")
-    return int(match[1]) if match else 0, hashlib.sha256(text.encode()).hexdigest()
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _leaked_markup(page: Element) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,7 @@ Sphinx has compared the record with the file, and warned of any difference.
 """
 
 import json
+from collections import defaultdict
 from pathlib import Path
 
 from ..pages.provenance import FILE
@@ -21,13 +22,15 @@ def findings(rendered: Path, pages: set[str], facts: dict[Path, PageFacts]) -> l
     file = rendered / FILE
     if not file.is_file():
         raise BuildError(f"{relative(file)} is missing: run `make render` first")
-    recorded: dict[str, dict[int, str]] = {page: {} for page in pages}
+    recorded: dict[str, dict[int, str]] = defaultdict(dict)
     for listing in json.loads(file.read_text())["listings"]:
         recorded[f"{listing['page']}.html"][listing["number"]] = listing["sha256"]
     faults = []
-    for page, digests in sorted(recorded.items()):
+    for page in sorted(pages):
+        digests = recorded[page]
         for language in LANGUAGES:
-            shown = dict(facts[rendered / language.url / page].numbered_listings)
+            listings = facts[rendered / language.url / page].listings
+            shown = {number: digest for number, digest, _ in listings}
             where = f"{language.url}/{page}: listing"
             for number in sorted(shown.keys() ^ digests.keys()):
                 faults.append(f"{where} {number} has no provenance")

@@ -1,39 +1,24 @@
 """Stage "check": read the rendered site as a stranger would; fail on any finding."""
 
 import posixpath
-import sys
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from ..processes.one_build import stage
 from ..project.errors import BuildError
 from ..project.languages import LANGUAGES, SOURCE_LANGUAGE, Language
-from ..project.paths import LOCALES, RENDERED, ROOT, VERSIONS, relative
-from ..state.digests import digest, files_below, installed, project_files
-from ..state.records import record
+from ..project.paths import RENDERED, ROOT, relative
+from ..state.digests import files_below
 from ..translate import check as catalog_check
 from . import findability, provenance
 from .page_facts import PageFacts, facts_of_pages
 
 Facts = dict[Path, PageFacts]  # of each page, by its path
-RECORD = record("check")
 # Relations of <link> that only name another page.
 NAMING = {"canonical", "alternate", "author", "license", "next", "prev", "search"}
 
 
 @stage("check")
-def check_if_changed() -> None:
-    """Check, unless nothing has changed since a check without findings."""
-    files = [*files_below(RENDERED), *files_below(LOCALES), *project_files()]
-    key = digest(files, sys.version, installed(), VERSIONS.is_file())
-    if RECORD.load() == key:
-        print("    nothing has changed since a check without findings", flush=True)
-        return
-    RECORD.forget()
-    check()
-    RECORD.save(key)
-
-
 def check() -> None:
     """Check the catalogs and every page. Raises BuildError with all findings."""
     messages = catalog_check.check()
@@ -78,7 +63,7 @@ def _check_page(language: Language, page: str, facts: Facts, files: dict[str, Pa
         findings.append(f"{name}: lang is {here.language!r}")
     if here.sections != source.sections:
         findings.append(f"{name}: the anchors of its headings differ from the English page")
-    if here.listings != source.listings:
+    if [code for *_, code in here.listings] != [code for *_, code in source.listings]:
         findings.append(f"{name}: a listing or an output differs from the English page")
     for text in here.problems:
         findings.append(f"{name}: contains markup that could not be parsed: {text!r}")
