@@ -41,8 +41,8 @@ def main() -> None:
             print(f"run {number + 1}: {ranks} ranks, {sessions} sessions: {took}", flush=True)
     table = [
         row
-        for found, (ranks, sessions, cases) in zip(runs, configurations(), strict=True)
-        for case, times in zip(cases, zip(*found, strict=True), strict=True)
+        for of_group, (ranks, sessions, cases) in zip(runs, configurations(), strict=True)
+        for case, times in zip(cases, zip(*of_group, strict=True), strict=True)
         for row in rows(case, ranks, sessions, times)
     ]
     BACKEND_MEASURED.parent.mkdir(exist_ok=True)

@@ -37,8 +37,8 @@ def rename(before, now):
     text = RELEASES_FILE.read_text()
     RELEASES_FILE.write_text(text.replace(f'"{before.version}"', f'"{now}"'))
     own = r"^(torch|triton|nvidia-|cuda-)"
-    kept = [x for x in pins(before).read_text().splitlines() if not re.match(own, x)]
-    _write_pins(now, kept)
+    lines = [x for x in pins(before).read_text().splitlines() if not re.match(own, x)]
+    _write_pins(now, lines)
 
 
 def add_nightly(version):

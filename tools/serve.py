@@ -50,14 +50,14 @@ def main():
         sys.exit(__doc__)
     if not (SITE / "index.html").is_file():
         sys.exit(f"error: there is no site in {relative(SITE)}: run `make html` first")
-    wanted = int(sys.argv[1]) if len(sys.argv) == 2 else None
+    port = int(sys.argv[1]) if len(sys.argv) == 2 else None
     try:
-        server = make_server(8000 if wanted is None else wanted)
+        server = make_server(8000 if port is None else port)
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise
-        if wanted is not None:
-            sys.exit(f"error: port {wanted} is in use: name another, or none at all")
+        if port is not None:
+            sys.exit(f"error: port {port} is in use: name another, or none at all")
         server = make_server(0)
     print(f"Serving {relative(SITE)} at http://127.0.0.1:{server.server_port}/", flush=True)
     print("Stop with Ctrl-C.", flush=True)

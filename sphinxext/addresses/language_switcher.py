@@ -51,9 +51,9 @@ def addresses(app, pagename):
     """Return the absolute addresses of a page by lang attribute, and as ``x-default``."""
     base, uri = app.config.html_baseurl, app.builder.get_target_uri(pagename)
     languages = app.config.language_switcher_languages
-    found = {x["html"]: urljoin(base, f"{x['url']}/{uri}") for x in languages}
+    by_language = {x["html"]: urljoin(base, f"{x['url']}/{uri}") for x in languages}
     at_start = pagename == app.config.root_doc
-    return found | {"x-default": base if at_start else found[languages[0]["html"]]}
+    return by_language | {"x-default": base if at_start else by_language[languages[0]["html"]]}
 
 
 def locale_of(language):

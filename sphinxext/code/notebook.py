@@ -66,12 +66,12 @@ def _flat(node, level=0):
 
 
 def _json(cells):
-    made = []
+    notebook_cells = []
     for number, (kind, source) in enumerate(cells, 1):
         cell = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}}
         cell["source"] = source.splitlines(keepends=True)
         if kind == "code":
             cell |= {"execution_count": None, "outputs": []}
-        made.append(cell)
-    whole = {"cells": made, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
+        notebook_cells.append(cell)
+    whole = {"cells": notebook_cells, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(whole, indent=1, ensure_ascii=False, sort_keys=True) + "\n"

@@ -85,15 +85,15 @@ class MarkCells(SphinxTransform):
         for path in sample.files.values():
             self.env.note_dependency(path)
         source = sample.files[sample.script]
-        shown = [
+        blocks = [
             (number, visible(block))
             for number, (kind, block) in enumerate(split(_read(source)))
             if kind == "code" and visible(block)
         ]
         for listing in self.document.findall(nodes.literal_block):
-            if shown and listing.astext().strip("\n") == shown[0][1]:
-                listing["block_of_sample"] = shown.pop(0)[0]
-        if shown:
+            if blocks and listing.astext().strip("\n") == blocks[0][1]:
+                listing["block_of_sample"] = blocks.pop(0)[0]
+        if blocks:
             logger.warning(
                 "%s has changed since this page was made from it",
                 source,
@@ -195,8 +195,8 @@ class Sample:
         return translation if translation != message else gettext_of_comment(self.app, message)
 
     def _translated_code(self, code, language="python"):
-        found = ((x, self._gettext_of_comment(x)) for x in comments_of(code, language))
-        translated = tuple((x, y) for x, y in found if x != y)
+        pairs = ((x, self._gettext_of_comment(x)) for x in comments_of(code, language))
+        translated = tuple((x, y) for x, y in pairs if x != y)
         if language == "python":
             code = self._pointing_to_zip(code)
         try:

@@ -70,13 +70,13 @@ def _unfolded(node):
 def list_pages(app, doctree, docname):
     """Replace the directive with the list, when all pages are known."""
     for place in list(doctree.findall(learning_path)):
-        content, listed = [], []
+        content, all_pages = [], []
         for toctree in list(doctree.findall(addnodes.toctree))[: place["toctrees"]]:
             pages = [page for _, page in toctree["entries"]]
-            listed += pages
+            all_pages += pages
             content.append(nodes.paragraph("", toctree["caption"], classes=["part"]))
             content.append(_list(app, docname, pages))
-        reading, running = zip(*(_times(app, page) for page in listed), strict=True)
+        reading, running = zip(*(_times(app, page) for page in all_pages), strict=True)
         total = gettext("In all: %(hours)s hours to read, %(minutes)s minutes to run.") % {
             "hours": f"{round(sum(reading) / 30) / 2:g}",
             "minutes": math.ceil(sum(running) / 60),

@@ -22,7 +22,7 @@ def describe(text, width):
     first, *rest = break_lines(text, width, narrow=1, wide=2)
     if not rest and not first.endswith((":", "：")):  # A colon announces text that is left out.
         return first
-    ends = [found.end() for found in END_OF_SENTENCE.finditer(first)]
+    ends = [match.end() for match in END_OF_SENTENCE.finditer(first)]
     if ends and 2 * ends[-1] > len(first):
         return first[: ends[-1]]
     return break_lines(text, width - 1, narrow=1, wide=2)[0].rstrip(",;:，；：、") + "…"

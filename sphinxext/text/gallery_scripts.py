@@ -62,7 +62,7 @@ def visible(code):
 
 def blank_hidden(code):
     """Return the code with its hidden lines empty; the other lines keep their numbers."""
-    return HIDDEN.sub(lambda found: "\n" * found[0].count("\n"), code)
+    return HIDDEN.sub(lambda match: "\n" * match[0].count("\n"), code)
 
 
 def code_lines(script):
@@ -71,9 +71,9 @@ def code_lines(script):
     for kind, source in split(script):
         lines = source.split("\n")
         if kind == "code" and visible(source):
-            left = blank_hidden(source).split("\n")
-            shown = [place for place, line in enumerate(left) if line.strip()]
-            yield visible(source), number + shown[0], number + shown[-1]
+            code = blank_hidden(source).split("\n")
+            places = [place for place, line in enumerate(code) if line.strip()]
+            yield visible(source), number + places[0], number + places[-1]
         number += len(lines) - 1
 
 

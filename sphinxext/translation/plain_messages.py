@@ -65,8 +65,8 @@ def translations(messages):
 def collect(app, doctree):
     messages = list(doctree.findall(plain_message))
     prose = {message["message"] for message in messages if message["prose"]}
-    found = sorted({message["message"] for message in messages})
-    app.env.metadata[app.env.docname]["plain_messages"] = {x: x in prose for x in found}
+    texts = sorted({message["message"] for message in messages})
+    app.env.metadata[app.env.docname]["plain_messages"] = {x: x in prose for x in texts}
 
 
 def write(app, exception):

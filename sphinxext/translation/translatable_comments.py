@@ -102,11 +102,11 @@ def paragraphs(text, language):
     for start, end, kind in _comments(text, language):
         line = text[text.rfind("\n", 0, start) + 1 :]
         indentation = line[: len(line) - len(line.lstrip())]
-        for found in re.finditer(r"[^\n]+", text[start:end]):
-            begin = start + found.start()
+        for match in re.finditer(r"[^\n]+", text[start:end]):
+            begin = start + match.start()
             line_begin = text.rfind("\n", 0, begin) + 1
             before = text[line_begin:begin]
-            words = found[0].strip()
+            words = match[0].strip()
             if kind == "block":
                 words = words.lstrip("*").strip()
             begin = text.index(words, begin) if words else begin
@@ -114,7 +114,7 @@ def paragraphs(text, language):
                 alone = not re.sub(r"[/#<\s]", "", before)
                 prefix = text[line_begin:begin] if alone else None
             else:
-                alone = found.start() > 0
+                alone = match.start() > 0
                 prefix = indentation + (" * " if kind == "block" else "")
             if DIRECTIVE.match(words):
                 words = ""
@@ -179,9 +179,9 @@ class OfferComments(SphinxTransform):
     def apply(self, **kwargs):
         for block in list(self.document.findall(nodes.literal_block)):
             text = block.astext()
-            found = [p[-1] for p in paragraphs(text, block.get("language", "none"))]
-            if found:
-                messages = comment_messages("", *plain_messages(found, block))
+            texts = [p[-1] for p in paragraphs(text, block.get("language", "none"))]
+            if texts:
+                messages = comment_messages("", *plain_messages(texts, block))
                 block.parent.insert(block.parent.index(block) + 1, messages)
 
 

@@ -21,22 +21,22 @@ XHTML = "{http://www.w3.org/1999/xhtml}"
 
 def findings(site, pages, facts):
     """Return the faults of a site of ``pages``; ``facts`` are those of each path."""
-    found = _start_page(site, facts) + _not_found_page(site, facts) + _root_files(site)
+    faults = _start_page(site, facts) + _not_found_page(site, facts) + _root_files(site)
     for language in LANGUAGES:
         folder = site / language.url
         descriptions: Counter[str] = Counter()
         for page in sorted(pages):
             name, here = f"{language.url}/{page}", facts[folder / page]
-            faults = _head(site, here, _address(language, page), _alternates(page))
-            faults += _about_the_build(here)
+            of_page = _head(site, here, _address(language, page), _alternates(page))
+            of_page += _about_the_build(here)
             descriptions.update(here.descriptions[:1])
-            found += [f"{name}: {fault}" for fault in faults]
+            faults += [f"{name}: {fault}" for fault in of_page]
         for text, count in descriptions.items():
             if count > 1:
-                found.append(f"{language.url}: {count} pages share the description, {text!r}")
-        found += _sitemap(folder, language, pages - {"search.html"})
-        found += _inventory(folder, language, pages - {"search.html"}, facts)
-    return found
+                faults.append(f"{language.url}: {count} pages share the description, {text!r}")
+        faults += _sitemap(folder, language, pages - {"search.html"})
+        faults += _inventory(folder, language, pages - {"search.html"}, facts)
+    return faults
 
 
 def _address(language, page):
@@ -44,9 +44,9 @@ def _address(language, page):
 
 
 def _alternates(page):
-    found = {language.html: _address(language, page) for language in LANGUAGES}
-    default = PUBLISHED.url if page == "index.html" else found[SOURCE_LANGUAGE.html]
-    return found | {"x-default": default}
+    addresses = {language.html: _address(language, page) for language in LANGUAGES}
+    default = PUBLISHED.url if page == "index.html" else addresses[SOURCE_LANGUAGE.html]
+    return addresses | {"x-default": default}
 
 
 def _file(site, address):
@@ -107,12 +107,12 @@ def _not_found_page(site, facts):
 
 
 def _root_files(site):
-    listed = {
+    sitemaps = {
         entry.findtext(f"{SITEMAP}loc")
         for entry in ElementTree.parse(site / "sitemap.xml").getroot()
     }
     faults = []
-    if listed != {_address(language, "sitemap.xml") for language in LANGUAGES}:
+    if sitemaps != {_address(language, "sitemap.xml") for language in LANGUAGES}:
         faults.append("sitemap.xml: does not name the sitemap of each language")
     if f"Sitemap: {PUBLISHED.url}sitemap.xml\n" not in (site / "robots.txt").read_text():
         faults.append("robots.txt: does not name the sitemap")
@@ -122,11 +122,11 @@ def _root_files(site):
 def _sitemap(folder, language, pages):
     name = f"{language.url}/sitemap.xml"
     entries = ElementTree.parse(folder / "sitemap.xml").getroot()
-    listed = [entry.findtext(f"{SITEMAP}loc", "") for entry in entries]
-    if sorted(listed) != sorted(_address(language, page) for page in pages):
+    addresses = [entry.findtext(f"{SITEMAP}loc", "") for entry in entries]
+    if sorted(addresses) != sorted(_address(language, page) for page in pages):
         return [f"{name}: does not list exactly the pages"]
     faults = []
-    for entry, address in zip(entries, listed, strict=True):
+    for entry, address in zip(entries, addresses, strict=True):
         links = {x.get("hreflang"): x.get("href") for x in entry.iter(f"{XHTML}link")}
         page = address.removeprefix(_address(language, ""))
         if links != _alternates(page):
@@ -141,7 +141,7 @@ def _inventory(folder, language, pages, facts):
     with open(folder / "objects.inv", "rb") as file:
         inventory = InventoryFile.load(file, "", lambda base, uri: uri)
     targets = {item.uri for items in inventory.values() for item in items.values()}
-    wanted = set(pages)
+    expected = set(pages)
     for page in pages:
-        wanted |= {f"{page}#{section}" for section in facts[folder / page].sections}
-    return [f"{language.url}/objects.inv: lacks {target}" for target in sorted(wanted - targets)]
+        expected |= {f"{page}#{section}" for section in facts[folder / page].sections}
+    return [f"{language.url}/objects.inv: lacks {target}" for target in sorted(expected - targets)]

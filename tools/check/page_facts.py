@@ -63,7 +63,7 @@ def facts_of_pages(site: Path) -> dict[Path, PageFacts]:
     results = Results("pages")
     pages = {path: path.read_text() for path in sorted(site.rglob("*.html"))}
     keys = {path: _digest(html) for path, html in pages.items()}
-    unknown = {key: pages[path] for path, key in keys.items() if key not in results.known}
+    unknown = {key: pages[path] for path, key in keys.items() if key not in results.last}
     facts_by_key = dict(zip(unknown, _read_all(list(unknown.values())), strict=True))
     facts = {
         path: PageFacts(**results.get(key, partial(facts_by_key.get, key)))

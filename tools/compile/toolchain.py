@@ -29,15 +29,15 @@ VARIABLES = (
 
 def toolchain():
     """Describe PyTorch, Python and the compiler; raise if one does not fit."""
-    wanted = releases.current().version
+    release = releases.current().version
     try:
-        found = metadata.version("torch")
+        installed = metadata.version("torch")
     except metadata.PackageNotFoundError:
-        found = "none"
-    if found.partition("+")[0] != wanted:
+        installed = "none"
+    if installed.partition("+")[0] != release:
         raise BuildError(
-            f"{Path(sys.prefix).name} contains torch {found}, but releases.toml "
-            f"names {wanted} for it: remove that folder and run the command again"
+            f"{Path(sys.prefix).name} contains torch {installed}, but releases.toml "
+            f"names {release} for it: remove that folder and run the command again"
         )
     compiler = os.environ.get("CXX", "c++")
     if shutil.which(compiler) is None:
@@ -46,7 +46,7 @@ def toolchain():
             "(on Debian and Ubuntu: apt-get install g++), or name yours in CXX"
         )
     version = subprocess.run([compiler, "--version"], capture_output=True, text=True)
-    return f"torch {found}", f"Python {sys.version}", version.stdout
+    return f"torch {installed}", f"Python {sys.version}", version.stdout
 
 
 def versions():

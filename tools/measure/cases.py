@@ -149,16 +149,16 @@ class Case:
 def all_cases():
     """Return all cases, in the order of the table."""
     few = (4, 64 * KIB, 16 * MIB)
-    found = [Case("all_reduce", size) for size in (*SMALL, *LARGE)]
-    found += [Case("all_reduce, future", size) for size in few]
+    cases = [Case("all_reduce", size) for size in (*SMALL, *LARGE)]
+    cases += [Case("all_reduce, future", size) for size in few]
     others = ["all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather"]
     for name in [*others, "scatter"]:
-        found += [Case(name, size) for size in few]
-    found.append(Case("barrier", 0))
-    found += [Case("send and recv", size) for size in (4, 64 * KIB, 4 * MIB)]
+        cases += [Case(name, size) for size in few]
+    cases.append(Case("barrier", 0))
+    cases += [Case("send and recv", size) for size in (4, 64 * KIB, 4 * MIB)]
     for name in ("step of DDP", "step of FSDP2"):
-        found += [Case(name, size, "parameters") for size in MODELS]
-    return found
+        cases += [Case(name, size, "parameters") for size in MODELS]
+    return cases
 
 
 def configurations():

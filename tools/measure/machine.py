@@ -19,11 +19,11 @@ def machine():
         check=True,
         timeout=10,
     ).stdout
-    found = dict(re.findall(r"^ *([\w ]+): +(.+)$", described, re.M))
+    properties = dict(re.findall(r"^ *([\w ]+): +(.+)$", described, re.M))
     cpus = f"{len(os.sched_getaffinity(0))} CPUs"
-    kind = "virtual machine" if "Hypervisor vendor" in found else "physical machine"
-    caches = [f"{name} {found[f'{name} cache'].partition(' (')[0]}" for name in ("L2", "L3")]
+    kind = "virtual machine" if "Hypervisor vendor" in properties else "physical machine"
+    caches = [f"{name} {properties[f'{name} cache'].partition(' (')[0]}" for name in ("L2", "L3")]
     kernel = f"{platform.system()} {platform.release().partition('-')[0]}"
     grouped = AUTOGROUP.is_file() and AUTOGROUP.read_text().strip() == "1"
     autogroup = f"autogroup {'on' if grouped else 'off'}"
-    return ", ".join([f"{kind} with {cpus}", found["Model name"], *caches, kernel, autogroup])
+    return ", ".join([f"{kind} with {cpus}", properties["Model name"], *caches, kernel, autogroup])

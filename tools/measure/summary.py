@@ -96,13 +96,13 @@ class Goal:
 
     def worst(self, table):
         """Return the greatest value of all cases, and a row of its case."""
-        found = []
+        values = []
         for floor, shm, gloo in cases_of(table):
             if self.concerns(shm):
                 above_floor = shm["median"] - floor["median"]
                 of_gloo = shm["median"] / gloo["lowest"]
-                found.append((of_gloo if self.of == "gloo" else above_floor, shm))
-        return max(found, key=lambda x: x[0])
+                values.append((of_gloo if self.of == "gloo" else above_floor, shm))
+        return max(values, key=lambda x: x[0])
 
 
 REDUCE, FUTURE, STEPS = ("all_reduce",), ("all_reduce, future",), ("step of DDP", "step of FSDP2")
@@ -124,13 +124,13 @@ GOALS = (
 
 def goals_table(table):
     """Return a table of the goals: what the worst case that each concerns comes to."""
-    found = [f"{'goal: shm / fastest run of gloo':36}{'ranks':>6}{'bound':>8}{'worst':>9}"]
+    table_lines = [f"{'goal: shm / fastest run of gloo':36}{'ranks':>6}{'bound':>8}{'worst':>9}"]
     for goal in GOALS:
         value, row = goal.worst(table)
         verdict = "met" if value <= goal.bound else "not met"
         case = f"{row['operation']} {size_text(row['size'], row['unit'])}".rstrip()
-        found.append(
+        table_lines.append(
             f"{goal.text:36}{goal.ranks:6}{f'≤ {goal.bound:g}':>8}{value:9.2f}"
             f"  {verdict:7}  {case}, {row['sessions']} sessions"
         )
-    return "\n".join(found)
+    return "\n".join(table_lines)

@@ -16,12 +16,12 @@ def versions():
 
 def facts():
     """Return the versions, the commit and its day, and whether anything has changed since."""
-    known = versions()
-    if known and (current := commit()):
-        known["commit"], known["date"], changed = current
+    values = versions()
+    if values and (current := commit()):
+        values["commit"], values["date"], changed = current
         if changed:
-            known["changed"] = "1"
-    return known
+            values["changed"] = "1"
+    return values
 
 
 def template_values():

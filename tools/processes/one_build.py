@@ -90,9 +90,9 @@ def main(work: Callable[[], object], *, usage: str | None) -> None:
         _end_all(this_build)
         message = "interrupted"
     except (BuildError, ModuleNotFoundError, OSError) as error:
-        if not (known := _message_of(error)):
+        if not (text := _message_of(error)):
             raise
-        message = known
+        message = text
     else:
         return
     sys.exit(f"\nerror: {message}\n{untouched}".rstrip())

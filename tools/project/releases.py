@@ -40,8 +40,8 @@ DEFAULT = RELEASES[0]
 def current():
     """Return the release that this environment is for, whether it is installed or not."""
     name = Path(sys.prefix).name
-    wanted = name.removeprefix(ENVIRONMENT) if name.startswith(ENVIRONMENT) else ""
-    return next((x for x in RELEASES if x.version == wanted), DEFAULT)
+    version = name.removeprefix(ENVIRONMENT) if name.startswith(ENVIRONMENT) else ""
+    return next((x for x in RELEASES if x.version == version), DEFAULT)
 
 
 def oldest():

@@ -29,9 +29,9 @@ def generated():
 
 def is_good(sources):
     """Return whether the last good build made the site from the same sources."""
-    known = RECORD.load()
+    state = RECORD.load()
     # An edit, the usual case, is found before anything else is read.
-    return bool(known) and known["sources"] == sources and known == _state(sources, generated())
+    return bool(state) and state["sources"] == sources and state == _state(sources, generated())
 
 
 def forget():

@@ -31,10 +31,10 @@ class Record:
     def load(self):
         """Return the value that was saved last, or None."""
         try:
-            written, _, text = self.path.read_text().partition("\n")
+            digest_of_text, _, text = self.path.read_text().partition("\n")
         except (OSError, UnicodeDecodeError):
             return None
-        return json.loads(text) if written == self._digest(text) else None
+        return json.loads(text) if digest_of_text == self._digest(text) else None
 
     def save(self, value):
         text = json.dumps(value, ensure_ascii=False, sort_keys=True)
@@ -54,8 +54,8 @@ class Record:
         """Return whether the files ``outputs`` are still those that were made for this ``key``."""
         if not all(path.is_file() for path in outputs):
             return False
-        known = self.load()
-        return bool(known) and known["key"] == key and known["made"] == digest(outputs)
+        record = self.load()
+        return bool(record) and record["key"] == key and record["made"] == digest(outputs)
 
     def _digest(self, text):
         made_by = _tools() if self.of_tools else ""
@@ -78,16 +78,16 @@ class Results:
 
     def __init__(self, name):
         self.record = record(name)
-        self.known = self.record.load() or {}
+        self.last = self.record.load() or {}
         self.used = {}
 
     def get(self, key, make):
         """Return the result for a key; call ``make()`` if it is unknown."""
         if key not in self.used:
-            self.used[key] = self.known[key] if key in self.known else make()
+            self.used[key] = self.last[key] if key in self.last else make()
         return self.used[key]
 
     def save(self):
         """Save the results that were used, and drop the others."""
-        if self.used != self.known:
+        if self.used != self.last:
             self.record.save(self.used)

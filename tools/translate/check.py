@@ -138,7 +138,7 @@ def _check_page(
         for entry in catalog
         if entry.id and entry.string and not entry.fuzzy
     ]
-    found = [
+    phrases_of_rules = [
         (message, rule, phrase)
         for message in messages
         for rule, phrases in apply_rules(message).items()
@@ -147,10 +147,10 @@ def _check_page(
     if plain is not None:
         # Readers meet prose, headings and descriptions on their way; labels are no first use.
         read = [message for message in messages if plain.get(message.source, True)]
-        found += [(message, "first-use", phrase) for message, phrase in first_uses(read)]
+        phrases_of_rules += [(message, "first-use", phrase) for message, phrase in first_uses(read)]
     findings = [
         Finding(f"{relative(path)}:{message.line}", rule, phrase, list(message.texts))
-        for message, rule, phrase in found
+        for message, rule, phrase in phrases_of_rules
     ]
     findings += _check_difference(path, messages)
     return asdict(CheckedPage(len(template), faults, messages, findings))

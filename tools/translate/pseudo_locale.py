@@ -50,9 +50,9 @@ KEPT = re.compile(
 
 def pseudo(text):
     """Return the message in the pseudo-language, with the markup that it had."""
-    kept = KEPT.findall(text)
+    markup = KEPT.findall(text)
     between = [part.translate(ACCENTED) for part in KEPT.split(text)]
-    parts = [part for pair in zip(between, [*kept, ""], strict=True) for part in pair]
+    parts = [part for pair in zip(between, [*markup, ""], strict=True) for part in pair]
     missing = math.ceil(len(text) * GROWTH) - len("⟦⟧")
     padding = "".join(islice(cycle(PADDING), max(0, missing))).rstrip()
     return f"⟦{''.join(parts)}{padding}⟧"
