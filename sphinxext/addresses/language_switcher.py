@@ -22,13 +22,15 @@ dictionary also has ``address``, which is absolute. Templates then also receive
 from which themes make the canonical link.
 """
 
+from typing import Any
 from urllib.parse import urljoin
 
 from babel.core import get_global, parse_locale
+from sphinx.application import Sphinx
 from sphinx.util.osutil import relative_uri
 
 
-def own_language(app):
+def own_language(app: Sphinx) -> dict[str, Any]:
     """Return the dictionary of the language that is being built."""
     languages = app.config.language_switcher_languages
     name = app.config.language
@@ -38,7 +40,7 @@ def own_language(app):
     return own[0] if own else other
 
 
-def own_address(app):
+def own_address(app: Sphinx) -> str:
     """Return the address at which the pages of the language that is being built are published.
 
     It is empty without ``html_baseurl``, which makes the addresses of pages relative.
@@ -47,7 +49,7 @@ def own_address(app):
     return urljoin(base, f"{own_language(app)['url']}/") if base else ""
 
 
-def addresses(app, pagename):
+def addresses(app: Sphinx, pagename: str) -> dict[str, str]:
     """Return the absolute addresses of a page by lang attribute, and as ``x-default``."""
     base, uri = app.config.html_baseurl, app.builder.get_target_uri(pagename)
     languages = app.config.language_switcher_languages
@@ -56,7 +58,7 @@ def addresses(app, pagename):
     return by_language | {"x-default": base if at_start else by_language[languages[0]["html"]]}
 
 
-def locale_of(language):
+def locale_of(language: str) -> str:
     """Return ``en_US`` for ``en``, and ``zh_CN`` for ``zh_CN``."""
     name, territory, *_ = parse_locale(language)
     if territory is None:
@@ -64,7 +66,7 @@ def locale_of(language):
     return f"{name}_{territory}"
 
 
-def add_links(app, pagename, templatename, context, doctree):
+def add_links(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: Any) -> None:
     uri = app.builder.get_target_uri(pagename)
     context["own_language"] = own = own_language(app)
     context["languages"] = languages = [
@@ -84,7 +86,7 @@ def add_links(app, pagename, templatename, context, doctree):
         context["default_address"] = absolute["x-default"]
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.add_config_value("language_switcher_languages", [], "html")
     app.connect("html-page-context", add_links)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

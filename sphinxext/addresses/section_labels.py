@@ -7,10 +7,11 @@ the reference differs.
 """
 
 from docutils import nodes
+from sphinx.application import Sphinx
 from sphinx.util.nodes import clean_astext
 
 
-def register(app, doctree):
+def register(app: Sphinx, doctree: nodes.document) -> None:
     domain, page = app.env.domains.standard_domain, app.env.docname
     for section in doctree.findall(nodes.section):
         anchor = section["ids"][0]
@@ -19,6 +20,6 @@ def register(app, doctree):
         domain.labels[label] = page, anchor, clean_astext(section[0])
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.connect("doctree-read", register)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -10,13 +10,15 @@ Needs the configuration of ``language_switcher``, with ``html_baseurl``.
 from importlib.util import resolve_name
 from xml.etree import ElementTree
 
+from sphinx.application import Sphinx
+
 from .language_switcher import addresses, own_language
 
 SITEMAP = "http://www.sitemaps.org/schemas/sitemap/0.9"
 XHTML = "http://www.w3.org/1999/xhtml"
 
 
-def write(app, exception):
+def write(app: Sphinx, exception: Exception | None) -> None:
     own = own_language(app)
     if exception or app.builder.format != "html":
         return
@@ -36,7 +38,7 @@ def write(app, exception):
     (app.outdir / "sitemap.xml").write_text(declaration + text + "\n")
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.setup_extension(resolve_name(".language_switcher", __package__))
     app.connect("build-finished", write)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

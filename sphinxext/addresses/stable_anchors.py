@@ -9,7 +9,10 @@ This extension records each section's ids before Sphinx translates the document,
 restores them afterwards.
 """
 
+from typing import Any
+
 from docutils import nodes
+from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.i18n import Locale
 
@@ -17,7 +20,7 @@ from sphinx.transforms.i18n import Locale
 class RememberIds(SphinxTransform):
     default_priority = Locale.default_priority - 1
 
-    def apply(self, **kwargs):
+    def apply(self, **kwargs: Any) -> None:
         for section in self.document.findall(nodes.section):
             section["source-language-ids"] = list(section["ids"])
 
@@ -25,12 +28,12 @@ class RememberIds(SphinxTransform):
 class RestoreIds(SphinxTransform):
     default_priority = Locale.default_priority + 1
 
-    def apply(self, **kwargs):
+    def apply(self, **kwargs: Any) -> None:
         for section in self.document.findall(nodes.section):
             section["ids"] = section.attributes.pop("source-language-ids")
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.add_transform(RememberIds)
     app.add_transform(RestoreIds)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -49,6 +49,7 @@ Configuration; names of files have slashes and are relative to ``code_provenance
 import hashlib
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from importlib.util import resolve_name
 from itertools import groupby, islice
@@ -57,6 +58,8 @@ from textwrap import dedent
 from typing import Any
 
 from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.i18n import Locale
 from sphinx.util import logging
@@ -99,7 +102,7 @@ class code_provenance(nodes.General, nodes.Element):
 class CodeProvenance(SphinxDirective):
     required_arguments = 1
 
-    def run(self):
+    def run(self) -> list[nodes.Node]:
         self.env.metadata[self.env.docname]["shows_code_provenance"] = True
         return [code_provenance("", listed=self.arguments[0])]
 
@@ -112,7 +115,7 @@ class FindSources(SphinxTransform):
 
     default_priority = Locale.default_priority - 1
 
-    def apply(self, **kwargs):
+    def apply(self, **kwargs: Any) -> None:
         root = Path(self.app.srcdir, self.config.code_provenance_root).resolve()
         name = self.config.code_provenance_scripts.get(self.env.docname)
         script = str(root / name) if name else None
@@ -139,36 +142,38 @@ class FindSources(SphinxTransform):
                 text if kind == "typed" else None,
             )
 
-    def _source(self, node, text, script, cells):
+    def _source(
+        self, node: Any, text: str, script: str | None, cells: list[tuple[str, int, int]]
+    ) -> tuple[str, str, tuple[int, int] | None]:
         """Return the kind of a listing, its file, and the lines there or None."""
         included = node.get("source")
         if included:
             return "include", included, place(text, _read(included).split("\n"))
         if script is None:
-            page = self.env.doc2path(self.env.docname)
+            page = str(self.env.doc2path(self.env.docname))
             return "typed", page, place(text, _read(page).split("\n"))
         self.env.note_dependency(script)
         if OUTPUT_CLASS in _classes(node):
             return "output", script, None
-        for number, (code, *lines) in enumerate(cells):
+        for number, (code, first, last) in enumerate(cells):
             if code == text:
                 del cells[: number + 1]
-                return "cell", script, tuple(lines)
+                return "cell", script, (first, last)
         return "typed", script, place(text, prose_lines(_read(script)))
 
 
-def _nodes(document):
+def _nodes(document: nodes.document) -> list[nodes.Element]:
     kinds = nodes.literal_block | nodes.doctest_block
     return list(document.findall(lambda node: isinstance(node, kinds)))
 
 
-def _classes(node):
+def _classes(node: Any) -> Iterator[str]:
     while node is not None:
         yield from node.get("classes", [])
         node = node.parent
 
 
-def _read(path):
+def _read(path: str | Path) -> str:
     return Path(path).read_text(encoding="utf-8")
 
 
@@ -185,7 +190,7 @@ def place(text: str, lines: list[str]) -> tuple[int, int] | None:
     return None
 
 
-def collect(app, doctree):
+def collect(app: Sphinx, doctree: nodes.document) -> None:
     """Keep the listings of a page; its reasons are translated by now."""
     app.env.metadata[app.env.docname]["code_provenance"] = [
         replace(node["provenance"], **facts(node, node["provenance"].lines))
@@ -196,7 +201,7 @@ def collect(app, doctree):
 # -- When all pages are known ------------------------------------------------------
 
 
-def demand_proofs(app, env):
+def demand_proofs(app: Sphinx, env: BuildEnvironment) -> None:
     if app.builder.format != "html":
         return  # Messages can be collected while a proof is still missing.
     for page in sorted(env.found_docs):
@@ -220,11 +225,11 @@ def demand_proofs(app, env):
                 )
 
 
-def _of_page(env, page) -> list[Listing]:
+def _of_page(env: BuildEnvironment, page: str) -> list[Listing]:
     return env.metadata[page].get("code_provenance", [])
 
 
-def _runs_of(app, listing: Listing) -> list[str]:
+def _runs_of(app: Sphinx, listing: Listing) -> list[str]:
     """Return the names of the runs that executed what a listing shows."""
     if not listing.needs_run:
         return []
@@ -236,7 +241,7 @@ def _runs_of(app, listing: Listing) -> list[str]:
     return of_text or of_file
 
 
-def _described_runs(app) -> dict[str, dict[str, Any]]:
+def _described_runs(app: Sphinx) -> dict[str, dict[str, Any]]:
     """Return what the project says about each run, by its name."""
     return {
         name: {key: value for key, value in run.items() if key != "executes"}
@@ -244,13 +249,13 @@ def _described_runs(app) -> dict[str, dict[str, Any]]:
     }
 
 
-def _pages(app):
+def _pages(app: Sphinx) -> list[str]:
     """Return all pages with listings, in the order of reading."""
     names = dict.fromkeys([*app.env.collect_relations(), *sorted(app.env.found_docs)])
     return [page for page in names if _of_page(app.env, page)]
 
 
-def fill(app, doctree, docname):
+def fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     for placeholder in list(doctree.findall(code_provenance)):
         if app.builder.format != "html":
             placeholder.parent.remove(placeholder)
@@ -265,8 +270,8 @@ def fill(app, doctree, docname):
         placeholder.replace_self(nodes.raw("", html, format="html"))
 
 
-def _for_template(app, docname, page):
-    def link(target):
+def _for_template(app: Sphinx, docname: str, page: str) -> dict[str, Any]:
+    def link(target: str) -> dict[str, str]:
         return {
             "href": app.builder.get_relative_uri(docname, target),
             "title": app.env.titles[target].astext(),
@@ -287,7 +292,7 @@ def _for_template(app, docname, page):
     return {**link(page), "listings": listings}
 
 
-def _data(app):
+def _data(app: Sphinx) -> dict[str, Any]:
     """Return the content of code-provenance.json."""
     listings = [
         {"page": page, **_set_fields(listing), "runs": _runs_of(app, listing)}
@@ -297,18 +302,18 @@ def _data(app):
     return {"runs": _described_runs(app), "listings": listings}
 
 
-def _set_fields(listing):
+def _set_fields(listing: Listing) -> dict[str, Any]:
     return {name: x for name, x in asdict(listing).items() if x not in (None, ())}
 
 
-def write_data(app, exception):
+def write_data(app: Sphinx, exception: Exception | None) -> None:
     if exception or app.builder.format != "html":
         return
     text = json.dumps(_data(app), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
     Path(app.doctreedir, DATA).write_text(text, encoding="utf-8")
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.setup_extension(resolve_name(".not_executed", __package__))
     app.add_config_value("code_provenance_root", ".", "env", types=[str])
     app.add_config_value("code_provenance_scripts", {}, "env", types=[dict])

@@ -8,9 +8,10 @@ Configuration: ``linked_captions_address``, where to read the file, with ``{path
 from pathlib import Path
 
 from docutils import nodes
+from sphinx.application import Sphinx
 
 
-def link(app, doctree, docname):
+def link(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     if app.builder.name == "gettext" or not app.config.linked_captions_address:
         return
     for caption in doctree.findall(nodes.caption):
@@ -22,7 +23,7 @@ def link(app, doctree, docname):
             caption += reference
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.add_config_value("linked_captions_address", "", "html", types=[str])
     app.connect("doctree-resolved", link)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

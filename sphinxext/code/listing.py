@@ -19,7 +19,6 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.directives.code import LiteralInclude
-from sphinx.util.typing import ExtensionMetadata
 
 # The language that belongs to a suffix, and the mark of its comments.
 LANGUAGES = {
@@ -55,7 +54,7 @@ class Listing(LiteralInclude):
         return super().run()
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> dict:
     app.add_config_value("listing_root", ".", "env", types=[str])
     app.add_directive("listing", Listing)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

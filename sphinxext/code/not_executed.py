@@ -20,11 +20,15 @@ message catalog "sphinx", as the texts of templates do; the reason belongs to th
 page. The box has the class ``not-executed``, and the label the class ``label``.
 """
 
+from typing import Any
+
 from docutils import nodes
 from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
 from sphinx.locale import get_translation
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+from sphinx.writers.html5 import HTML5Translator
 
 logger = logging.getLogger(__name__)
 gettext = get_translation("sphinx")
@@ -38,7 +42,7 @@ class NotExecuted(SphinxDirective):
     has_content = True
     option_spec = {"partly": directives.flag}
 
-    def run(self):
+    def run(self) -> list[nodes.Node]:
         self.assert_has_content()
         node = not_executed("", partly="partly" in self.options)
         self.set_source_info(node)
@@ -46,7 +50,7 @@ class NotExecuted(SphinxDirective):
         return [node]
 
 
-def facts(listing, lines):
+def facts(listing: nodes.Element, lines: tuple[int, int] | None) -> dict[str, Any]:
     """Return what the directive around a listing says about it, as a dictionary.
 
     ``lines`` are the first and the last line of the listing in its file, or None. The
@@ -66,20 +70,20 @@ def facts(listing, lines):
     }
 
 
-def _around(listing):
+def _around(listing: nodes.Element) -> nodes.Element | None:
     node = listing.parent
     while node is not None and not isinstance(node, not_executed):
         node = node.parent
     return node
 
 
-def _reason(node):
+def _reason(node: nodes.Element) -> str:
     """Return the paragraphs of the directive as one line of text."""
     paragraphs = [x for x in node.findall(nodes.paragraph) if x.parent is node]
     return " ".join(" ".join(map(_text, paragraphs)).split())
 
 
-def _text(paragraph):
+def _text(paragraph: nodes.Element) -> str:
     """Return the text of a paragraph, with its literals between backquotes."""
     return "".join(
         f"`{x.astext()}`" if isinstance(x, nodes.literal) else x.astext()
@@ -87,22 +91,22 @@ def _text(paragraph):
     )
 
 
-def demand_reasons(app, doctree):
+def demand_reasons(app: Sphinx, doctree: nodes.document) -> None:
     for node in doctree.findall(not_executed):
         if not _reason(node):
             logger.warning("not-executed needs a reason", location=node)
 
 
-def visit_html(translator, node):
+def visit_html(translator: HTML5Translator, node: Any) -> None:
     label = gettext("Executed in part") if node["partly"] else gettext("Not executed")
     translator.body.append(f'<div class="not-executed"><p class="label">{label}</p>\n')
 
 
-def depart_html(translator, node):
+def depart_html(translator: HTML5Translator, node: Any) -> None:
     translator.body.append("</div>\n")
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.add_node(not_executed, html=(visit_html, depart_html))
     app.add_directive("not-executed", NotExecuted)
     app.connect("doctree-read", demand_reasons)

@@ -4,8 +4,11 @@ This module has no ``setup``: it is the part of ``sample_downloads`` that knows 
 """
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
 from docutils import nodes
+from sphinx.environment import BuildEnvironment
 
 from ..text.markdown_text import Markdown
 
@@ -15,7 +18,15 @@ METADATA = {
 }
 
 
-def notebook(env, doctree, *, address, note, blocks, outputs):
+def notebook(
+    env: BuildEnvironment,
+    doctree: nodes.document,
+    *,
+    address: str,
+    note: str,
+    blocks: dict[int, str],
+    outputs: set[str],
+) -> str:
     """Return the text of the notebook, which is JSON.
 
     ``address`` is where the page is published, and ``note`` a text for below its title.
@@ -29,12 +40,12 @@ def notebook(env, doctree, *, address, note, blocks, outputs):
     cells: list[tuple[str, str]] = []
     text: list[str] = []
 
-    def end_text():
+    def end_text() -> None:
         if text:
             cells.append(("markdown", "\n\n".join(text)))
             text.clear()
 
-    def add_code_before(end):
+    def add_code_before(end: int | None) -> None:
         for number in sorted(x for x in blocks if end is None or x < end):
             if source := blocks.pop(number).strip("\n"):
                 end_text()
@@ -56,7 +67,7 @@ def notebook(env, doctree, *, address, note, blocks, outputs):
     return _json(cells)
 
 
-def _flat(node, level=0):
+def _flat(node: Any, level: int = 0) -> Iterator[tuple[int, Any]]:
     """Yield each node in the sections of a document, with the level of its section."""
     for child in node.children:
         if isinstance(child, nodes.section):
@@ -65,10 +76,10 @@ def _flat(node, level=0):
             yield level, child
 
 
-def _json(cells):
+def _json(cells: list[tuple[str, str]]) -> str:
     notebook_cells = []
     for number, (kind, source) in enumerate(cells, 1):
-        cell = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}}
+        cell: dict[str, Any] = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}}
         cell["source"] = source.splitlines(keepends=True)
         if kind == "code":
             cell |= {"execution_count": None, "outputs": []}

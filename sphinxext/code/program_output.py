@@ -6,8 +6,12 @@ ones are folded: readers open them.
 The texts belong to the message catalog "sphinx", as those of templates do.
 """
 
+from typing import Any
+
 from docutils import nodes
+from sphinx.application import Sphinx
 from sphinx.locale import get_translation
+from sphinx.writers.html5 import HTML5Translator
 
 gettext = get_translation("sphinx")
 
@@ -19,7 +23,7 @@ class program_output(nodes.General, nodes.Element):
     """A box around a literal block; ``lines`` is its length if it is folded."""
 
 
-def label(app, doctree, docname):
+def label(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     for block in list(doctree.findall(nodes.literal_block)):
         if OUTPUT_CLASS in block["classes"]:
             lines = len(block.astext().splitlines())
@@ -28,20 +32,20 @@ def label(app, doctree, docname):
             box += block
 
 
-def visit_html(self, node):
+def visit_html(translator: HTML5Translator, node: Any) -> None:
     if node["lines"]:
         title = gettext("Output, %(lines)s lines") % {"lines": node["lines"]}
-        self.body.append(f'<details class="program-output"><summary>{title}</summary>\n')
+        translator.body.append(f'<details class="program-output"><summary>{title}</summary>\n')
     else:
         title = gettext("Output")
-        self.body.append(f'<div class="program-output"><p class="label">{title}</p>\n')
+        translator.body.append(f'<div class="program-output"><p class="label">{title}</p>\n')
 
 
-def depart_html(self, node):
-    self.body.append("</details>\n" if node["lines"] else "</div>\n")
+def depart_html(translator: HTML5Translator, node: Any) -> None:
+    translator.body.append("</details>\n" if node["lines"] else "</div>\n")
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.add_node(program_output, html=(visit_html, depart_html))
     app.connect("doctree-resolved", label)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

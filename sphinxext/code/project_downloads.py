@@ -11,6 +11,7 @@ its ``Project``; default ``{}``. ``language_switcher`` knows the address of the 
 from dataclasses import dataclass
 from importlib.util import resolve_name
 from pathlib import Path
+from typing import Any
 
 from sphinx.addnodes import download_reference, pending_xref
 from sphinx.application import Sphinx
@@ -44,7 +45,7 @@ class LinkToProjects(SphinxPostTransform):
 
     default_priority = 8  # MyST-Parser's transform has 9, and warns of what it does not find.
 
-    def run(self, **kwargs):
+    def run(self, **kwargs: Any) -> None:
         names = {f"{name}.zip" for name in self.config.project_downloads}
         for node in list(self.document.findall(pending_xref)):
             if node["reftarget"] in names:
@@ -71,7 +72,7 @@ def contents(app: Sphinx, project: Project) -> dict[str, bytes]:
     return {path: text.encode() for path, text in (texts | project.copies).items()}
 
 
-def _translated(app, path, text):
+def _translated(app: Sphinx, path: str, text: str) -> str:
     language = language_of(Path(path).suffix)
     pairs = ((x, gettext_of_comment(app, x)) for x in comments_of(text, language))
     try:

@@ -33,6 +33,7 @@ import re
 from dataclasses import dataclass
 from importlib.util import resolve_name
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -78,7 +79,7 @@ class MarkCells(SphinxTransform):
 
     default_priority = Locale.default_priority - 1
 
-    def apply(self, **kwargs):
+    def apply(self, **kwargs: Any) -> None:
         sample = self.config.sample_downloads.get(self.env.docname)
         if not sample:
             return
@@ -104,7 +105,7 @@ class MarkCells(SphinxTransform):
 # -- When a page is written --------------------------------------------------------
 
 
-def add_downloads(app, doctree, docname):
+def add_downloads(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     sample = app.config.sample_downloads.get(docname)
     if not sample or app.builder.format != "html":
         return
@@ -129,7 +130,7 @@ def add_downloads(app, doctree, docname):
 class Sample:
     """One sample in the language of a build."""
 
-    def __init__(self, app: Sphinx, docname: str, sample: ZipFile, doctree: nodes.document):
+    def __init__(self, app: Sphinx, docname: str, sample: ZipFile, doctree: nodes.document) -> None:
         self.app, self.docname, self.doctree = app, docname, doctree
         self.name = PurePosixPath(sample.script).stem
         self.script, self.texts = sample.script, sample.texts
@@ -158,14 +159,14 @@ class Sample:
             f"{self.name}.zip": zipped(self.name, contents),
         }
 
-    def _seen_from_script(self, name):
+    def _seen_from_script(self, name: str) -> str:
         """Return a file that the script needs, or its folder; for the script, an empty string."""
         if name == self.script:
             return ""
         path = posixpath.relpath(name, posixpath.dirname(self.script))
         return re.sub(r"^((\.\./)*[^/]+/?).*$", r"\1", path)
 
-    def _rendered(self, template):
+    def _rendered(self, template: str) -> str:
         return (
             self.app.builder.templates.render(
                 f"sample-{template}.html",
@@ -185,16 +186,16 @@ class Sample:
 
     # Translations.
 
-    def _gettext(self, message):
+    def _gettext(self, message: str) -> str:
         """Return the translation of a text of the page."""
         catalog = catalogs_of(self.app).get(self.docname)
         return catalog.gettext(message) if catalog else message
 
-    def _gettext_of_comment(self, message):
+    def _gettext_of_comment(self, message: str) -> str:
         translation = self._gettext(message)
         return translation if translation != message else gettext_of_comment(self.app, message)
 
-    def _translated_code(self, code, language="python"):
+    def _translated_code(self, code: str, language: str = "python") -> str:
         pairs = ((x, self._gettext_of_comment(x)) for x in comments_of(code, language))
         translated = tuple((x, y) for x, y in pairs if x != y)
         if language == "python":
@@ -205,7 +206,7 @@ class Sample:
             logger.warning("translated sample: %s", error, location=self.docname)
             return code
 
-    def _pointing_to_zip(self, code):
+    def _pointing_to_zip(self, code: str) -> str:
         """Add, behind each import of a helper, a comment that says where to find the helper."""
         helpers = [re.escape(x[:-3]) for x in self.needed if x.endswith(".py")]
         if not helpers:
@@ -214,10 +215,10 @@ class Sample:
         pattern = rf"^((?:from|import) (?:{'|'.join(helpers)})\b[^#\n]*)$"
         return re.sub(pattern, rf"\1  # {comment}", code, flags=re.M)
 
-    def _translated_comments(self, name):
+    def _translated_comments(self, name: str) -> str:
         return self._translated_code(self.files[name], language_of(Path(name).suffix))
 
-    def _translated_prose(self, kind, block):
+    def _translated_prose(self, kind: str, block: str) -> str:
         text = prose(kind, block)
         width = WIDTH - (len("# ") if kind == "text" else 0)
         translated = translate_rest(text, self._gettext, width)
@@ -229,7 +230,7 @@ class Sample:
 
     # The script and the notebook.
 
-    def _script(self, blocks):
+    def _script(self, blocks: list[tuple[str, str]]) -> str:
         script = ""
         for line in self._rendered("note").strip().split("\n"):
             for part in break_lines(line, WIDTH - len("# "), narrow=1, wide=2):
@@ -238,7 +239,7 @@ class Sample:
             script += block if kind == "code" else self._translated_prose(kind, block)
         return script
 
-    def _notebook(self, blocks):
+    def _notebook(self, blocks: list[tuple[str, str]]) -> str:
         return notebook(
             self.app.env,
             self.doctree,
@@ -249,11 +250,11 @@ class Sample:
         )
 
 
-def _read(path):
+def _read(path: str) -> str:
     return Path(path).read_text(encoding="utf-8")
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.setup_extension(resolve_name("..addresses.language_switcher", __package__))
     app.add_config_value("sample_downloads", {}, "env", types=[dict])
     app.add_config_value("sample_downloads_outputs", ["sphx-glr-script-out"], "env")

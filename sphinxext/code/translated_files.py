@@ -5,19 +5,21 @@ This module has no ``setup``: ``sample_downloads`` and ``project_downloads`` sha
 
 import io
 import zipfile
-from functools import cache
+from collections.abc import Mapping
+from functools import cache, lru_cache
 from gettext import GNUTranslations
 from pathlib import Path
 
 from pygments.lexers import get_lexer_for_filename
 from pygments.util import ClassNotFound
+from sphinx.application import Sphinx
 
 from ..translation.translatable_comments import paragraphs, translate
 
 ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # The same bytes, whenever the file is made.
 
 
-def zipped(folder, contents):
+def zipped(folder: str, contents: Mapping[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in sorted(contents.items()):
@@ -27,21 +29,21 @@ def zipped(folder, contents):
     return buffer.getvalue()
 
 
-def catalogs_of(app):
+@lru_cache(maxsize=1)  # Of this build: its samples share them.
+def catalogs_of(app: Sphinx) -> dict[str, GNUTranslations]:
     """Return all catalogs of the language, by page."""
-    if not hasattr(app, "catalogs_of_downloads"):
-        app.catalogs_of_downloads = catalogs = {}
-        for locale_dir in app.config.locale_dirs:
-            folder = Path(app.srcdir, locale_dir, app.config.language, "LC_MESSAGES")
-            for path in sorted(folder.rglob("*.mo")):
-                if path.with_suffix(".po").is_file():  # Not the rest of a catalog that was removed.
-                    with path.open("rb") as file:
-                        name = path.relative_to(folder).with_suffix("").as_posix()
-                        catalogs[name] = GNUTranslations(file)
-    return app.catalogs_of_downloads
+    catalogs = {}
+    for locale_dir in app.config.locale_dirs:
+        folder = Path(app.srcdir, locale_dir, app.config.language, "LC_MESSAGES")
+        for path in sorted(folder.rglob("*.mo")):
+            if path.with_suffix(".po").is_file():  # Not the rest of a catalog that was removed.
+                with path.open("rb") as file:
+                    name = path.relative_to(folder).with_suffix("").as_posix()
+                    catalogs[name] = GNUTranslations(file)
+    return catalogs
 
 
-def gettext_of_comment(app, message):
+def gettext_of_comment(app: Sphinx, message: str) -> str:
     """Return the first translation that any catalog has, or the message."""
     for catalog in catalogs_of(app).values():
         if (translation := catalog.gettext(message)) != message:
@@ -50,7 +52,7 @@ def gettext_of_comment(app, message):
 
 
 @cache
-def language_of(suffix):
+def language_of(suffix: str) -> str:
     try:
         return get_lexer_for_filename(f"file{suffix}").aliases[0]
     except (ClassNotFound, IndexError):
@@ -58,10 +60,10 @@ def language_of(suffix):
 
 
 @cache  # Many samples share a file.
-def comments_of(code, language):
+def comments_of(code: str, language: str) -> list[str]:
     return [message for *_, message in paragraphs(code, language)]
 
 
 @cache
-def translate_comments(code, language, translated):
+def translate_comments(code: str, language: str, translated: tuple[tuple[str, str], ...]) -> str:
     return translate(code, language, dict(translated)) if translated else code

@@ -41,17 +41,22 @@ The project must only provide the templates.
 
 import csv
 import math
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from importlib.util import resolve_name
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import jinja2
 from docutils import nodes
 from docutils.parsers.rst import directives
 from jinja2 import meta
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
+from sphinx.writers.html5 import HTML5Translator
 
 from ..text.line_breaking import break_lines
 from ..text.markdown_text import escaped
@@ -63,7 +68,7 @@ LATIN_WIDTH = 0.56  # em, on average, in the usual fonts
 class diagram(nodes.General, nodes.Element):
     """A drawing. Its children are its texts."""
 
-    def as_markdown(self, env):
+    def as_markdown(self, env: BuildEnvironment) -> str:
         """Return the caption and the description, for readers who do not see the drawing."""
         texts = _prose_of(_draw_translated(env, self))
         return "\n>\n".join(f"> {escaped(' '.join(text.split()))}" for text in texts)
@@ -73,9 +78,11 @@ class Diagram(SphinxDirective):
     required_arguments = 1
     option_spec = {"thumbnail": directives.flag}
 
-    def run(self):
+    def run(self) -> list[nodes.Node]:
         name, thumbnail = self.arguments[0], "thumbnail" in self.options
-        for path in [*_files_of(self.env, f"{name}.svg"), *_data_files(self.env).values()]:
+        for template in _files_of(self.env, f"{name}.svg"):
+            self.env.note_dependency(template)
+        for path in _data_files(self.env).values():
             self.env.note_dependency(path)
         number = self.env.new_serialno("diagram")
         node = diagram("", template=name, thumbnail=thumbnail, id=f"diagram-{number}")
@@ -94,35 +101,35 @@ class Diagram(SphinxDirective):
         return [node]
 
 
-def _prose_of(drawing):
+def _prose_of(drawing: str) -> list[str]:
     """Return the caption and the description of a drawing, as far as there are any."""
     texts = {x.tag.rpartition("}")[2]: x.text for x in ElementTree.fromstring(drawing).iter()}
-    return [texts[x] for x in ("figcaption", "desc") if texts.get(x)]
+    return [text for x in ("figcaption", "desc") if (text := texts.get(x))]
 
 
-def _folders(env):
+def _folders(env: BuildEnvironment) -> tuple[Path, ...]:
     return tuple(Path(env.srcdir, folder) for folder in env.config.diagrams_folders)
 
 
-def _files_of(env, name):
+def _files_of(env: BuildEnvironment, name: str) -> Iterator[str]:
     """Yield the paths of a template and of those whose macros it uses, if they can be read."""
-    templates = _templates(_folders(env))
+    templates, loader = _templates(_folders(env)), jinja2.FileSystemLoader(_folders(env))
     try:
-        text, path, _ = templates.loader.get_source(templates, name)
-        used = meta.find_referenced_templates(templates.parse(text))
+        text, path, _ = loader.get_source(templates, name)
+        others = meta.find_referenced_templates(templates.parse(text))
     except jinja2.TemplateError:
         return  # Drawing it reports the fault.
     yield path
-    for other in used:
+    for other in filter(None, others):
         yield from _files_of(env, other)
 
 
-def _data_files(env):
+def _data_files(env: BuildEnvironment) -> dict[str, Path]:
     """Return the paths of the CSV files by their names."""
     return {name: Path(env.srcdir, path) for name, path in env.config.diagrams_data.items()}
 
 
-def _data(env, name):
+def _data(env: BuildEnvironment, name: str) -> list[dict[str, str]]:
     """Return the rows of a CSV file. Raises ExtensionError with its path."""
     files = _data_files(env)
     if name not in files:
@@ -134,7 +141,7 @@ def _data(env, name):
     return list(csv.DictReader(line for line in lines if not line.startswith("#")))
 
 
-def _draw(env, node, gettext):
+def _draw(env: BuildEnvironment, node: Any, gettext: Callable[[str], str]) -> str:
     """Return the drawing as HTML. Raises ExtensionError with file and line."""
     name = f"{node['template']}.svg"
     values = {"_": gettext, "id": node["id"], "thumbnail": node["thumbnail"]}
@@ -152,7 +159,7 @@ def _draw(env, node, gettext):
 
 
 @cache
-def _templates(folders):
+def _templates(folders: tuple[Path, ...]) -> jinja2.Environment:
     """Return the templates of some folders; each is compiled once, and again when it changes."""
     templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folders),
@@ -165,21 +172,21 @@ def _templates(folders):
     return templates
 
 
-def _lines(text, width):
+def _lines(text: str, width: float) -> list[str]:
     return break_lines(str(text), width, narrow=LATIN_WIDTH, wide=1)
 
 
-def visit_html(translator, node):
+def visit_html(translator: HTML5Translator, node: Any) -> None:
     translator.body.append(_draw_translated(translator.builder.env, node))
     raise nodes.SkipNode
 
 
-def _draw_translated(env, node):
+def _draw_translated(env: BuildEnvironment, node: Any) -> str:
     texts = translations(node.children)
     return _draw(env, node, lambda message: texts.get(message, message))
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.setup_extension(resolve_name("..translation.plain_messages", __package__))
     app.add_config_value("diagrams_folders", ["_diagrams"], "env", types=[list])
     app.add_config_value("diagrams_data", {}, "env", types=[dict])

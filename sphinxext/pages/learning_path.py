@@ -17,9 +17,12 @@ The texts belong to the message catalog "sphinx", as those of templates do.
 
 import math
 import re
+from collections.abc import Iterator
+from typing import Any
 
 from docutils import nodes
 from sphinx import addnodes
+from sphinx.application import Sphinx
 from sphinx.locale import get_translation
 from sphinx.util.docutils import SphinxDirective
 
@@ -40,12 +43,12 @@ class learning_path(nodes.General, nodes.Element):
 class LearningPath(SphinxDirective):
     required_arguments = 1
 
-    def run(self):
+    def run(self) -> list[nodes.Node]:
         self.env.metadata[self.env.docname]["learning_path"] = True
         return [learning_path("", toctrees=int(self.arguments[0]))]
 
 
-def measure(app, doctree):
+def measure(app: Sphinx, doctree: nodes.document) -> None:
     """Note how long this page takes to read; called after the page has been translated."""
     minutes = 0.0
     for node in _unfolded(doctree):
@@ -58,7 +61,7 @@ def measure(app, doctree):
     app.env.metadata[app.env.docname]["reading_minutes"] = math.ceil(minutes)
 
 
-def _unfolded(node):
+def _unfolded(node: Any) -> Iterator[nodes.Node]:
     """Yield the texts below a node that a reader sees at first, and the blocks of code."""
     if isinstance(node, (nodes.Text, nodes.literal_block)):
         yield node
@@ -67,7 +70,7 @@ def _unfolded(node):
             yield from _unfolded(child)
 
 
-def list_pages(app, doctree, docname):
+def list_pages(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Replace the directive with the list, when all pages are known."""
     for place in list(doctree.findall(learning_path)):
         content, all_pages = [], []
@@ -85,7 +88,7 @@ def list_pages(app, doctree, docname):
         place.replace_self(nodes.container("", *content, classes=["learning-path"]))
 
 
-def _list(app, docname, pages):
+def _list(app: Sphinx, docname: str, pages: list[str]) -> nodes.Node:
     items = nodes.enumerated_list()
     for page in pages:
         uri = app.builder.get_relative_uri(docname, page)
@@ -100,18 +103,18 @@ def _list(app, docname, pages):
     return items
 
 
-def _times(app, page):
+def _times(app: Sphinx, page: str) -> tuple[int, int]:
     """Return the minutes to read the page, and the seconds to run it or 0."""
     reading = app.env.metadata[page]["reading_minutes"]
     return reading, app.config.learning_path_run_seconds.get(page, 0)
 
 
-def add_times(app, pagename, templatename, context, doctree):
+def add_times(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: Any) -> None:
     if doctree is not None:
         context["reading_minutes"], context["run_seconds"] = _times(app, pagename)
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.add_config_value("learning_path_run_seconds", {}, "env", types=[dict])
     app.add_node(learning_path)
     app.add_directive("learning-path", LearningPath)

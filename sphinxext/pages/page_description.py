@@ -6,8 +6,10 @@ half of the width, and otherwise with a word and an ellipsis.
 """
 
 import re
+from typing import Any
 
 from docutils import nodes
+from sphinx.application import Sphinx
 
 from ..text.line_breaking import break_lines
 
@@ -16,7 +18,7 @@ WIDTH = 155
 END_OF_SENTENCE = re.compile(r"[.!?](?=\s|$)|[。！？]")
 
 
-def describe(text, width):
+def describe(text: str, width: float) -> str:
     """Return the beginning of ``text``, at most ``width`` columns of it."""
     text = " ".join(text.split())
     first, *rest = break_lines(text, width, narrow=1, wide=2)
@@ -28,13 +30,15 @@ def describe(text, width):
     return break_lines(text, width - 1, narrow=1, wide=2)[0].rstrip(",;:，；：、") + "…"
 
 
-def add_description(app, pagename, templatename, context, doctree):
+def add_description(
+    app: Sphinx, pagename: str, templatename: str, context: dict, doctree: Any
+) -> None:
     for paragraph in doctree.findall(nodes.paragraph) if doctree is not None else []:
         if isinstance(paragraph.parent, nodes.section):
             context["description"] = describe(paragraph.astext(), WIDTH)
             return
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.connect("html-page-context", add_description)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -15,8 +15,10 @@ The texts belong to the message catalog "sphinx", as those of templates do.
 import csv
 from importlib.util import resolve_name
 from pathlib import Path
+from typing import Any
 
 from docutils import nodes
+from sphinx.application import Sphinx
 from sphinx.locale import get_translation
 from sphinx.util.docutils import SphinxDirective
 
@@ -32,7 +34,7 @@ class term_table(nodes.General, nodes.Element):
 class TermTable(SphinxDirective):
     required_arguments = 1
 
-    def run(self):
+    def run(self) -> list[nodes.Node]:
         _, path = self.env.relfn2path(self.arguments[0])
         self.env.note_dependency(path)
         try:
@@ -51,7 +53,7 @@ class TermTable(SphinxDirective):
         return [node]
 
 
-def fill(app, doctree, docname):
+def fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     if app.builder.name == "gettext":
         return  # This builder collects the messages after this.
     for place in list(doctree.findall(term_table)):
@@ -65,7 +67,7 @@ def fill(app, doctree, docname):
         place.replace_self(content)
 
 
-def _table(app, rows, notes):
+def _table(app: Sphinx, rows: list[dict[str, str]], notes: dict[str, str]) -> nodes.table:
     source, *others = app.config.language_switcher_languages
     languages = [x for x in others if x["sphinx"] in rows[0]]
     header = [_in_language(source, source["name"])]
@@ -86,7 +88,7 @@ def _table(app, rows, notes):
     return nodes.table("", group, classes=["term-table", "colwidths-given"])
 
 
-def _translation(language, row):
+def _translation(language: dict[str, Any], row: dict[str, str]) -> list[nodes.Node]:
     cell = _in_language(language, row[language["sphinx"]])
     avoided = [x for x in row.get(f"avoid_{language['sphinx']}", "").split("|") if x]
     if avoided:
@@ -95,18 +97,18 @@ def _translation(language, row):
     return cell
 
 
-def _in_language(language, text):
+def _in_language(language: dict[str, Any], text: str) -> list[nodes.Node]:
     # docutils makes the attribute lang of this class.
     return [nodes.inline("", text, classes=[f"language-{language['html']}"])]
 
 
-def _row(cells, **attributes):
+def _row(cells: list[list[nodes.Node]], **attributes: Any) -> nodes.row:
     return nodes.row(
         "", *(nodes.entry("", nodes.paragraph("", "", *cell)) for cell in cells), **attributes
     )
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.setup_extension(resolve_name("..translation.plain_messages", __package__))
     app.setup_extension(resolve_name("..addresses.language_switcher", __package__))
     app.add_config_value("term_table_proposal", "", "env", types=[str])

@@ -48,20 +48,7 @@ REPLACED = ["searchtools.js", "language_data.js", "sphinx_highlight.js", "transl
 REPLACED += ["doctools.js", "documentation_options.js"]
 # Elements within a line of text; any other separates words.
 INLINE = set("a abbr b code dfn em i kbd mark q s samp small span strong sub sup u var wbr".split())
-VOID = {
-    "area",
-    "br",
-    "col",
-    "embed",
-    "hr",
-    "img",
-    "input",
-    "link",
-    "meta",
-    "source",
-    "track",
-    "wbr",
-}
+VOID = set("area br col embed hr img input link meta source track wbr".split())
 UNSEEN = {"script", "style", "title"}
 UNSEEN_CLASSES = {"headerlink", "unsearched"}
 HEADING = re.compile(r"h[1-6]$")

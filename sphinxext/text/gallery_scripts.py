@@ -6,6 +6,7 @@ begins with a line ``# %%`` and is a comment in reStructuredText. The code betwe
 """
 
 import re
+from collections.abc import Iterator
 
 DOCSTRING = re.compile(r'\Ar?"""\n(.*?)\n"""\n', re.S)
 TEXT = re.compile(r"^(# %%\n(?:#.*\n?)*)", re.M)
@@ -15,7 +16,7 @@ HIDDEN = re.compile(
 )
 
 
-def split(script):
+def split(script: str) -> list[tuple[str, str]]:
     """Return a list of (kind, source), which together are the script.
 
     The kind is "docstring", "text" or "code". Raises ValueError without a docstring.
@@ -30,7 +31,7 @@ def split(script):
     return [("docstring", docstring[0]), *blocks]
 
 
-def prose(kind, source):
+def prose(kind: str, source: str) -> str:
     """Return the reStructuredText of a docstring or a text."""
     if kind == "docstring":
         docstring = DOCSTRING.match(source)
@@ -39,7 +40,7 @@ def prose(kind, source):
     return re.sub(r"^# ?", "", source.partition("\n")[2].rstrip("\n"), flags=re.M)
 
 
-def with_prose(kind, text):
+def with_prose(kind: str, text: str) -> str:
     """Return a docstring or a text; the reverse of ``prose``.
 
     Raises ValueError if the text would end the docstring, begin a block or hide code.
@@ -55,17 +56,17 @@ def with_prose(kind, text):
     return "\n".join(lines) + "\n"
 
 
-def visible(code):
+def visible(code: str) -> str:
     """Return the part of a block of code that is shown, without blank lines around it."""
     return HIDDEN.sub("", code).strip("\n")
 
 
-def blank_hidden(code):
+def blank_hidden(code: str) -> str:
     """Return the code with its hidden lines empty; the other lines keep their numbers."""
     return HIDDEN.sub(lambda match: "\n" * match[0].count("\n"), code)
 
 
-def code_lines(script):
+def code_lines(script: str) -> Iterator[tuple[str, int, int]]:
     """Yield each shown block of code, with the numbers of its first and last line."""
     number = 1
     for kind, source in split(script):
@@ -77,7 +78,7 @@ def code_lines(script):
         number += len(lines) - 1
 
 
-def prose_lines(script):
+def prose_lines(script: str) -> list[str]:
     """Return the lines of a script, those of its texts without the marks of a comment."""
     return [
         line

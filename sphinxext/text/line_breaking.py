@@ -14,14 +14,16 @@ UNBREAKABLE = re.compile(
 )
 
 
-def break_lines(text, width, *, narrow, wide, words=UNBREAKABLE):
+def break_lines(
+    text: str, width: float, *, narrow: float, wide: float, words: re.Pattern[str] = UNBREAKABLE
+) -> list[str]:
     """Return ``text`` as lines of at most ``width``, longer only where one word is.
 
     ``narrow`` and ``wide`` are the widths of a Latin and of a CJK character. ``words``
     is a pattern of what is kept whole.
     """
 
-    def measure(line):
+    def measure(line: str) -> float:
         count = sum(unicodedata.east_asian_width(character) in "WF" for character in line)
         return wide * count + narrow * (len(line) - count)
 

@@ -5,6 +5,7 @@ in Sphinx. Everything else is left unchanged: directives, their options, grid ta
 """
 
 import re
+from collections.abc import Callable
 
 from docutils.utils import column_width
 
@@ -18,7 +19,7 @@ MARKUP = r"``.+?``|`[^`]+`_*|\*\*.+?\*\*|\*[^*\s][^*]*\*"
 WORDS = re.compile(rf"(?:[^\s{CJK}]*?(?:{MARKUP}))+[^\s{CJK}]*|{UNBREAKABLE.pattern}")
 
 
-def translate_rest(text, gettext, width):
+def translate_rest(text: str, gettext: Callable[[str], str], width: int) -> str:
     """Return ``text`` with each message passed through ``gettext``.
 
     Translated messages are broken into lines of ``width`` columns again.
@@ -57,7 +58,7 @@ def _parts(line: str) -> tuple[str, str, str]:
     return indentation, mark, words
 
 
-def _goes_on(line, prefix):
+def _goes_on(line: str, prefix: str) -> bool:
     """Return whether a line belongs to the paragraph whose first line begins with a prefix."""
     indentation, mark, words = _parts(line)
     return bool(words) and not mark and len(indentation) == len(prefix)

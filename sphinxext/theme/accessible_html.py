@@ -5,6 +5,10 @@ The caption of a table of contents is marked as a heading; it also gets a level.
 heading is only a paragraph sign; it gets a name.
 """
 
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator
 
 # The classes of boxes that scroll.
@@ -12,14 +16,21 @@ SCROLLING = {"table-wrapper"}
 
 
 class AccessibleTranslator(HTML5Translator):
-    def starttag(self, node, tagname, suffix="\n", empty=False, **attributes):
+    def starttag(
+        self,
+        node: nodes.Element,
+        tagname: str,
+        suffix: str = "\n",
+        empty: bool = False,
+        **attributes: Any,
+    ) -> str:
         if attributes.get("ROLE") == "heading":
             attributes["ARIA-LEVEL"] = "2"
         if tagname == "pre" or SCROLLING.intersection(node.get("classes", [])):
             attributes["TABINDEX"] = "0"
         return super().starttag(node, tagname, suffix, empty, **attributes)
 
-    def visit_literal_block(self, node):
+    def visit_literal_block(self, node: nodes.literal_block) -> None:
         before = len(self.body)
         try:
             super().visit_literal_block(node)
@@ -28,7 +39,7 @@ class AccessibleTranslator(HTML5Translator):
                 html = self.body[index]
                 self.body[index] = html.replace("<pre>", '<pre tabindex="0">', 1)
 
-    def add_permalink_ref(self, node, title):
+    def add_permalink_ref(self, node: nodes.Element, title: str) -> None:
         before = len(self.body)
         super().add_permalink_ref(node, title)
         name = f'aria-label="{self.attval(title)}" title='
@@ -36,6 +47,6 @@ class AccessibleTranslator(HTML5Translator):
             self.body[index] = self.body[index].replace("title=", name, 1)
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.set_translator("html", AccessibleTranslator)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

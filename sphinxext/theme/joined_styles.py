@@ -10,10 +10,12 @@ Configuration:
 
 from pathlib import Path
 
+from sphinx.application import Sphinx
+from sphinx.builders import Builder
 from sphinx.errors import ConfigError
 
 
-def join(app, builder):
+def join(app: Sphinx, builder: Builder) -> None:
     # Before any page is written: their links hold a digest of the sheet.
     if builder.format != "html":
         return
@@ -26,7 +28,7 @@ def join(app, builder):
         sheet.write_text("\n".join(x.read_text(encoding="utf-8") for x in parts), encoding="utf-8")
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.add_config_value("joined_styles", {}, "html", types=[dict])
     app.connect("write-started", join)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

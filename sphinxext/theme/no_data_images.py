@@ -8,10 +8,12 @@ disk: browsers load masks from servers only.) Draw what is missed with ``clip-pa
 
 import re
 
+from sphinx.application import Sphinx
+
 IMAGE = re.compile(r"""url\((["']?)data:image/.*?\1\)""", re.DOTALL)
 
 
-def remove_images(app, exception):
+def remove_images(app: Sphinx, exception: Exception | None) -> None:
     if exception or app.builder.format != "html":
         return
     for path in (app.outdir / "_static").rglob("*.css"):
@@ -21,6 +23,6 @@ def remove_images(app, exception):
             path.write_text(without, "utf-8")
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.connect("build-finished", remove_images)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -14,7 +14,6 @@ from jinja2.ext import Extension
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.errors import ThemeError
-from sphinx.util.typing import ExtensionMetadata
 
 
 class TemplateEdits(Extension):
@@ -44,7 +43,7 @@ def extend_templates(app: Sphinx) -> None:
         environment.extensions[TemplateEdits.identifier].configure(app.config, app.confdir)
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> dict:
     app.add_config_value("template_edits", {}, "html", types=[dict])
     app.connect("builder-inited", extend_templates)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -7,10 +7,11 @@ not which template. Here, all HTML templates of ``templates_path`` are parsed be
 from pathlib import Path
 
 from jinja2 import Environment, TemplateSyntaxError
+from sphinx.application import Sphinx
 from sphinx.errors import ThemeError
 
 
-def parse_all(app):
+def parse_all(app: Sphinx) -> None:
     syntax = Environment(extensions=["jinja2.ext.i18n"])
     for folder in app.config.templates_path:
         for path in sorted(Path(app.confdir, folder).rglob("*.html")):
@@ -20,6 +21,6 @@ def parse_all(app):
                 raise ThemeError(f"{path}:{error.lineno}: {error.message}") from None
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.connect("builder-inited", parse_all)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

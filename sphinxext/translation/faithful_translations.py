@@ -11,10 +11,13 @@ seen, or that turn the direction of text, are refused everywhere.
 
 import re
 from collections import Counter
+from gettext import NullTranslations
+from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx import addnodes, locale
+from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.i18n import Locale
 from sphinx.util import logging
@@ -36,7 +39,7 @@ STRANGE = re.compile(
 FILLED = re.compile(r"%(?:\(\w*\))?.?")
 
 
-def markup(node):
+def markup(node: nodes.Element) -> Counter[Any]:
     """Return a multiset of the inline nodes in ``node``, with what they point to."""
     return Counter(
         (
@@ -49,7 +52,7 @@ def markup(node):
     )
 
 
-def strange_characters(node):
+def strange_characters(node: nodes.Element) -> set[str]:
     """Return those in the text of a node, and in what its inner nodes say, such as titles."""
     texts = [node.astext()]
     for inner in node.findall(nodes.Element):
@@ -58,21 +61,23 @@ def strange_characters(node):
     return set(STRANGE.findall("".join(texts)))
 
 
-def _is_code(node):
+def _is_code(node: nodes.Element) -> bool:
     """Return whether the text of a node must stay. That of a link is translated."""
     if isinstance(node, nodes.literal):
         return not isinstance(node.parent, addnodes.pending_xref | addnodes.download_reference)
     return isinstance(node, nodes.raw)
 
 
-def _no_directive(name, language_module, document):
+def _no_directive(
+    name: str, language_module: Any, document: nodes.document
+) -> tuple[None, list[nodes.system_message]]:
     return None, []
 
 
 class KeepSource(SphinxTransform):
     default_priority = Locale.default_priority - 1
 
-    def apply(self, **kwargs):
+    def apply(self, **kwargs: Any) -> None:
         settings = self.document.settings
         self.document.settings_of_author = (
             settings.file_insertion_enabled,
@@ -91,7 +96,7 @@ class KeepSource(SphinxTransform):
 class RefuseUnfaithful(SphinxTransform):
     default_priority = Locale.default_priority + 1
 
-    def apply(self, **kwargs):
+    def apply(self, **kwargs: Any) -> None:
         settings = self.document.settings
         settings.file_insertion_enabled, settings.raw_enabled = self.document.settings_of_author
         directives.directive = self.document.__dict__.pop("directives_of_author")
@@ -119,17 +124,17 @@ class RefuseUnfaithful(SphinxTransform):
 class Guarded:
     """Translations of Sphinx and of templates, which come without any parsing."""
 
-    def __init__(self, translator):
+    def __init__(self, translator: NullTranslations) -> None:
         self.translator = translator
 
-    def gettext(self, message):
+    def gettext(self, message: str) -> str:
         return self._faithful(self.translator.gettext(message), message)
 
-    def ngettext(self, singular, plural, number):
+    def ngettext(self, singular: str, plural: str, number: int) -> str:
         translated = self.translator.ngettext(singular, plural, number)
         return self._faithful(translated, singular, plural)
 
-    def _faithful(self, translated, *sources):
+    def _faithful(self, translated: str, *sources: str) -> str:
         if any(is_as_harmless(translated, source) for source in sources):
             return translated
         logger.warning(
@@ -140,7 +145,7 @@ class Guarded:
         return sources[0]
 
 
-def is_as_harmless(translated, source):
+def is_as_harmless(translated: str, source: str) -> bool:
     """Return whether a translation has the tags, quotes and placeholders of its source."""
     return (
         sorted(TAG.findall(translated)) == sorted(TAG.findall(source))
@@ -152,7 +157,7 @@ def is_as_harmless(translated, source):
     )
 
 
-def _is_nested(text):
+def _is_nested(text: str) -> bool:
     """Return whether each tag is closed where it should be."""
     is_open = []
     for closes, name in TAG_NAME.findall(text):
@@ -163,17 +168,17 @@ def _is_nested(text):
     return not is_open
 
 
-def guard_messages(app):
+def guard_messages(app: Sphinx) -> None:
     if app.translator is None:
         return
-    app.translator = Guarded(app.translator)
+    app.translator = Guarded(app.translator)  # type: ignore[assignment]  # It has what is used.
     locale.translators["general", "sphinx"] = app.translator
     templates = getattr(app.builder, "templates", None)
     if templates is not None:
         templates.environment.install_gettext_translations(app.translator)
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.add_transform(KeepSource)
     app.add_transform(RefuseUnfaithful)
     app.connect("builder-inited", guard_messages)

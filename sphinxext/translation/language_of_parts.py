@@ -9,9 +9,10 @@ and ``language_of_parts_classes``, a list.
 """
 
 from docutils import nodes
+from sphinx.application import Sphinx
 
 
-def mark(app, doctree):
+def mark(app: Sphinx, doctree: nodes.document) -> None:
     source = app.config.language_of_parts_source
     if app.config.language.replace("_", "-") == source:
         return
@@ -23,7 +24,7 @@ def mark(app, doctree):
             node["classes"].append(f"language-{source}")
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.add_config_value("language_of_parts_source", "en", "env", types=[str])
     app.add_config_value("language_of_parts_classes", [], "env", types=[list])
     app.connect("doctree-read", mark)

@@ -8,6 +8,7 @@ import re
 
 from docutils import nodes
 from docutils.transforms import Transform
+from sphinx.application import Sphinx
 
 PATH = re.compile(r"\S*/\S*\w\.\w+\b")
 
@@ -15,24 +16,24 @@ PATH = re.compile(r"\S*/\S*\w\.\w+\b")
 class NothingToTranslate(Transform):
     default_priority = 5  # Before Sphinx collects messages, at 10, and translates, at 20.
 
-    def apply(self):
+    def apply(self) -> None:
         for node in self.document.findall(nodes.TextElement):
             if isinstance(node, (nodes.paragraph, nodes.title, nodes.term, nodes.caption)):
                 if not _has_words(node):
                     node["translatable"] = False
 
 
-def _has_words(node):
+def _has_words(node: nodes.Element) -> bool:
     if any(node.findall(nodes.image)):
         return True  # It may have an alternative text.
     texts = (text for text in node.findall(nodes.Text) if not _is_literal(text))
     return any(letter.isalpha() for text in texts for letter in PATH.sub("", text))
 
 
-def _is_literal(text):
+def _is_literal(text: nodes.Text) -> bool:
     return isinstance(text.parent, nodes.literal)
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.add_transform(NothingToTranslate)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

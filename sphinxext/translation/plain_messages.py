@@ -10,9 +10,12 @@ as the description of a drawing, or is a label or a comment.
 
 import json
 import re
+from collections.abc import Collection, Iterable
+from typing import Any
 
 from docutils import nodes
 from sphinx import addnodes
+from sphinx.application import Sphinx
 from sphinx.util import logging
 
 from .faithful_translations import STRANGE
@@ -21,18 +24,18 @@ logger = logging.getLogger(__name__)
 BRACES = re.compile(r"{[^{}]*}|[{}]")
 
 
-def _unsafe(text):
+def _unsafe(text: str) -> list[str]:
     return sorted(BRACES.findall(text) + STRANGE.findall(text))
 
 
 class plain_message(nodes.TextElement, addnodes.translatable):
-    def preserve_original_messages(self):
+    def preserve_original_messages(self) -> None:
         self["message"] = self.astext()
 
-    def extract_original_messages(self):
+    def extract_original_messages(self) -> list[str]:
         return [self["message"]]
 
-    def apply_translated_message(self, original_message, translated_message):
+    def apply_translated_message(self, original_message: str, translated_message: str) -> None:
         if _unsafe(original_message) != _unsafe(translated_message):
             logger.warning(
                 "refused a translation with other braces or control characters than %r",
@@ -40,12 +43,14 @@ class plain_message(nodes.TextElement, addnodes.translatable):
                 location=self,
             )
             return
-        self.children = []
+        self.clear()
         self += nodes.Text(translated_message)
         self["translated"] = True  # Sphinx notes it of its own nodes only.
 
 
-def plain_messages(texts, source, prose=()):
+def plain_messages(
+    texts: Iterable[str], source: nodes.Element, prose: Collection[str] = ()
+) -> list[plain_message]:
     """Return a node for each different text; ``source`` is the node that holds them.
 
     ``prose`` are those of the texts that are read as prose is.
@@ -57,19 +62,19 @@ def plain_messages(texts, source, prose=()):
     return messages
 
 
-def translations(messages):
+def translations(messages: Iterable[Any]) -> dict[str, str]:
     """Return a dictionary from message to translation, or to the message itself."""
     return {message["message"]: message.astext() for message in messages}
 
 
-def collect(app, doctree):
+def collect(app: Sphinx, doctree: nodes.document) -> None:
     messages = list(doctree.findall(plain_message))
     prose = {message["message"] for message in messages if message["prose"]}
     texts = sorted({message["message"] for message in messages})
     app.env.metadata[app.env.docname]["plain_messages"] = {x: x in prose for x in texts}
 
 
-def write(app, exception):
+def write(app: Sphinx, exception: Exception | None) -> None:
     if app.builder.name == "gettext" and not exception:
         pages = {
             page: app.env.metadata[page]["plain_messages"] for page in sorted(app.env.found_docs)
@@ -77,7 +82,7 @@ def write(app, exception):
         (app.outdir / "plain-messages.json").write_text(json.dumps(pages, indent=1))
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.add_node(plain_message)
     app.connect("doctree-read", collect)
     app.connect("build-finished", write)

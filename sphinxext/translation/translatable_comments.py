@@ -16,13 +16,16 @@ is.
 """
 
 import re
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from importlib.util import resolve_name
+from typing import Any
 
 from docutils import nodes
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, String
 from pygments.util import ClassNotFound
+from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.i18n import Locale, PreserveTranslatableMessages
 from sphinx.util import logging
@@ -39,6 +42,8 @@ DIRECTIVE = re.compile(
     r"\[/?[\w-]+\]$|!"
 )
 BACKSLASHES = re.compile(r"\\.?")  # They end lines and strings, or keep them from it.
+# Begin, end, prefix and message, see ``paragraphs``.
+Paragraph = tuple[int, int, str | None, str]
 LETTER = re.compile(r"[^\W\d_]")
 
 
@@ -46,7 +51,7 @@ class comment_messages(nodes.Invisible, nodes.Element):
     """The messages of the listing before it; gone before anything is written."""
 
 
-def code_without_comments(text, language):
+def code_without_comments(text: str, language: str) -> list[str]:
     """Return the lines of code of a listing, with its comments and docstrings empty."""
     code, position = "", 0
     for start, end, _ in _comments(text, language):
@@ -59,7 +64,7 @@ def code_without_comments(text, language):
 
 
 @lru_cache(maxsize=1024)  # Each listing is looked at several times.
-def _comments(text, language):
+def _comments(text: str, language: str) -> list[tuple[int, int, str]]:
     """Return begin, end and kind of the inner text of each comment.
 
     The kind is "line" for one that ends with its line, "block" for ``/* */``, and
@@ -68,7 +73,7 @@ def _comments(text, language):
     return list(_find_comments(text, language))
 
 
-def _find_comments(text, language):
+def _find_comments(text: str, language: str) -> Iterator[tuple[int, int, str]]:
     try:
         lexer = get_lexer_by_name(language)
     except ClassNotFound:
@@ -92,7 +97,7 @@ def _find_comments(text, language):
                     yield start + opening.end(), end - 2, "block"
 
 
-def paragraphs(text, language):
+def paragraphs(text: str, language: str) -> Iterator[Paragraph]:
     """Yield begin, end, prefix and message of each paragraph of each comment.
 
     ``text[begin:end]`` is what the paragraph takes up, from the first character of its
@@ -100,8 +105,8 @@ def paragraphs(text, language):
     """
     lines = []  # begin, end, prefix, whether it goes on from the line before
     for start, end, kind in _comments(text, language):
-        line = text[text.rfind("\n", 0, start) + 1 :]
-        indentation = line[: len(line) - len(line.lstrip())]
+        first_line = text[text.rfind("\n", 0, start) + 1 :]
+        indentation = first_line[: len(first_line) - len(first_line.lstrip())]
         for match in re.finditer(r"[^\n]+", text[start:end]):
             begin = start + match.start()
             line_begin = text.rfind("\n", 0, begin) + 1
@@ -137,13 +142,13 @@ def paragraphs(text, language):
     yield from _paragraph(group)
 
 
-def _paragraph(group):
+def _paragraph(group: list[tuple[int, int, str | None, bool, str]]) -> Iterator[Paragraph]:
     message = " ".join(words for *_, words in group)
     if LETTER.search(message):
         yield group[0][0], group[-1][1], group[0][2], message
 
 
-def translate(text, language, translated):
+def translate(text: str, language: str, translated: Mapping[str, str]) -> str:
     """Return the listing with its comments translated.
 
     ``translated`` maps messages to translations. Raises ValueError if the code would not be
@@ -176,7 +181,7 @@ def translate(text, language, translated):
 class OfferComments(SphinxTransform):
     default_priority = PreserveTranslatableMessages.default_priority - 1
 
-    def apply(self, **kwargs):
+    def apply(self, **kwargs: Any) -> None:
         for block in list(self.document.findall(nodes.literal_block)):
             text = block.astext()
             texts = [p[-1] for p in paragraphs(text, block.get("language", "none"))]
@@ -188,7 +193,7 @@ class OfferComments(SphinxTransform):
 class TranslateComments(SphinxTransform):
     default_priority = Locale.default_priority + 1
 
-    def apply(self, **kwargs):
+    def apply(self, **kwargs: Any) -> None:
         if self.app.builder.name == "gettext":
             return  # It comes later, to collect the messages.
         for messages in list(self.document.findall(comment_messages)):
@@ -205,7 +210,7 @@ class TranslateComments(SphinxTransform):
             block += nodes.Text(text)
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.setup_extension(resolve_name(".plain_messages", __package__))
     app.add_node(comment_messages)
     app.add_transform(OfferComments)

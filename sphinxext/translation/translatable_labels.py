@@ -10,6 +10,7 @@ other text in templates, and Sphinx's gettext builder extracts them with the res
 import re
 
 from jinja2.ext import Extension
+from sphinx.application import Sphinx
 
 ATTRIBUTE = re.compile(r'(\b(?:aria-label|title|alt)=)"([^"{}<>]*[A-Za-z][^"{}<>]*)"')
 TITLE = re.compile(r"<title>([^{}<>]*[A-Za-z][^{}<>]*)</title>")
@@ -18,17 +19,17 @@ TITLE = re.compile(r"<title>([^{}<>]*[A-Za-z][^{}<>]*)</title>")
 class TranslatableLabels(Extension):
     """Rewrites a template's source before Jinja parses it."""
 
-    def preprocess(self, source, name, filename=None):
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
         source = ATTRIBUTE.sub(r"""\1"{{ _('\2') }}" """.rstrip(), source)
         return TITLE.sub(r"<title>{{ _('\1') }}</title>", source)
 
 
-def extend_templates(app):
+def extend_templates(app: Sphinx) -> None:
     templates = getattr(app.builder, "templates", None)
     if templates is not None:
         templates.environment.add_extension(TranslatableLabels)
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.connect("builder-inited", extend_templates)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

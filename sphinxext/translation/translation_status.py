@@ -21,8 +21,11 @@ The texts belong to the message catalog "sphinx", as those of templates do.
 """
 
 from importlib.util import resolve_name
+from typing import Any
 
 from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.locale import get_translation
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.osutil import relative_uri
@@ -39,12 +42,12 @@ class translation_status(nodes.General, nodes.Element):
 
 
 class TranslationStatus(SphinxDirective):
-    def run(self):
+    def run(self) -> list[nodes.Node]:
         self.env.metadata[self.env.docname]["translation_status"] = True
         _, *languages = self.config.language_switcher_languages
         return [self.section(language) for language in languages]
 
-    def section(self, language):
+    def section(self, language: dict[str, Any]) -> nodes.section:
         name = nodes.inline("", language["name"], classes=[_spoken(language)])
         title = nodes.title("", "", name, translatable=False)
         section = nodes.section("", title, ids=[_anchor(language["sphinx"])])
@@ -52,13 +55,13 @@ class TranslationStatus(SphinxDirective):
         return section
 
 
-def status_page(env):
+def status_page(env: BuildEnvironment) -> str | None:
     """Return the page that holds the directive, or None."""
     pages = (page for page, data in env.metadata.items() if "translation_status" in data)
     return next(pages, None)
 
 
-def fill(app, doctree, docname):
+def fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Put the tables into their places, when all titles are known."""
     for place in list(doctree.findall(translation_status)):
         language = place["language"]
@@ -70,7 +73,7 @@ def fill(app, doctree, docname):
         place.replace_self(content)
 
 
-def _table(app, docname, language, pages):
+def _table(app: Sphinx, docname: str, language: str, pages: dict[str, Any]) -> nodes.table:
     header = [
         gettext("Page"),
         gettext("Translated"),
@@ -99,25 +102,27 @@ def _table(app, docname, language, pages):
     return nodes.table("", group, classes=["translation-status", "colwidths-given"])
 
 
-def _row(cells):
+def _row(cells: list[nodes.Node]) -> nodes.row:
     return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", x)) for x in cells))
 
 
-def _page_link(app, docname, page):
+def _page_link(app: Sphinx, docname: str, page: str) -> nodes.Node:
     if page not in app.env.titles:
         return nodes.Text(gettext("Text around the pages"))
     uri = app.builder.get_relative_uri(docname, page)
     return nodes.reference("", app.env.titles[page].astext(), internal=True, refuri=uri)
 
 
-def _behind(status):
+def _behind(status: dict[str, Any]) -> str:
     if not status["behind_since"]:
         return NOT_KNOWN
     since = {"date": status["behind_since"], "days": status["days_behind"]}
     return gettext("%(date)s (%(days)s days)") % since
 
 
-def _open_messages(app, docname, language, page, status):
+def _open_messages(
+    app: Sphinx, docname: str, language: str, page: str, status: dict[str, Any]
+) -> nodes.container:
     title = _page_link(app, docname, page).astext()
     # Nobody looks for a page by what is not on it yet.
     listing = nodes.container("", nodes.rubric("", title), classes=["unsearched"])
@@ -137,16 +142,16 @@ def _open_messages(app, docname, language, page, status):
     return listing
 
 
-def _spoken(language):
+def _spoken(language: dict[str, Any]) -> str:
     """Return the class of which docutils makes the attribute lang."""
     return f"language-{language['html']}"
 
 
-def _anchor(language, page=""):
+def _anchor(language: str, page: str = "") -> str:
     return nodes.make_id(f"translation {language} {page}")
 
 
-def add_status(app, pagename, templatename, context, doctree):
+def add_status(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: Any) -> None:
     pages = app.config.translation_status.get(app.config.language, {})
     status = pages.get(pagename)
     context["edit_address"] = status["edit"] if status else None
@@ -160,7 +165,7 @@ def add_status(app, pagename, templatename, context, doctree):
         context["translation"] = {**status, "anchor": address}
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict:
     app.add_config_value("translation_status", {}, "", types=[dict])
     app.setup_extension(resolve_name("..addresses.language_switcher", __package__))
     app.add_node(translation_status)

@@ -12,19 +12,8 @@ from ..project import releases
 from ..project.errors import BuildError
 
 # What setuptools, torch.utils.cpp_extension and compilers take from the environment.
-VARIABLES = (
-    "CC",
-    "CXX",
-    "CFLAGS",
-    "CPPFLAGS",
-    "CXXFLAGS",
-    "LDFLAGS",
-    "LDSHARED",
-    "LDCXXSHARED",
-    "CPATH",
-    "CPLUS_INCLUDE_PATH",
-    "LIBRARY_PATH",
-)
+VARIABLES = "CC CXX CFLAGS CPPFLAGS CXXFLAGS LDFLAGS LDSHARED LDCXXSHARED".split()
+VARIABLES += ["CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"]
 
 
 def toolchain():

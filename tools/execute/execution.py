@@ -246,9 +246,9 @@ def _clean(text, work):
     return readable(text.replace(f"{work}/", ""))
 
 
-def _tail(text, count=40):
-    lines = [line for line in text.rstrip().splitlines() if not NOISE.match(line)]
-    return "\n".join("    " + line for line in lines[-count:])
+def _tail(text, lines=40):
+    kept = [line for line in text.rstrip().splitlines() if not NOISE.match(line)]
+    return "\n".join("    " + line for line in kept[-lines:])
 
 
 def _strip_page(text):

@@ -86,13 +86,9 @@ def _render_language(sources: Path, language: Language) -> str | None:
         shutil.rmtree(folder, ignore_errors=True)
     for compiled in language.catalogs.rglob("*.mo"):
         compiled.unlink()  # Sphinx would use one that is newer than its catalog.
-    options: list[str | Path] = [
-        "-d",
-        doctrees,
-        "-A",
-        f"verified_at={commit_note(git.commit(), language)}",
-    ]
-    for name, value in versions.template_values().items():
+    options: list[str | Path] = ["-d", doctrees]
+    values = versions.template_values()
+    for name, value in (values | {"verified_at": commit_note(git.commit(), language)}).items():
         options += ["-A", f"{name}={value}"]
     try:
         run_sphinx(f"rendering {language.url}", "html", language, sources, output, *options)

@@ -70,13 +70,8 @@ def build():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(catalogs.write(catalog))
     sources = lay_out_executed(FOLDER / "sources")
-    options: list[str | Path] = [
-        "-E",
-        "-d",
-        FOLDER / "doctrees",
-        "-D",
-        f"locale_dirs={FOLDER / 'locales'}",
-    ]
+    options: list[str | Path] = ["-E", "-d", FOLDER / "doctrees"]
+    options += ["-D", f"locale_dirs={FOLDER / 'locales'}"]
     run_sphinx("rendering the pseudo-locale", "html", PSEUDO, sources, PAGES, *options)
 
 
