@@ -7,7 +7,6 @@ find them wrong.
 Needs the configuration of ``language_switcher``, with ``html_baseurl``.
 """
 
-from importlib.util import resolve_name
 from xml.etree import ElementTree
 
 from sphinx.application import Sphinx
@@ -39,6 +38,6 @@ def write(app: Sphinx, exception: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict:
-    app.setup_extension(resolve_name(".language_switcher", __package__))
+    app.setup_extension("sphinxext.addresses.language_switcher")
     app.connect("build-finished", write)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

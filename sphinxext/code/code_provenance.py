@@ -51,7 +51,6 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from importlib.util import resolve_name
 from itertools import groupby, islice
 from pathlib import Path
 from textwrap import dedent
@@ -314,7 +313,7 @@ def write_data(app: Sphinx, exception: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict:
-    app.setup_extension(resolve_name(".not_executed", __package__))
+    app.setup_extension("sphinxext.code.not_executed")
     app.add_config_value("code_provenance_root", ".", "env", types=[str])
     app.add_config_value("code_provenance_scripts", {}, "env", types=[dict])
     app.add_config_value("code_provenance_runs", {}, "", types=[dict])

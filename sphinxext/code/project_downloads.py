@@ -9,7 +9,6 @@ its ``Project``; default ``{}``. ``language_switcher`` knows the address of the 
 """
 
 from dataclasses import dataclass
-from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +82,7 @@ def _translated(app: Sphinx, path: str, text: str) -> str:
 
 
 def setup(app: Sphinx) -> dict:
-    app.setup_extension(resolve_name("..addresses.language_switcher", __package__))
+    app.setup_extension("sphinxext.addresses.language_switcher")
     app.add_config_value("project_downloads", {}, "", types=[dict])
     app.add_post_transform(LinkToProjects)
     app.connect("build-finished", write)

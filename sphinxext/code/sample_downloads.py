@@ -31,7 +31,6 @@ and ``code``.
 import posixpath
 import re
 from dataclasses import dataclass
-from importlib.util import resolve_name
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -255,7 +254,7 @@ def _read(path: str) -> str:
 
 
 def setup(app: Sphinx) -> dict:
-    app.setup_extension(resolve_name("..addresses.language_switcher", __package__))
+    app.setup_extension("sphinxext.addresses.language_switcher")
     app.add_config_value("sample_downloads", {}, "env", types=[dict])
     app.add_config_value("sample_downloads_outputs", ["sphx-glr-script-out"], "env")
     app.add_transform(MarkCells)

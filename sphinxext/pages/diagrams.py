@@ -43,7 +43,6 @@ import csv
 import math
 from collections.abc import Callable, Iterator
 from functools import cache, partial
-from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -187,7 +186,7 @@ def _draw_translated(env: BuildEnvironment, node: Any) -> str:
 
 
 def setup(app: Sphinx) -> dict:
-    app.setup_extension(resolve_name("..translation.plain_messages", __package__))
+    app.setup_extension("sphinxext.translation.plain_messages")
     app.add_config_value("diagrams_folders", ["_diagrams"], "env", types=[list])
     app.add_config_value("diagrams_data", {}, "env", types=[dict])
     app.add_node(diagram, html=(visit_html, None))

@@ -13,7 +13,6 @@ The texts belong to the message catalog "sphinx", as those of templates do.
 """
 
 import csv
-from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
 
@@ -109,8 +108,8 @@ def _row(cells: list[list[nodes.Node]], **attributes: Any) -> nodes.row:
 
 
 def setup(app: Sphinx) -> dict:
-    app.setup_extension(resolve_name("..translation.plain_messages", __package__))
-    app.setup_extension(resolve_name("..addresses.language_switcher", __package__))
+    app.setup_extension("sphinxext.translation.plain_messages")
+    app.setup_extension("sphinxext.addresses.language_switcher")
     app.add_config_value("term_table_proposal", "", "env", types=[str])
     app.add_node(term_table)
     app.add_directive("term-table", TermTable)

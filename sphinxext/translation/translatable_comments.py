@@ -18,7 +18,6 @@ is.
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from importlib.util import resolve_name
 from typing import Any
 
 from docutils import nodes
@@ -211,7 +210,7 @@ class TranslateComments(SphinxTransform):
 
 
 def setup(app: Sphinx) -> dict:
-    app.setup_extension(resolve_name(".plain_messages", __package__))
+    app.setup_extension("sphinxext.translation.plain_messages")
     app.add_node(comment_messages)
     app.add_transform(OfferComments)
     app.add_transform(TranslateComments)

@@ -20,7 +20,6 @@ source language first.
 The texts belong to the message catalog "sphinx", as those of templates do.
 """
 
-from importlib.util import resolve_name
 from typing import Any
 
 from docutils import nodes
@@ -167,7 +166,7 @@ def add_status(app: Sphinx, pagename: str, templatename: str, context: dict, doc
 
 def setup(app: Sphinx) -> dict:
     app.add_config_value("translation_status", {}, "", types=[dict])
-    app.setup_extension(resolve_name("..addresses.language_switcher", __package__))
+    app.setup_extension("sphinxext.addresses.language_switcher")
     app.add_node(translation_status)
     app.add_directive("translation-status", TranslationStatus)
     app.connect("doctree-resolved", fill)
