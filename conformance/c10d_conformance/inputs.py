@@ -267,8 +267,3 @@ def _show(element: torch.Tensor) -> str:
         byte = int(element.view(torch.uint8))
         return str(bool(byte)) if byte < 2 else f"a bool with the byte {byte}"
     return str(element.item())
-
-
-def bits(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the bytes of a tensor, to compare them between ranks."""
-    return tensor.detach().cpu().contiguous().flatten().view(torch.uint8)

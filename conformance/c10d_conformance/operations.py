@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,8 @@ import torch.distributed as dist
 from torch.distributed import ReduceOp
 
 from c10d_conformance import inputs
-from c10d_conformance.inputs import GuardedTensor, reduction, values
-from c10d_conformance.rank import require
+from c10d_conformance.inputs import GuardedTensor, compare, reduction, values
+from c10d_conformance.rank import Rank, require
 
 # Before 2.13 these had other names.
 all_gather_single = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)
@@ -100,6 +101,12 @@ class Setting:
         if self.op != ReduceOp.AVG or self.size in (1, 2, 4, 8):
             return None
         return 4.0 * torch.finfo(self.dtype).eps
+
+
+def for_all_ranks(rank: Rank, operation: str, **options: Any) -> Setting:
+    """Return the setting of a call in the default group."""
+    ranks = tuple(range(rank.size))
+    return Setting(operation, ranks=ranks, me=rank.rank, device=rank.device, **options)
 
 
 def _broadcast(s: Setting) -> Call:
@@ -298,3 +305,22 @@ def wait_all(works: Iterable[Any]) -> None:
     """Wait for works in their order."""
     for work in works:
         work.wait()
+
+
+def in_threads(*functions: Callable[[], Any]) -> None:
+    """Run each function in a thread of its own, and raise the first error when all have ended."""
+    with ThreadPoolExecutor(len(functions)) as pool:
+        futures = [pool.submit(function) for function in functions]
+    for future in futures:
+        future.result()
+
+
+def total(
+    rank: Rank, group: Any = None, ranks: list[int] | None = None, count: int = 100, seed: int = 0
+) -> None:
+    """Compare an all_reduce in a group, by default of all ranks, with the sum of the inputs."""
+    ranks = list(range(rank.size)) if ranks is None else ranks
+    tensor = values(rank.rank, (count,), torch.float32, seed).to(rank.device)
+    dist.all_reduce(tensor, group=group)
+    contents = [values(r, (count,), torch.float32, seed) for r in ranks]
+    compare(tensor, reduction(contents, ReduceOp.SUM), f"the sum of ranks {ranks}")

@@ -322,11 +322,7 @@ def _serve(
             CaseReport(skip + 1, INIT, INIT, problem).write(log)
         else:
             try:
-                if check.cases:
-                    check.function(context)
-                else:
-                    name = check.function.__name__.replace("_", " ")
-                    context.case(name, check.function, context)
+                check.run(context)
             except Exception as error:
                 status = _status_of(error, WRONG, "outside of any case: ")
                 CaseReport(context.next_case, check.id, "", status).write(log)

@@ -42,11 +42,6 @@ class Rank:
         self._name = ""
 
     @property
-    def others(self) -> list[int]:
-        """Return the numbers of all other ranks."""
-        return [rank for rank in range(self.size) if rank != self.rank]
-
-    @property
     def next_case(self) -> int:
         """Return the number of the case that has not begun."""
         return self._index + 1
@@ -103,9 +98,9 @@ class Rank:
         mine = self._board.numbers(self.rank)[2]
         self._board.wait(lambda numbers: numbers[2] >= mine)
 
-    def share(self, name: str, text: str) -> list[str]:
+    def share(self, text: str) -> list[str]:
         """Return the texts that all ranks give here; the backend has no part in it."""
-        path = f"{self.folder}/share-{name}-{{}}"
+        path = f"{self.folder}/share-{{}}"
         with open(path.format(self.rank), "w") as file:
             file.write(text)
         self.meet()
@@ -129,21 +124,17 @@ class Rank:
         return dist.new_group(list(range(self.size) if ranks is None else ranks), **options)
 
     def init(self, timeout: float = 60, backend: str | None = None, **options: Any) -> None:
-        """Initialize the default group."""
+        """Initialize the default group, with a new store unless the options say another place."""
         self._groups += 1
-        store = dist.FileStore(f"{self.folder}/store-{self._groups}", self.size)
+        if not {"store", "init_method"} & options.keys():
+            options["store"] = dist.FileStore(f"{self.folder}/store-{self._groups}", self.size)
         dist.init_process_group(
             backend or self.backend,
-            store=store,
             rank=self.rank,
             world_size=self.size,
             timeout=timedelta(seconds=timeout),
             **options,
         )
-
-    def tensor(self, values: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
-        """Return a tensor on the device under test."""
-        return torch.tensor(values, dtype=dtype, device=self.device)
 
     def full(self, count: int, value: float, dtype: torch.dtype = torch.float32) -> torch.Tensor:
         """Return a tensor of one value on the device under test."""

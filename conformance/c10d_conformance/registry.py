@@ -1,14 +1,14 @@
 """The table of checks, and the decorator that puts a function into it."""
 
 import importlib
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from c10d_conformance.rank import Rank
 
-Function = TypeVar("Function", bound="Callable[[Rank], str | None]")
+Function = TypeVar("Function", bound=Callable[..., str | None])
 
 MODULES = ["lifecycle", "values", "messages", "works", "objects", "groups", "failure", "debug"]
 MODULES += ["features"]
@@ -60,39 +60,41 @@ CAPABILITIES = {
 class Check:
     """One function that every rank runs, and the promise that it checks."""
 
-    function: "Callable[[Rank], str | None]"
+    function: Callable[..., str | None]
     capability: str
     promise: str
     source: str  # where PyTorch makes the promise
-    ranks: tuple[int, ...]  # empty: every world size of the run
-    minimum: int  # the fewest ranks it makes sense with
-    group: bool  # True: in the standing default group; False: in new ranks without a group
-    quick: bool
-    patience: float  # how many times the usual limit a case may take
-    environment: dict[str, str]
-    cases: bool  # True: the function runs cases with rank.case; False: it is one case itself
+    ranks: tuple[int, ...] = ()  # empty: every world size of the run
+    minimum: int = 2  # the fewest ranks it makes sense with
+    group: bool = True  # in the standing default group; False: in new ranks without a group
+    quick: bool = False
+    patience: float = 1  # how many times the usual limit a case may take
+    environment: dict[str, str] = field(default_factory=dict)
+    # Returns the name and the arguments of each case. True: the function calls rank.case itself;
+    # False: it is one case itself.
+    cases: "Callable[[Rank], Iterable[tuple[Any, ...]]] | bool" = False
 
     @property
     def id(self) -> str:
         """Return `module.function`."""
         return f"{self.function.__module__.rpartition('.')[2]}.{self.function.__name__}"
 
+    def run(self, rank: "Rank") -> None:
+        """Run all cases in this rank."""
+        if self.cases is True:
+            self.function(rank)
+        elif self.cases:
+            for name, *arguments in self.cases(rank):
+                rank.case(name, self.function, rank, *arguments)
+        else:
+            rank.case(self.function.__name__.replace("_", " "), self.function, rank)
+
 
 CHECKS: list[Check] = []
 
 
 def check(
-    capability: str,
-    promise: str,
-    source: str,
-    *,
-    ranks: tuple[int, ...] = (),
-    minimum: int = 2,
-    group: bool = True,
-    quick: bool = False,
-    patience: float = 1,
-    environment: dict[str, str] | None = None,
-    cases: bool = False,
+    capability: str, promise: str, source: str, **options: Any
 ) -> Callable[[Function], Function]:
     """Register the decorated function `f(rank)` as a check.
 
@@ -103,21 +105,7 @@ def check(
         raise ValueError(f"unknown capability {capability!r}")
 
     def register(function: Function) -> Function:
-        CHECKS.append(
-            Check(
-                function=function,
-                capability=capability,
-                promise=promise,
-                source=source,
-                ranks=ranks,
-                minimum=minimum,
-                group=group,
-                quick=quick,
-                patience=patience,
-                environment=environment or {},
-                cases=cases,
-            )
-        )
+        CHECKS.append(Check(function, capability, promise, source, **options))
         return function
 
     return register

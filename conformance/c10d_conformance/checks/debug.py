@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 
 from c10d_conformance.inputs import compare
-from c10d_conformance.operations import OPERATIONS, Setting, perform
+from c10d_conformance.operations import OPERATIONS, for_all_ranks, perform, total
 from c10d_conformance.rank import Rank, error_of, is_unsupported, require, require_equal
 from c10d_conformance.registry import check
 from c10d_conformance.verdicts import ABSENT
@@ -29,9 +29,7 @@ def detail(rank: Rank) -> None:
     rank.case("init_process_group with debug level DETAIL", rank.init)
     for operation in OPERATIONS:
         rank.operation = operation
-        setting = Setting(
-            operation, ranks=tuple(range(rank.size)), me=rank.rank, device=rank.device
-        )
+        setting = for_all_ranks(rank, operation)
         rank.case(f"{setting} DETAIL", perform, setting)
     rank.case("send and recv DETAIL", _message, rank)
 
@@ -65,7 +63,7 @@ def sequence_number(rank: Rank) -> None:
     end = group._get_sequence_number_for_group()
     require(between > start, f"3 all_reduce: the number was {start} and is {between}")
     require(end > between, f"1 broadcast: the number was {between} and is {end}")
-    numbers = rank.share("sequence", f"{between - start} {end - between}")
+    numbers = rank.share(f"{between - start} {end - between}")
     require_equal(len(set(numbers)), 1, f"how many different steps the ranks count ({numbers})")
 
 
@@ -75,13 +73,8 @@ def sequence_number(rank: Rank) -> None:
     "torch.profiler (record_param_comms, c10d operations)",
     ranks=(2,),
     patience=3,
-    cases=True,
 )
 def profiler(rank: Rank) -> None:
-    rank.case("profile of all_reduce", _profiler, rank)
-
-
-def _profiler(rank: Rank) -> None:
     activities = [torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(activities=activities) as profile:
         dist.all_reduce(rank.full(3, 1.0))
@@ -100,9 +93,7 @@ def _profiler(rank: Rank) -> None:
 )
 def nan_check(rank: Rank) -> None:
     rank.init()
-    tensor = rank.full(5, 1.0)
-    dist.all_reduce(tensor)
-    compare(tensor, torch.full((5,), float(rank.size)))
+    total(rank)
 
 
 @check(
@@ -118,7 +109,7 @@ def monitored_barrier(rank: Rank) -> None:
     began = time.monotonic()  # all processes of a host have one clock
     dist.monitored_barrier(timeout=timedelta(seconds=20))
     returned = time.monotonic()
-    last = float(rank.share("monitored", str(began))[late])
+    last = float(rank.share(str(began))[late])
     require(rank.rank or returned > last, f"rank 0 returned before rank {late} had come")
 
 

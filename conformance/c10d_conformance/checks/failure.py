@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 
 from c10d_conformance.inputs import GuardedTensor, values
+from c10d_conformance.operations import total
 from c10d_conformance.rank import Rank, Wrong, error_of, is_unsupported, require
 from c10d_conformance.registry import check
 from c10d_conformance.verdicts import ABSENT
@@ -60,16 +61,31 @@ def _require_error(rank: Rank, error: Exception | None, missing: str) -> None:
     require(str(error).strip(), f"{type(error).__name__} has no text")
 
 
+def _without_others(rank: Rank, call: Callable[[], Any]) -> str | None:
+    """Let rank 0 make a call that waits for the other ranks, which do not come."""
+    try:
+        if rank.rank:
+            return ABSENT
+        call()
+    finally:
+        rank.meet()
+    return None
+
+
+def _start(rank: Rank, timeout: float = TIMEOUT) -> None:
+    """Initialize the default group, and use it once: some backends connect only then."""
+    rank.init(timeout)
+    _all_reduce(rank)
+    rank.meet()
+
+
 def _lost(name: str, how: str) -> Callable[[Rank], None]:
     def lost(rank: Rank) -> None:
-        rank.init(timeout=TIMEOUT)
-        _all_reduce(rank)
-        rank.meet()
+        _start(rank)
         if rank.rank == rank.size - 1:
-            if how == "killed":
-                rank.leave()
-                os.kill(os.getpid(), signal.SIGKILL)
             rank.leave()
+            if how == "killed":
+                os.kill(os.getpid(), signal.SIGKILL)
             os._exit(0)
         time.sleep(0.2)
         rank.operation = name.partition(",")[0]
@@ -107,16 +123,12 @@ for _name in ("all_reduce", "recv"):
     ranks=(3,),
 )
 def destroy_after_a_loss(rank: Rank) -> None:
-    rank.init(timeout=TIMEOUT)
-    _all_reduce(rank)
-    rank.meet()
+    _start(rank)
     if rank.rank == rank.size - 1:
         rank.leave()
         os.kill(os.getpid(), signal.SIGKILL)
     _expect_error(rank, lambda: _all_reduce(rank))
-    start = time.monotonic()
-    error_of(dist.destroy_process_group)
-    seconds = time.monotonic() - start
+    _, seconds = error_of(dist.destroy_process_group)
     require(seconds < MARGIN, f"destroy_process_group took {seconds:.1f} s")
 
 
@@ -128,9 +140,7 @@ def destroy_after_a_loss(rank: Rank) -> None:
     ranks=(3,),
 )
 def killed_during_an_operation(rank: Rank) -> None:
-    rank.init(timeout=TIMEOUT)
-    _all_reduce(rank)
-    rank.meet()
+    _start(rank)
     if rank.rank == rank.size - 1:
         rank.leave()
         dist.all_reduce(rank.full(3_000_000, 1.0), async_op=True)
@@ -145,18 +155,11 @@ def killed_during_an_operation(rank: Rank) -> None:
 
 def _late(name: str) -> Callable[[Rank], str | None]:
     def late(rank: Rank) -> str | None:
-        rank.init(timeout=TIMEOUT)
-        _all_reduce(rank)
-        rank.meet()
-        if rank.rank == rank.size - 1:
-            rank.meet()
-            return ABSENT
+        _start(rank)
         rank.operation = name.partition(",")[0]
-        try:
-            _expect_error(rank, lambda: CALLS[name](rank), least=TIMEOUT - 0.5)
-        finally:
-            rank.meet()
-        return None
+        return _without_others(
+            rank, lambda: _expect_error(rank, lambda: CALLS[name](rank), least=TIMEOUT - 0.5)
+        )
 
     late.__name__ = f"timeout_of_{''.join(x if x.isalnum() else '_' for x in name)}"
     late.__module__ = __name__
@@ -194,9 +197,7 @@ def late_within_the_timeout(rank: Rank) -> None:
     for seconds in (0.5, 1.5):
         if rank.rank == 0:
             time.sleep(seconds)
-        tensor = rank.full(4, 1.0)
-        dist.all_reduce(tensor)
-        require(float(tensor[0]) == rank.size, f"expected {rank.size}, got {float(tensor[0])}")
+        total(rank)
 
 
 @check(
@@ -207,20 +208,15 @@ def late_within_the_timeout(rank: Rank) -> None:
     ranks=(2,),
 )
 def timeout_of_wait(rank: Rank) -> str | None:
-    rank.init(timeout=60)
-    _all_reduce(rank)
-    rank.meet()
-    if rank.rank == 0:
+    _start(rank, 60)
+
+    def wait():
         work = dist.all_reduce(rank.full(4, 1.0), async_op=True)
-        try:
-            # Less than a second: a timeout that is cut to seconds would be none.
-            timeout = timedelta(milliseconds=900)
-            _expect_error(rank, lambda: work.wait(timeout), least=0.5, most=1 + MARGIN)
-        finally:
-            rank.meet()
-        return None
-    rank.meet()
-    return ABSENT
+        # Less than a second: a timeout that is cut to seconds would be none.
+        timeout = timedelta(milliseconds=900)
+        _expect_error(rank, lambda: work.wait(timeout), least=0.5, most=1 + MARGIN)
+
+    return _without_others(rank, wait)
 
 
 @check(
@@ -235,14 +231,9 @@ def timeout_of_a_group(rank: Rank) -> str | None:
     group = rank.new_group([0, 1], timeout=timedelta(seconds=TIMEOUT))
     _all_reduce(rank, group)
     rank.meet()
-    if rank.rank == 0:
-        try:
-            _expect_error(rank, lambda: _all_reduce(rank, group), least=TIMEOUT - 0.5)
-        finally:
-            rank.meet()
-        return None
-    rank.meet()
-    return ABSENT
+    return _without_others(
+        rank, lambda: _expect_error(rank, lambda: _all_reduce(rank, group), least=TIMEOUT - 0.5)
+    )
 
 
 @check(
@@ -253,19 +244,13 @@ def timeout_of_a_group(rank: Rank) -> str | None:
     ranks=(2,),
 )
 def error_in_the_future(rank: Rank) -> str | None:
-    rank.init(timeout=TIMEOUT)
-    _all_reduce(rank)
-    rank.meet()
-    if rank.rank:
-        rank.meet()
-        return ABSENT
-    try:
+    _start(rank)
+
+    def wait():
         future = dist.all_reduce(rank.full(4, 1.0), async_op=True).get_future()
-        then = future.then(lambda future: future.value())
-        _expect_error(rank, then.wait)
-    finally:
-        rank.meet()
-    return None
+        _expect_error(rank, future.then(lambda future: future.value()).wait)
+
+    return _without_others(rank, wait)
 
 
 @check(
@@ -277,26 +262,16 @@ def error_in_the_future(rank: Rank) -> str | None:
     patience=2,
 )
 def a_rank_that_never_comes(rank: Rank) -> str | None:
-    if rank.rank:
-        rank.meet()
-        return ABSENT
-
     def start():
         rank.init(timeout=TIMEOUT)
         _all_reduce(rank)
 
-    try:
-        _expect_error(rank, start, most=3 * TIMEOUT + MARGIN)
-    finally:
-        rank.meet()
-    return None
+    return _without_others(rank, lambda: _expect_error(rank, start, most=3 * TIMEOUT + MARGIN))
 
 
 def _mismatch(rank: Rank, calls: Sequence[Callable[[], Any]], name: str) -> None:
     """Each rank makes its own call: an error on every rank, or results, but within the time."""
-    rank.init(timeout=TIMEOUT)
-    _all_reduce(rank)
-    rank.meet()
+    _start(rank)
     call = calls[min(rank.rank, len(calls) - 1)]
     error, seconds = error_of(call)
     require(seconds < TIMEOUT + MARGIN, f"{name}: the call took {seconds:.1f} s")
@@ -364,25 +339,17 @@ def detail_finds_another_operation(rank: Rank) -> None:
 )
 def abort(rank: Rank) -> str | None:
     rank.operation = "abort"
-    rank.init(timeout=60)
-    _all_reduce(rank)
-    rank.meet()
-    if rank.rank:
-        rank.meet()
-        return ABSENT
-    backend = rank.world._get_backend(rank.device)
-    work = dist.all_reduce(rank.full(4, 1.0), async_op=True)
-    try:
+    _start(rank, 60)
+
+    def abort_and_wait():
+        work = dist.all_reduce(rank.full(4, 1.0), async_op=True)
         time.sleep(0.2)
-        backend.abort()
-        start = time.monotonic()
-        error, _ = error_of(lambda: work.wait(timedelta(seconds=4)))
-        seconds = time.monotonic() - start
+        rank.world._get_backend(rank.device).abort()
+        error, seconds = error_of(work.wait, timedelta(seconds=4))
         require(error is not None, "wait() raised nothing after abort()")
         require(seconds < 3, f"wait() ended {seconds:.1f} s after abort(): {error}")
-    finally:
-        rank.meet()
-    return None
+
+    return _without_others(rank, abort_and_wait)
 
 
 BAD = "torch.distributed (arguments of the collectives)"
@@ -464,8 +431,5 @@ for _name, (_operation, _call) in _BAD_CALLS.items():
 def works_after_a_refusal(rank: Rank) -> str | None:
     error_of(lambda: dist.all_gather(_lists(rank, rank.size + 1), rank.full(4, 1.0)))
     rank.meet()
-    tensor = rank.full(4, 1.0)
-    dist.all_reduce(tensor)
-    if float(tensor[0]) != rank.size:
-        raise Wrong(f"all_reduce: expected {rank.size}, got {float(tensor[0])}")
+    total(rank)
     return ABSENT if rank.size == 1 else None

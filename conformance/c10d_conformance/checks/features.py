@@ -4,7 +4,6 @@ Each check compares with the same computation by one process. Features import wh
 they run: PyTorch may be built without them.
 """
 
-import copy
 import os
 import warnings
 from typing import Any
@@ -13,6 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from c10d_conformance.operations import total
 from c10d_conformance.rank import Rank, Wrong, require, require_equal
 from c10d_conformance.registry import check
 
@@ -36,11 +36,11 @@ def whole(size: int, step: int = 0) -> torch.Tensor:
     return torch.cat([batch(rank, step) for rank in range(size)])
 
 
-def near(got: Any, expected: Any, what: str) -> None:
-    """Raise Wrong unless two tensors are equal up to the rounding of float32."""
+def near(got: Any, expected: Any, what: str, tolerance: float = 1e-5) -> None:
+    """Raise Wrong unless two tensors are equal up to the rounding of float32, or the tolerance."""
     got, expected = got.detach().cpu(), expected.detach().cpu()
     difference = (got - expected).abs().max() if got.numel() else torch.zeros(())
-    if not difference <= 1e-5 * (1 + expected.abs().max()):
+    if not difference <= tolerance * (1 + expected.abs().max()):
         place = int((got - expected).abs().flatten().argmax())
         raise Wrong(
             f"{what}: element {place}: expected {float(expected.flatten()[place]):.6f}, "
@@ -75,6 +75,19 @@ def same_model(got: Any, expected: Any) -> None:
         near(one, other, f"parameter {name.removeprefix('module.')} after training")
 
 
+def backward(parallel: Any, rank: Rank) -> None:
+    """Compute the gradients of a parallel model for the inputs of this rank."""
+    parallel(batch(rank.rank).to(rank.device)).square().mean().backward()
+
+
+def same_gradients(got: Any, size: int, width: int = 16, tolerance: float = 1e-5) -> None:
+    """Compare all gradients with those of one process for the inputs of all ranks."""
+    single = model(width)
+    single(whole(size)).square().mean().backward()
+    for (name, one), other in zip(got.named_parameters(), single.parameters(), strict=True):
+        near(one.grad, other.grad, f"gradient of {name.removeprefix('module.')}", tolerance)
+
+
 def ddp(rank: Rank, module: nn.Module, **options: Any) -> Any:
     return nn.parallel.DistributedDataParallel(module.to(rank.device), **options)
 
@@ -103,11 +116,8 @@ def ddp_buckets(rank: Rank) -> None:
     parallel = ddp(rank, model(64), **options)
     for _ in range(2):
         parallel.zero_grad()
-        parallel(batch(rank.rank).to(rank.device)).square().mean().backward()
-    single = model(64)
-    single(whole(rank.size)).square().mean().backward()
-    for (name, got), want in zip(parallel.named_parameters(), single.parameters(), strict=True):
-        near(got.grad, want.grad, f"gradient of {name}")
+        backward(parallel, rank)
+    same_gradients(parallel, rank.size, 64)
 
 
 @check(
@@ -164,26 +174,19 @@ def ddp_join(rank: Rank) -> None:
         with parallel.join():
             for step in range(2 + rank.rank):
                 parallel(batch(rank.rank, step).to(rank.device)).mean().backward()
-    tensor = rank.full(3, 1.0)
-    dist.all_reduce(tensor)
-    near(tensor, torch.full((3,), float(rank.size)), "all_reduce after join")
+    total(rank)
 
 
 @check(
     "ddp",
     "Communication hooks of DDP give the gradients that they promise.",
     "torch.nn.parallel.DistributedDataParallel.register_comm_hook",
-    cases=True,
-    **TWO,
+    cases=lambda rank: [(f"hook {name}", name) for name in ("all_reduce", "own", "fp16")],
 )
-def ddp_hooks(rank: Rank) -> None:
-    rank.operation = "all_reduce"
-    for name in ("all_reduce", "own", "fp16"):
-        rank.case(f"hook {name}", _hook, rank, name)
-
-
-def _hook(rank: Rank, name: str) -> None:
+def ddp_hooks(rank: Rank, name: str) -> None:
     from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+    rank.operation = "all_reduce"
 
     def own(_, bucket):
         work = dist.all_reduce(bucket.buffer().div_(rank.size), async_op=True)
@@ -196,15 +199,8 @@ def _hook(rank: Rank, name: str) -> None:
     }
     parallel = ddp(rank, model())
     parallel.register_comm_hook(None, hooks[name])
-    parallel(batch(rank.rank).to(rank.device)).square().mean().backward()
-    single: Any = model()
-    single(whole(rank.size)).square().mean().backward()
-    for got, want in zip(parallel.parameters(), single.parameters(), strict=True):
-        if name == "fp16":
-            error = float((got.grad.cpu() - want.grad).abs().max())
-            require(error < 5e-3, f"hook {name}: a gradient is off by {error:.5f}")
-        else:
-            near(got.grad, want.grad, f"hook {name}: a gradient")
+    backward(parallel, rank)
+    same_gradients(parallel, rank.size, tolerance=5e-3 if name == "fp16" else 1e-5)
 
 
 @check(
@@ -352,15 +348,9 @@ def tensor_parallel(rank: Rank) -> None:
     "A pipeline of stages gives the outputs and gradients of one process.",
     "torch.distributed.pipelining",
     quick=True,
-    cases=True,
-    **TWO,
+    cases=lambda rank: [(name, name) for name in ("ScheduleGPipe", "Schedule1F1B")],
 )
-def pipeline(rank: Rank) -> None:
-    for name in ("ScheduleGPipe", "Schedule1F1B"):
-        rank.case(name, _pipeline, rank, name)
-
-
-def _pipeline(rank: Rank, name: str) -> None:
+def pipeline(rank: Rank, name: str) -> None:
     from torch.distributed import pipelining
 
     layers = model()
@@ -418,25 +408,22 @@ def checkpoint(rank: Rank) -> None:
     "Functional collectives return new tensors and leave their inputs alone.",
     "torch.distributed._functional_collectives",
     quick=True,
-    cases=True,
-    **TWO,
+    cases=lambda rank: [
+        (f"functional {name}", name)
+        for name in (
+            "all_reduce",
+            "all_gather_tensor",
+            "reduce_scatter_tensor",
+            "broadcast",
+            "all_to_all_single",
+            "all_reduce_coalesced",
+        )
+    ],
 )
-def functional(rank: Rank) -> None:
-    for name in (
-        "all_reduce",
-        "all_gather_tensor",
-        "reduce_scatter_tensor",
-        "broadcast",
-        "all_to_all_single",
-        "all_reduce_coalesced",
-    ):
-        rank.operation = name
-        rank.case(f"functional {name}", _functional, rank, name)
-
-
-def _functional(rank: Rank, name: str) -> None:
+def functional(rank: Rank, name: str) -> None:
     import torch.distributed._functional_collectives as functions
 
+    rank.operation = name
     group, size = rank.world, rank.size
     own = torch.arange(4.0 * size, device=rank.device) + 100 * rank.rank
     everyone = [torch.arange(4.0 * size) + 100 * r for r in range(size)]
@@ -482,12 +469,7 @@ def compiled(rank: Rank) -> None:
 
 @check("functional", "DDP trains under torch.compile as it does without.", "torch.compile", **TWO)
 def compiled_ddp(rank: Rank) -> None:
-    parallel = ddp(rank, copy.deepcopy(model()))
+    parallel = ddp(rank, model())
     fast = torch.compile(parallel, backend="aot_eager")
-    fast(batch(rank.rank).to(rank.device)).square().mean().backward()
-    single = model()
-    single(whole(rank.size)).square().mean().backward()
-    for (name, got), want in zip(
-        parallel.named_parameters(), single.named_parameters(), strict=True
-    ):
-        near(got.grad, want[1].grad, f"gradient of {name}")
+    backward(fast, rank)
+    same_gradients(parallel, rank.size)

@@ -1,8 +1,8 @@
 """Groups of some of the ranks: members, roots, many at once, and made again."""
 
-import threading
 import time
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,21 +10,22 @@ import torch.distributed as dist
 from torch.distributed import ReduceOp
 from torch.distributed.device_mesh import init_device_mesh
 
-from c10d_conformance.inputs import compare, reduction, values
-from c10d_conformance.operations import OPERATIONS, REDUCING, ROOTED, Setting, perform, wait_all
+from c10d_conformance.inputs import compare
+from c10d_conformance.operations import (
+    OPERATIONS,
+    REDUCING,
+    ROOTED,
+    Setting,
+    in_threads,
+    perform,
+    total,
+    wait_all,
+)
 from c10d_conformance.rank import Rank, require, require_equal
 from c10d_conformance.registry import check
 from c10d_conformance.verdicts import ABSENT
 
 NEW = "torch.distributed.new_group"
-
-
-def total(rank: Rank, group: Any, ranks: list[int], count: int = 100, seed: int = 0) -> None:
-    """Compare an all_reduce in a group with the sum of the inputs of its ranks."""
-    tensor = values(rank.rank, (count,), torch.float32, seed).to(rank.device)
-    dist.all_reduce(tensor, group=group)
-    contents = [values(r, (count,), torch.float32, seed) for r in ranks]
-    compare(tensor, reduction(contents, ReduceOp.SUM), f"the sum of ranks {ranks}")
 
 
 @check(
@@ -84,7 +85,7 @@ def members(rank: Rank) -> None:
         total(rank, group, ranks)
     else:
         require_equal(dist.get_rank(group), -1, "get_rank of a rank that is no member")
-    total(rank, None, list(range(rank.size)))
+    total(rank)
     _members_meet(rank, group, ranks)
 
 
@@ -96,7 +97,7 @@ def _members_meet(rank: Rank, group: Any, ranks: list[int]) -> None:
         began = time.monotonic()  # all processes of a host have one clock
         dist.barrier(group=group)
         returned = time.monotonic()
-    last = float(rank.share("members", str(began))[ranks[-1]])
+    last = float(rank.share(str(began))[ranks[-1]])
     if rank.rank in ranks:
         dist.destroy_process_group(group)
         require(returned >= last, f"the barrier of {ranks} returned before rank {ranks[-1]} came")
@@ -148,26 +149,19 @@ def roots_in_a_group(rank: Rank) -> str | None:
     "Groups can be destroyed and made again of the same ranks.",
     "torch.distributed.destroy_process_group",
     quick=True,
-    cases=True,
+    cases=lambda rank: [(f"group {number} of the same ranks", number) for number in range(4)],
 )
-def made_again(rank: Rank) -> None:
-    for number in range(4):
-        rank.case(f"group {number} of the same ranks", _again, rank, number)
-
-
-def _again(rank: Rank, number: int) -> None:
-    ranks = list(range(rank.size))
-    group = rank.new_group(ranks)
-    total(rank, group, ranks, seed=number)
+def made_again(rank: Rank, number: int) -> None:
+    group = rank.new_group()
+    total(rank, group, seed=number)
     rank.meet()
     dist.destroy_process_group(group)
-    total(rank, None, ranks, seed=number + 10)
+    total(rank, seed=number + 10)
 
 
 @check("sub_groups", "Twenty groups exist at the same time, each with its own messages.", NEW)
 def many(rank: Rank) -> None:
-    ranks = list(range(rank.size))
-    groups = [rank.new_group(ranks) for _ in range(20)]
+    groups = [rank.new_group() for _ in range(20)]
     tensors = [rank.full(200, float(number)) for number in range(20)]
     works = [
         dist.all_reduce(t, group=g, async_op=True) for t, g in zip(tensors, groups, strict=True)
@@ -186,13 +180,12 @@ def many(rank: Rank) -> None:
     "torch.distributed.destroy_process_group",
 )
 def one_destroyed(rank: Rank) -> None:
-    ranks = list(range(rank.size))
-    first, second = rank.new_group(ranks), rank.new_group(ranks)
-    total(rank, first, ranks, seed=1)
+    first, second = rank.new_group(), rank.new_group()
+    total(rank, first, seed=1)
     rank.meet()
     dist.destroy_process_group(first)
-    total(rank, second, ranks, seed=2)
-    total(rank, None, ranks, seed=3)
+    total(rank, second, seed=2)
+    total(rank, seed=3)
     rank.meet()
     dist.destroy_process_group(second)
 
@@ -202,14 +195,11 @@ def one_destroyed(rank: Rank) -> None:
     "Collectives of overlapping groups run at the same time.",
     NEW,
     minimum=3,
-    cases=True,
+    cases=lambda rank: [
+        (f"overlapping groups, {mode}", mode) for mode in ("in one order", "in another order")
+    ],
 )
-def overlapping(rank: Rank) -> None:
-    for mode in ("in one order", "in another order"):
-        rank.case(f"overlapping groups, {mode}", _overlapping, rank, mode)
-
-
-def _overlapping(rank: Rank, mode: str) -> None:
+def overlapping(rank: Rank, mode: str) -> None:
     """The ranks call in different orders, which is right: these groups are independent."""
     subsets = [[0, 1], [1, 2], [0, 2], list(range(rank.size))]
     groups = [rank.new_group(subset) for subset in subsets]
@@ -251,25 +241,14 @@ def halves(rank: Rank) -> None:
     quick=True,
 )
 def threads(rank: Rank) -> None:
-    ranks = list(range(rank.size))
-    groups = [rank.new_group(ranks) for _ in range(3)]
-    errors = []
+    groups = [rank.new_group() for _ in range(3)]
 
     def work(index):
-        try:
-            for number in range(15):
-                total(rank, groups[index], ranks, count=200 * index + 1, seed=number)
-                dist.barrier(group=groups[index])
-        except Exception as error:
-            errors.append(error)
+        for number in range(15):
+            total(rank, groups[index], count=200 * index + 1, seed=number)
+            dist.barrier(group=groups[index])
 
-    workers = [threading.Thread(target=work, args=(index,)) for index in range(3)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    if errors:
-        raise errors[0]
+    in_threads(*(partial(work, index) for index in range(3)))
     rank.meet()
     for group in groups:
         dist.destroy_process_group(group)
@@ -359,7 +338,7 @@ def split(rank: Rank) -> None:
     halves = [ranks[: rank.size // 2], ranks[rank.size // 2 :]]
     mine = dist.split_group(split_ranks=halves, timeout=timedelta(seconds=30))
     total(rank, mine, next(half for half in halves if rank.rank in half))
-    total(rank, None, ranks)
+    total(rank)
 
 
 @check(
@@ -368,9 +347,8 @@ def split(rank: Rank) -> None:
     f"{NEW} (timeout)",
 )
 def with_a_timeout(rank: Rank) -> None:
-    ranks = list(range(rank.size))
-    group = rank.new_group(ranks, timeout=timedelta(seconds=30), group_desc="conformance")
-    total(rank, group, ranks)
+    group = rank.new_group(timeout=timedelta(seconds=30), group_desc="conformance")
+    total(rank, group)
     require(group.group_desc == "conformance", f"group_desc is {group.group_desc!r}")
     rank.meet()
     dist.destroy_process_group(group)

@@ -1,6 +1,7 @@
 """Start and end of groups and processes: registration, initialization, exit, fork."""
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -11,18 +12,12 @@ import torch
 import torch.distributed as dist
 
 from c10d_conformance.inputs import compare
+from c10d_conformance.operations import total
 from c10d_conformance.rank import Rank, Wrong, require, require_equal
 from c10d_conformance.registry import check
 
 INIT = "torch.distributed.init_process_group"
 REGISTER = "torch.distributed.Backend.register_backend"
-
-
-def total(rank: Rank, count: int = 100) -> None:
-    """Compare an all_reduce in the default group with what it must be."""
-    tensor = rank.full(count, float(rank.rank + 1))
-    dist.all_reduce(tensor)
-    compare(tensor, torch.full((count,), float(rank.size * (rank.size + 1) // 2)))
 
 
 def _program(rank: Rank, text: str, before: str = "") -> subprocess.CompletedProcess[str]:
@@ -85,9 +80,7 @@ def options(rank: Rank) -> None:
         base._timeout = before
     new = group._get_backend(rank.device).options
     require_equal(new._timeout, timeout, "the timeout of the new group's options")
-    tensor = rank.full(9, 1.0)
-    dist.all_reduce(tensor, group=group)
-    compare(tensor, torch.full((9,), float(rank.size)))
+    total(rank, group)
 
 
 @check(
@@ -96,23 +89,17 @@ def options(rank: Rank) -> None:
     "torch.distributed.destroy_process_group",
     group=False,
     quick=True,
-    cases=True,
+    cases=lambda rank: [
+        (f"init, all_reduce, destroy, time {number + 1}", number) for number in range(4)
+    ],
 )
-def again(rank: Rank) -> None:
-    for number in range(4):
-        rank.case(f"init, all_reduce, destroy, time {number + 1}", _again, rank, number)
-
-
-def _again(rank: Rank, number: int) -> None:
+def again(rank: Rank, number: int) -> None:
     rank.init()
     try:
         if number == 2 and rank.rank == 0:
             time.sleep(0.1)
         total(rank)
-        group = rank.new_group()
-        tensor = rank.full(5, 1.0)
-        dist.all_reduce(tensor, group=group)
-        compare(tensor, torch.full((5,), float(rank.size)), "all_reduce in a group beside it")
+        total(rank, rank.new_group())
     finally:  # Also where all_reduce is refused: the next case makes another group.
         dist.destroy_process_group()
     require(not dist.is_initialized(), "is_initialized() is True after destroy_process_group()")
@@ -127,14 +114,7 @@ def _again(rank: Rank, number: int) -> None:
 def one_store(rank: Rank) -> None:
     store = dist.FileStore(f"{rank.folder}/one-store", rank.size)
     for number in range(3):
-        prefix = dist.PrefixStore(f"round {number}", store)
-        dist.init_process_group(
-            rank.backend,
-            store=prefix,
-            rank=rank.rank,
-            world_size=rank.size,
-            timeout=timedelta(seconds=60),
-        )
+        rank.init(store=dist.PrefixStore(f"round {number}", store))
         total(rank)
         rank.meet()
         dist.destroy_process_group()
@@ -154,42 +134,16 @@ def one_rank(rank: Rank) -> None:
     f"{INIT} (init_method)",
     group=False,
     ranks=(2,),
-    cases=True,
+    cases=lambda rank: [(f"init_method {x}://", x) for x in ("env", "tcp", "file")],
 )
-def init_methods(rank: Rank) -> None:
-    for number, method in enumerate(("env", "tcp", "file")):
-        rank.case(f"init_method {method}://", _init_method, rank, method, number)
-
-
-def _init_method(rank: Rank, method: str, number: int) -> None:
+def init_methods(rank: Rank, method: str) -> None:
     # The launching process cannot hold a port for the ranks, so rank 0 takes a free one.
-    path = f"{rank.folder}/port-{number}"
-    if rank.rank == 0 and method != "file":
-        import socket
-
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        with open(path + "~", "w") as file:
-            file.write(str(port))
-        os.rename(path + "~", path)
-    url = "env://"
-    if method != "file":
-        while not os.path.exists(path):
-            time.sleep(0.005)
-        with open(path) as file:
-            port = file.read()
-        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
-        url = f"tcp://127.0.0.1:{port}" if method == "tcp" else url
-    else:
-        url = f"file://{rank.folder}/meeting"
-    dist.init_process_group(
-        rank.backend,
-        init_method=url,
-        rank=rank.rank,
-        world_size=rank.size,
-        timeout=timedelta(seconds=60),
-    )
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = rank.share(str(probe.getsockname()[1]))[0]
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+    place = {"env": "", "tcp": f"127.0.0.1:{port}", "file": f"{rank.folder}/meeting"}[method]
+    rank.init(init_method=f"{method}://{place}")
     try:
         total(rank)
     finally:
@@ -222,9 +176,7 @@ def chosen_for_a_device(rank: Rank) -> None:
 def beside_gloo(rank: Rank) -> None:
     rank.init(backend="gloo")
     group = rank.new_group(backend=rank.backend)
-    tensor = rank.full(9, 1.0)
-    dist.all_reduce(tensor, group=group)
-    compare(tensor, torch.full((9,), float(rank.size)))
+    total(rank, group)
     rank.meet()
     dist.destroy_process_group()
 
@@ -292,13 +244,8 @@ def entry_point(rank: Rank) -> None:
     ranks=(2,),
     group=False,
     patience=6,
-    cases=True,
 )
 def exit_without_destroy(rank: Rank) -> None:
-    rank.case("exit with a work in flight", _exit, rank)
-
-
-def _exit(rank: Rank) -> None:
     folder = rank.folder
     text = (
         f"store = dist.FileStore({folder!r} + '/exit', {rank.size})\n"

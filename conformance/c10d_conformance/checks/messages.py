@@ -113,14 +113,9 @@ def _long(rank: Rank) -> str | None:
     "send_recv",
     "isend and irecv let two ranks send to each other at the same time.",
     ISEND,
-    cases=True,
+    cases=lambda rank: [(f"isend both ways shape {n}", n) for n in (1, 1000, 300_001)],
 )
-def both_directions(rank: Rank) -> None:
-    for count in (1, 1000, 300_001):
-        rank.case(f"isend both ways shape {count}", _both, rank, count)
-
-
-def _both(rank: Rank, count: int) -> str | None:
+def both_directions(rank: Rank, count: int) -> str | None:
     if rank.rank > 1:
         return ABSENT
     other = 1 - rank.rank
@@ -139,16 +134,13 @@ def _both(rank: Rank, count: int) -> str | None:
     "Messages with the same tag arrive in the order in which they were sent.",
     "torch.distributed.isend (as in MPI, messages do not overtake)",
     quick=True,
-    cases=True,
+    cases=lambda rank: [
+        (f"100 messages shape {count}, waited {order} first", count, order == "last")
+        for count in (1, 20_000)
+        for order in ("first", "last")
+    ],
 )
-def messages_stay_in_order(rank: Rank) -> None:
-    for count in (1, 20_000):
-        for reverse in (False, True):
-            text = f"100 messages shape {count}, waited {'last' if reverse else 'first'} first"
-            rank.case(text, _in_order, rank, count, reverse)
-
-
-def _in_order(rank: Rank, count: int, reverse: bool) -> str | None:
+def messages_stay_in_order(rank: Rank, count: int, reverse: bool) -> str | None:
     if rank.rank > 1:
         return ABSENT
     tensors = [rank.full(count, float(n if rank.rank == 0 else -1)) for n in range(100)]
@@ -165,17 +157,13 @@ def _in_order(rank: Rank, count: int, reverse: bool) -> str | None:
     "recv takes the message whose tag it names, whatever was sent before.",
     "torch.distributed.recv (tag: “Tag to match recv with remote send”)",
     quick=True,
-    cases=True,
+    cases=lambda rank: [
+        *((f"5 tags in another order, shape {count}", count) for count in (1, 1000, 40_000)),
+        ("large tags", 3, 1 << 20),
+        *((f"tags that are multiples of 2 ** {x}", 3, 0, 1 << x) for x in (8, 16, 24)),
+    ],
 )
-def tags_choose_the_message(rank: Rank) -> None:
-    for count in (1, 1000, 40_000):
-        rank.case(f"5 tags in another order, shape {count}", _tags, rank, count)
-    rank.case("large tags", _tags, rank, 3, 1 << 20)
-    for bits in (8, 16, 24):
-        rank.case(f"tags that are multiples of 2 ** {bits}", _tags, rank, 3, 0, 1 << bits)
-
-
-def _tags(rank: Rank, count: int, first: Any = 0, step: int = 1) -> str | None:
+def tags_choose_the_message(rank: Rank, count: int, first: int = 0, step: int = 1) -> str | None:
     if rank.rank > 1:
         return ABSENT
     if rank.rank == 0:
@@ -347,13 +335,8 @@ def _two_groups(rank: Rank) -> None:
     "send_recv",
     "Messages and collectives of one group do not get into each other's way.",
     ISEND,
-    cases=True,
 )
 def messages_beside_collectives(rank: Rank) -> None:
-    rank.case("irecv, all_reduce, isend", _beside, rank)
-
-
-def _beside(rank: Rank) -> None:
     source, target = (rank.rank - 1) % rank.size, (rank.rank + 1) % rank.size
     got, total = rank.full(5000, -1.0), rank.full(5000, 1.0)
     receiving = dist.irecv(got, source, tag=3)
@@ -389,16 +372,14 @@ def a_late_receiver(rank: Rank) -> str | None:
     "batch_isend_irecv runs all sends and receives of its list, in a ring.",
     "torch.distributed.batch_isend_irecv",
     quick=True,
-    cases=True,
+    cases=lambda rank: [
+        (f"ring shape {count}, {first} first", count, first)
+        for count in (1, 1000, 200_001)
+        for first in ("send", "recv")
+    ],
 )
-def batch_in_a_ring(rank: Rank) -> None:
+def batch_in_a_ring(rank: Rank, count: int, first: str) -> None:
     rank.operation = "batch_isend_irecv"
-    for count in (1, 1000, 200_001):
-        for first in ("send", "recv"):
-            rank.case(f"ring shape {count}, {first} first", _ring, rank, count, first)
-
-
-def _ring(rank: Rank, count: int, first: Any) -> None:
     source, target = (rank.rank - 1) % rank.size, (rank.rank + 1) % rank.size
     for step in range(3):
         got = rank.full(count, -1.0)
@@ -414,19 +395,14 @@ def _ring(rank: Rank, count: int, first: Any) -> None:
     "batch",
     "batch_isend_irecv keeps several messages between two ranks in order.",
     "torch.distributed.batch_isend_irecv",
-    cases=True,
 )
 def batch_of_several(rank: Rank) -> None:
-    rank.operation = "batch_isend_irecv"
-    rank.case("4 messages to every rank", _several, rank)
-
-
-def _several(rank: Rank) -> None:
     """Each message has its own size, so that an exchange of two is noticed at once."""
+    rank.operation = "batch_isend_irecv"
     batch, expected = [], []
     for number in range(4):
         count = 100 * (number + 1)
-        for other in rank.others:
+        for other in (r for r in range(rank.size) if r != rank.rank):
             content = values(rank.rank, (count,), torch.float32, 10 * number + other)
             batch.append(dist.P2POp(dist.isend, content.to(rank.device), other))
             got = rank.full(count, -9.0)

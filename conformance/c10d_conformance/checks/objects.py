@@ -31,14 +31,9 @@ def all_gather_object(rank: Rank) -> None:
     "objects",
     "broadcast_object_list gives every rank the objects of the source rank.",
     "torch.distributed.broadcast_object_list",
-    cases=True,
+    cases=lambda rank: [(f"broadcast_object_list from {root}", root) for root in range(rank.size)],
 )
-def broadcast_object_list(rank: Rank) -> None:
-    for root in range(rank.size):
-        rank.case(f"broadcast_object_list from {root}", _broadcast, rank, root)
-
-
-def _broadcast(rank: Rank, root: int) -> None:
+def broadcast_object_list(rank: Rank, root: int) -> None:
     content = [thing(root), None, "äöü", 3]
     objects: list[Any] = list(content) if rank.rank == root else [None] * 4
     dist.broadcast_object_list(objects, root, device=rank.device)
@@ -49,14 +44,9 @@ def _broadcast(rank: Rank, root: int) -> None:
     "objects",
     "gather_object gives the destination rank the objects of all ranks.",
     "torch.distributed.gather_object",
-    cases=True,
+    cases=lambda rank: [(f"gather_object to {root}", root) for root in range(rank.size)],
 )
-def gather_object(rank: Rank) -> None:
-    for root in range(rank.size):
-        rank.case(f"gather_object to {root}", _gather, rank, root)
-
-
-def _gather(rank: Rank, root: int) -> None:
+def gather_object(rank: Rank, root: int) -> None:
     objects: list[Any] | None = [None] * rank.size if rank.rank == root else None
     dist.gather_object(thing(rank.rank), objects, root)
     if rank.rank == root:
@@ -67,14 +57,9 @@ def _gather(rank: Rank, root: int) -> None:
     "objects",
     "scatter_object_list gives each rank its object from the source rank.",
     "torch.distributed.scatter_object_list",
-    cases=True,
+    cases=lambda rank: [(f"scatter_object_list from {root}", root) for root in range(rank.size)],
 )
-def scatter_object_list(rank: Rank) -> None:
-    for root in range(rank.size):
-        rank.case(f"scatter_object_list from {root}", _scatter, rank, root)
-
-
-def _scatter(rank: Rank, root: int) -> None:
+def scatter_object_list(rank: Rank, root: int) -> None:
     content = [thing(r) for r in range(rank.size)] if rank.rank == root else None
     output = [None]
     dist.scatter_object_list(output, content, root)

@@ -27,8 +27,8 @@ from c10d_conformance.operations import (
     OPERATIONS,
     REDUCING,
     ROOTED,
-    Setting,
     finish,
+    for_all_ranks,
     perform,
     reduce_scatter_single,
 )
@@ -52,9 +52,9 @@ PROMISES = {
 _DIVIDED = {"all_gather_single", "reduce_scatter_single", "all_to_all_single"}
 
 
-def run(rank: Rank, **options: Any) -> None:
+def run(rank: Rank, operation: str, **options: Any) -> None:
     """Run one case."""
-    setting = Setting(ranks=tuple(range(rank.size)), me=rank.rank, device=rank.device, **options)
+    setting = for_all_ranks(rank, operation, **options)
     rank.case(str(setting), perform, setting)
 
 
@@ -67,7 +67,7 @@ def types(operation: str) -> Callable[[Rank], None]:
                 ops = [op for op in OPS if not inputs.is_meaningless(dtype, op)]
             for op in ops:
                 for shape in [(63,)] if rank.quick or op != ReduceOp.SUM else [(63,), (17, 241)]:
-                    run(rank, operation=operation, dtype=dtype, op=op, shape=shape)
+                    run(rank, operation, dtype=dtype, op=op, shape=shape)
 
     return every_type
 
@@ -83,7 +83,7 @@ def layouts(operation: str) -> Callable[[Rank], None]:
                     seed += 1
                     run(
                         rank,
-                        operation=operation,
+                        operation,
                         layout=layout,
                         shape=shape,
                         mode=mode,
@@ -92,7 +92,7 @@ def layouts(operation: str) -> Callable[[Rank], None]:
                     )
             for mode in ("sync", "future"):
                 options = {"shape": (17, 241), "dtype": torch.int64, "mode": mode}
-                run(rank, operation=operation, layout=layout, **options)
+                run(rank, operation, layout=layout, **options)
 
     return every_layout
 
@@ -106,11 +106,11 @@ def sizes(operation: str) -> Callable[[Rank], None]:
             elif shape == BORDERS[-1]:
                 modes += ["future"]
             for mode in modes:
-                run(rank, operation=operation, shape=shape, mode=mode, seed=3)
-        run(rank, operation=operation, shape=BORDERS[-1], dtype=torch.uint8, seed=4)
+                run(rank, operation, shape=shape, mode=mode, seed=3)
+        run(rank, operation, shape=BORDERS[-1], dtype=torch.uint8, seed=4)
         for mode in ("future", "poll"):
             for shape in [*SHAPES[:3], (3,)]:  # 3: not one element for each of 4 ranks
-                run(rank, operation=operation, shape=shape, mode=mode, seed=5)
+                run(rank, operation, shape=shape, mode=mode, seed=5)
         if operation in _OF_BUCKETS:
             rank.case(f"{operation} int32 of 25 MiB", _bucket, rank, _OF_BUCKETS[operation])
 
@@ -132,7 +132,7 @@ def roots(operation: str) -> Callable[[Rank], None]:
         for root in range(rank.size):
             for mode in ("sync", "async"):
                 for shape in ((63,), (17, 241), BORDERS[0]):
-                    run(rank, operation=operation, root=root, shape=shape, mode=mode, seed=root)
+                    run(rank, operation, root=root, shape=shape, mode=mode, seed=root)
 
     return every_root
 
@@ -155,30 +155,6 @@ for _operation in OPERATIONS:
         )(_function)
 
 
-@check(
-    "all_to_all_single",
-    "all_to_all_single sends as many rows to each rank as the split sizes say, also none.",
-    "torch.distributed.all_to_all_single",
-    cases=True,
-)
-def uneven_all_to_all_single(rank: Rank) -> None:
-    for unit in (1, 7, 3001):
-        for mode in ("sync", "async"):
-            for width in (1, 2):
-                rank.case(
-                    f"all_to_all_single uneven {unit} {width} {mode}",
-                    _uneven,
-                    rank,
-                    unit,
-                    width,
-                    mode,
-                )
-    for step in range(rank.size):
-        text = f"all_to_all_single other splits of one total, {step}"
-        rank.case(text, _uneven, rank, 7, 2, "sync", torch.float32, step)
-    rank.case("all_to_all_single uneven int64", _uneven, rank, 7, 2, "sync", torch.int64)
-
-
 def _rows(one: int, other: int, unit: int) -> int:
     """Return how many rows `one` sends to `other`: each pair its own number, and some none."""
     return 0 if (one + 2 * other) % 3 == 2 else (one + 2 * other + 1) * unit
@@ -188,13 +164,31 @@ def _part(one: int, other: int, unit: int, width: int) -> torch.Tensor:
     return inputs.values(one, (_rows(one, other, unit), width), torch.float32, other)
 
 
-def _uneven(
+@check(
+    "all_to_all_single",
+    "all_to_all_single sends as many rows to each rank as the split sizes say, also none.",
+    "torch.distributed.all_to_all_single",
+    cases=lambda rank: [
+        *(
+            (f"all_to_all_single uneven {unit} {width} {mode}", unit, width, mode)
+            for unit in (1, 7, 3001)
+            for mode in ("sync", "async")
+            for width in (1, 2)
+        ),
+        *(
+            (f"all_to_all_single other splits of one total, {step}", 7, 2, "sync", step)
+            for step in range(rank.size)
+        ),
+        ("all_to_all_single uneven int64", 7, 2, "sync", None, torch.int64),
+    ],
+)
+def uneven_all_to_all_single(
     rank: Rank,
     unit: int,
     width: int,
     mode: str,
-    dtype: torch.dtype = torch.float32,
     step: int | None = None,
+    dtype: torch.dtype = torch.float32,
 ) -> None:
     """With a step, all steps have the same totals of each rank, as experts of a model have."""
     me, everyone = rank.rank, range(rank.size)
@@ -227,15 +221,13 @@ def _uneven(
     "all_to_all",
     "all_to_all sends tensors of different sizes to different ranks.",
     "torch.distributed.all_to_all",
-    cases=True,
+    cases=lambda rank: [
+        (f"all_to_all uneven {unit} {mode}", unit, mode)
+        for unit in (1, 3001)
+        for mode in ("sync", "async")
+    ],
 )
-def uneven_all_to_all(rank: Rank) -> None:
-    for unit in (1, 3001):
-        for mode in ("sync", "async"):
-            rank.case(f"all_to_all uneven {unit} {mode}", _uneven_lists, rank, unit, mode)
-
-
-def _uneven_lists(rank: Rank, unit: int, mode: str) -> None:
+def uneven_all_to_all(rank: Rank, unit: int, mode: str) -> None:
     me, everyone = rank.rank, range(rank.size)
     sources = [GuardedTensor(_part(me, r, unit, 2), "offset", rank.device) for r in everyone]
     parts = [_part(r, me, unit, 2) for r in everyone]
@@ -255,14 +247,9 @@ def _uneven_lists(rank: Rank, unit: int, mode: str) -> None:
     "all_gather",
     "all_gather takes tensors of different sizes from different ranks, where a backend can.",
     "torch.distributed.all_gather",
-    cases=True,
+    cases=lambda rank: [(f"all_gather uneven {unit}", unit) for unit in (1, 3001)],
 )
-def uneven_all_gather(rank: Rank) -> None:
-    for unit in (1, 3001):
-        rank.case(f"all_gather uneven {unit}", _uneven_gather, rank, unit)
-
-
-def _uneven_gather(rank: Rank, unit: int) -> None:
+def uneven_all_gather(rank: Rank, unit: int) -> None:
     parts = [inputs.values(r, ((r + 1) * unit,), torch.float32) for r in range(rank.size)]
     outputs = [GuardedTensor(torch.full_like(part, 99), "offset", rank.device) for part in parts]
     dist.all_gather([x.tensor for x in outputs], parts[rank.rank].to(rank.device))
@@ -275,16 +262,13 @@ def _uneven_gather(rank: Rank, unit: int) -> None:
     "all_reduce leaves the same bits on every rank, whatever the order of its additions.",
     "torch.distributed.all_reduce (“the tensor is going to be bitwise identical in all processes”)",
     quick=True,
-    cases=True,
+    cases=lambda rank: [
+        (f"all_reduce {inputs.name(dtype)} SUM shape {count} of rounded numbers", dtype, count)
+        for dtype in inputs.FLOATS
+        for count in (1, 1000, 100_003)
+    ],
 )
-def same_bits(rank: Rank) -> None:
-    for dtype in inputs.FLOATS:
-        for count in (1, 1000, 100_003):
-            text = f"all_reduce {inputs.name(dtype)} SUM shape {count} of rounded numbers"
-            rank.case(text, _same_bits, rank, dtype, count)
-
-
-def _same_bits(rank: Rank, dtype: torch.dtype, count: int) -> None:
+def same_bits(rank: Rank, dtype: torch.dtype, count: int) -> None:
     def data(other):
         generator = torch.Generator().manual_seed(other + 17)
         numbers = torch.randn(count, generator=generator, dtype=torch.float64)
@@ -302,8 +286,8 @@ def _same_bits(rank: Rank, dtype: torch.dtype, count: int) -> None:
             f"element {place}: expected {float(exact[place])} within "
             f"{float(allowed[place]):.3g}, got {float(tensor[place])}"
         )
-    digest = hashlib.sha256(bytes(inputs.bits(tensor).tolist())).hexdigest()
-    digests = rank.share("bits", digest)
+    digest = hashlib.sha256(bytes(tensor.cpu().view(torch.uint8).tolist())).hexdigest()
+    digests = rank.share(digest)
     if digest != digests[0]:
         raise Wrong(f"the bits differ between rank 0 and rank {rank.rank}")
 
@@ -316,7 +300,7 @@ def _same_bits(rank: Rank, dtype: torch.dtype, count: int) -> None:
 def not_a_number(rank: Rank) -> None:
     nan, inf = float("nan"), float("inf")
     content = [nan, inf, 1.0, -inf] if rank.rank == 0 else [1.0, 1.0, 2.0, 3.0]
-    tensor = rank.tensor(content)
+    tensor = torch.tensor(content, device=rank.device)
     dist.all_reduce(tensor)
     compare(tensor, torch.tensor([nan, inf, 1.0 + 2.0 * (rank.size - 1), -inf]))
     for op, number in ((ReduceOp.MIN, inf), (ReduceOp.MAX, -inf)):
@@ -329,14 +313,11 @@ def not_a_number(rank: Rank) -> None:
     "all_reduce",
     "PREMUL_SUM multiplies each input by the factor before it adds them.",
     "torch.distributed.ReduceOp (PREMUL_SUM)",
-    cases=True,
+    cases=lambda rank: [
+        (f"all_reduce {inputs.name(dtype)} PREMUL_SUM", dtype) for dtype in inputs.FLOATS
+    ],
 )
-def premultiplied(rank: Rank) -> None:
-    for dtype in inputs.FLOATS:
-        rank.case(f"all_reduce {inputs.name(dtype)} PREMUL_SUM", _premultiplied, rank, dtype)
-
-
-def _premultiplied(rank: Rank, dtype: torch.dtype) -> None:
+def premultiplied(rank: Rank, dtype: torch.dtype) -> None:
     contents = [inputs.values(r, (63,), dtype) for r in range(rank.size)]
     tensor = contents[rank.rank].to(rank.device, copy=True)
     op = dist._make_nccl_premul_sum(2.0)
@@ -348,13 +329,8 @@ def _premultiplied(rank: Rank, dtype: torch.dtype) -> None:
     "broadcast",
     "A tensor that is negated lazily, as x.conj().imag is, is sent as the values it shows.",
     "torch.Tensor.resolve_neg",
-    cases=True,
 )
 def lazy_negation(rank: Rank) -> None:
-    rank.case("broadcast float32 with the negative bit", _lazy, rank)
-
-
-def _lazy(rank: Rank) -> None:
     content = inputs.values(0, (63,), COMPLEX[0]).to(rank.device).conj().imag
     # Not an output: PyTorch's dispatcher passes a copy of such a tensor to the backend.
     tensor = content if rank.rank == 0 else rank.full(63, -1.0)
@@ -426,15 +402,13 @@ def expanded_input(rank: Rank) -> None:
     "barrier returns on no rank before all ranks have called it.",
     "torch.distributed.barrier",
     quick=True,
-    cases=True,
+    cases=lambda rank: [
+        (f"barrier {mode}, rank {late} late", mode, late)
+        for mode in ("sync", "async")
+        for late in range(rank.size)
+    ],
 )
-def barrier_waits(rank: Rank) -> None:
-    for mode in ("sync", "async"):
-        for late in range(rank.size):
-            rank.case(f"barrier {mode}, rank {late} late", _barrier, rank, late, mode)
-
-
-def _barrier(rank: Rank, late: int, mode: str) -> None:
+def barrier_waits(rank: Rank, mode: str, late: int) -> None:
     """The last rank leaves a mark before its call; the others must see it after theirs."""
     mark = Path(rank.folder, f"mark-{mode}-{late}")
     if rank.rank == late:
@@ -511,15 +485,12 @@ def _coalesced_reduce_scatter(rank: Rank, is_async: bool) -> None:
     "all_reduce",
     "all_reduce adds sparse tensors, also if a rank has no elements.",
     "torch.distributed.all_reduce (sparse tensors)",
-    cases=True,
+    cases=lambda rank: [
+        ("all_reduce sparse", False),
+        ("all_reduce sparse, rank 0 empty", True),
+    ],
 )
-def sparse(rank: Rank) -> None:
-    for empty in (False, True):
-        text = "all_reduce sparse, rank 0 empty" if empty else "all_reduce sparse"
-        rank.case(text, _sparse, rank, empty)
-
-
-def _sparse(rank: Rank, empty: bool) -> None:
+def sparse(rank: Rank, empty: bool) -> None:
     def content(r):
         dense = torch.zeros(9)
         if r or not empty:

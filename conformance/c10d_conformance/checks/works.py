@@ -12,17 +12,11 @@ import torch.distributed as dist
 from torch.distributed import ReduceOp
 
 from c10d_conformance.inputs import compare, reduction, values
-from c10d_conformance.operations import OPERATIONS, Call, Setting, wait_all
+from c10d_conformance.operations import OPERATIONS, Call, for_all_ranks, in_threads, wait_all
 from c10d_conformance.rank import Rank, require, require_equal
 from c10d_conformance.registry import check
 
 WORK = "torch/csrc/distributed/c10d/Work.hpp"
-
-
-def _setting(rank: Rank, operation: str, **options: Any) -> Setting:
-    return Setting(
-        operation, ranks=tuple(range(rank.size)), me=rank.rank, device=rank.device, **options
-    )
 
 
 @check(
@@ -30,17 +24,15 @@ def _setting(rank: Rank, operation: str, **options: Any) -> Setting:
     "A work is not complete while a rank that it needs has not called.",
     f"{WORK} (isCompleted)",
     quick=True,
-    cases=True,
+    cases=lambda rank: [
+        (f"{operation}, the last rank late", operation)
+        for operation in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
+    ],
 )
-def no_completion_before_arrival(rank: Rank) -> None:
-    for operation in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier"):
-        rank.operation = operation
-        rank.case(f"{operation}, the last rank late", _early, rank, operation)
-
-
-def _early(rank: Rank, operation: str) -> None:
+def no_completion_before_arrival(rank: Rank, operation: str) -> None:
+    rank.operation = operation
     late = rank.rank == rank.size - 1
-    call = None if operation == "barrier" else OPERATIONS[operation](_setting(rank, operation))
+    call = None if operation == "barrier" else OPERATIONS[operation](for_all_ranks(rank, operation))
     if late:
         # The ranks that came have time to look. A backend whose calls wait is right, too.
         time.sleep(0.2)
@@ -51,7 +43,7 @@ def _early(rank: Rank, operation: str) -> None:
     work.wait()
     if call:
         call.check()
-    last = float(rank.share(f"early-{operation}", str(began))[-1])
+    last = float(rank.share(str(began))[-1])
     require(not early or looked > last, "is_completed() was True although a rank had not called")
 
 
@@ -61,19 +53,17 @@ def _early(rank: Rank, operation: str) -> None:
     f"{WORK} (wait, isCompleted)",
     minimum=1,
     quick=True,
-    cases=True,
+    cases=lambda rank: [
+        (f"{operation}, is_completed after wait", operation)
+        for operation in [*OPERATIONS, "barrier"]
+    ],
 )
-def completed_after_wait(rank: Rank) -> None:
-    for operation in [*OPERATIONS, "barrier"]:
-        rank.operation = operation
-        rank.case(f"{operation}, is_completed after wait", _completed, rank, operation)
-
-
-def _completed(rank: Rank, operation: str) -> None:
+def completed_after_wait(rank: Rank, operation: str) -> None:
+    rank.operation = operation
     if operation == "barrier":
         call = Call(lambda async_op: dist.barrier(async_op=async_op), [])
     else:
-        call = OPERATIONS[operation](_setting(rank, operation, shape=(500,)))
+        call = OPERATIONS[operation](for_all_ranks(rank, operation, shape=(500,)))
     work = call.run(True)
     first, second = work.wait(), work.wait(timedelta(seconds=20))
     call.check()
@@ -118,7 +108,7 @@ def _one_after_another(rank: Rank) -> None:
 
 def _all_in_flight(rank: Rank) -> None:
     calls = [
-        OPERATIONS[operation](_setting(rank, operation, shape=(2000,), seed=seed))
+        OPERATIONS[operation](for_all_ranks(rank, operation, shape=(2000,), seed=seed))
         for seed in range(2)
         for operation in ("broadcast", "all_reduce", "all_gather", "reduce")
     ]
@@ -150,14 +140,11 @@ def _ahead(rank: Rank, operation: str) -> None:
     f"{WORK} (getFuture; DDP takes its gradients from it)",
     minimum=1,
     quick=True,
-    cases=True,
+    cases=lambda rank: [
+        (f"all_reduce shape {count}, value of the future", count) for count in (0, 1, 50_000)
+    ],
 )
-def value_of_the_future(rank: Rank) -> None:
-    for count in (0, 1, 50_000):
-        rank.case(f"all_reduce shape {count}, value of the future", _value, rank, count)
-
-
-def _value(rank: Rank, count: int) -> None:
+def value_of_the_future(rank: Rank, count: int) -> None:
     content = [values(r, (count,), torch.float32) for r in range(rank.size)]
     tensor = content[rank.rank].to(rank.device, copy=True)
     work = dist.all_reduce(tensor, async_op=True)
@@ -187,16 +174,13 @@ def _value(rank: Rank, count: int) -> None:
     "A callback of a future runs once, after the data is there.",
     "torch.futures.Future.then",
     minimum=1,
-    cases=True,
+    cases=lambda rank: [
+        (f"then() on all_reduce shape {count}{', a rank late' if late else ''}", count, late)
+        for count in (1, 300_000)
+        for late in (False, True)
+    ],
 )
-def callbacks(rank: Rank) -> None:
-    for count in (1, 300_000):
-        for late in (False, True):
-            text = f"then() on all_reduce shape {count}"
-            rank.case(f"{text}, a rank late" if late else text, _callback, rank, count, late)
-
-
-def _callback(rank: Rank, count: int, late: int) -> None:
+def callbacks(rank: Rank, count: int, late: bool) -> None:
     if late and rank.rank == 0:
         time.sleep(0.1)
     seen = []
@@ -215,13 +199,8 @@ def _callback(rank: Rank, count: int, late: int) -> None:
     "async",
     "A work goes on to its end although nobody keeps it or waits for it.",
     "torch.distributed (asynchronous operations)",
-    cases=True,
 )
 def dropped_works(rank: Rank) -> None:
-    rank.case("20 all_reduce that nobody waits for", _dropped, rank)
-
-
-def _dropped(rank: Rank) -> None:
     tensor = rank.full(10_000, 1.0)
     for _ in range(20):
         dist.all_reduce(rank.full(10_000, 5.0), async_op=True)
@@ -229,17 +208,6 @@ def _dropped(rank: Rank) -> None:
     dist.all_reduce(tensor, async_op=True).wait()
     compare(tensor, torch.full((10_000,), float(rank.size)))
     dist.barrier()
-
-
-@check(
-    "async",
-    "Waiting for another rank releases the GIL, so that other threads run.",
-    "torch/csrc/distributed/c10d/init.cpp (call_guard<gil_scoped_release>)",
-    cases=True,
-)
-def waiting_releases_the_gil(rank: Rank) -> None:
-    for name, call in _WAITS.items():
-        rank.case(f"{name}, the last rank late", _gil, rank, call)
 
 
 _WAITS = {
@@ -250,7 +218,13 @@ _WAITS = {
 }
 
 
-def _gil(rank: Rank, call: Callable[..., Any]) -> None:
+@check(
+    "async",
+    "Waiting for another rank releases the GIL, so that other threads run.",
+    "torch/csrc/distributed/c10d/init.cpp (call_guard<gil_scoped_release>)",
+    cases=lambda rank: [(f"{name}, the last rank late", call) for name, call in _WAITS.items()],
+)
+def waiting_releases_the_gil(rank: Rank, call: Callable[..., Any]) -> None:
     if rank.rank == rank.size - 1:
         time.sleep(0.7)
         call(rank.full(3, 1.0))
@@ -283,19 +257,7 @@ def wait_in_another_thread(rank: Rank) -> None:
     content = [values(r, (30_000,), torch.float32) for r in range(rank.size)]
     tensor = content[rank.rank].to(rank.device, copy=True)
     work = dist.all_reduce(tensor, async_op=True)
-    errors = []
-
-    def wait():
-        try:
-            work.wait()
-        except Exception as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
+    in_threads(work.wait)
     compare(tensor, reduction(content, ReduceOp.SUM))
 
 
@@ -303,42 +265,15 @@ def wait_in_another_thread(rank: Rank) -> None:
     "async",
     "A group can be used from another thread than the one that made it.",
     "torch.distributed",
-    cases=True,
 )
 def call_in_another_thread(rank: Rank) -> None:
-    rank.case("all operations in a thread", _in_a_thread, rank)
-
-
-def _in_a_thread(rank: Rank) -> None:
-    errors = []
-
     def run():
-        try:
-            for operation in ("broadcast", "all_reduce", "all_gather"):
-                call = OPERATIONS[operation](_setting(rank, operation))
-                call.run(False)
-                call.check()
-        except Exception as error:
-            errors.append(error)
+        for operation in ("broadcast", "all_reduce", "all_gather"):
+            call = OPERATIONS[operation](for_all_ranks(rank, operation))
+            call.run(False)
+            call.check()
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-
-
-@check(
-    "resources",
-    "Calls do not use more and more memory, threads or descriptors.",
-    "torch.distributed",
-    quick=True,
-    ranks=(2,),
-    cases=True,
-)
-def memory_stays(rank: Rank) -> None:
-    for name, call in _CALLS.items():
-        rank.case(f"memory of 400 calls of {name}", _memory, rank, call)
+    in_threads(run)
 
 
 def _all_gather(rank: Rank) -> None:
@@ -368,7 +303,15 @@ _CALLS = {
 _ALLOWED = 8 << 20  # bytes; 400 calls of 64 KiB are 25 MiB
 
 
-def _memory(rank: Rank, call: Callable[..., Any]) -> None:
+@check(
+    "resources",
+    "Calls do not use more and more memory, threads or descriptors.",
+    "torch.distributed",
+    quick=True,
+    ranks=(2,),
+    cases=lambda rank: [(f"memory of 400 calls of {name}", call) for name, call in _CALLS.items()],
+)
+def memory_stays(rank: Rank, call: Callable[..., Any]) -> None:
     for _ in range(50):
         call(rank)
     before, counts = _resident(), _counts()
