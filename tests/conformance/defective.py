@@ -30,36 +30,18 @@ kept_forever: list[Any] = []
 creation_hooks: list[Callable] = []
 timeout_hooks: list[Callable] = []
 
-# The operation's outputs and inputs, as lists of tensors, from its arguments.
-_OUTPUTS = {
-    "allreduce": lambda tensors, *_: tensors,
-    "broadcast": lambda tensors, *_: tensors,
-    "reduce": lambda tensors, *_: tensors,
-    "allgather": lambda outputs, *_: outputs[0],
-    "all_gather_single": lambda output, *_: [output],
-    "gather": lambda outputs, *_: outputs[0] if outputs else [],
-    "scatter": lambda outputs, *_: outputs,
-    "reduce_scatter": lambda outputs, *_: outputs,
-    "reduce_scatter_single": lambda output, *_: [output],
-    "alltoall": lambda outputs, *_: outputs,
-    "all_to_all_single": lambda output, *_: [output],
-    "recv": lambda tensors, *_: tensors,
-}
-_INPUTS = {
-    "allgather": lambda _, inputs, *__: inputs,
-    "all_gather_single": lambda _, tensor, *__: [tensor],
-    "gather": lambda _, inputs, *__: inputs,
-    "reduce_scatter": lambda _, inputs, *__: inputs[0],
-    "reduce_scatter_single": lambda _, tensor, *__: [tensor],
-    "alltoall": lambda _, inputs, *__: inputs,
-    "all_to_all_single": lambda _, tensor, *__: [tensor],
-}
+# These have their outputs as their first argument, and some their inputs as their second one.
+_WRITING = ("allreduce", "broadcast", "reduce", "scatter", "recv")
+_WITH_INPUTS = ("allgather", "all_gather_single", "gather", "reduce_scatter")
+_WITH_INPUTS += ("reduce_scatter_single", "alltoall", "all_to_all_single")
 _PUBLIC = {"allreduce": "all_reduce", "allgather": "all_gather", "alltoall": "all_to_all"}
-_OLDER = {
-    "all_gather_single": "_allgather_base",
-    "all_to_all_single": "alltoall_base",
-    "reduce_scatter_single": "_reduce_scatter_base",
-}
+
+
+def tensors_of(argument):
+    """Return the tensors of an argument: one tensor, a list of them, or a list with that list."""
+    if isinstance(argument, torch.Tensor):
+        return [argument]
+    return argument[0] if argument and isinstance(argument[0], list) else argument
 
 
 class Group(dist.ProcessGroup):
@@ -78,9 +60,8 @@ class Group(dist.ProcessGroup):
 
 
 def call_gloo(group, name, *arguments, **options):
-    """Call a method of gloo; some have another name on older releases."""
-    method = getattr(group.gloo, name, None) or getattr(group.gloo, _OLDER[name])
-    return method(*arguments, **options)
+    """Call a method of gloo."""
+    return getattr(group.gloo, name)(*arguments, **options)
 
 
 def _forward(name):
@@ -96,11 +77,11 @@ def _forward(name):
     return method
 
 
-for _name in (*_OUTPUTS, "send", "recv_anysource", "barrier", "allreduce_coalesced"):
+_COALESCED = ("allreduce", "all_gather_single", "reduce_scatter_single")
+for _name in (*_WRITING, *_WITH_INPUTS, "send", "recv_anysource", "barrier"):
     setattr(Group, _name, _forward(_name))
-for _name in ("all_gather_single_coalesced", "reduce_scatter_single_coalesced"):
-    if hasattr(ProcessGroupGloo, _name):
-        setattr(Group, _name, _forward(_name))
+for _name in _COALESCED:
+    setattr(Group, f"{_name}_coalesced", _forward(f"{_name}_coalesced"))
 
 
 class Done(dist.distributed_c10d.Work):
@@ -146,14 +127,8 @@ class Wrapped(dist.distributed_c10d.Work):
         return self.work._source_rank()
 
 
-class Finished(Wrapped):
+class Finished(Done, Wrapped):
     """A work that is complete: a second wait of gloo may write the output again."""
-
-    def wait(self, timeout=timedelta(0)):
-        return True
-
-    def is_completed(self):
-        return True
 
 
 # Places. Each returns a function that makes, of the function of a defect, a change of the class.
@@ -207,21 +182,13 @@ def outputs_of(*operations):
     """Wait for the operation, then call `function(tensor)` with each of its outputs."""
 
     def place(function):
-        def install(cls):
-            for name in operations:
-                after(name)(_for_each(_OUTPUTS[name], function))(cls)
+        def change(group, outputs, *_):
+            for tensor in tensors_of(outputs):
+                function(tensor)
 
-        return install
+        return after(*operations)(change)
 
     return place
-
-
-def _for_each(tensors_of, function):
-    def change(group, *arguments):
-        for tensor in tensors_of(*arguments):
-            function(tensor)
-
-    return change
 
 
 def before(*operations):
@@ -294,6 +261,11 @@ def defect(place, *checks, size=2):
     return register
 
 
+def checks_of(module, names):
+    """Return the ids of checks from a text of their names."""
+    return [f"{module}.{name}" for name in names.split()]
+
+
 def bump(tensor, index):
     """Change one element of a tensor, of whatever dtype and layout."""
     if tensor.numel():
@@ -305,52 +277,24 @@ def bump(tensor, index):
 # Values: each operation alters its last output, an input, or the memory behind its outputs.
 
 
-def bump_last_output(name):
-    def change(group, *arguments):
-        for tensor in _OUTPUTS[name](*arguments)[-1:]:
-            bump(tensor, -1)
-
-    return change
+def bump_last_output(group, outputs, *_):
+    for tensor in tensors_of(outputs)[-1:]:
+        bump(tensor, -1)
 
 
-def bump_last_output_of_three_ranks(name):
-    def change(group, *arguments):
-        if group.size() & (group.size() - 1):
-            bump(_OUTPUTS[name](*arguments)[-1], -1)
-
-    return change
+def bump_last_output_of_three_ranks(group, *arguments):
+    if group.size() & (group.size() - 1):
+        bump_last_output(group, *arguments)
 
 
-def bump_first_input(name):
-    def change(group, *arguments):
-        bump(_INPUTS[name](*arguments)[0], 0)
-
-    return change
+def bump_first_input(group, outputs, inputs, *_):
+    bump(tensors_of(inputs)[0], 0)
 
 
 def write_behind(tensor):
     end = tensor.storage_offset() + tensor.numel()
     if tensor.numel() and end < tensor.untyped_storage().nbytes() // tensor.itemsize:
         tensor.as_strided((1,), (1,), end).fill_(1)
-
-
-for _name in _OUTPUTS:
-    if _name == "recv":
-        continue
-    _public = _PUBLIC.get(_name, _name)
-    _types = f"values.{_public}_types"
-    add(f"{_public}_has_a_wrong_last_element", after(_name), bump_last_output(_name), _types)
-    if _name in _INPUTS:
-        add(f"{_public}_changes_its_input", after(_name), bump_first_input(_name), _types)
-for _name in ("broadcast", "allreduce", "allgather", "scatter", "alltoall"):
-    _public = _PUBLIC.get(_name, _name)
-    _layouts = f"values.{_public}_layouts"
-    add(f"{_public}_writes_one_element_too_much", outputs_of(_name), write_behind, _layouts)
-for _name in ("allreduce", "allgather", "reduce_scatter", "alltoall"):
-    _public = _PUBLIC.get(_name, _name)
-    _change = bump_last_output_of_three_ranks(_name)
-    _text = f"{_public}_needs_a_power_of_two"
-    add(_text, after(_name), _change, "groups.every_operation", size=4)
 
 
 def cut(limit):
@@ -361,15 +305,29 @@ def cut(limit):
     return change
 
 
-for _name, _operation, _limit in (
-    ("all_reduce_ends_after_64_KiB", "allreduce", 1 << 14),
-    ("all_reduce_ends_after_4_MiB", "allreduce", 1 << 20),
-    ("all_reduce_ends_after_16_MiB", "allreduce", 1 << 22),
-    ("broadcast_ends_after_4_MiB", "broadcast", 1 << 20),
-    ("broadcast_ends_after_16_MiB", "broadcast", 1 << 22),
-):
-    _sizes = f"values.{_PUBLIC.get(_operation, _operation)}_sizes"
-    add(_name, outputs_of(_operation), cut(_limit), _sizes)
+# The bumps make these fail, too, which PyTorch builds on the operation.
+_BUILT_ON = {
+    "reduce_scatter_single": ("features.fsdp1", "features.fsdp2"),
+    "recv": ("features.pipeline",),
+}
+for _name in (*_WRITING, *_WITH_INPUTS):
+    _public = _PUBLIC.get(_name, _name)
+    _checks = "messages.send_recv" if _name == "recv" else f"values.{_public}"
+    _bumped = f"{_checks}_types", *_BUILT_ON.get(_name, ())
+    add(f"{_public}_has_a_wrong_last_element", after(_name), bump_last_output, *_bumped)
+    if _name in _WITH_INPUTS:
+        add(f"{_public}_changes_its_input", after(_name), bump_first_input, f"{_checks}_types")
+    _text = f"{_public}_writes_one_element_too_much"
+    add(_text, outputs_of(_name), write_behind, f"{_checks}_layouts")
+    add(f"{_public}_ends_after_64_KiB", outputs_of(_name), cut(1 << 14), f"{_checks}_sizes")
+for _name in ("allreduce", "allgather", "reduce_scatter", "alltoall"):
+    _text = f"{_PUBLIC.get(_name, _name)}_needs_a_power_of_two"
+    add(_text, after(_name), bump_last_output_of_three_ranks, "groups.every_operation", size=4)
+for _name in ("allreduce", "broadcast"):
+    _public = _PUBLIC.get(_name, _name)
+    for _mebibytes in (4, 16):
+        _text, _change = f"{_public}_ends_after_{_mebibytes}_MiB", cut(_mebibytes << 18)
+        add(_text, outputs_of(_name), _change, f"values.{_public}_sizes")
 
 
 def exchange(source, target):
@@ -548,6 +506,16 @@ def the_layout_is_taken_for_contiguous(group, outputs, inputs, opts):
     if all(tensor.is_contiguous() for tensor in outputs[0]):
         return None
     return [[flat_memory(tensor) for tensor in outputs[0]]], [flat_memory(inputs[0])], opts
+
+
+@defect(before("all_gather_single"), "values.stacked")
+def a_stacked_output_is_not_written(group, output, tensor, opts):
+    return torch.empty_like(output).flatten(0, 1), tensor, opts
+
+
+@defect(instead("alltoall", "allgather"), "values.uneven_all_to_all", "values.uneven_all_gather")
+def uneven_tensors_are_not_exchanged(self, *_):
+    return Done()
 
 
 @defect(before("allgather"), "values.expanded_input")
@@ -740,6 +708,12 @@ def change_at_wait(operation):
 
 
 RECEIVED = "messages.send_recv_types"
+add(
+    "an_irecv_ends_after_4_KiB",
+    change_at_wait("recv"),
+    cut(1 << 10),
+    "messages.messages_beside_collectives",
+)
 add("recv_ends_after_16_MiB", change_at_wait("recv"), cut(1 << 22), "messages.send_recv_sizes")
 add(
     "messages_of_float32_are_sent_as_float16",
@@ -747,11 +721,6 @@ add(
     float32_is_sent_as_float16,
     RECEIVED,
 )
-
-
-@defect(outputs_of("recv"), RECEIVED)
-def recv_leaves_the_last_element(tensor):
-    tensor.view(-1)[-1:].zero_()
 
 
 @defect(after("send"), RECEIVED)
@@ -820,8 +789,8 @@ def the_receiver_is_taken_for_a_global_rank(group, tensors, rank, tag):
 
 
 add(
-    "works_of_messages_and_barriers_are_never_complete",
-    work_method("is_completed", "send", "recv", "barrier"),
+    "works_are_never_complete",
+    work_method("is_completed", "allreduce", "send", "recv", "barrier"),
     is_not_complete,
     "messages.both_directions",
     "works.completed_after_wait",
@@ -839,12 +808,6 @@ add(
     work_method("is_completed", "allreduce", "allgather", "barrier"),
     is_complete,
     "works.no_completion_before_arrival",
-)
-add(
-    "works_are_never_complete",
-    work_method("is_completed", "allreduce"),
-    is_not_complete,
-    COMPLETED,
 )
 add("wait_does_not_wait", wait_of_all_reduce, do_not_wait, IN_FLIGHT, "values.all_reduce_sizes")
 
@@ -941,7 +904,7 @@ def futures_have_no_value(self):
     return future_of(None)
 
 
-@defect(future_of_all_reduce, VALUE)
+@defect(future_of_all_reduce, VALUE, "values.sparse")
 def futures_have_a_tensor_in_place_of_the_list(self):
     return self.work.get_future().then(lambda future: future.value()[0])
 
@@ -1035,6 +998,28 @@ def a_new_group_has_the_values_of_an_old_one(group, tensors, *_):
     if group.number and key in memory:
         tensors[0].copy_(memory[key])
     memory.setdefault(key, tensors[0].clone())
+
+
+@defect(before("allreduce"), "groups.with_a_timeout")
+def the_second_group_is_dead(group, tensors, opts):
+    if group.number:
+        raise RuntimeError("")
+
+
+@defect(after("allreduce"), "groups.many")
+def the_17th_group_is_wrong(group, tensors, *_):
+    if group.number > 16:
+        tensors[0].zero_()
+
+
+@defect(in_class, "groups.halves")
+def a_sub_group_waits_for_all_ranks(cls):
+    def wait(group, *_):
+        if group.is_part:
+            memory["world"].barrier(dist.BarrierOptions()).wait()
+
+    note_world(cls)
+    before("allreduce")(wait)(cls)
 
 
 @defect(in_class, "groups.one_destroyed")
@@ -1135,12 +1120,11 @@ AT_IMPORT = {"the_import_prints", "the_import_starts_a_thread", "the_exit_of_a_p
     "failure.timeout_of_all_reduce",
     "failure.timeout_of_barrier",
     "failure.timeout_of_recv",
+    "failure.a_rank_that_never_comes",
+    "failure.other_operation",
 )
 def the_timeout_of_a_group_is_ignored(given):
     return _LONG
-
-
-add("another_operation_hangs", with_timeout, lambda given: _LONG, "failure.other_operation")
 
 
 @defect(with_timeout, "failure.timeout_of_a_group", "failure.late_within_the_timeout")
@@ -1159,7 +1143,7 @@ def the_timeout_of_wait_is_ignored(self, timeout=None):
 
 
 def at_error(*operations):
-    """Call `function()` when a wait raises; its result is that of the wait."""
+    """Call `function()` when the operation or a wait raises; its result is that of the wait."""
 
     def place(function):
         def wait(self, timeout=timedelta(0)):
@@ -1168,15 +1152,31 @@ def at_error(*operations):
             except RuntimeError:
                 return function()
 
-        return change_works(operations, wait=wait)
+        changed = type("Changed", (Wrapped,), {"wait": wait})
+
+        def method_of(name):
+            def method(self, *arguments, **options):
+                try:
+                    return changed(call_gloo(self, name, *arguments, **options), *arguments)
+                except (RuntimeError, ValueError):
+                    function()
+                    return Done()
+
+            return method
+
+        return _around(operations, method_of)
 
     return place
 
 
 @defect(
-    at_error("allreduce", "barrier", "recv"),
-    "failure.killed_all_reduce",
-    "failure.timeout_of_barrier",
+    at_error(*_WITH_INPUTS, "allreduce", "broadcast", "barrier", "recv"),
+    *checks_of("failure", "killed_all_reduce killed_all_reduce_large killed_async_and_wait"),
+    *checks_of("failure", "killed_all_gather killed_barrier killed_recv exits_recv"),
+    *checks_of("failure", "timeout_of_barrier timeout_of_async_and_wait timeout_of_all_gather"),
+    *checks_of("failure", "timeout_of_broadcast too_few_outputs too_many_outputs another_dtype"),
+    *checks_of("failure", "too_small_an_output inputs_that_do_not_divide too_few_inputs"),
+    *checks_of("failure", "splits_that_do_not_fit a_rank_that_does_not_exist"),
 )
 def errors_are_swallowed():
     return True
@@ -1219,21 +1219,12 @@ def complete_later(wait, value):
     return future
 
 
-@defect(in_class, "failure.timeout_of_all_gather", "failure.timeout_of_broadcast")
-def all_gather_and_broadcast_have_no_timeout(cls):
-    def wait(self, timeout=timedelta(0)):
-        try:
-            return self.work.wait(timeout)
-        except RuntimeError:
-            time.sleep(60)
-
-    def get_future(self):
-        return complete_later(self.wait, self.arguments[0])
-
-    change_works(["allgather", "broadcast"], wait=wait, get_future=get_future)(cls)
-
-
-@defect(future_of_all_reduce, "failure.error_in_the_future")
+@defect(
+    future_of_all_reduce,
+    "failure.error_in_the_future",
+    "failure.killed_future",
+    "failure.timeout_of_future",
+)
 def a_failed_work_completes_its_future(self):
     return complete_later(self.work.wait, [torch.zeros(4)])
 
@@ -1241,12 +1232,6 @@ def a_failed_work_completes_its_future(self):
 @defect(instead("shutdown"), "failure.destroy_after_a_loss")
 def destroying_a_failed_group_hangs(self):
     time.sleep(60)
-
-
-@defect(before("allgather"), "failure.too_few_outputs", "failure.too_many_outputs")
-def the_number_of_outputs_is_not_checked(group, outputs, inputs, opts):
-    tensors = [*outputs[0], *(torch.empty_like(inputs[0]) for _ in range(group.size()))]
-    return [tensors[: group.size()]], inputs, opts
 
 
 @defect(before("allgather"), "failure.too_few_outputs")
@@ -1262,18 +1247,6 @@ def a_refused_call_breaks_the_group(cls):
 
     before("allgather")(note)(cls)
     outputs_of("allreduce")(lambda tensor: memory.get("refused") and tensor.zero_())(cls)
-
-
-@defect(in_class, "failure.inputs_that_do_not_divide", "failure.too_small_an_output")
-def sizes_are_not_checked(cls):
-    def shorten_input(group, output, tensor, opts):
-        return output, tensor.flatten()[: output.numel() * group.size()].contiguous(), opts
-
-    def replace_output(group, output, tensor, opts):
-        return torch.empty(tensor.numel() * group.size()), tensor, opts
-
-    before("reduce_scatter_single")(shorten_input)(cls)
-    before("all_gather_single")(replace_output)(cls)
 
 
 # Debugging.
@@ -1315,11 +1288,27 @@ def debug_level_detail_is_an_error(group):
         raise RuntimeError("")
 
 
+@defect(in_class, "failure.detail_finds_another_operation")
+def debug_level_detail_checks_nothing(cls):
+    dist.distributed_c10d._create_process_group_wrapper = lambda gloo, *_: gloo
+
+
 # Features on top of the backend go through PyTorch's C++, and through the same methods.
 
 
-@defect(outputs_of("allreduce"), "features.ddp_trains", "features.ddp_hooks", "features.averaging")
-def gradients_are_not_divided(tensor):
+# These compute with all_reduce, mostly in another group or through another layer.
+ALL_REDUCING = (
+    *checks_of("lifecycle", "one_store one_rank init_methods chosen_for_a_device beside_gloo"),
+    *checks_of("groups", "new_subgroups device_mesh split"),
+    *checks_of("features", "ddp_trains ddp_hooks ddp_buckets ddp_unused ddp_join averaging zero"),
+    *checks_of("features", "tensor_parallel dtensor functional compiled compiled_ddp"),
+    "lifecycle.default_timeout",
+    "debug.nan_check",
+)
+
+
+@defect(outputs_of("allreduce"), *ALL_REDUCING)
+def sums_are_one_percent_too_large(tensor):
     if tensor.is_floating_point():
         tensor.mul_(1.01)
 
@@ -1332,7 +1321,12 @@ def the_first_broadcast_of_a_group_is_lost(self, tensors, opts):
     return self.gloo.broadcast([tensor.clone() for tensor in tensors], opts)
 
 
-@defect(in_class, "objects.all_gather_object")
+@defect(
+    in_class,
+    "objects.all_gather_object",
+    "objects.objects_in_a_sub_group",
+    "features.checkpoint",
+)
 def objects_of_other_sizes_are_cut(cls):
     def change(tensor):
         if tensor.dtype == torch.uint8:
@@ -1342,7 +1336,13 @@ def objects_of_other_sizes_are_cut(cls):
     after("allgather")(lambda group, outputs, *_: change(outputs[0][-1]))(cls)
 
 
-@defect(outputs_of("scatter", "gather"), "objects.scatter_object_list", "objects.gather_object")
+@defect(
+    outputs_of("scatter", "gather", "broadcast", "recv"),
+    "objects.scatter_object_list",
+    "objects.gather_object",
+    "objects.broadcast_object_list",
+    "messages.objects_between_two_ranks",
+)
 def bytes_are_sent_as_signed_numbers(tensor):
     if tensor.dtype == torch.uint8:
         tensor.bitwise_and_(0x7F)

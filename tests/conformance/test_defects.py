@@ -29,15 +29,14 @@ def outcomes(check, size, defect="", backend="defective", limit=6.0):
 
 
 @functools.cache
-def failing_without_a_defect(check, size):
-    """Return the cases of a check that fail with gloo itself."""
-    cases = outcomes(check, size)
-    return {name for name, outcome in cases.items() if outcome.verdict in FAILURES}
+def verdicts_without_a_defect(check, size):
+    """Return the verdicts of a check on the backend without a defect, by the name of the case."""
+    return {name: outcome.verdict for name, outcome in outcomes(check, size).items()}
 
 
 def size_of(check, size):
-    """Return the number of ranks of a check: its own, or that of the defect."""
-    return CHECKS[check].ranks[0] if CHECKS[check].ranks else size
+    """Return the number of ranks of a check: its own, or that of the defect if it is enough."""
+    return CHECKS[check].ranks[0] if CHECKS[check].ranks else max(size, CHECKS[check].minimum)
 
 
 @pytest.mark.parametrize("name", defective.DEFECTS)
@@ -48,20 +47,29 @@ def test_a_defect_is_noticed(name):
         # No case without a hang comes near the limit, and a case that hangs should end soon.
         limit = 6.0 if check.startswith("failure") else 4.0
         cases = outcomes(check, size, name, limit=limit)
-        expected = failing_without_a_defect(check, size)
+        others = verdicts_without_a_defect(check, size)
         failing = [
             outcome
-            for outcome in cases.values()
-            if outcome.verdict in FAILURES and outcome.name not in expected
+            for name, outcome in cases.items()
+            if outcome.verdict in FAILURES and others.get(name) not in FAILURES
         ]
         verdicts = {name: outcome.verdict for name, outcome in cases.items()}
         assert failing, f"{check} does not notice it: {verdicts}"
         assert all(outcome.text or outcome.statuses for outcome in failing)
 
 
-def test_every_defect_names_checks_of_the_suite():
-    for defect in defective.DEFECTS.values():
-        assert defect.checks and all(check in CHECKS for check in defect.checks)
+def test_every_check_has_a_defect():
+    """Name the checks that no defect makes fail; the README of the suite says so."""
+    proven = {check for defect in defective.DEFECTS.values() for check in defect.checks}
+    assert set(CHECKS) - proven == {
+        "failure.abort",  # fails with gloo itself, as the next one does
+        "failure.other_size",
+        "lifecycle.names",  # fails with the class in Python around gloo, as the next one does
+        "values.lazy_negation",
+        "lifecycle.entry_point",  # skipped for gloo, and the defective backend has none
+        "debug.profiler",  # PyTorch records the events before it calls the backend
+    }
+    assert proven < set(CHECKS) and all(x.checks for x in defective.DEFECTS.values())
 
 
 def test_without_defects_the_verdicts_are_those_of_gloo():
@@ -72,10 +80,8 @@ def test_without_defects_the_verdicts_are_those_of_gloo():
         for check in defect.checks
     }
     for check, size in sorted(runs):
-        if check in ("lifecycle.names", "lifecycle.entry_point") or "bound_device" in check:
+        if "bound_device" in check:
             continue  # PyTorch binds no device to a group whose class is one of Python.
-        verdicts, expected = (
-            {name: outcome.verdict for name, outcome in outcomes(check, size, **options).items()}
-            for options in ({}, {"backend": "gloo"})
-        )
-        assert verdicts == expected, check
+        cases = outcomes(check, size, backend="gloo")
+        expected = {name: outcome.verdict for name, outcome in cases.items()}
+        assert verdicts_without_a_defect(check, size) == expected, check

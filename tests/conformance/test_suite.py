@@ -28,6 +28,18 @@ from c10d_conformance.verdicts import (
 FOLDER = Path(registry.__file__).parents[1]
 
 
+def start(backend, *arguments, **options):
+    """Run the command line in a process of its own and return how it ended."""
+    command = [sys.executable, "-m", "c10d_conformance", "--backend", backend, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=100, **options)
+
+
+def importable(folder):
+    """Return an environment in which modules of a folder can be imported, too."""
+    path = os.pathsep.join([str(folder), os.environ["PYTHONPATH"]])
+    return {**os.environ, "PYTHONPATH": path}
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
@@ -58,8 +70,7 @@ def test_a_wrong_call_is_one_message(arguments, text, capfd):
     [("no_such_check", "no check matches"), ("and and", "is no expression")],
 )
 def test_a_wrong_expression_is_one_message(expression, text):
-    command = [sys.executable, "-m", "c10d_conformance", "--backend", "gloo", "-k", expression]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = start("gloo", "-k", expression)
     assert done.returncode == ERROR
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("c10d-conformance: ") and text in last
@@ -99,12 +110,9 @@ def test_checks_are_complete():
 def test_it_runs_from_its_folder(tmp_path):
     copy = tmp_path / "c10d_conformance"
     subprocess.run(["cp", "-r", FOLDER / "c10d_conformance", copy], check=True)
-    command = [sys.executable, "-m", "c10d_conformance", "--backend", "gloo", "--ranks", "2"]
-    command += ["-k", "barrier_waits", "--report", "r.json"]
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
-    )
+    arguments = ["--ranks", "2", "-k", "barrier_waits", "--report", "r.json"]
+    done = start("gloo", *arguments, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads((tmp_path / "r.json").read_text())["counts"]["right"] == 4
 
@@ -185,14 +193,12 @@ def test_texts_do_not_depend_on_the_run():
     assert verdicts.stable(text) == "peer [127.0.0.1]:… at 0x…, pid …, /tmp/…"
 
 
-def run(tmp_path, monkeypatch, *arguments, defect="", ranks="2", status=1):
+def run(tmp_path, monkeypatch, *arguments, defect="", status=1):
     """Run the suite on the defective backend and return its report and its output."""
     monkeypatch.setenv("C10D_DEFECT", defect)
     report = tmp_path / "report.json"
-    command = [sys.executable, "-m", "c10d_conformance", "--backend", "defective"]
-    command += ["--import", "defective", "--ranks", ranks, "--limit", "3"]
-    command += ["--report", str(report), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    options = ["--import", "defective", "--ranks", "2", "--limit", "3", "--report", str(report)]
+    done = start("defective", *options, *arguments)
     assert done.returncode == status, done.stdout + done.stderr
     return json.loads(report.read_text()), done.stdout
 
@@ -343,12 +349,8 @@ dist.Backend.register_backend("mine", create, extended_api=True, devices=["cpu"]
 def test_a_backend_with_one_operation_has_no_failures_in_what_it_lacks(tmp_path):
     (tmp_path / "mine.py").write_text(ONLY_TWO)
     report = tmp_path / "r.json"
-    command = [sys.executable, "-m", "c10d_conformance", "--backend", "mine", "--import", "mine"]
-    command += ["--ranks", "2", "--report", str(report), "-k", "values and types or send_recv"]
-    path = os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=100, env={**os.environ, "PYTHONPATH": path}
-    )
+    options = ["--import", "mine", "--ranks", "2", "--report", str(report)]
+    done = start("mine", *options, "-k", "values and types or send_recv", env=importable(tmp_path))
     counts = json.loads(report.read_text())["counts"]
     assert counts["wrong"] == counts["crash"] == counts["hang"] == 0, done.stdout
     assert counts["right"] >= 2 and counts["refused"] > 100
@@ -369,10 +371,6 @@ dist.Backend.register_backend(
 
 def test_the_module_of_the_backend_can_name_its_device(tmp_path):
     (tmp_path / "sims.py").write_text(SIM)
-    command = [sys.executable, "-m", "c10d_conformance", "--backend", "sims", "--import", "sims"]
-    command += ["--device", "sim", "--ranks", "2", "--verbose", "-k", "registered"]
-    path = os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=100, env={**os.environ, "PYTHONPATH": path}
-    )
+    options = ["--import", "sims", "--device", "sim", "--ranks", "2", "--verbose"]
+    done = start("sims", *options, "-k", "registered", env=importable(tmp_path))
     assert done.returncode == 0 and "1 right" in done.stdout, done.stdout + done.stderr
