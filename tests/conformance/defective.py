@@ -307,6 +307,7 @@ def cut(limit):
 
 # The bumps make these fail, too, which PyTorch builds on the operation.
 _BUILT_ON = {
+    "broadcast": ("features.zero",),
     "reduce_scatter_single": ("features.fsdp1", "features.fsdp2"),
     "recv": ("features.pipeline",),
 }
@@ -1300,7 +1301,7 @@ def debug_level_detail_checks_nothing(cls):
 ALL_REDUCING = (
     *checks_of("lifecycle", "one_store one_rank init_methods chosen_for_a_device beside_gloo"),
     *checks_of("groups", "new_subgroups device_mesh split"),
-    *checks_of("features", "ddp_trains ddp_hooks ddp_buckets ddp_unused ddp_join averaging zero"),
+    *checks_of("features", "ddp_trains ddp_hooks ddp_buckets ddp_unused ddp_join averaging"),
     *checks_of("features", "tensor_parallel dtensor functional compiled compiled_ddp"),
     "lifecycle.default_timeout",
     "debug.nan_check",

@@ -45,7 +45,7 @@ def test_a_defect_is_noticed(name):
     for check in defect.checks:
         size = size_of(check, defect.size)
         # No case without a hang comes near the limit, and a case that hangs should end soon.
-        limit = 6.0 if check.startswith("failure") else 4.0
+        limit = 6.0 if check.startswith(("failure", "features")) else 4.0
         cases = outcomes(check, size, name, limit=limit)
         others = verdicts_without_a_defect(check, size)
         failing = [
