@@ -9,6 +9,7 @@ from tools.translate.update import follow_markup
 
 PAGE = "locales/ko/LC_MESSAGES/index.po"
 CHINESE = PAGE.replace("ko", "zh_CN")
+EXEMPTIONS = "locales/exemptions.csv"
 
 TEXTS = {
     "ko": {"Title": "제목", "Other page": "다른 쪽", "The `first` text.": "`first` 문장입니다."},
@@ -36,7 +37,14 @@ def translated(lasting_project):
                     f'msgid "{text}"\nmsgstr ""', f'msgid "{text}"\nmsgstr "{translation}"'
                 )
             project.write(f"{folder}/{page}.po", catalog)
+    project.write(EXEMPTIONS, exemptions_of(project.fail("tools.i18n_check")))
     return project
+
+
+def exemptions_of(output):
+    """Return the rows of our own exemptions that the findings of a check need."""
+    header, *rows = (LOCALES / "exemptions.csv").read_text().splitlines(keepends=True)
+    return "".join([header, *(x for x in rows if ",".join(x.split(",")[:3]) in output)])
 
 
 @pytest.fixture
@@ -114,23 +122,20 @@ def test_a_changed_english_text_is_noticed(pages):
     assert "fuzzy: 'The `second` text.'" in pages.fail("tools.i18n_check")
 
 
-EXEMPTIONS = "locales/exemptions.csv"
-
-
 def test_an_exemption_holds_until_a_text_changes(pages):
     text = pages.read(PAGE).replace('msgstr "`first` 문장입니다."', 'msgstr "`other` 문장입니다."')
     pages.write(PAGE, text)
     output = pages.fail("tools.i18n_check")
-    rows = dict.fromkeys(re.findall(rf"add to {EXEMPTIONS}:  (ko,markup,.*)REASON", output))
-    assert len(rows) == 1, output
-    rows = "".join(f"{row}for the test\n" for row in rows)
-    pages.write(EXEMPTIONS, f"language,rule,texts,reason\n{rows}")
+    [row] = set(re.findall(rf"add to {EXEMPTIONS}:  (ko,markup,.*)REASON", output))
+    others = pages.read(EXEMPTIONS)
+    pages.write(EXEMPTIONS, f"{others}{row}for the test\n")
     status, output = pages.run("tools.i18n_check")
-    assert status == 0 and f"1 exemptions in {EXEMPTIONS}" in output, output
+    lines = others.count("\n")
+    assert status == 0 and f"{lines} exemptions in {EXEMPTIONS}" in output, output
     pages.write(PAGE, text.replace("`other` 문장입니다.", "`third` 문장입니다."))
     assert "markup: lacks" in pages.fail("tools.i18n_check")
     pages.write(PAGE, text.replace("`other` 문장입니다.", "`first` 문장입니다."))
-    assert f"{EXEMPTIONS}:2: ko,markup," in pages.fail("tools.i18n_check")
+    assert f"{EXEMPTIONS}:{lines + 1}: ko,markup," in pages.fail("tools.i18n_check")
 
 
 def test_a_catalog_does_not_exempt_itself(pages):
