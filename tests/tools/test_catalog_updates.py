@@ -28,8 +28,8 @@ def edit(tmp_path, monkeypatch):
             templates[page] = Catalog()
             for text in texts:
                 templates[page].add(text)
-        found = {path: catalogs.read(path) for path in sorted(tmp_path.glob("*.po"))}
-        for path, text in update.updated(found, templates, language):
+        present = {path: catalogs.read(path) for path in sorted(tmp_path.glob("*.po"))}
+        for path, text in update.updated(present, templates, language):
             path.write_text(text)
             again = update.updated({path: catalogs.read(path)}, templates, language)
             assert dict(again)[path] == text, "a second update changes nothing"
@@ -116,15 +116,16 @@ def test_a_draft_is_not_taken_for_the_translation_of_the_old_text(edit):
     assert edit(a=[CHANGED])["a"].state(CHANGED) == ("모두 기다립니다.", True, TEXT)
 
 
+@pytest.mark.parametrize("others", [{"a": []}, {}], ids=["its text moves", "its page is renamed"])
 @pytest.mark.parametrize(
-    "pages",
-    [{"a": [], "b": [CHANGED]}, {"b": [CHANGED]}],
-    ids=["its text moves", "its page is renamed"],
+    "text, state",
+    [(TEXT, (KO[TEXT], False)), (CHANGED, (KO[TEXT], True, TEXT))],
+    ids=["reviewed", "fuzzy"],
 )
-def test_a_fuzzy_translation_goes_where_its_text_goes(edit, pages):
+def test_a_translation_goes_where_its_text_goes(edit, text, state, others):
     edit.translated(a=[TEXT])
-    edit(a=[CHANGED])
-    assert edit(**pages)["b"].state(CHANGED) == (KO[TEXT], True, TEXT)
+    edit(a=[text])
+    assert edit(b=[text], **others)["b"].state(text) == state
 
 
 def test_a_fuzzy_translation_is_kept_when_its_text_is_gone(edit):

@@ -1,15 +1,23 @@
-"""Catalogs: merging is stable, and each fault is reported with file and line."""
+"""Catalogs: each fault is reported with file and line, and the commands find and mend it."""
 
+import json
 import re
 
 import pytest
+from babel.messages.catalog import Catalog
 
+from tools.project import languages, paths
+from tools.project.errors import BuildError
+from tools.project.languages import TRANSLATIONS
 from tools.project.paths import LOCALES
+from tools.state import records
+from tools.translate import catalogs, check, exemptions, extract, update
 from tools.translate.update import follow_markup
 
 PAGE = "locales/ko/LC_MESSAGES/index.po"
 CHINESE = PAGE.replace("ko", "zh_CN")
 EXEMPTIONS = "locales/exemptions.csv"
+COLUMNS = "language,rule,texts,reason\n"
 
 TEXTS = {
     "ko": {"Title": "제목", "Other page": "다른 쪽", "The `first` text.": "`first` 문장입니다."},
@@ -17,26 +25,95 @@ TEXTS = {
 }
 
 
+class Pages:
+    """Two pages with complete catalogs, whose messages need no Sphinx."""
+
+    def __init__(self, root):
+        self.root = root
+        self.write("docs/index.md", "")
+        # The messages of each page, and which of them are plain: see sphinxext's plain_messages.
+        self.messages = {"index": ["Title", "The `first` text."], "tutorial/sample": ["Other page"]}
+        self.plain = {"index": {}, "tutorial/sample": {}}
+
+    def read(self, name):
+        return (self.root / name).read_text()
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def replace(self, old, new, name=PAGE):
+        assert old in self.read(name)
+        self.write(name, self.read(name).replace(old, new, 1))
+
+    def translate(self, texts, name=PAGE):
+        for text, translation in texts.items():
+            entry = f'msgid "{text}"\nmsgstr '
+            self.write(name, self.read(name).replace(f'{entry}""', f'{entry}"{translation}"'))
+
+    def extracted(self):
+        """Return a catalog of msgids for each page, as the extraction by Sphinx leaves them."""
+        self.write("gettext/plain-messages.json", json.dumps(self.plain))
+        for page, texts in self.messages.items():
+            template = Catalog()
+            for text in texts:
+                template.add(text)
+            self.write(f"gettext/{page}.pot", catalogs.write(template))
+        return {page: self.root / f"gettext/{page}.pot" for page in self.messages}
+
+    def check(self):
+        """Return the findings of the check."""
+        try:
+            check.check()
+        except BuildError as error:
+            return str(error)
+        return ""
+
+
+@pytest.fixture
+def pages(tmp_path, monkeypatch):
+    locales = tmp_path / "locales"
+    for module in (languages, catalogs):
+        monkeypatch.setattr(module, "LOCALES", locales)
+    for module in (catalogs, check, update):
+        of_test = [x for x in TRANSLATIONS if x.gettext in TEXTS]
+        monkeypatch.setattr(module, "TRANSLATIONS", of_test)
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
+    monkeypatch.setattr(exemptions, "FILE", tmp_path / EXEMPTIONS)
+    monkeypatch.setattr(check, "DOCS", tmp_path / "docs")
+    monkeypatch.setattr(check, "EXTRACTION", tmp_path / "gettext")
+    monkeypatch.setattr(records, "RECORDS", tmp_path / "records")
+    pages = Pages(tmp_path)
+    for module in (check, extract):
+        monkeypatch.setattr(module, "extracted", pages.extracted)
+    update.update()
+    for language, texts in TEXTS.items():
+        for page in pages.messages:
+            pages.translate(texts, PAGE.replace("ko", language).replace("index", page))
+    return pages
+
+
+# -- The commands ------------------------------------------------------------------
+
+
 @pytest.fixture(scope="module")
 def translated(lasting_project):
-    """A site of two pages, with translations of all their messages."""
+    """A site of one page, with translations of all its messages."""
     project = lasting_project
     project.write("docs/index.md", "# Title\n\nThe `first` text.\n")
-    project.write("docs/tutorial/sample.rst", ":orphan:\n\nOther page\n==========\n")
-    project.fail("tools.i18n_check")
     for language in TEXTS:
         sphinx = f"{language}/LC_MESSAGES/sphinx.po"
         project.write(f"locales/{sphinx}", (LOCALES / sphinx).read_text())
+    assert f"{PAGE}: missing; run `make i18n-update`" in project.fail("tools.i18n_check")
     assert project.run("tools.i18n_update")[0] == 0
     for language, texts in TEXTS.items():
-        folder = f"locales/{language}/LC_MESSAGES"
-        for page in ("index", "tutorial/sample"):
-            catalog = project.read(f"{folder}/{page}.po")
-            for text, translation in texts.items():
-                catalog = catalog.replace(
-                    f'msgid "{text}"\nmsgstr ""', f'msgid "{text}"\nmsgstr "{translation}"'
-                )
-            project.write(f"{folder}/{page}.po", catalog)
+        name = PAGE.replace("ko", language)
+        catalog = project.read(name)
+        for text, translation in texts.items():
+            entry = f'msgid "{text}"\nmsgstr '
+            catalog = catalog.replace(f'{entry}""', f'{entry}"{translation}"')
+        project.write(name, catalog)
     project.write(EXEMPTIONS, exemptions_of(project.fail("tools.i18n_check")))
     return project
 
@@ -48,21 +125,71 @@ def exemptions_of(output):
 
 
 @pytest.fixture
-def pages(translated, tmp_path):
+def clone(translated, tmp_path):
     """A copy, which a test may change."""
     return translated.copy(tmp_path / "clone")
 
 
+def test_a_changed_english_text_is_noticed(clone):
+    status, output = clone.run("tools.i18n_check")
+    assert status == 0 and f"exemptions in {EXEMPTIONS}" in output, output
+    clone.write("docs/index.md", "# Title\n\nThe `second` text.\n")
+    assert f"{PAGE}: lacks 'The `second` text.'" in clone.fail("tools.i18n_check")
+    assert clone.run("tools.i18n_update")[0] == 0
+    assert "fuzzy: 'The `second` text.'" in clone.fail("tools.i18n_check")
+    assert clone.run("tools.i18n_update") == (0, ""), "a second update changes nothing"
+
+
+def test_a_malformed_catalog_is_all_that_an_extraction_speaks_of(clone):
+    clone.write("docs/index.md", "# Title\n\nThe `second` text.\n")
+    for name in (PAGE, CHINESE):
+        clone.write(name, clone.read(name).replace('msgid "Title"', 'nonsense "Title"'))
+    output = clone.fail("tools.i18n_update")
+    place = rf"(?:error: )?(?:{PAGE}|{CHINESE}):\d+: malformed catalog: .*\n"
+    assert re.fullmatch(rf"({place})+", output) and PAGE in output and CHINESE in output, output
+
+
+def test_what_is_dangerous_in_the_folder_is_not_read(clone):
+    """A link that leads elsewhere, a device, and a name that would begin a line of output."""
+    clone.write("secret", "the secret")
+    folder = (clone.root / PAGE).parent
+    (folder / "linked").symlink_to(clone.root)
+    (folder / "endless.po").symlink_to("/dev/zero")
+    (folder / "stolen.po").symlink_to(clone.root / "secret")
+    (folder / "x\n::error::y.po").write_text("nonsense")
+    for command in ("tools.i18n_check", "tools.i18n_update", "tools.i18n_status"):
+        output = clone.fail(command, timeout=20)
+        for name in ("linked", "endless.po", "stolen.po"):
+            assert f"{name}: is a link" in output
+        assert "the secret" not in output
+        assert "\n::error" not in output and "x\\n::error::y.po: has a name with" in output
+
+
+RULES = """
+from .language import LanguageRules
+
+def greeting(message):
+    yield "does not greet"
+
+RULES = LanguageRules(rules=(greeting,))
+"""
+
+
+def test_the_rules_of_a_new_language_are_one_new_file(clone):
+    clone.write("tools/translate/rules/pt_br.py", RULES)
+    assert clone.run("tools.i18n_add", "pt_BR")[0] == 0
+    assert clone.run("tools.i18n_update")[0] == 0
+    path = PAGE.replace("ko", "pt_BR")
+    clone.write(path, clone.read(path).replace('"Title"\nmsgstr ""', '"Title"\nmsgstr "Título"'))
+    findings = re.findall(r"^(\S+):\d+: ([\w-]+): ", clone.fail("tools.i18n_check"), re.M)
+    assert findings == [(path, "greeting")], "and nothing in other languages"
+
+
+# -- The check ---------------------------------------------------------------------
+
+
 def test_complete_catalogs_pass(pages):
-    status, output = pages.run("tools.i18n_check")
-    assert status == 0, output
-
-
-def test_updating_twice_changes_no_byte(pages):
-    assert pages.run("tools.i18n_update")[0] == 0
-    before = pages.read(PAGE)
-    assert pages.run("tools.i18n_update") == (0, "")
-    assert pages.read(PAGE) == before
+    assert pages.check() == ""
 
 
 @pytest.mark.parametrize(
@@ -86,82 +213,48 @@ def test_updating_twice_changes_no_byte(pages):
         ('msgstr "제목"', 'msgstr  "제목"', "its form is not that"),
     ],
     ids=[
-        "untranslated",
-        "fuzzy",
-        "msgid",
-        "keyword",
-        "unterminated",
-        "quotation mark",
-        "rule",
-        "escape",
-        "msgstr",
-        "twice",
-        "flag",
-        "plural forms",
-        "charset",
-        "Latin charset",
-        "charset of escapes",
-        "format",
+        *("untranslated", "fuzzy", "msgid", "keyword", "unterminated", "quotation mark", "rule"),
+        *("escape", "msgstr", "twice", "flag", "plural forms", "charset", "Latin charset"),
+        *("charset of escapes", "format"),
     ],
 )
 def test_a_fault_is_named_with_its_place(pages, old, new, expected):
-    text = pages.read(PAGE)
-    assert old in text
-    pages.write(PAGE, text.replace(old, new, 1))
-    output = pages.fail("tools.i18n_check")
-    assert expected in output
-    [line] = [line for line in output.splitlines() if expected in line]
-    assert f"{PAGE}:" in line and line.split(f"{PAGE}:")[1].split(":")[0].isdigit()
-
-
-def test_a_changed_english_text_is_noticed(pages):
-    pages.write("docs/index.md", "# Title\n\nThe `second` text.\n")
-    output = pages.fail("tools.i18n_check")
-    assert f"{PAGE}: lacks 'The `second` text.'" in output
-    assert pages.run("tools.i18n_update")[0] == 0
-    assert "fuzzy: 'The `second` text.'" in pages.fail("tools.i18n_check")
+    pages.replace(old, new)
+    [line] = [line for line in pages.check().splitlines() if expected in line]
+    assert re.match(rf"{PAGE}:\d+: ", line)
 
 
 def test_an_exemption_holds_until_a_text_changes(pages):
-    text = pages.read(PAGE).replace('msgstr "`first` 문장입니다."', 'msgstr "`other` 문장입니다."')
-    pages.write(PAGE, text)
-    output = pages.fail("tools.i18n_check")
-    [row] = set(re.findall(rf"add to {EXEMPTIONS}:  (ko,markup,.*)REASON", output))
-    others = pages.read(EXEMPTIONS)
-    pages.write(EXEMPTIONS, f"{others}{row}for the test\n")
-    status, output = pages.run("tools.i18n_check")
-    lines = others.count("\n")
-    assert status == 0 and f"{lines} exemptions in {EXEMPTIONS}" in output, output
-    pages.write(PAGE, text.replace("`other` 문장입니다.", "`third` 문장입니다."))
-    assert "markup: lacks" in pages.fail("tools.i18n_check")
-    pages.write(PAGE, text.replace("`other` 문장입니다.", "`first` 문장입니다."))
-    assert f"{EXEMPTIONS}:{lines + 1}: ko,markup," in pages.fail("tools.i18n_check")
+    pages.replace("`first` 문장", "`other` 문장")
+    [row] = set(re.findall(rf"add to {EXEMPTIONS}:  (ko,markup,.*)REASON", pages.check()))
+    pages.write(EXEMPTIONS, f"{COLUMNS}{row}for the test\n")
+    assert pages.check() == ""
+    pages.replace("`other` 문장", "`third` 문장")
+    assert "markup: lacks" in pages.check()
+    pages.replace("`third` 문장", "`first` 문장")
+    assert f"{EXEMPTIONS}:2: {row[:-1]} exempts nothing any more" in pages.check()
 
 
 def test_a_catalog_does_not_exempt_itself(pages):
-    text = pages.read(PAGE).replace('msgstr "`first` 문장입니다."', 'msgstr "`other` 문장입니다."')
-    pages.write(PAGE, text)
-    row = re.search(r"  ko,(markup),(\w+),REASON", pages.fail("tools.i18n_check"))
-    comment = f"# allow {row[1]} {row[2]}: because\n"
-    pages.write(PAGE, text.replace('msgid "The `first`', f'{comment}msgid "The `first`'))
-    assert "markup: lacks" in pages.fail("tools.i18n_check")
+    pages.replace("`first` 문장", "`other` 문장")
+    digest = re.search(r"  ko,markup,(\w+),REASON", pages.check())[1]
+    comment = f"# allow markup {digest}: because\n"
+    pages.replace('msgid "The `first`', f'{comment}msgid "The `first`')
+    assert "markup: lacks" in pages.check()
 
 
 @pytest.mark.parametrize(
     "text, expected",
     [
-        ("language,rule,why\n", f"{EXEMPTIONS}:1: its first line must be"),
-        ("language,rule,texts,reason\nko,markup,0a1b2c, \n", f"{EXEMPTIONS}:2: needs 4 cells"),
-        (
-            "language,rule,texts,reason\n" + "ko,markup,0a,x\n" * 2,
-            f"{EXEMPTIONS}:3: is there twice",
-        ),
+        ("language,rule,why\n", ":1: its first line must be"),
+        (f"{COLUMNS}ko,markup,0a1b2c, \n", ":2: needs 4 cells"),
+        (COLUMNS + "ko,markup,0a,x\n" * 2, ":3: is there twice"),
     ],
     ids=["header", "reason", "twice"],
 )
 def test_a_fault_of_the_exemptions_is_named(pages, text, expected):
     pages.write(EXEMPTIONS, text)
-    assert expected in pages.fail("tools.i18n_check")
+    assert EXEMPTIONS + expected in pages.check()
 
 
 @pytest.mark.parametrize(
@@ -172,94 +265,43 @@ def test_a_fault_of_the_exemptions_is_named(pages, text, expected):
         ("locales/ko/index.po", "is in the folder of no translation"),
         ("locales/ko/LC_MESSAGES/gone.mo", "is no catalog"),
         ("locales/ko/LC_MESSAGES/index.po~", "is no catalog"),
+        ("locales/ko/LC_MESSAGES/gone.po", "its page is gone"),
     ],
-    ids=["source language", "no language", "no folder", "compiled", "backup"],
+    ids=["source language", "no language", "no folder", "compiled", "backup", "no page"],
 )
 def test_a_file_that_is_no_catalog_is_named(pages, name, expected):
     pages.write(name, pages.read(PAGE))
-    assert f"{name}: {expected}" in pages.fail("tools.i18n_check")
+    assert f"{name}: {expected}" in pages.check()
 
 
-def test_a_catalog_that_leads_elsewhere_is_not_read(pages):
-    (pages.root / "secret").write_text("the secret")
-    page, folder = pages.root / PAGE, pages.root / "locales/ko/LC_MESSAGES/linked"
-    page.unlink()
-    folder.symlink_to(pages.root)
-    for target in ("../../../secret", "/dev/zero"):
-        page.symlink_to(target)
-        for command in ("tools.i18n_check", "tools.i18n_update", "tools.i18n_status"):
-            output = pages.fail(command, timeout=20)
-            assert f"{PAGE}: is a link" in output and "linked: is a link" in output
-            assert "secret" not in output
-        page.unlink()
-
-
-def test_a_name_that_would_begin_a_line_of_output(pages):
-    pages.write("locales/ko/LC_MESSAGES/x\n::error::y.po", "nonsense")
-    for command in ("tools.i18n_check", "tools.i18n_status"):
-        output = pages.fail(command)
-        assert "\n::error" not in output and "x\\n::error::y.po: has a name with" in output
-
-
+@pytest.mark.timeout(10)
 def test_a_very_long_translation_is_refused_at_once(pages):
-    translation = "가나다라 마바사아 " * 4000
-    text = pages.read(PAGE).replace('msgstr "제목"', f'msgstr "{translation}"')
-    pages.write(PAGE, text)
-    assert "length: " in pages.fail("tools.i18n_check", timeout=10)
-
-
-def test_a_malformed_catalog_is_all_that_an_extraction_speaks_of(pages):
-    pages.write("docs/index.md", "# Title\n\nThe `second` text.\n")
-    pages.write(PAGE, pages.read(PAGE).replace('msgid "Title"', 'nonsense "Title"'))
-    pages.write(CHINESE, pages.read(CHINESE).replace('msgid "Title"', 'nonsense "Title"'))
-    output = pages.fail("tools.i18n_update")
-    assert "Traceback" not in output and "Configuration" not in output
-    place = rf"(?:error: )?(?:{PAGE}|{CHINESE}):\d+: malformed catalog: .*\n"
-    assert re.fullmatch(rf"({place})+", output) and PAGE in output and CHINESE in output, output
+    pages.replace('msgstr "제목"', f'msgstr "{"가나다라 마바사아 " * 4000}"')
+    assert "length: " in pages.check()
 
 
 def test_the_same_text_is_translated_in_the_same_way(pages):
-    other = PAGE.replace("index", "tutorial/sample")
-    pages.write("docs/tutorial/sample.rst", ":orphan:\n\nTitle\n=====\n")
-    assert pages.run("tools.i18n_update")[0] == 0
-    pages.write(
-        other, pages.read(other).replace('"Title"\nmsgstr "제목"', '"Title"\nmsgstr "표제"')
-    )
-    output = pages.fail("tools.i18n_check")
-    assert f"{PAGE}:" in output and "agreement: 'Title' is translated in another way" in output
+    pages.messages["tutorial/sample"].append("Title")
+    update.update()
+    assert pages.check() == "", "it is translated as on the first page"
+    pages.replace('msgstr "제목"', 'msgstr "표제"', PAGE.replace("index", "tutorial/sample"))
+    assert "agreement: 'Title' is translated in another way" in pages.check()
 
 
 def test_different_texts_of_a_page_are_not_translated_in_the_same_way(pages):
     texts = {
         "Even ranks send.": "짝수 랭크가 보냅니다.",
         "Odd ranks send.": "홀수 랭크가 보냅니다.",
+        "A barrier": "배리어",
+        "Barriers": "배리어",
     }
-    texts |= {"A barrier": "배리어", "Barriers": "배리어"}
-    pages.write("docs/index.md", "# Title\n\n" + "\n\n".join(["The `first` text.", *texts]) + "\n")
-    assert pages.run("tools.i18n_update")[0] == 0
-    text = pages.read(PAGE)
-    for english, korean in texts.items():
-        text = text.replace(f'"{english}"\nmsgstr ""', f'"{english}"\nmsgstr "{korean}"')
-    pages.write(PAGE, text)
-    assert "difference" not in pages.fail("tools.i18n_check")
-    pages.write(PAGE, text.replace("홀수", "짝수"))
-    output = pages.fail("tools.i18n_check")
-    assert re.search(
-        rf"{PAGE}:\d+: difference: says the same as 'Even ranks send.' in line", output
-    )
-
-
-FIRST_USE = """\
-# Title
-
-```{code-block} python
-run()  # Waits for the store.
-```
-
-## The store
-
-The store is shared.
-"""
+    pages.messages["index"] += texts
+    update.update()
+    pages.translate(texts)
+    assert "difference" not in pages.check()
+    pages.replace("홀수", "짝수")
+    expected = rf"{PAGE}:\d+: difference: says the same as 'Even ranks send.' in line"
+    assert re.search(expected, pages.check())
 
 
 def test_the_english_of_a_term_stands_behind_its_first_use(pages):
@@ -269,72 +311,17 @@ def test_the_english_of_a_term_stands_behind_its_first_use(pages):
         "The store": "저장소",
         "The store is shared.": "저장소(store)를 공유합니다.",
     }
-    pages.write("docs/index.md", FIRST_USE + "\nThe `first` text.\n")
-    assert pages.run("tools.i18n_update")[0] == 0
+    pages.messages["index"] += texts
+    pages.plain["index"] = {"Waits for the store.": False}
+    update.update()
+    pages.translate(texts)
     text = pages.read(PAGE)
-    for english, korean in texts.items():
-        text = text.replace(f'"{english}"\nmsgstr ""', f'"{english}"\nmsgstr "{korean}"')
-    pages.write(PAGE, text)
-    found = re.findall(rf"{PAGE}:(\d+): first-use: (.*)", pages.fail("tools.i18n_check"))
     line = text[: text.index('msgid "The store"')].count("\n") + 1
-    assert found == [(str(line), "lacks the English behind '저장소', on its first use here")]
-    pages.write(PAGE, text.replace('"저장소"', '"저장소(store)"'))
-    assert "first-use" not in pages.fail("tools.i18n_check")
-
-
-RULES = """
-from .language import LanguageRules
-
-def greeting(message):
-    yield "does not greet"
-
-RULES = LanguageRules(rules=(greeting,))
-"""
-
-
-def test_the_rules_of_a_new_language_are_one_new_file(pages):
-    pages.write("tools/translate/rules/pt_br.py", RULES)
-    assert pages.run("tools.i18n_add", "pt_BR")[0] == 0
-    assert pages.run("tools.i18n_update")[0] == 0
-    path = PAGE.replace("ko", "pt_BR")
-    pages.write(path, pages.read(path).replace('"Title"\nmsgstr ""', '"Title"\nmsgstr "Título"'))
-    findings = re.findall(r"^(\S+):\d+: ([\w-]+): ", pages.fail("tools.i18n_check"), re.M)
-    assert findings == [(path, "greeting")], "and nothing in other languages"
-
-
-def test_a_paragraph_that_moves_keeps_its_translation(pages):
-    pages.write("docs/index.md", "# Title\n\nAnother.\n")
-    pages.write(
-        "docs/tutorial/sample.rst", ":orphan:\n\nOther page\n==========\n\nThe `first` text.\n"
-    )
-    pages.write("docs/moved.md", "---\norphan: true\n---\n# Title\n\nThe `first` text.\n")
-    assert pages.run("tools.i18n_update")[0] == 0
-    assert '"`first` 문장입니다."' in pages.read(PAGE.replace("index", "moved"))
-    assert '"`first` 文字。"' in pages.read(CHINESE.replace("index", "moved"))
-    assert "sample.po: its page is gone" not in pages.fail("tools.i18n_check")
-    (pages.root / "docs/tutorial/sample.rst").rename(pages.root / "docs/tutorial/renamed.rst")
-    assert pages.run("tools.i18n_update")[0] == 0
-    assert '"`first` 문장입니다."' in pages.read(PAGE.replace("index", "tutorial/renamed"))
-    assert "sample.po: its page is gone" in pages.fail("tools.i18n_check")
-    assert "#, fuzzy" not in pages.read(PAGE.replace("index", "moved"))
-
-
-def test_an_obsolete_text_comes_back(pages):
-    before = pages.read(PAGE), pages.read(CHINESE)
-    pages.write("docs/index.md", "# Title\n\nSomething quite different, and long.\n")
-    assert pages.run("tools.i18n_update")[0] == 0
-    assert '#~ msgstr "`first` 문장입니다."' in pages.read(PAGE)
-    pages.write("docs/index.md", "# Title\n\nThe `first` text.\n")
-    assert pages.run("tools.i18n_update")[0] == 0
-    assert (pages.read(PAGE), pages.read(CHINESE)) == before
-
-
-def test_a_fuzzy_text_shows_the_english_that_it_was_for(pages):
-    pages.write("docs/index.md", "# Title\n\nThe `first` texts.\n")
-    assert pages.run("tools.i18n_update")[0] == 0
-    text = pages.read(PAGE)
-    assert '#, fuzzy\n#| msgid "The `first` text."\nmsgid "The `first` texts."' in text
-    assert pages.run("tools.i18n_update") == (0, ""), "and stays as it is"
+    assert re.findall(rf"{PAGE}:(\d+): first-use: (.*)", pages.check()) == [
+        (str(line), "lacks the English behind '저장소', on its first use here")
+    ]
+    pages.replace('"저장소"', '"저장소(store)"')
+    assert "first-use" not in pages.check()
 
 
 @pytest.mark.parametrize(
