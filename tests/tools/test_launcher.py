@@ -1,5 +1,10 @@
-"""The launcher says which rank failed and how, and leaves no process behind."""
+"""The launcher says which rank failed and how, and leaves no process behind.
 
+Importing PyTorch takes nearly all of the time of a launch. So most tests take the ranks from the
+fork server, as the build does; what ``own_interpreters`` marks starts them as readers do.
+"""
+
+import os
 import socket
 import tempfile
 import time
@@ -10,8 +15,33 @@ import psutil
 import pytest
 from launcher import RankError, launch, run_program
 
+from tools.execute.inside_sample import use_fork_server
+from tools.processes import fork_server
+from tools.project.paths import ROOT
+
 ONLY_RANK_1 = "import os, sys, time\nif os.environ['RANK'] == '1':\n    "
 WAIT = "\ntime.sleep(60)"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    folder, modules = tmp_path_factory.mktemp("server"), ["torch.distributed.run"]
+    with fork_server.running(folder, modules=modules, env=environment) as address:
+        yield address
+
+
+@pytest.fixture(autouse=True)
+def ranks(request, server, monkeypatch):
+    if "own_interpreters" not in request.fixturenames:
+        monkeypatch.setattr(launcher, "start", launcher.start)  # Put back after the test.
+        monkeypatch.setenv(fork_server.ADDRESS, server)
+        use_fork_server()
+
+
+@pytest.fixture
+def own_interpreters():
+    """Mark a test whose ranks start as those of readers do."""
 
 
 def write_worker(folder, code):
@@ -45,7 +75,7 @@ def short_time(tmp_path, monkeypatch):
     monkeypatch.setattr(launcher, "time", clock)
 
 
-def test_output_is_labelled_and_in_rank_order(tmp_path, capfd):
+def test_output_is_labelled_and_in_rank_order(tmp_path, capfd, own_interpreters):
     code = (
         "import os, time\n"
         "rank = int(os.environ['RANK'])\n"
@@ -77,7 +107,9 @@ def test_a_failure_of_one_rank(tmp_path, code, expected):
     assert "rank 0 of 2" not in message, "rank 0 was only stopped by torchrun"
 
 
-def test_a_rank_that_hangs_is_stopped_and_shows_where(tmp_path, short_time, monkeypatch):
+def test_a_rank_that_hangs_is_stopped_and_shows_where(
+    tmp_path, short_time, monkeypatch, own_interpreters
+):
     # The path of a folder for temporary files may contain a link.
     link = tmp_path / "link"
     link.symlink_to(tempfile.gettempdir())
@@ -187,7 +219,7 @@ def test_ranks_that_cannot_be_shared_out(tmp_path):
         launch(tmp_path / "worker.py", ranks=3, nodes=2)
 
 
-def test_a_failure_on_one_node_ends_the_other(tmp_path):
+def test_a_failure_on_one_node_ends_the_other(tmp_path, own_interpreters):
     code = ONLY_RANK_1 + "raise ValueError('no luck')" + "\ntime.sleep(600)"
     message = fail(tmp_path, code, nodes=2, timeout=600)  # Longer than a test may run.
     assert "worker.py: rank 1 of 2: ended with exit status 1" in message
@@ -200,7 +232,7 @@ def test_a_hang_on_two_nodes(tmp_path, short_time):
     message = fail(tmp_path, STARTED + "import time" + WAIT, nodes=2, timeout=60)
     assert "rank 0 of 2: still running after 60 s" in message
     assert "rank 1 of 2: still running after 60 s" in message
-    assert message.count("line 2") == 2
+    assert message.count('worker.py", line 2') == 2
 
 
 # Rank 1 waits until rank 0, which torchrun is going to stop, has said something.
