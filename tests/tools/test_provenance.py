@@ -181,17 +181,6 @@ def test_a_build_with_a_listing_that_nothing_executes_fails(project):
     assert "say in the directive not-executed why" in output
 
 
-def test_a_page_whose_output_was_changed_by_hand_is_made_anew(project):
-    project.sample("print('the real output')\n")
-    project.sample("print(2)\n", name="other")
-    assert "2 of 2 samples executed" in project.run("tools.execute")[1]
-    page = "_build/execute/tutorial/sample.rst"
-    made = project.read(page)
-    project.write(page, made.replace("the real output", "a better one"))
-    assert "1 of 2 samples executed" in project.run("tools.execute")[1]
-    assert project.read(page) == made and "the real output" in made
-
-
 def test_what_differs_between_builds_is_beside_the_site(project):
     only_in_english(project)
     project.write("docs/index.md", "# Title\n\n```{toctree}\ntutorial/sample\n```\n")
