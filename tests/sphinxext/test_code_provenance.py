@@ -208,15 +208,6 @@ def test_a_listing_that_is_not_that_of_its_script(project):
     assert "sample.rst: WARNING: listing 2, from sample.py, has a text that the file" in output
 
 
-def test_the_fault_is_reported_until_it_is_gone(project):
-    add(project, "\n.. literalinclude:: gpu.py\n")
-    assert project.build()[0] == 1
-    assert REFUSED in project.build(fresh=False)[1], "also when the page was read before"
-    add(project, "")
-    status, output = project.build(fresh=False)
-    assert status == 0, output
-
-
 def test_not_executed_says_so_with_the_reason(project):
     add(project, NOT_EXECUTED)
     page = project.page()

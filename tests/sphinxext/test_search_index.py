@@ -94,15 +94,6 @@ def test_it_takes_the_place_of_the_builtin_search(documents):
     assert 'id="search-results"' in (out / "search.html").read_text()
 
 
-def test_it_is_the_same_in_every_build(documents):
-    write(documents)
-    documents.page()
-    index = documents.root / "out" / "search-index.js"
-    once = index.read_bytes()
-    documents.page()
-    assert index.read_bytes() == once
-
-
 def test_it_stays_complete_when_one_page_changes(documents):
     write(documents)
     documents.page()

@@ -1,5 +1,7 @@
 """Comments are translated, and code is not."""
 
+import json
+
 import pytest
 
 from sphinxext.translation.translatable_comments import code_without_comments, paragraphs, translate
@@ -44,21 +46,18 @@ def test_python_comments_and_docstrings_are_offered_by_paragraph():
     ]
 
 
-def test_cpp_comments_are_offered():
-    assert messages(CPP, "cpp") == [
-        "First line and second line.",
-        "A block of two lines.",
-        '"Zero".',
-    ]
-
-
-def test_shell_comments_are_offered():
-    assert messages("# Build it.\npip install . # now\n", "sh") == ["Build it.", "now"]
-
-
-def test_output_has_no_comments():
-    assert messages('# A note.\nmsgid "x"\nmsgstr "y"\n', "po") == []
-    assert messages("# 3 items\n", "none") == messages("# 3 items\n", "no-such") == []
+@pytest.mark.parametrize(
+    "text, language, comments",
+    [
+        (CPP, "cpp", ["First line and second line.", "A block of two lines.", '"Zero".']),
+        ("# Build it.\npip install . # now\n", "sh", ["Build it.", "now"]),
+        ('# A note.\nmsgid "x"\nmsgstr "y"\n', "po", []),
+        ("# 3 items\n", "none", []),
+        ("# 3 items\n", "no-such", []),
+    ],
+)
+def test_comments_of_other_languages_are_offered(text, language, comments):
+    assert messages(text, language) == comments
 
 
 def test_translations_stand_at_the_same_place_with_lines_broken_anew():
@@ -85,15 +84,9 @@ def test_translated_block_comment():
     assert "  /* 块注释。 */\n" in translated
 
 
-@pytest.mark.parametrize(
-    "text, language, translation",
-    [
-        ("# Comment.\nrun()\n", "python", "x\nimport os"),
-        ("# Comment.\nrun()\n", "python", "x\rimport os"),
-    ],
-)
-def test_line_breaks_of_a_translation_do_not_leave_the_comment(text, language, translation):
-    translated = translate(text, language, {"Comment.": translation})
+@pytest.mark.parametrize("translation", ["x\nimport os", "x\rimport os"])
+def test_line_breaks_of_a_translation_do_not_leave_the_comment(translation):
+    translated = translate("# Comment.\nrun()\n", "python", {"Comment.": translation})
     assert translated == "# x import os\nrun()\n"
 
 
@@ -133,6 +126,8 @@ def test_a_translated_page(documents):
     status, output = documents.build("gettext")
     assert status == 0, output
     assert 'msgid "Start."' in (documents.root / "out" / "index.pot").read_text()
+    plain = json.loads((documents.root / "out" / "plain-messages.json").read_text())
+    assert plain == {"index": {"Start.": False}}, "which is no prose"
     documents.translate("index", {"Start.": "시작합니다."})
     page = documents.page(language="ko")
     assert "시작합니다." in page and "Start." not in page

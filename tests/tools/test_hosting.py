@@ -39,22 +39,3 @@ def test_workflows_are_valid_and_safe(file):
 def test_hosts_take_their_files(schema, file):
     status, output = check(*SCHEMA, schema, file)
     assert status == 0, output
-
-
-@pytest.mark.parametrize(
-    "command, file, old, new",
-    [
-        ([*SCHEMA, "vendor.github-workflows"], "workflow", "runs-on:", "runs-in:"),
-        ([*SCHEMA, "vendor.readthedocs"], READ_THE_DOCS, "commands:", "command:"),
-        ([*SCHEMA, "vendor.dependabot"], DEPENDABOT, "interval:", "every:"),
-        (AUDIT, "workflow", "permissions: {}", "permissions: write-all"),
-        (AUDIT, "workflow", "@de0fac2e4500dabe0009e67214ff5f5447ce83dd", "@v6"),
-    ],
-    ids=["key", "read-the-docs", "dependabot", "permissions", "pin"],
-)
-def test_a_mistake_is_found(tmp_path, command, file, old, new):
-    source = WORKFLOWS / "test-and-publish.yml" if file == "workflow" else file
-    text = source.read_text()
-    assert old in text
-    (tmp_path / source.name).write_text(text.replace(old, new))
-    assert check(*command, tmp_path / source.name)[0] != 0

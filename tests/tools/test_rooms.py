@@ -3,8 +3,6 @@
 import ast
 import re
 
-import pytest
-
 from tools.project.paths import ROOT
 
 TOOLS = ROOT / "tools"
@@ -52,20 +50,6 @@ def test_the_drawing_names_all_rooms():
 def test_imports_go_one_way():
     files = [*TOOLS.rglob("*.py"), ROOT / "conf.py", *(ROOT / "sphinxext").rglob("*.py")]
     assert [fault for path in files for fault in faults(path, path.read_text())] == []
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "from ..render.rendering import render",
-        "def f():\n    from tools.check import site",
-        "import tools.publish.swap",
-        "from .. import html",
-    ],
-)
-def test_an_import_the_wrong_way_is_found(code):
-    [fault] = faults(TOOLS / "compile" / "compilation.py", code)
-    assert fault.startswith(f"tools/compile/compilation.py:{len(code.splitlines())}: ")
 
 
 def test_sphinx_extensions_know_nothing_of_the_tools():
