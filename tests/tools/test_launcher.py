@@ -34,7 +34,7 @@ def server(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def ranks(request, server, monkeypatch):
     if "own_interpreters" not in request.fixturenames:
-        monkeypatch.setattr(launcher, "start", launcher.start)  # Put back after the test.
+        monkeypatch.setattr(launcher, "starters", [*launcher.starters])  # Put back after the test.
         monkeypatch.setenv(fork_server.ADDRESS, server)
         use_fork_server()
 
@@ -137,7 +137,7 @@ def test_stderr_has_to_be_expected(tmp_path, capfd):
     assert "a line from C++" not in capfd.readouterr().out
 
 
-def test_a_worker_that_does_not_exist(tmp_path):
+def test_a_worker_that_does_not_exist(tmp_path, own_interpreters):
     with pytest.raises(RankError, match="rank 0 of 1: ended with exit status 2"):
         launch(tmp_path / "missing.py", ranks=1)
 
