@@ -249,8 +249,8 @@ def printed_on_page(script):
     return "\n".join(box.get_text().strip("\n") for box in boxes)
 
 
-def test_a_zip_file_runs(tmp_path, language):
-    unzip_and_run(tmp_path, language, QUICK)
+def test_a_zip_file_runs(tmp_path):
+    unzip_and_run(tmp_path, TRANSLATIONS[-1], QUICK)
 
 
 def test_a_zip_file_with_workers_runs(tmp_path):
@@ -289,8 +289,8 @@ def unzip_and_run(tmp_path, language, script):
         assert lines == [x for x in printed_on_page(script).split("\n") if x]
 
 
-def test_a_script_without_helpers_runs_alone(tmp_path, language):
-    (tmp_path / "a.py").write_bytes(download(language, QUICK, "py").read_bytes())
+def test_a_script_without_helpers_runs_alone(tmp_path):
+    (tmp_path / "a.py").write_bytes(download(SOURCE_LANGUAGE, QUICK, "py").read_bytes())
     done = run(tmp_path, "a.py")
     assert done.returncode == 0 and "backend: dummy" in done.stdout, done.stderr
 
