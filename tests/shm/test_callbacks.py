@@ -271,10 +271,16 @@ def test_a_wait_keeps_its_timeout_beside_a_long_callback():
 def late_futures(rank):
     """Return which callbacks ran, two of them registered when their work has ended."""
     ran, hold = set(), threading.Event()
+
+    def callback(_):
+        if rank == 0:  # On rank 1, the work has ended, and the callback is called at once.
+            hold.wait(5)
+        ran.add(0)
+
     if rank == 1:
         time.sleep(0.1)
     works = [dist.all_reduce(ones(), async_op=True) for _ in range(3)]
-    done = [works[0].get_future().then(lambda _: (hold.wait(5), ran.add(0)))]
+    done = [works[0].get_future().then(callback)]
     dist.all_reduce(ones())  # All works have ended then.
     for number in (1, 2):
         future = works[number].get_future()

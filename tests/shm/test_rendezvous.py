@@ -4,7 +4,6 @@ import contextlib
 import ctypes
 import errno
 import fcntl
-import multiprocessing
 import os
 import re
 import resource
@@ -19,7 +18,7 @@ import pytest
 import shm_collectives
 import torch
 import torch.distributed as dist
-from ranks import error_of, run, start_group
+from ranks import error_of, run, start_group, store_server
 from shm_collectives import Options
 
 
@@ -196,9 +195,9 @@ def in_a_sub_group(rank, what):
     if what == "meeting":
         members = [2] if rank == 3 else [2, 3]  # Rank 3 does not come.
         if rank < 2 or rank == 3:
-            time.sleep(2)
+            time.sleep(1)
             return None
-        return error_of(dist.new_group, members, timeout=timedelta(seconds=1))
+        return error_of(dist.new_group, members, timeout=timedelta(seconds=0.5))
     group = dist.new_group([2, 3])
     if rank < 2:
         return None
@@ -218,21 +217,11 @@ def test_errors_of_a_sub_group_name_global_ranks(what, text):
     assert re.search(text, run(in_a_sub_group, 4, what)[2][1])
 
 
-def serve_store(pipe):
-    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    pipe.send(store.port)
-    time.sleep(60)
-
-
 @pytest.fixture
 def store():
     """Return a process with a store, and its port."""
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("fork").Process(target=serve_store, args=(theirs,))
-    process.start()
-    yield process, ours.recv()
-    process.kill()
-    process.join()
+    with store_server() as server:
+        yield server
 
 
 def meet_at(rank, port, files_left=None):
@@ -260,7 +249,7 @@ def test_too_many_open_files_are_the_reason(store):
 
 def test_a_store_that_is_lost_is_named(store):
     process, port = store
-    killer = threading.Timer(1, process.kill)
+    killer = threading.Timer(1, os.kill, (process, signal.SIGKILL))
     killer.start()
     ((kind, text, seconds),) = run(meet_at, 1, port, init=False)
     killer.join()
@@ -289,9 +278,12 @@ def forged(rank, port, liar, lie):
     store = dist.TCPStore("127.0.0.1", port, is_master=False)
     if rank == liar:
         lie(keys_of(store))
+        store.wait(["ended"], timedelta(seconds=10))
         return None
     options = {"store": store, "rank": rank, "world_size": 2, "timeout": timedelta(seconds=2)}
-    return error_of(dist.init_process_group, "shm", **options)
+    error = error_of(dist.init_process_group, "shm", **options)
+    store.set("ended", "")
+    return error
 
 
 MALFORMED = ["1 2 3", "-1 2 3 home", "1 0 3 home", "1 2 99999999999 home", f"{2**64} 2 3 home"]
@@ -324,7 +316,6 @@ def announce_rank_1(keys):
 def test_the_reason_of_another_rank_is_quoted(store):
     def lie(keys):
         keys.set(f"refused/{announce_rank_1(keys)}/1", "no\x1b[2J" + 5000 * "x" + "\nand so on")
-        time.sleep(1)
 
     _, error, _ = run(forged, 2, store[1], 1, lie, init=False)[0]
     assert re.search('the key refused/[0-9]+/1 says "no[?]' + r"\[2J" + 194 * "x" + '"', error)
@@ -335,7 +326,6 @@ def test_keys_do_not_make_a_rank_present(store):
         number = announce_rank_1(keys)
         keys.set(f"mapped/{number}/1", "yes")
         keys.set(f"begin/{number}", "yes")
-        time.sleep(3)
 
     _, error, _ = run(forged, 2, store[1], 1, lie, init=False)[0]
     assert "rank 1 did not come within 2000 ms" in error
@@ -346,7 +336,6 @@ def test_keys_do_not_make_memory(store):
         number = keys.get("member/1").decode().split()[0]
         keys.set("begin/7", "yes")
         keys.set(f"answer/{number}", address(7))
-        time.sleep(2)
 
     _, error, _ = run(forged, 2, store[1], 0, lie, init=False)[1]
     assert "rank 1 cannot share memory with rank 0: cannot open /proc/" in error
@@ -383,7 +372,6 @@ def test_memory_of_a_stranger(store, user, seals, expected):
         os.fchmod(file, 0o666)
         fcntl.fcntl(file, fcntl.F_ADD_SEALS, seals)
         keys.set(f"answer/{number}", address(7, file))
-        time.sleep(3)
 
     kind, error, _ = run(forged, 2, store[1], 0, lie, init=False)[1]
     assert kind == "DistStoreError" and expected in error
@@ -391,8 +379,6 @@ def test_memory_of_a_stranger(store, user, seals, expected):
 
 def on_another_host(rank):
     if rank == 1:
-        import ctypes
-
         libc = ctypes.CDLL(None)
         if libc.unshare(0x04000000) != 0:  # CLONE_NEWUTS: a host name of its own
             return "skip"
@@ -436,12 +422,12 @@ def while_meeting(rank, folder):
 
 
 def shared_memory():
-    found = []
+    paths = []
     for path in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # Another thread has closed it.
             if "memfd:shm_collectives" in os.readlink(path):
-                found.append(path)
-    return found
+                paths.append(path)
+    return paths
 
 
 def test_the_memory_is_protected(tmp_path):
@@ -458,11 +444,11 @@ def pages():
 def grows(rank, call_to_refuse=None):
     if call_to_refuse:
         refuse(*call_to_refuse)
-    found = [pages()]
+    first = pages()
     dist.barrier()
-    found.append(pages())
-    dist.send(torch.ones(1), 1) if rank == 0 else dist.recv(torch.ones(1), 0)
-    return [*found, pages()]
+    after_barrier = pages()
+    (dist.recv if rank else dist.send)(torch.ones(1), 1 - rank)
+    return first, after_barrier, pages()
 
 
 MADVISE = 28 if os.uname().machine == "x86_64" else 233
