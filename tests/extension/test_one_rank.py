@@ -51,6 +51,11 @@ def all_gather(tensor, async_op=False):
 both = pytest.mark.parametrize("collective", [all_reduce, all_gather])
 
 
+def test_name_rank_and_size(group, backend):
+    assert dist.get_backend() == backend.name() == "dummy"
+    assert (backend.rank(), backend.size()) == (0, 1)
+
+
 @both
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_outputs_are_zero(group, collective, dtype):

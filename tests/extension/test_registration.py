@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from importlib import metadata
 
 import dummy_collectives
 import pytest
@@ -9,19 +10,27 @@ import torch
 import torch.distributed as dist
 
 
-def test_registering_again_changes_nothing(capfd, monkeypatch):
+def test_registering_again_changes_nothing():
     plugin = dist.Backend._plugins["DUMMY"]
-    defaults = dict(dist.Backend.default_device_backend_map)
     dummy_collectives.register()
-    importlib.reload(dummy_collectives)
-    monkeypatch.delitem(sys.modules, "dummy_collectives")
-    importlib.import_module("dummy_collectives")
     assert dist.Backend._plugins["DUMMY"] is plugin
     assert dist.Backend.backend_list.count("dummy") == 1
     # A string instead of a list would be taken apart into its letters.
     assert dist.Backend.backend_capability["dummy"] == ["cpu", "cuda"]
+
+
+def test_importing_again_is_silent(capfd, monkeypatch):
+    defaults = dict(dist.Backend.default_device_backend_map)
+    importlib.reload(dummy_collectives)
+    monkeypatch.delitem(sys.modules, "dummy_collectives")
+    importlib.import_module("dummy_collectives")
     assert dist.Backend.default_device_backend_map == defaults
     assert capfd.readouterr() == ("", "")
+
+
+def test_the_entry_point_names_the_function_that_registers():
+    [entry] = metadata.entry_points(group="torch.distributed.backends", name="dummy")
+    assert entry.load() is dummy_collectives.register
 
 
 def test_another_release_of_pytorch_is_refused(monkeypatch):
