@@ -26,6 +26,12 @@ def _from(rank):
     return options
 
 
+def reduce(tensor, op):
+    options = dist.AllreduceOptions()
+    options.reduceOp = op
+    group().allreduce([tensor], options)
+
+
 def pieces_of_two_sizes():
     group().allgather([[torch.ones(1), torch.ones(2)]], [torch.ones(1)])
 
@@ -45,6 +51,9 @@ BAD = {
         lambda: group().allreduce([torch.zeros(2, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)]),
         "cannot reduce Float4_e2m1fn_x2 with SUM",
     ),
+    "average": (lambda: reduce(torch.ones(1).int(), dist.ReduceOp.AVG), "reduce Int with AVG"),
+    "bits": (lambda: reduce(torch.ones(1), dist.ReduceOp.BXOR), "reduce Float with BXOR"),
+    "order": (lambda: reduce(torch.ones(1) * 1j, dist.ReduceOp.MAX), "ComplexFloat with MAX"),
     "two": (lambda: group().allreduce([torch.ones(1), torch.ones(1)]), "takes one tensor, got 2"),
     "destination": (lambda: group().send([torch.ones(1)], 2, 0), "destination 2 is not"),
     "source": (lambda: group().recv([torch.ones(1)], -1, 0), "source -1 is not"),
