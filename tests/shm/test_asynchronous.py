@@ -89,22 +89,8 @@ def future_after_wait(rank):
     torch.futures.wait_all(futures)
 
 
-def futures_after_waits(rank):
-    """Return how many futures are not complete as soon as `wait` of their work has returned."""
-    late = 0
-    for number in range(200):
-        if number % 2 == rank:
-            time.sleep(0.0005)
-        work = dist.all_reduce(torch.ones(1), async_op=True)
-        future = work.get_future()
-        work.wait()
-        late += not future.done()
-    return late
-
-
 def test_a_future_is_complete_when_wait_returns():
     run(future_after_wait, 2)
-    assert run(futures_after_waits, 2) == [0, 0]
 
 
 def one_in_another(rank, levels):
@@ -315,43 +301,6 @@ def waited_for_by_several_threads(rank):
 
 def test_several_threads_wait_in_one_group():
     run(waited_for_by_several_threads, 2, timeout=20)
-
-
-def beside_coalesced_calls(rank, batch):
-    """Call from two threads, one of which coalesces; return the wrong results of the other."""
-    wrong = []
-
-    def coalesce():
-        for _ in range(400):
-            if batch:
-                operations = [(dist.isend, torch.ones(4)), (dist.irecv, torch.empty(4))]
-                works = dist.batch_isend_irecv(
-                    [dist.P2POp(call, tensor, 1 - rank) for call, tensor in operations]
-                )
-                for work in works:
-                    work.wait()
-            else:
-                dist.group.WORLD.allreduce_coalesced([torch.ones(4) for _ in range(8)]).wait()
-
-    other = ThreadPoolExecutor(1).submit(coalesce)
-    for _ in range(200):
-        tensor = torch.ones(1000)
-        if batch:
-            dist.all_reduce(tensor)
-            wrong += [float(tensor[0])] if tensor[0] != 2 else []
-        else:
-            works = [call(tensor, 1 - rank) for call in (dist.isend, dist.irecv)]
-            if None in works:
-                return works
-            for work in works:
-                work.wait()
-    other.result()
-    return wrong
-
-
-@pytest.mark.parametrize("batch", [False, True], ids=["all_reduce_coalesced", "batch_isend_irecv"])
-def test_one_thread_coalesces_and_another_does_not(batch):
-    assert run(beside_coalesced_calls, 2, batch) == [[], []]
 
 
 def while_a_thread_coalesces(rank):
