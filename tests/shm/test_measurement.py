@@ -25,7 +25,7 @@ def test_every_backend_is_measured_by_ranks_in_their_own_sessions():
         Case("step of DDP", 1000, "parameters"),
         Case("step of FSDP2", 1000, "parameters"),
     ]
-    medians = measure(2, 2, cases, rounds=3, limit=100)
+    medians = measure(2, 2, cases, rounds=1, limit=100)
     assert [set(times) for times in medians] == [set(BACKENDS)] * len(cases)
     assert all(time > 0 for times in medians for time in times.values())
 
