@@ -88,7 +88,6 @@ class CodeProvenance(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        self.env.metadata[self.env.docname]["shows_code_provenance"] = True
         return [code_provenance("", listed=self.arguments[0])]
 
 

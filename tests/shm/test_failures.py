@@ -75,22 +75,6 @@ def test_a_lost_rank(how, operation):
         assert isinstance(answers[2], Killed)
 
 
-def ends_well(rank):
-    """A rank that has done its part may leave before the others have come."""
-    tensor = torch.ones(10)
-    if rank:
-        time.sleep(0.5)
-    if rank == 0:
-        dist.broadcast(tensor, 0, async_op=True)
-    else:
-        dist.broadcast(tensor, 0)
-    return float(tensor.sum())
-
-
-def test_a_rank_that_has_done_its_part_may_leave():
-    assert run(ends_well, 3) == [10.0] * 3
-
-
 def receives_from_the_late(rank):
     """Rank 2 goes, and its process ends, while rank 1 is still to send."""
     tensor = torch.full((1,), float(rank))
