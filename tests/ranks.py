@@ -112,7 +112,7 @@ def _collect(ranks, timeout):
     return [answer for _, answer in answers]
 
 
-def start_group(timeout=20, options=None, backend="shm", device_id=None):
+def start_group(timeout=20, options=None, backend="shm"):
     """Initialize the default group from what `run` put into the environment."""
     size, store = int(os.environ["WORLD_SIZE"]), os.environ["STORE"]
     dist.init_process_group(
@@ -124,7 +124,6 @@ def start_group(timeout=20, options=None, backend="shm", device_id=None):
         world_size=size,
         timeout=timedelta(seconds=timeout),
         pg_options=options,
-        device_id=device_id,
     )
 
 

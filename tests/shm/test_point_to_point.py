@@ -1,4 +1,4 @@
-"""Messages between two ranks that do not fit together, or that no rank receives."""
+"""Messages that do not fit together, that no rank receives, or that are coalesced."""
 
 import os
 import time

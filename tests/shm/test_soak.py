@@ -12,9 +12,8 @@ MINUTES = float(os.environ.get("SOAK_MINUTES", 10))
 SEED = os.environ.get("SOAK_SEED")
 
 
-@pytest.mark.parametrize(("seed", "loss"), [(2, ""), (7, "SIGKILL")])
-def test_a_short_episode(seed, loss):
-    assert soak.episode(seed).loss == loss
+def test_a_short_episode():
+    assert soak.episode(7).loss == "SIGKILL"
 
 
 @pytest.mark.soak
