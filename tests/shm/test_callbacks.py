@@ -54,24 +54,6 @@ def test_a_callback_that_waits_for_another_work_does_not_hold_it_up(message, by_
     run(blocked_until_another_work_has_ended, 2, message, by_callback)
 
 
-def called_in_order(rank):
-    """Return in which order the callbacks of 20 works begin and end."""
-    calls = []
-
-    def callback(number):
-        calls.append(("begins", number))
-        time.sleep(0.01)
-        calls.append(("ends", number))
-
-    torch.futures.wait_all(call_back(rank, 20, callback))
-    return calls
-
-
-def test_one_callback_follows_another():
-    calls = [(what, number) for number in range(20) for what in ("begins", "ends")]
-    assert run(called_in_order, 2) == [calls] * 2
-
-
 def chains(rank):
     """Let the callbacks of several works use the group; return what these calls give."""
     random.seed(rank)

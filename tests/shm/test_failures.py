@@ -75,18 +75,6 @@ def test_a_lost_rank(how, operation):
         assert isinstance(answers[2], Killed)
 
 
-def leaves_first(rank):
-    """Rank 0 has done its part and leaves while rank 1 waits for rank 2."""
-    tensor = torch.ones(1)
-    if rank == 2:
-        time.sleep(0.4)
-    dist.broadcast(tensor, 0, async_op=rank == 0)
-
-
-def test_a_rank_that_has_done_its_part_may_leave():
-    run(leaves_first, 3)
-
-
 def receives_from_the_late(rank):
     """Rank 2 goes, and its process ends, while rank 1 is still to send."""
     tensor = torch.full((1,), float(rank))
