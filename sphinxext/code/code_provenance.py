@@ -1,52 +1,39 @@
 """Find out where the listings of all pages come from, and what executed them.
 
-Every listing must be text of a file, and something that the project names must execute
-that file. A build of HTML warns of each listing without such a proof, and fails if warnings
-are errors: ``sphinx-build -W``. Other builds need no proofs.
+Every listing must be text of a file, and something that the project names must execute that
+file. A build of HTML warns of each listing without such a proof, and fails if warnings are
+errors: ``sphinx-build -W``. A listing that nothing can execute goes into the directive
+``not-executed``, with the reason: see ``not_executed``, which this extension sets up.
 
-The extension looks for the text in the file that ``literalinclude`` names; in the script,
-on a page that sphinx-gallery made of one; and otherwise in the source of the page. What the
-code of a script printed belongs to the code before it. A listing that nothing can execute
-goes into the directive ``not-executed``, with the reason: see ``not_executed``, which this
-extension sets up.
+The extension looks for the text in the file that ``literalinclude`` names; in the script, on a
+page that sphinx-gallery made of one; and otherwise in the source of the page. What the code of a
+script printed belongs to the code before it.
 
 Every listing is a target of its own, ``code-1`` and so on. A build of HTML also writes
 ``code-provenance.json`` beside the doctrees: ``runs``, as configured, and ``listings``, the
 fields of ``Listing`` with the ``page``, and with the names of the ``runs`` that executed it.
 
-The directive ``code-provenance`` shows all listings. Its argument is any word, for the
-template. If a page has the directive, the project must provide the template
-``code-provenance.html``, in a folder of ``templates_path``. It makes HTML, and escapes titles
-and reasons itself. It receives
-
-``listed``
-    the argument of the directive;
-``pages``
-    a list of dictionaries with ``title``, ``href`` and ``listings``. A listing has the fields
-    of ``Listing`` and ``href``. ``runs`` is a list of what the project says about each run,
-    with its ``name`` added. ``rows`` is the number of listings, from this one on, that have
-    the same runs, or 0 if the listing before has the same;
-``language_root``
-    the relative address of the folder with the pages;
-all of ``html_context``
-    as other templates do.
+The directive ``code-provenance`` shows all listings with the template
+``code-provenance.html``, which escapes titles and reasons itself. It receives all of
+``html_context``, and ``listed``, the argument of the directive; ``language_root``, the relative
+address of the folder with the pages; and ``pages``, with ``title``, ``href`` and ``groups``: the
+listings that follow each other and have the same ``runs``, with the fields of ``Listing`` and
+``href``. A run has what the project says about it and ``name``; one with a ``page`` also has its
+``href`` and ``title``.
 
 Configuration; names of files have slashes and are relative to ``code_provenance_root``:
 
 ``code_provenance_runs``
-    A dictionary from the name of each run to a dictionary of anything that JSON can hold, for
-    the template; default ``{}``, which proves nothing. ``executes`` is for this extension alone:
-    a list of names of files, and of texts that readers type, such as a command. A typed text
-    without a run of its own is proved by the runs of its page. If a run has a ``page``, the
-    template receives ``href`` and ``title`` of that page, too.
+    A dictionary from the name of each run to a dictionary of anything that JSON can hold. Its
+    ``executes`` is a list of names of files, and of texts that readers type, such as a command. A
+    typed text without a run of its own is proved by the runs of its page.
 ``code_provenance_root``
     A folder, relative to the sources; default ``"."``. If a symbolic link leads out of it, the
     folder of ``conf.py`` counts.
 ``code_provenance_scripts``
-    A dictionary from page to the script that it was made of; default ``{}``.
+    A dictionary from page to the script that it was made of.
 """
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -66,7 +53,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.osutil import relative_uri
 
 from ..text.gallery_scripts import code_lines, prose_lines
-from .not_executed import facts
+from .not_executed import directive_around, facts
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +68,6 @@ class Listing:
     number: int  # on its page, from 1
     kind: str  # "include"; "cell", code of a script; "output", what it printed; or "typed"
     language: str
-    sha256: str  # of the text
     file: str
     lines: tuple[int, int] | None  # the first and the last in the file
     typed: str | None = None  # the text, if it is typed into the page
@@ -102,7 +88,6 @@ class CodeProvenance(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        self.env.metadata[self.env.docname]["shows_code_provenance"] = True
         return [code_provenance("", listed=self.arguments[0])]
 
 
@@ -135,7 +120,6 @@ class FindSources(SphinxTransform):
                 number,
                 kind,
                 node.get("language", "none").lower(),
-                hashlib.sha256(text.encode()).hexdigest(),
                 Path(os.path.relpath(file, top)).as_posix(),
                 lines,
                 text if kind == "typed" else None,
@@ -190,11 +174,15 @@ def place(text: str, lines: list[str]) -> tuple[int, int] | None:
 
 
 def collect(app: Sphinx, doctree: nodes.document) -> None:
-    """Keep the listings of a page; its reasons are translated by now."""
-    app.env.metadata[app.env.docname]["code_provenance"] = [
-        replace(node["provenance"], **facts(node, node["provenance"].lines))
-        for node in _nodes(doctree)
-    ]
+    """Keep the listings of a page; the reasons on it are translated by now."""
+    listings = app.env.metadata[app.env.docname]["code_provenance"] = []
+    for node in _nodes(doctree):
+        listing = node["provenance"]
+        if directive := directive_around(node):
+            listing = replace(listing, **facts(directive, node, listing.lines))
+            if not listing.not_executed:
+                logger.warning("not-executed needs a reason", location=node)
+        listings.append(listing)
 
 
 # -- When all pages are known ------------------------------------------------------
@@ -207,21 +195,19 @@ def demand_proofs(app: Sphinx, env: BuildEnvironment) -> None:
         for listing in _of_page(env, page):
             where = f"listing {listing.number}, from {listing.file},"
             if listing.lines is None:
-                logger.warning(
-                    "%s has a text that the file does not contain: make the page again, or "
-                    "include the text from a file",
-                    where,
-                    location=page,
+                problem = (
+                    "has a text that the file does not contain: make the page again, or include "
+                    "the text from a file"
                 )
             elif listing.needs_run and not _runs_of(app, listing):
-                logger.warning(
-                    "%s lines %s to %s, is not executed: show code of a file "
-                    "that is executed, or say in the directive not-executed why it "
-                    "cannot be",
-                    where,
-                    *listing.lines,
-                    location=page,
+                where += f" lines {listing.lines[0]} to {listing.lines[1]},"
+                problem = (
+                    "is not executed: show code of a file that is executed, or say in the "
+                    "directive not-executed why it cannot be"
                 )
+            else:
+                continue
+            logger.warning("%s %s", where, problem, location=page)
 
 
 def _of_page(env: BuildEnvironment, page: str) -> list[Listing]:
@@ -238,14 +224,6 @@ def _runs_of(app: Sphinx, listing: Listing) -> list[str]:
         for subject in (listing.typed, listing.file)
     )
     return of_text or of_file
-
-
-def _described_runs(app: Sphinx) -> dict[str, dict[str, Any]]:
-    """Return what the project says about each run, by its name."""
-    return {
-        name: {key: value for key, value in run.items() if key != "executes"}
-        for name, run in app.config.code_provenance_runs.items()
-    }
 
 
 def _pages(app: Sphinx) -> list[str]:
@@ -276,39 +254,38 @@ def _for_template(app: Sphinx, docname: str, page: str) -> dict[str, Any]:
             "title": app.env.titles[target].astext(),
         }
 
-    listings, described = [], _described_runs(app)
-    for names, group in groupby(_of_page(app.env, page), key=lambda x: _runs_of(app, x)):
-        runs = [
-            {"name": name, **run, **(link(run["page"]) if "page" in run else {})}
-            for name in names
-            for run in [described[name]]
-        ]
-        alike = list(group)
-        for place_in_group, listing in enumerate(alike):
-            href = f"{link(page)['href']}#code-{listing.number}"
-            rows = 0 if place_in_group else len(alike)
-            listings.append({**asdict(listing), "href": href, "runs": runs, "rows": rows})
-    return {**link(page), "listings": listings}
+    def run(name: str) -> dict[str, Any]:
+        run = app.config.code_provenance_runs[name]
+        return {"name": name, **run, **(link(run["page"]) if "page" in run else {})}
 
+    def listing(listing: Listing) -> dict[str, Any]:
+        return {**asdict(listing), "href": f"{link(page)['href']}#code-{listing.number}"}
 
-def _data(app: Sphinx) -> dict[str, Any]:
-    """Return the content of code-provenance.json."""
-    listings = [
-        {"page": page, **_set_fields(listing), "runs": _runs_of(app, listing)}
-        for page in _pages(app)
-        for listing in _of_page(app.env, page)
+    groups = [
+        {"runs": [run(name) for name in names], "listings": [listing(x) for x in group]}
+        for names, group in groupby(_of_page(app.env, page), key=lambda x: _runs_of(app, x))
     ]
-    return {"runs": _described_runs(app), "listings": listings}
-
-
-def _set_fields(listing: Listing) -> dict[str, Any]:
-    return {name: x for name, x in asdict(listing).items() if x not in (None, ())}
+    return {**link(page), "groups": groups}
 
 
 def write_data(app: Sphinx, exception: Exception | None) -> None:
     if exception or app.builder.format != "html":
         return
-    text = json.dumps(_data(app), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+    runs = {
+        name: {key: value for key, value in run.items() if key != "executes"}
+        for name, run in app.config.code_provenance_runs.items()
+    }
+    listings = [
+        {
+            "page": page,
+            **{name: x for name, x in asdict(listing).items() if x not in (None, ())},
+            "runs": _runs_of(app, listing),
+        }
+        for page in _pages(app)
+        for listing in _of_page(app.env, page)
+    ]
+    data = {"runs": runs, "listings": listings}
+    text = json.dumps(data, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
     Path(app.doctreedir, DATA).write_text(text, encoding="utf-8")
 
 

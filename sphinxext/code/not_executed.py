@@ -12,12 +12,12 @@ whole lines, ``emphasize-lines`` highlights them::
        .. literalinclude:: /gpu.py
           :emphasize-lines: 4-6
 
-A directive without a reason is a warning. ``code_provenance`` reads the reasons and
-demands no proof for these listings, unless they are executed ``partly``.
+``code_provenance`` reads the reasons, warns if one is missing, and demands no proof for these
+listings, unless they are executed ``partly``.
 
-There is no configuration. The labels "Not executed" and "Executed in part" belong to the
-message catalog "sphinx", as the texts of templates do; the reason belongs to that of the
-page. The box has the class ``not-executed``, and the label the class ``label``.
+The labels "Not executed" and "Executed in part" belong to the message catalog "sphinx", as the
+texts of templates do; the reason belongs to that of the page. The box has the class
+``not-executed``, and the label the class ``label``.
 """
 
 from typing import Any
@@ -26,11 +26,9 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.locale import get_translation
-from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.writers.html5 import HTML5Translator
 
-logger = logging.getLogger(__name__)
 gettext = get_translation("sphinx")
 
 
@@ -50,37 +48,31 @@ class NotExecuted(SphinxDirective):
         return [node]
 
 
-def facts(listing: nodes.Element, lines: tuple[int, int] | None) -> dict[str, Any]:
-    """Return what the directive around a listing says about it, as a dictionary.
-
-    ``lines`` are the first and the last line of the listing in its file, or None. The
-    dictionary is empty without a directive. Otherwise it has ``not_executed``, the reason, and
-    ``partly``. If it is partly executed, ``lines_not_executed`` are the numbers of the
-    highlighted lines in the file.
-    """
-    around = _around(listing)
-    if around is None:
-        return {}
-    highlighted = listing.get("highlight_args", {}).get("hl_lines", []) if around["partly"] else []
-    first = lines[0] if lines else 1
-    return {
-        "not_executed": _reason(around),
-        "partly": around["partly"],
-        "lines_not_executed": tuple(first - 1 + line for line in highlighted),
-    }
-
-
-def _around(listing: nodes.Element) -> nodes.Element | None:
+def directive_around(listing: nodes.Element) -> not_executed | None:
     node = listing.parent
     while node is not None and not isinstance(node, not_executed):
         node = node.parent
     return node
 
 
-def _reason(node: nodes.Element) -> str:
-    """Return the paragraphs of the directive as one line of text."""
-    paragraphs = [x for x in node.findall(nodes.paragraph) if x.parent is node]
-    return " ".join(" ".join(map(_text, paragraphs)).split())
+def facts(
+    directive: not_executed, listing: nodes.Element, lines: tuple[int, int] | None
+) -> dict[str, Any]:
+    """Return what the directive around a listing says about it, as a dictionary.
+
+    ``lines`` are the first and the last line of the listing in its file, or None. The
+    dictionary has ``not_executed``, the reason in one line, and ``partly``. If it is partly
+    executed, ``lines_not_executed`` are the numbers of the highlighted lines in the file.
+    """
+    paragraphs = [_text(x) for x in directive.children if isinstance(x, nodes.paragraph)]
+    partly = directive["partly"]
+    highlighted = listing.get("highlight_args", {}).get("hl_lines", []) if partly else []
+    first = lines[0] if lines else 1
+    return {
+        "not_executed": " ".join(" ".join(paragraphs).split()),
+        "partly": partly,
+        "lines_not_executed": tuple(first - 1 + line for line in highlighted),
+    }
 
 
 def _text(paragraph: nodes.Element) -> str:
@@ -89,12 +81,6 @@ def _text(paragraph: nodes.Element) -> str:
         f"`{x.astext()}`" if isinstance(x, nodes.literal) else x.astext()
         for x in paragraph.children
     )
-
-
-def demand_reasons(app: Sphinx, doctree: nodes.document) -> None:
-    for node in doctree.findall(not_executed):
-        if not _reason(node):
-            logger.warning("not-executed needs a reason", location=node)
 
 
 def visit_html(translator: HTML5Translator, node: Any) -> None:
@@ -109,5 +95,4 @@ def depart_html(translator: HTML5Translator, node: Any) -> None:
 def setup(app: Sphinx) -> dict:
     app.add_node(not_executed, html=(visit_html, depart_html))
     app.add_directive("not-executed", NotExecuted)
-    app.connect("doctree-read", demand_reasons)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,11 +1,6 @@
-"""Let the tests import the launcher, and stop at once without the extension."""
-
-import sys
-from pathlib import Path
+"""Stop at once without the extension."""
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "gallery"))
 
 
 def pytest_configure():

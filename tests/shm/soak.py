@@ -7,7 +7,6 @@ import os
 import random
 import re
 import signal
-import tempfile
 import threading
 import time
 import traceback
@@ -16,12 +15,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-import psutil
-import tensors as t
-import torch
 import torch.distributed as dist
 from random_operations import Operations
-from ranks import Killed, run, start_group
+from ranks import Killed, run, start_group, store_server
 from shm_collectives import Options
 
 SOON = 1.0  # seconds, from the loss of a rank to the error of each other one
@@ -44,9 +40,6 @@ EXIT_CODES = {
     "SIGKILL while meeting": -signal.SIGKILL,
     "os._exit": 3,
 }
-
-# The first comparison imports much, and would do so in every rank.
-t.assert_same(torch.zeros(1), torch.zeros(1))
 
 
 @dataclass
@@ -95,9 +88,7 @@ class Ending:
     """The end of one thread of a rank."""
 
     group: Group
-    error: str = ""  # its type; nothing if the thread has done everything
-    text: str = ""
-    trace: str = ""
+    trace: str = ""  # nothing if the thread has done everything
     at: float = 0  # seconds, on the clock that all processes share
 
 
@@ -149,15 +140,15 @@ class Rank:
     def start_threads(self):
         world, *others = self.plan.groups
         start_group(TIMEOUT, self.options(world))
-        made = [dist.group.WORLD]
+        process_groups = [dist.group.WORLD]
         for group in others:
-            made.append(dist.new_group(group.ranks, pg_options=self.options(group)))
+            process_groups.append(dist.new_group(group.ranks, pg_options=self.options(group)))
         threads = []
         for number, group in enumerate(self.plan.groups):
             for kinds in group.threads if self.rank in group.ranks else []:
                 seed = f"{self.plan.seed} {number} {kinds}"
                 alone = len(group.threads) == 1
-                operations = Operations(made[number], seed, coalescing=alone)
+                operations = Operations(process_groups[number], seed, coalescing=alone)
                 calls = [getattr(operations, kind) for kind in kinds]
                 thread = threading.Thread(
                     target=self.work, args=(group, calls, operations), daemon=True
@@ -189,34 +180,25 @@ class Rank:
         """Note the exception of a block as the ending of a thread."""
         try:
             yield
-        except Exception as error:
-            name, text, at = type(error).__name__, str(error), time.monotonic()
-            self.endings.append(Ending(group, name, text, traceback.format_exc(), at))
+        except Exception:
+            self.endings.append(Ending(group, traceback.format_exc(), time.monotonic()))
 
 
 def leftovers():
     """Return what this process still has, after a second, of the groups that it has destroyed."""
     deadline = time.monotonic() + 1  # Other threads may be about to let go of the last of it.
-    while (found := left_now()) and time.monotonic() < deadline:
+    while (left := threads_and_memory()) and time.monotonic() < deadline:
         time.sleep(0.05)
-    return found
+    return left
 
 
-def left_now():
+def threads_and_memory():
     gc.collect()
     names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
     files = [os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
-    mapped = Path("/proc/self/maps").read_text().splitlines()
-    found = [name for name in names if name == "shm_progress"]
-    return found + [text for text in files + mapped if "memfd:shm_collectives" in text]
-
-
-def here():
-    """Return what this process, which starts the ranks, and the system have."""
-    files = {os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()}
-    others = ("torch_", "sem.")  # of programs that run beside this one
-    shared = {name for name in os.listdir("/dev/shm") if not name.startswith(others)}
-    return {*psutil.Process().children(recursive=True), *files, *shared}
+    mappings = Path("/proc/self/maps").read_text().splitlines()
+    memory = [text for text in files + mappings if "memfd:shm_collectives" in text]
+    return memory + [name for name in names if name == "shm_progress"]
 
 
 def problems(plan, answers, lost_at):
@@ -232,50 +214,23 @@ def problems(plan, answers, lost_at):
         for ending in endings if not is_victim else []:
             where = f"rank {rank}, in the group of {ending.group.ranks}"
             if not plan.loses(ending.group):
-                if ending.error:
+                if ending.trace:
                     yield f"{where}: {ending.trace}"
                 continue
             lost = ending.group.ranks.index(plan.victim)
-            if not re.search(LOSSES[plan.loss].format(lost), ending.text):
+            if not re.search(LOSSES[plan.loss].format(lost), ending.trace):
                 yield f"{where}: this does not say that rank {lost} is lost:\n{ending.trace}"
             late = ending.at - lost_at
-            if late > SOON + TIMEOUT * bool(re.search("Timed out|did not come", ending.text)):
-                yield f"{where}: this came {late:.2f} s after the loss: {ending.text}"
-
-
-@contextmanager
-def store_server():
-    """Let a process have a TCPStore while the block runs, and yield the port.
-
-    In a file, a rank that is killed can leave half of a key, and no rank can read on from there.
-    The process that forks the ranks cannot have the store: its thread may just hold a lock of the C
-    library, which the new rank would never get.
-    """
-    receiving, sending = os.pipe()
-    if not (process := os.fork()):
-        try:
-            store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-            os.write(sending, str(store.port).encode())
-            signal.pause()
-        finally:
-            os._exit(1)
-    os.close(sending)
-    try:
-        yield int(os.read(receiving, 10))
-    finally:
-        os.close(receiving)
-        os.kill(process, signal.SIGKILL)
-        os.waitpid(process, 0)
+            if late > SOON + TIMEOUT * bool(re.search("Timed out|did not come", ending.trace)):
+                yield f"{where}: this came {late:.2f} s after the loss:\n{ending.trace}"
 
 
 def episode(seed):
     """Play the episode of a seed; raise AssertionError if anything is wrong."""
     plan = Plan.of(seed)
     lost_at = ctypes.c_double.from_buffer(mmap.mmap(-1, mmap.PAGESIZE))  # the ranks share it
-    with store_server() as port, tempfile.TemporaryDirectory() as folder:
-        before = here()
-        usual, tempfile.tempdir = tempfile.gettempdir(), folder
-        try:
+    try:
+        with store_server() as (_, port):
             answers = run(
                 lambda rank: Rank(plan, rank, lost_at).play(),
                 plan.size,
@@ -284,13 +239,10 @@ def episode(seed):
                 port=port,
                 may_be_killed=True,
             )
-            found = list(problems(plan, answers, lost_at.value))
-            found += [f"this is left: {what}" for what in here() - before]
-            found += [f"this is left: {name}" for name in os.listdir(folder)]
-        except Exception as error:
-            found = [str(error)]
-        finally:
-            tempfile.tempdir = usual
-    found.sort(key=lambda text: "AssertionError" not in text)  # Others may follow from these.
-    assert not found, f"with SOAK_SEED={seed}, {plan}:\n" + "\n".join(found)
+        faults = list(problems(plan, answers, lost_at.value))
+    except Exception as error:
+        faults = [str(error)]
+    # Others may follow from a wrong result.
+    faults.sort(key=lambda text: "Wrong" not in text and "AssertionError" not in text)
+    assert not faults, f"with SOAK_SEED={seed}, {plan}:\n" + "\n".join(faults)
     return plan

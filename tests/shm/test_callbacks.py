@@ -54,25 +54,6 @@ def test_a_callback_that_waits_for_another_work_does_not_hold_it_up(message, by_
     run(blocked_until_another_work_has_ended, 2, message, by_callback)
 
 
-def called_in_order(rank, seconds):
-    """Return in which order the callbacks of 20 works begin and end."""
-    calls = []
-
-    def callback(number):
-        calls.append(("begins", number))
-        time.sleep(seconds)
-        calls.append(("ends", number))
-
-    torch.futures.wait_all(call_back(rank, 20, callback))
-    return calls
-
-
-@pytest.mark.parametrize("seconds", [0, 0.01])
-def test_one_callback_follows_another(seconds):
-    calls = [(what, number) for number in range(20) for what in ("begins", "ends")]
-    assert run(called_in_order, 2, seconds) == [calls] * 2
-
-
 def chains(rank):
     """Let the callbacks of several works use the group; return what these calls give."""
     random.seed(rank)
@@ -165,24 +146,29 @@ def test_a_thread_that_waits_runs_no_callbacks(synchronous):
     assert called[0] == [False]  # Rank 1's first work has ended before it asks for a future.
 
 
-def wait_behind_a_callback(rank):
-    """Wait until the time is over although only the future is late."""
+def wait_beside_a_callback(rank):
+    """Wait with a timeout while a callback takes long: for a late work, and for a late future."""
     if rank == 1:
-        time.sleep(0.05)
-    works = [dist.all_reduce(ones(), async_op=True) for _ in range(2)]
-    futures = [work.get_future() for work in works]
+        time.sleep(0.1)
+    first = dist.all_reduce(ones(), async_op=True)
+    done = first.get_future().then(lambda _: time.sleep(1.2 * (1 - rank)))
     if rank == 1:
-        return
-    done = futures[0].then(lambda _: time.sleep(0.45))
-    with pytest.raises(dist.DistBackendError, match="has not ended within the 150 ms"):
-        works[1].wait(timedelta(seconds=0.15))
-    works[1].wait()
-    assert futures[1].done()
+        time.sleep(0.7)
+    second = dist.all_reduce(ones(), async_op=True)
+    future = second.get_future()
+    if rank == 0:
+        for _ in range(2):  # The work ends in the second of these times.
+            start = time.monotonic()
+            with pytest.raises(dist.DistBackendError, match="has not ended within the 400 ms"):
+                second.wait(timedelta(seconds=0.4))
+            assert 0.4 <= time.monotonic() - start < 0.9
+    second.wait()
+    assert future.done()
     done.wait()
 
 
-def test_a_wait_whose_time_is_over_does_not_return():
-    run(wait_behind_a_callback, 2)
+def test_a_wait_keeps_its_timeout_beside_a_long_callback():
+    run(wait_beside_a_callback, 2)
 
 
 def callbacks_that_close(rank, how):
@@ -226,55 +212,19 @@ def test_a_callback_that_asks_for_another_one_gets_it_quickly():
     assert max(run(asks_in_a_callback, 2)) < 4
 
 
-def state_of_the_thread(rank):
-    """Return whether callbacks see the modes of the thread that waits."""
-    if rank == 1:
-        time.sleep(0.1)
-    seen = []
-    with torch.inference_mode():
-        first = dist.all_reduce(ones(), async_op=True)
-        done = first.get_future().then(lambda _: seen.append(torch.is_inference_mode_enabled()))
-        first.wait()
-        done.wait()
-    return seen
-
-
-def test_callbacks_do_not_see_the_modes_of_a_thread_that_waits():
-    assert run(state_of_the_thread, 2)[0] == [False]
-
-
-def wait_beside_a_long_callback(rank):
-    """Return the seconds and the error of a wait with a timeout."""
-    if rank == 1:
-        time.sleep(0.1)
-    first = dist.all_reduce(ones(), async_op=True)
-    if rank == 0:
-        done = first.get_future().then(lambda _: time.sleep(1.5))
-    else:
-        time.sleep(1)
-    second = dist.all_reduce(ones(), async_op=True)
-    if rank == 1:
-        return second.wait()
-    start = time.monotonic()
-    with pytest.raises(dist.DistBackendError, match="has not ended within the 400 ms"):
-        second.wait(timedelta(seconds=0.4))
-    seconds = time.monotonic() - start
-    second.wait()
-    done.wait()
-    return seconds
-
-
-def test_a_wait_keeps_its_timeout_beside_a_long_callback():
-    assert 0.4 <= run(wait_beside_a_long_callback, 2)[0] < 0.9
-
-
 def late_futures(rank):
     """Return which callbacks ran, two of them registered when their work has ended."""
     ran, hold = set(), threading.Event()
+
+    def callback(_):
+        if rank == 0:  # On rank 1, the work has ended, and the callback is called at once.
+            hold.wait(5)
+        ran.add(0)
+
     if rank == 1:
         time.sleep(0.1)
     works = [dist.all_reduce(ones(), async_op=True) for _ in range(3)]
-    done = [works[0].get_future().then(lambda _: (hold.wait(5), ran.add(0)))]
+    done = [works[0].get_future().then(callback)]
     dist.all_reduce(ones())  # All works have ended then.
     for number in (1, 2):
         future = works[number].get_future()

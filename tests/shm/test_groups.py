@@ -1,4 +1,4 @@
-"""Groups of some of the ranks, and how the ranks of a group wait for each other."""
+"""How the ranks of a group wait for each other."""
 
 import os
 from datetime import timedelta

@@ -1,45 +1,13 @@
-"""Messages between two ranks: values, order, tags, any source, batches."""
+"""Messages that do not fit together, that no rank receives, or that are coalesced."""
 
 import os
 import time
 from datetime import timedelta
 
 import pytest
-import tensors as t
 import torch
 import torch.distributed as dist
 from ranks import error_of, memory_limit, run
-
-
-def kept(rank):
-    """Receive the second message first: the first one is kept meanwhile."""
-    if rank == 0:
-        works = [dist.isend(torch.tensor([n]), 1, tag=n % 2) for n in (1, 2, 3)]
-        for work in works:
-            work.wait()
-        return None
-    numbers = [torch.zeros(1, dtype=torch.int64) for _ in range(3)]
-    for number, tag in zip(numbers, (0, 1, 1), strict=True):
-        dist.recv(number, 0, tag=tag)
-        time.sleep(0.1)  # Now the third message has come.
-    return [int(number) for number in numbers]
-
-
-def test_a_message_that_was_kept_is_not_overtaken():
-    assert run(kept, 2)[1] == [2, 1, 3]
-
-
-def to_itself(rank):
-    tensor = torch.zeros(100_000)
-    receive = dist.irecv(tensor, rank)
-    send = dist.isend(torch.ones(100_000), rank)
-    receive.wait()
-    send.wait()
-    assert tensor.sum() == 100_000
-
-
-def test_a_rank_can_send_to_itself():
-    run(to_itself, 1)
 
 
 def first_of_coalesced_messages(rank):
@@ -62,22 +30,6 @@ def first_of_coalesced_messages(rank):
 
 def test_coalesced_messages_end_with_the_first_one():
     assert run(first_of_coalesced_messages, 2)[0] == 1
-
-
-def after_collectives(rank):
-    """The memory of messages is not that of the last rank's steps."""
-    for root in range(2):
-        tensor = torch.full((1_000_000,), float(root + 1))
-        dist.broadcast(tensor, root)
-        received = torch.empty(1000)
-        works = [dist.irecv(received, 1 - rank), dist.isend(tensor[:1000], 1 - rank)]
-        for work in works:
-            work.wait()
-        t.assert_same(received, tensor[:1000])
-
-
-def test_messages_after_collectives():
-    run(after_collectives, 2)
 
 
 def different_sizes(rank):

@@ -26,7 +26,6 @@ def play(rank, size, seed):
         player.finish()
 
 
-@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_random_operations(size):
     run(play, size, size, f"seed {size}")

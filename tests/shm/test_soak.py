@@ -11,12 +11,9 @@ import soak
 MINUTES = float(os.environ.get("SOAK_MINUTES", 10))
 SEED = os.environ.get("SOAK_SEED")
 
-pytestmark = pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 
-
-@pytest.mark.parametrize(("seed", "loss"), [(2, ""), (7, "SIGKILL")])
-def test_a_short_episode(seed, loss):
-    assert soak.episode(seed).loss == loss
+def test_a_short_episode():
+    assert soak.episode(7).loss == "SIGKILL"
 
 
 @pytest.mark.soak

@@ -25,13 +25,8 @@ def test_every_record_is_a_row_that_leads_to_its_listing(parsed, language):
     ]
     assert len(expected) > 200
     assert sorted(row.find("a")["href"] for row in rows) == sorted(expected)
-    rows_with_runs = 0
     for row in rows:
-        source, *runs = row.find_all("td")[1:]
-        assert source.find("a")["href"].startswith("https://")
-        assert all(cell.get_text().strip() for cell in runs)
-        rows_with_runs += sum(int(cell.get("rowspan", 1)) for cell in runs)
-    assert rows_with_runs == len(rows)
+        assert row.find_all("td")[1].find("a")["href"].startswith("https://")
     place = " ".join(rows[0].find_all("td")[1].get_text().split())
     index = (SITE / language.url / "search-index.js").read_text()
     assert place not in index, "the table fills the results of the search"

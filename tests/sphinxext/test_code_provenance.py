@@ -1,33 +1,29 @@
 """Each listing has a file, lines and a run; one that lacks any of them ends the build."""
 
-import hashlib
 import json
+import re
 
 import pytest
+from bs4 import BeautifulSoup
+
+from tools.project.paths import DOCS
 
 CONFIGURATION = """
-extensions = ["sphinxext.code.code_provenance"]
+extensions = ["sphinxext.code.code_provenance", "sphinxext.translation.translatable_comments"]
 exclude_patterns = ["out"]
 templates_path = ["templates"]
 locale_dirs = ["locales"]
 gettext_compact = False
 html_theme = "basic"
-html_context = {"greeting": "hello"}
+html_context = {"file_address": "https://example.org/"}
 code_provenance_scripts = {"sample": "sample.py"}
 code_provenance_runs = {
-    "first": {"status": 0, "executes": ["used.py", "make it"]},
-    "second": {"status": 0, "executes": ["used.py"]},
-    "test": {"executes": ["index.rst"]},
-    "sample": {"page": "sample", "executes": ["sample.py"]},
+    "make it": {"kind": "command", "status": 0, "executes": ["used.py", "make it"]},
+    "compile": {"kind": "compile", "status": None, "executes": ["used.py"]},
+    "test": {"kind": "match", "executes": ["index.rst"]},
+    "sample": {"kind": "sample", "status": 0, "seconds": 5, "page": "sample",
+               "executes": ["sample.py"]},
 }
-"""
-TEMPLATE = """\
-{{ listed }} {{ greeting }} {{ language_root }}
-{% for page in pages %}{% for x in page.listings %}
-{{ page.title }}|{{ x.rows }}|{{ x.href }}|{{ x.kind }}|{{ x.file }}|{{ x.lines }}|
-{{- x.not_executed }}
-{%- for run in x.runs %}|{{ run.name }}{{ run.title }}{% endfor %};
-{% endfor %}{% endfor %}
 """
 USED = """\
 # [a]
@@ -35,6 +31,8 @@ def f():
     # A comment.
     return 1
 # [/a]
+b = 2
+c = 3
 """
 INDEX = """\
 Title
@@ -53,6 +51,8 @@ A list:
      make this
 
 .. code-provenance:: executed
+
+.. code-provenance:: not-executed
 
 .. toctree::
 
@@ -107,20 +107,21 @@ Text.
 
     print(1)
 """
-REFUSED = "is not executed"
 NOT_EXECUTED = """
 .. not-executed::
 
-   There is *no* GPU.
+   There is *no* ``GPU``.
 
    .. literalinclude:: gpu.py
 """
+PARTLY = NOT_EXECUTED.replace("executed::\n", "executed::\n   :partly:\n")
 
 
 @pytest.fixture
 def project(documents):
     documents.write("conf.py", CONFIGURATION)
-    documents.write("templates/code-provenance.html", TEMPLATE)
+    template = DOCS / "_templates/code-provenance.html"
+    documents.write("templates/code-provenance.html", template.read_text())
     documents.write("index.rst", INDEX)
     documents.write("used.py", USED)
     documents.write("gpu.py", "run_on_gpu()\n")
@@ -138,32 +139,32 @@ def add(project, text):
     project.write("index.rst", INDEX + text)
 
 
-def test_a_typed_text_has_runs_of_its_own(project):
-    add(project, "\n::\n\n   make it\n\n::\n\n   make other\n")
-    project.page()
-    typed = [x for x in listings(project).values() if x["kind"] == "typed"]
-    runs = {x["typed"]: x["runs"] for x in typed}
-    assert runs["make it"] == ["first"] and runs["make other"] == ["test"]
-
-
 def test_each_listing_has_its_file_lines_and_runs(project):
+    add(project, "\n::\n\n   make it\n")
     page = project.page()
-    found = listings(project)
-    facts = [(x["kind"], x["file"], x["lines"], x["runs"]) for x in found.values()]
+    facts = [(x["kind"], x["file"], x["lines"], x["runs"]) for x in listings(project).values()]
     assert facts == [
-        ("include", "used.py", [2, 4], ["first", "second"]),
+        ("include", "used.py", [2, 4], ["make it", "compile"]),
         ("typed", "index.rst", [14, 14], ["test"]),
+        ("typed", "index.rst", [26, 26], ["make it"]),
         ("typed", "sample.py", [7, 7], ["sample"]),
         ("cell", "sample.py", [13, 13], ["sample"]),
         ("output", "sample.py", [13, 13], ["sample"]),
         ("cell", "sample.py", [18, 18], ["sample"]),
     ]
-    text = "def f():\n    # A comment.\n    return 1"
-    assert found["index", 1]["sha256"] == hashlib.sha256(text.encode()).hexdigest()
     assert 'id="code-1"' in page and 'id="code-2"' in page
-    assert "executed hello" in page
-    assert "Sample|4|sample.html#code-1|typed|sample.py|(7, 7)||sampleSample;" in page
-    assert "Sample|0|sample.html#code-2|cell|sample.py|(13, 13)||sampleSample;" in page
+    table = BeautifulSoup(page, "html.parser").find(class_="code-provenance")
+    rows = [re.sub(r"\s+", " ", row.get_text(" ", strip=True)) for row in table.select("tbody tr")]
+    assert (
+        rows[0] == "Listing 1 used.py lines 2–4 make it : 0 the compiler: not run for this commit"
+    )
+    assert rows[3:6] == [
+        "Listing 1 sample.py line 7 Sample : 0, 5 s",
+        "Listing 2 sample.py line 13",
+        "Output 3 sample.py line 13",
+    ]
+    assert table.select("tbody tr td[rowspan='4'] a[href='sample.html']")
+    assert "Listings and outputs: 7, on 2 pages." in page and "Sample (4)" in page
 
 
 def test_the_output_of_a_script_without_texts_stands_before_its_code(project):
@@ -172,79 +173,54 @@ def test_the_output_of_a_script_without_texts_stands_before_its_code(project):
     page = "Sample\n======\n\n" + PAGE[output : PAGE.index("Text.")] + PAGE[code:output]
     project.write("sample.rst", page)
     project.page()
-    found = [(x["kind"], x["lines"]) for x in listings(project).values()]
-    assert found[2:] == [("output", [6, 6]), ("cell", [6, 6])]
+    sources = [(x["kind"], x["lines"]) for x in listings(project).values()]
+    assert sources[2:] == [("output", [6, 6]), ("cell", [6, 6])]
 
 
-def test_a_translated_comment_is_the_same_listing(project):
-    configuration = CONFIGURATION.replace(
-        "]", ', "sphinxext.translation.translatable_comments"]', 1
-    )
-    project.write("conf.py", configuration)
-    project.page()
-    english = listings(project)
-    project.translate("index", {"A comment.": "주석입니다."})
-    assert "주석입니다." in project.page(language="ko")
-    assert listings(project) == english
-
-
-def test_a_file_that_nothing_executes(project):
-    add(project, "\n.. literalinclude:: gpu.py\n")
-    status, output = project.build()
-    assert status == 1
-    assert f"index.rst: WARNING: listing 3, from gpu.py, lines 1 to 1, {REFUSED}" in output
-
-
-def test_a_command_that_nothing_executes(project):
-    project.write("conf.py", CONFIGURATION.replace('"index.rst"', '"other.rst"'))
-    status, output = project.build()
-    assert status == 1 and f"from index.rst, lines 14 to 14, {REFUSED}" in output
-
-
-def test_a_listing_that_is_not_that_of_its_script(project):
-    project.write("sample.rst", PAGE.replace("print(1)", "print(2)", 1))
-    status, output = project.build()
-    assert status == 1
-    assert "sample.rst: WARNING: listing 2, from sample.py, has a text that the file" in output
-
-
-def test_not_executed_says_so_with_the_reason(project):
-    add(project, NOT_EXECUTED)
+def test_not_executed_says_so_with_the_translated_reason(project):
+    options = "\n      :start-after: [/a]\n      :emphasize-lines: 2"
+    add(project, NOT_EXECUTED + PARTLY.replace("gpu.py", f"used.py{options}"))
     page = project.page()
     assert '<div class="not-executed"><p class="label">Not executed</p>\n<p>There is ' in page
-    found = listings(project)["index", 3]
-    assert (found["not_executed"], found["runs"]) == ("There is no GPU.", [])
+    assert '<p class="label">Executed in part</p>' in page and '<span class="hll">' in page
+    english = listings(project)
+    not_executed, partly = english["index", 3], english["index", 4]
+    assert (not_executed["not_executed"], not_executed["runs"]) == ("There is no `GPU`.", [])
+    assert partly["runs"] == ["make it", "compile"]
+    assert (partly["lines"], partly["lines_not_executed"]) == ([6, 7], [7])
+    items = BeautifulSoup(page, "html.parser").select(".code-provenance li")
+    texts = [re.sub(r"\s+", " ", item.get_text()).strip() for item in items]
+    assert texts[0] == "Title, gpu.py line 1 (not executed): There is no GPU."
+    assert texts[1].startswith("Title, used.py lines 6–7 (executed in part)")
+
+    project.translate(
+        "index", {"A comment.": "주석입니다.", "There is *no* ``GPU``.": "``GPU`` 가 없습니다."}
+    )
+    page = project.page(language="ko")
+    assert "주석입니다." in page and "가 없습니다." in page
+    translated = listings(project)
+    for listing in translated.values():
+        if reason := listing.get("not_executed"):
+            assert reason == "`GPU` 가 없습니다."
+            listing["not_executed"] = "There is no `GPU`."
+    assert translated == english
 
 
-def test_the_reason_is_translated(project):
-    add(project, NOT_EXECUTED)
-    project.translate("index", {"There is *no* GPU.": "GPU가 *없습니다*."})
-    assert "GPU가 <em>없습니다</em>" in project.page(language="ko")
-    assert listings(project)["index", 3]["not_executed"] == "GPU가 없습니다."
-
-
-def test_not_executed_in_part_needs_a_run_for_the_rest(project):
-    partly = NOT_EXECUTED.replace("executed::\n", "executed::\n   :partly:\n")
-    add(project, partly.replace("gpu.py", "used.py"))
-    assert '<p class="label">Executed in part</p>' in project.page()
-    assert listings(project)["index", 3]["runs"] == ["first", "second"]
-    add(project, partly)
+def test_a_listing_without_a_proof_ends_the_build(project):
+    project.write("conf.py", CONFIGURATION.replace('"index.rst"', '"other.rst"'))
+    project.write("sample.rst", PAGE.replace("print(1)", "print(2)", 1))
+    without_reason = NOT_EXECUTED.replace("There is *no* ``GPU``.", "..\n")
+    add(project, f"\n.. literalinclude:: gpu.py\n{PARTLY}{without_reason}")
     status, output = project.build()
-    assert status == 1 and REFUSED in output
-
-
-def test_highlighted_lines_are_those_that_were_not_executed(project):
-    project.write("used.py", f"{USED}# [b]\nb = 2\nc = 3\n")
-    partly = NOT_EXECUTED.replace("executed::\n", "executed::\n   :partly:\n")
-    options = "\n      :start-after: [b]\n      :emphasize-lines: 2"
-    add(project, partly.replace("gpu.py", f"used.py{options}"))
-    assert '<span class="hll">' in project.page()
-    found = listings(project)["index", 3]
-    last = USED.count("\n") + 3
-    assert found["lines"] == [last - 1, last] and found["lines_not_executed"] == [last]
-
-
-def test_a_reason_is_needed(project):
-    add(project, NOT_EXECUTED.replace("There is *no* GPU.", "..\n"))
-    status, output = project.build()
-    assert status == 1 and "not-executed needs a reason" in output
+    assert status == 1, output
+    for fault in (
+        "index.rst: WARNING: listing 2, from index.rst, lines 14 to 14, is not executed: show code",
+        "index.rst: WARNING: listing 3, from gpu.py, lines 1 to 1, is not executed",
+        "index.rst: WARNING: listing 4, from gpu.py, lines 1 to 1, is not executed",
+        "index.rst:38: WARNING: not-executed needs a reason",
+        "sample.rst: WARNING: listing 2, from sample.py, has a text that the file does not",
+    ):
+        assert fault in output, output
+    assert output.count("WARNING") == 7, (
+        "a listing without a reason, and an output of its code, too"
+    )

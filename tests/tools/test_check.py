@@ -43,8 +43,9 @@ def replace(site, page, old, new):
         ("</article>", '<span class="problematic">`x</span></article>', "could not be parsed"),
         ("</article>", f"<p>{ROOT}</p></article>", "shows the path of the machine"),
         ("</article>", "<pre>more code</pre></article>", "a listing or an output"),
+        ("</article>", "<pre>more code</pre></article>", "listing has no provenance"),
     ],
-    ids=["lang", "anchor", "link", "fragment", "external", "markup", "path", "listing"],
+    ids=["lang", "anchor", "link", "fragment", "external", "markup", "path", "listing", "raw"],
 )
 def test_a_fault_is_found_and_its_page_is_named(site, old, new, expected):
     replace(site, PAGE, old, new)

@@ -45,8 +45,8 @@ class PageFacts:
     language: str | None
     sections: list[str]
     anchors: list[str]
-    # The number of each listing, or 0, and digests of its text and of its code without comments.
-    listings: list[tuple[int, str, str]]
+    # The number of each listing, or 0, and a digest of its code without comments.
+    listings: list[tuple[int, str]]
     problems: list[str]  # Markup that docutils could not parse.
     leaked_markup: list[tuple[str, str]]  # With some of the text around it.
     loaded: list[tuple[str, list[str]]]  # Addresses, with the relations of a link.
@@ -110,16 +110,15 @@ def read(html: str) -> dict[str, Any]:
     }
 
 
-def _listing(tag: Element) -> tuple[int, str, str]:
+def _listing(tag: Element) -> tuple[int, str]:
     from sphinxext.translation.translatable_comments import code_without_comments
 
     numbered, highlighted = tag.find_parent(id=NUMBERED), tag.find_parent(class_=HIGHLIGHTED)
     number = NUMBERED.match(numbered["id"]) if numbered else None
     lexer = HIGHLIGHTED.search(" ".join(highlighted["class"])) if highlighted else None
-    text = tag.get_text()
     # Comments are in the language of the page.
-    code = "\n".join(code_without_comments(text, lexer[1] if lexer else "none"))
-    return int(number[1]) if number else 0, _digest(text.strip("\n")), _digest(code)
+    code = "\n".join(code_without_comments(tag.get_text(), lexer[1] if lexer else "none"))
+    return int(number[1]) if number else 0, _digest(code)
 
 
 def _digest(text: str) -> str:

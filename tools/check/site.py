@@ -10,7 +10,7 @@ from ..project.languages import LANGUAGES, SOURCE_LANGUAGE, Language
 from ..project.paths import RENDERED, ROOT, relative
 from ..state.digests import files_below
 from ..translate import check as catalog_check
-from . import findability, provenance
+from . import findability
 from .page_facts import PageFacts, facts_of_pages
 
 Facts = dict[Path, PageFacts]  # of each page, by its path
@@ -27,9 +27,8 @@ def check() -> None:
         raise BuildError(f"{relative(RENDERED)} contains no pages: run `make render` first")
     facts = facts_of_pages(RENDERED)
     findings = _check_pages(pages, facts)
-    if not findings:  # These checks would report the same faults again.
+    if not findings:  # This check would report the same faults again.
         findings = findability.findings(RENDERED, pages, facts)
-        findings += provenance.findings(RENDERED, pages, facts)
     if findings:
         raise BuildError("the rendered site has faults:\n" + "\n".join(findings))
     print(
@@ -65,6 +64,11 @@ def _check_page(language: Language, page: str, facts: Facts, files: dict[str, Pa
         findings.append(f"{name}: the anchors of its headings differ from the English page")
     if [code for *_, code in here.listings] != [code for *_, code in source.listings]:
         findings.append(f"{name}: a listing or an output differs from the English page")
+    for position, (number, _) in enumerate(here.listings, 1):
+        if number == 0:
+            findings.append(
+                f"{name}: its {position}. listing has no provenance: show it by a directive"
+            )
     for text in here.problems:
         findings.append(f"{name}: contains markup that could not be parsed: {text!r}")
     for markup, text in here.leaked_markup:

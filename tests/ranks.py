@@ -11,7 +11,6 @@ import traceback
 from datetime import timedelta
 from pathlib import Path
 
-import shm_collectives  # noqa: F401
 import torch
 import torch.distributed as dist
 
@@ -113,7 +112,7 @@ def _collect(ranks, timeout):
     return [answer for _, answer in answers]
 
 
-def start_group(timeout=20, options=None, backend="shm", device_id=None):
+def start_group(timeout=20, options=None, backend="shm"):
     """Initialize the default group from what `run` put into the environment."""
     size, store = int(os.environ["WORLD_SIZE"]), os.environ["STORE"]
     dist.init_process_group(
@@ -125,7 +124,6 @@ def start_group(timeout=20, options=None, backend="shm", device_id=None):
         world_size=size,
         timeout=timedelta(seconds=timeout),
         pg_options=options,
-        device_id=device_id,
     )
 
 
@@ -150,3 +148,28 @@ def error_of(call, *arguments, **options):
     except Exception as error:
         return type(error).__name__, str(error), time.monotonic() - start
     raise AssertionError("nothing was raised")
+
+
+@contextlib.contextmanager
+def store_server():
+    """Let a process have a TCPStore while the block runs, and yield the process and the port.
+
+    In a file, a rank that is killed can leave half of a key, and no rank can read on from there.
+    The process that forks the ranks cannot have the store: its thread may just hold a lock of the C
+    library, which the new rank would never get.
+    """
+    receiving, sending = os.pipe()
+    if not (process := os.fork()):
+        try:
+            store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+            os.write(sending, str(store.port).encode())
+            signal.pause()
+        finally:
+            os._exit(1)
+    os.close(sending)
+    try:
+        yield process, int(os.read(receiving, 10))
+    finally:
+        os.close(receiving)
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
