@@ -41,7 +41,7 @@ test-audits: html browser ## check all pages in the browser: accessibility, spee
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-audits.xml -m audit
 
-test-builds: html ## build a new project; type the commands of the pages
+test-builds: html ## build a new project, type the commands of pages, count executed lines
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest $(IN_PARALLEL) --junitxml=_build/junit-builds.xml -m slow
 
