@@ -1,0 +1,75 @@
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "keys.hpp"
+
+namespace frame {
+
+using StorePtr = c10::intrusive_ptr<c10d::Store>;
+
+// The c10d store under a prefix, so that transports need no header of PyTorch.
+class StoreKeys final : public Keys {
+  template <class Question>
+  static auto ask(const Question& question) {
+    try {
+      return question();
+    } catch (const c10::Error& error) {
+      throw std::runtime_error(
+          std::string("the store is lost: ") + error.what_without_backtrace());
+    }
+  }
+
+ public:
+  StoreKeys(StorePtr store, std::string prefix)
+      : store_(std::move(store)), prefix_(std::move(prefix)) {}
+
+  // A connection of its own: in one client, a call of another thread that waits for a
+  // key would delay these. Some stores cannot be cloned, such as those in Python.
+  static StorePtr clone(const StorePtr& store) {
+    try {
+      return store->clone();
+    } catch (const std::exception&) {
+      return store;
+    }
+  }
+
+  void set(const std::string& key, std::span<const std::byte> value) override {
+    const auto* data = reinterpret_cast<const uint8_t*>(value.data());
+    ask([&] { store_->set(prefix_ + key, Value(data, data + value.size())); });
+  }
+
+  std::optional<std::vector<Value>> get(const Names& keys) override {
+    return ask([&]() -> std::optional<std::vector<Value>> {
+      const auto names = full(keys);
+      if (!store_->check(names)) return std::nullopt; // Store::get would wait
+      if (store_->hasExtendedApi()) return store_->multiGet(names);
+      std::vector<Value> values;
+      for (const auto& name : names) values.push_back(store_->get(name));
+      return values;
+    });
+  }
+
+  bool has(const Names& keys) override {
+    return ask([&] { return store_->check(full(keys)); });
+  }
+
+  int64_t add(const std::string& key, int64_t amount) override {
+    return ask([&] { return store_->add(prefix_ + key, amount); });
+  }
+
+  void erase(const std::string& key) override {
+    ask([&] { store_->deleteKey(prefix_ + key); });
+  }
+
+ private:
+  Names full(Names keys) const {
+    for (auto& key : keys) key.insert(0, prefix_);
+    return keys;
+  }
+
+  StorePtr store_;
+  std::string prefix_;
+};
+
+} // namespace frame
