@@ -16,13 +16,12 @@ constexpr milliseconds kLastMoments{2000}; // for sends, goodbyes and threads, a
 
 // Runs the operations of one rank of a group, by one rule:
 //
-//   A thread that waits drives, if the transport's steps cannot block; the driver's
-//   thread drives everything else; the caller's thread calls back, in order of ends.
+//   A synchronous call drives, if the transport cannot block. One thread drives
+//   everything else. One thread calls back, in the order in which operations end.
 //
-// To drive is to call the transport, which only one thread does at a time. Collectives
-// run one after another. If steps can block, a third thread, which never calls the
-// transport, ends the operations of a driver that does not come back. An operation fails
-// with its group: all others fail with the same reason, and so do later ones.
+// To drive is to call the transport, which one thread does at a time. Collectives run one
+// after another, messages side by side. All fail together: the first failure ends the
+// group. Each thread that waits keeps the deadline, because the driver may hang.
 //
 // The threads own the engine. One that is stuck in the transport, or in a callback, keeps
 // everything alive that it may still use, also when the group has been destroyed.
@@ -36,113 +35,85 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   void start() {
     const std::lock_guard lock(mutex_);
-    add_thread(&Engine::drive_as_thread, "driver");
+    add_thread(&Engine::drive_for_others, "driver");
     add_thread(&Engine::call_back, "callbacks");
-    if (can_block_) add_thread(&Engine::keep_deadlines, "deadlines");
   }
 
   const Names& names() const { return names_; }
-
   uint64_t sequence() const {
     const std::lock_guard lock(mutex_);
     return sequence_;
   }
-
   std::vector<int> missing(const Pending& pending) const {
     const std::lock_guard lock(mutex_);
     return pending.missing;
   }
-
   void check_process() const {
     TORCH_CHECK_WITH(DistBackendError, forks_ == fork_count(), "Backend ",
         names_.backend, ": group \"", names_.group, "\" belongs to the process that "
         "created it, not to a fork of it; call init_process_group in the new process");
   }
 
-  // Begins an operation. Follow it with a wait(), or call it with `async`.
-  void submit(const PendingPtr& pending, bool async) {
-    check_process();
-    PythonExit::keep_other_threads();
-    Lock lock(mutex_);
-    Note& note = pending->arguments->note;
-    TORCH_CHECK_WITH(DistBackendError, !closed_, "Backend ", names_.backend,
-        " cannot run ", describe(note), ": ", *closed_);
-    if (!is_message(note.kind)) note.sequence = ++sequence_;
-    if (failure_) return pending->end(error_of(*pending, *failure_));
-    unfinished_.push_back(pending);
-    submitted_.push_back(pending);
-    if (async || can_block_) wake_driver();
-    if (can_block_ && driving_) watch_.notify_one();
+  // Begins an operation.
+  void submit(const PendingPtr& pending) {
+    add(pending);
+    wake_driver();
+  }
+
+  // Runs an operation to its end.
+  void run(const PendingPtr& pending) {
+    add(pending);
+    if (can_block_) wake_driver();
+    wait([&] { return pending->ended(); }, kNever, /*drives=*/!can_block_);
   }
 
   // Returns whether `done()`, as soon as it is, or at the limit. The mutex is held while
   // it is asked.
   template <class Done>
-  bool wait(const Done& done, Clock::time_point limit) {
+  bool wait(const Done& done, Clock::time_point limit, bool drives = false) {
     check_process();
     Lock lock(mutex_);
-    ++waiting_;
-    if (driving_) transport_->wake(); // the driver lets this thread drive
+    callers_ += drives;
+    if (drives && driving_) transport_->wake(); // the thread lets this one drive
     while (!done() && Clock::now() < limit) {
-      if (can_block_ || driving_) {
-        changed_.wait_until(lock, bounded(limit));
-      } else {
-        drive(lock, done, limit);
-      }
+      drives && !driving_ ? drive(lock, done) : sleep(lock, limit);
     }
-    --waiting_;
+    callers_ -= drives;
+    if (drives && has_work()) driver_.notify_one();
     const bool in_time = done();
-    if (!can_block_ && has_work()) wake_driver();
     lock.unlock();
     PythonExit::keep_other_threads();
     return in_time;
   }
 
-  // Calls `callback` when the operation has ended, behind the callbacks of those that
-  // have ended before. A callback of the program may ask for another future and wait for
-  // it, as PyTorch's PowerSGD and quantization hooks do: the driver completes that.
-  void when_ended(const PendingPtr& pending, Callback callback) {
-    if (forks_ != fork_count() && pending->ended()) return callback();
+  // Calls `callback` when the operation has ended. With `at_once` the thread that ends it
+  // does, for what is short. So it does in a callback: PyTorch's PowerSGD hook waits there
+  // for another future, which the thread of callbacks cannot complete meanwhile.
+  void when_ended(const PendingPtr& pending, Callback callback, bool at_once = false) {
+    if (pending->ended()) return callback(); // also in a fork, where nobody unlocks
     check_process();
     Lock lock(mutex_);
-    const bool inside = calls_back_;
     if (!pending->ended()) {
-      auto& list = inside ? pending->at_end : pending->callbacks;
+      auto& list = at_once || calls_back_ ? pending->at_once : pending->callbacks;
       return list.push_back(std::move(callback));
     }
-    if (!inside && (calling_ || !calls_.empty())) {
-      return calls_.push_back(std::move(callback));
-    }
     lock.unlock();
     callback();
   }
-
-  // Calls a short function on the thread that ends the operation, or now.
-  void at_end(const PendingPtr& pending, Callback callback) {
-    Lock lock(mutex_);
-    if (!pending->ended()) return pending->at_end.push_back(std::move(callback));
-    lock.unlock();
-    callback();
-  }
-
-  // Whether this thread is in a callback. It must not wait for other callbacks.
+  // Whether this thread calls back. It must not wait for other callbacks.
   static bool calls_back() { return calls_back_; }
 
-  // Waits for what other ranks need of this one: all collectives, which have deadlines,
-  // and sends for as long as anything gets on. Perhaps nobody receives the others.
+  // Waits for what other ranks need of this one: collectives, which have deadlines, and
+  // sends for a while, because perhaps nobody receives them.
   void drain() {
     if (forks_ != fork_count()) return; // the operations belong to the parent
-    const auto none_of = [this](bool messages) {
-      return std::ranges::none_of(unfinished_, [=](const auto& one) {
-        const Kind kind = one->note().kind;
-        return messages ? kind == Kind::send : !is_message(kind);
-      });
+    const auto none = [this](const auto& counts) {
+      return std::ranges::none_of(
+          unfinished_, [&](const auto& each) { return counts(each->note().kind); });
     };
-    wait([&] { return none_of(false); }, kNever);
-    for (uint64_t before = ~uint64_t{0}; before != moves_;) {
-      before = moves_;
-      if (wait([&] { return none_of(true); }, in(kLastMoments))) return;
-    }
+    const auto is_send = [](Kind kind) { return kind == Kind::send; };
+    wait([&] { return none(std::not_fn(is_message)); }, kNever);
+    wait([&] { return none(is_send); }, in(kLastMoments));
   }
 
   // Ends all operations, and the threads. A thread that does not end in time, or that
@@ -156,19 +127,16 @@ class Engine : public std::enable_shared_from_this<Engine> {
     if (forks_ != fork_count()) return;
     Lock lock(mutex_);
     if (!closed_) closed_ = reason;
-    end_all(*closed_, lock);
-    lock.lock();
     goodbye_ = in(kLastMoments);
-    for (auto* each : {&changed_, &driver_, &caller_, &watch_}) each->notify_all();
-    transport_->wake();
+    end_all(*closed_, lock);
   }
 
   void end_threads() {
     if (forks_ != fork_count()) return; // a fork has no thread that could be joined
     Lock lock(mutex_);
     const auto none = [this] { return running_ == 0; };
-    const auto limit = goodbye_ + 10 * kCheckEvery;
-    const bool join = !is_thread_ && changed_.wait_until(lock, limit, none);
+    const bool join =
+        !is_thread_ && changed_.wait_until(lock, goodbye_ + 10 * kCheckEvery, none);
     auto threads = std::exchange(threads_, {});
     lock.unlock();
     for (auto& thread : threads) join ? thread.join() : thread.detach();
@@ -183,11 +151,6 @@ class Engine : public std::enable_shared_from_this<Engine> {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
-  // Condition variables may count in signed nanoseconds.
-  static Clock::time_point bounded(Clock::time_point limit) {
-    return std::min(limit, Clock::now() + std::chrono::hours(1));
-  }
-
   void add_thread(void (Engine::*serve)(Lock&), const std::string& job) {
     threads_.emplace_back([self = shared_from_this(), serve, job] {
       c10::setThreadName((self->names_.backend + "_" + job).substr(0, 15));
@@ -199,28 +162,38 @@ class Engine : public std::enable_shared_from_this<Engine> {
     ++running_;
   }
 
+  void add(const PendingPtr& pending) {
+    check_process();
+    PythonExit::keep_other_threads();
+    const std::lock_guard lock(mutex_);
+    Note& note = pending->arguments->note;
+    TORCH_CHECK_WITH(DistBackendError, !closed_, "Backend ", names_.backend,
+        " cannot run ", describe(note), ": ", *closed_);
+    if (!is_message(note.kind)) note.sequence = ++sequence_;
+    if (failure_) return pending->end(error_of(*pending, *failure_));
+    unfinished_.push_back(pending);
+    start_clock();
+  }
+
   bool has_work() const { return !unfinished_.empty() || (failure_ && !told_); }
 
   void wake_driver() {
     driver_.notify_one();
+    changed_.notify_all(); // there may be a new deadline
     transport_->wake();
   }
 
   // [drive]
-  // Makes all calls of the transport, until done() or the limit.
+  // Makes all calls of the transport, until done().
   template <class Done>
-  void drive(Lock& lock, const Done& done, Clock::time_point limit) {
+  void drive(Lock& lock, const Done& done) {
     driving_ = true;
-    for (int idle = 0; !done() && Clock::now() < limit;) {
-      for (const auto& each : std::exchange(submitted_, {})) {
-        (is_message(each->note().kind) ? messages_ : collectives_).push_back(each);
-      }
-      came_back_ = Clock::now();
-      const auto failure = failure_;
+    for (int idle = 0; !done(); check_deadline(lock)) {
+      begin_operations();
+      const bool tell = failure_ && !std::exchange(told_, true);
       lock.unlock();
-      const bool moved = failure ? give_up(*failure) : advance_all();
-      if (moved) {
-        moves_.fetch_add(1);
+      if (tell) quietly([this] { transport_->announce(*failure_); });
+      if (advance_all()) {
         idle = 0;
       } else {
         transport_->rest(idle++);
@@ -228,109 +201,127 @@ class Engine : public std::enable_shared_from_this<Engine> {
       lock.lock();
     }
     driving_ = false;
-    changed_.notify_all(); // another thread may want to drive
+    changed_.notify_all(); // another call may want to drive
   }
 
-  void drive_as_thread(Lock& lock) {
-    const auto for_others = [this] { return !can_block_ && waiting_ > 0; };
-    while (!closed_) {
-      if (driving_ || for_others() || !has_work()) {
+  void drive_for_others(Lock& lock) {
+    const auto closed = [this] { return closed_ && (told_ || !failure_); };
+    while (!closed()) {
+      if (driving_ || callers_ > 0 || !has_work()) {
         driver_.wait(lock);
       } else {
-        drive(lock, [&] { return closed_ || for_others() || !has_work(); }, kNever);
+        drive(lock, [&] { return closed() || callers_ > 0 || !has_work(); });
       }
     }
     while (driving_) changed_.wait(lock);
     driving_ = true; // for ever
     const bool orderly = !failure_;
     lock.unlock();
-    if (!orderly) give_up(*failure_);
-    leave(orderly);
+    for (const auto& each : std::exchange(begun_, {})) each->steps = Steps();
+    quietly([&] {
+      Steps steps = transport_->leave(orderly);
+      for (int idle = 0; !steps.done() && Clock::now() < goodbye_; ++idle) {
+        if (!steps.advance()) transport_->rest(idle);
+      }
+    });
     lock.lock();
   }
   // [/drive]
 
-  // Every pass advances all that can advance. Only now and then it looks for reasons why
-  // others never will.
+  // For what helps other ranks, who find out at their deadlines if it fails.
+  template <class Function>
+  static void quietly(const Function& function) {
+    try {
+      function();
+    } catch (const std::exception&) {
+    }
+  }
+
+  // All messages, and one collective at a time.
+  void begin_operations() {
+    bool behind = false;
+    for (const auto& each : unfinished_) {
+      const bool waits = !is_message(each->note().kind) && std::exchange(behind, true);
+      if (!waits && !std::exchange(each->begun, true)) begun_.push_back(each);
+    }
+  }
+
+  // Advances all that can advance. Only now and then it looks for reasons why others
+  // never will.
   bool advance_all() {
     const auto now = Clock::now();
     const bool check = now >= next_check_;
-    std::optional<std::string> reason;
-    try {
-      if (check) reason = transport_->failure();
-    } catch (const std::exception& error) {
-      reason = text_of(error);
-    }
-    if (check) next_check_ = now + kCheckEvery;
-    if (reason) {
-      told_ = true; // another rank has announced it
-      fail(*reason);
-      return true;
-    }
     bool moved = false;
-    while (!collectives_.empty()) {
-      moved |= advance(collectives_.front(), now, check);
-      if (!collectives_.front()->ended()) break;
-      collectives_.front()->steps = Steps();
-      collectives_.pop_front();
+    try {
+      const auto reason = check ? transport_->failure() : std::nullopt;
+      if (check) next_check_ = now + kCheckEvery;
+      if (reason) fail(*reason);
+      for (const auto& each : begun_) moved |= each->ended() || advance(each, check);
+    } catch (const std::exception& error) {
+      const auto* ours = dynamic_cast<const c10::Error*>(&error);
+      fail(ours ? ours->what_without_backtrace() : error.what());
     }
-    messages_.remove_if([&](const auto& message) {
-      moved |= advance(message, now, check);
-      if (message->ended()) message->steps = Steps();
-      return message->ended();
+    std::erase_if(begun_, [](const auto& each) {
+      if (each->ended()) each->steps = Steps(); // a Work may keep the rest
+      return each->ended();
     });
     return moved;
   }
 
   // Returns whether the operation got on, or ended.
-  bool advance(const PendingPtr& pending, Clock::time_point now, bool check) {
-    if (pending->ended()) return true; // by another thread
+  bool advance(const PendingPtr& pending, bool check) {
+    if (pending->operation.owner == nullptr) {
+      pending->operation = pending->arguments->operation(pending->arguments);
+      pending->steps = begin(*transport_, pending->operation);
+      check = true;
+    }
+    const bool moved = pending->steps.advance();
+    if (pending->steps.done()) {
+      pending->arguments->finish();
+      end(pending);
+      return true;
+    }
+    if (!check) return moved;
+    const auto missing = pending->steps.missing();
+    Lock lock(mutex_);
+    pending->missing = missing;
+    lock.unlock();
+    const auto reason = transport_->lost(missing);
+    // A rank may show its last data and then leave: look for the data once more.
+    if (!reason || pending->steps.advance()) return moved || reason;
+    throw std::runtime_error(*reason + " during " + describe(pending->note()));
+  }
+
+  // [deadlines]
+  // The first collective has a deadline, from when it is the first.
+  void start_clock() {
+    deadline_ = kNever;
+    for (const auto& each : unfinished_) {
+      if (is_message(each->note().kind)) continue;
+      if (each->deadline == kNever) each->deadline = in(each->arguments->timeout);
+      deadline_ = each->deadline;
+      break;
+    }
+  }
+
+  void check_deadline(Lock& lock) {
+    if (Clock::now() < deadline_) return;
     std::string reason;
-    try {
-      const bool first = !std::exchange(pending->begun, true);
-      if (first) begin(*pending);
-      const bool moved = pending->steps.advance();
-      if (pending->steps.done()) {
-        pending->arguments->finish();
-        end(pending);
-        return true;
-      }
-      const bool late = now >= pending->deadline;
-      if (!first && !check && !late) return moved;
-      const auto missing = note_missing(*pending);
-      reason = transport_->lost(missing).value_or("");
-      // A rank may show its last data and then leave: look for the data once more.
-      if (!reason.empty() && pending->steps.advance()) return true;
-      if (!reason.empty()) reason += " during " + describe(pending->note());
-      if (reason.empty() && late) reason = timed_out(*pending, missing);
-    } catch (const std::exception& error) {
-      reason = text_of(error);
+    for (const auto& each : unfinished_) {
+      if (each->deadline == deadline_) reason = timed_out(*each, each->missing);
     }
-    if (reason.empty()) return false;
+    lock.unlock();
     fail(reason);
-    return true;
+    lock.lock();
   }
 
-  void begin(Pending& pending) {
-    pending.operation = pending.arguments->operation(pending.arguments);
-    if (!is_message(pending.note().kind)) {
-      const std::lock_guard lock(mutex_);
-      pending.deadline = in(pending.arguments->timeout);
-      if (can_block_) watch_.notify_one();
-    }
-    pending.steps = frame::begin(*transport_, pending.operation);
+  // Waits for a change. Condition variables may count in signed nanoseconds.
+  void sleep(Lock& lock, Clock::time_point limit) {
+    const auto bound = Clock::now() + std::chrono::hours(1);
+    changed_.wait_until(lock, std::min({limit, deadline_, bound}));
+    check_deadline(lock);
   }
-
-  static std::string text_of(const std::exception& error) {
-    const auto* ours = dynamic_cast<const c10::Error*>(&error);
-    return ours ? ours->what_without_backtrace() : error.what();
-  }
-
-  std::vector<int> note_missing(Pending& pending) {
-    const auto missing = pending.steps.missing();
-    const std::lock_guard lock(mutex_);
-    return pending.missing = missing;
-  }
+  // [/deadlines]
 
   std::string timed_out(const Pending& pending, std::vector<int> missing) const {
     if (!pending.arguments->name_all && missing.size() > 1) missing.resize(1);
@@ -344,68 +335,6 @@ class Engine : public std::enable_shared_from_this<Engine> {
         describe(pending.note()) + " for " + late;
   }
 
-  // The driver's part of a failure: tells the others, and lets go of the operations.
-  bool give_up(const std::string& reason) {
-    if (!told_.exchange(true)) {
-      try {
-        transport_->announce(reason);
-      } catch (const std::exception&) { // they find out at their deadlines
-      }
-    }
-    for (auto* list : {&collectives_, &messages_}) {
-      for (const auto& each : *list) each->steps = Steps();
-      list->clear();
-    }
-    return true;
-  }
-
-  void leave(bool orderly) {
-    try {
-      collectives_.clear();
-      messages_.clear();
-      Steps steps = transport_->leave(orderly);
-      for (int idle = 0; !steps.done() && Clock::now() < goodbye_;) {
-        steps.advance() ? idle = 0 : (transport_->rest(idle), ++idle);
-      }
-    } catch (const std::exception&) { // the way to the others is lost
-    }
-  }
-
-  // [deadlines]
-  // Ends operations whose driver does not come back. It would have done so itself.
-  void keep_deadlines(Lock& lock) {
-    while (!closed_) {
-      Clock::time_point next = kNever;
-      PendingPtr late;
-      for (const auto& each : unfinished_) {
-        const auto at = latest_end(*each);
-        if (at < next) std::tie(next, late) = std::tie(at, each);
-      }
-      if (Clock::now() < next) {
-        watch_.wait_until(lock, bounded(next));
-        continue;
-      }
-      const auto reason = timed_out(*late, late->missing) + "; the transport hangs";
-      lock.unlock();
-      fail(reason);
-      lock.lock();
-    }
-  }
-
-  Clock::time_point latest_end(const Pending& pending) const {
-    if (pending.deadline != kNever) return pending.deadline + kCheckEvery;
-    // Not begun: because it is behind others, or because the driver hangs.
-    if (is_message(pending.note().kind) || !driving_) return kNever;
-    return came_back_ + pending.arguments->timeout + kCheckEvery;
-  }
-  // [/deadlines]
-
-  void fail(const std::string& reason) {
-    Lock lock(mutex_);
-    if (!failure_) failure_ = reason;
-    end_all(*failure_, lock);
-  }
-
   std::exception_ptr error_of(const Pending& pending, const std::string& reason) const {
     return std::make_exception_ptr(c10::DistBackendError(
         {__func__, __FILE__, __LINE__}, "Backend " + names_.backend + ": " +
@@ -413,33 +342,39 @@ class Engine : public std::enable_shared_from_this<Engine> {
         names_.who(rank_) + ": " + reason));
   }
 
-  void end(const PendingPtr& pending) {
-    std::vector<Callback> now;
+  void fail(const std::string& reason) {
     Lock lock(mutex_);
-    end(pending, nullptr, now);
-    lock.unlock();
-    for (const auto& callback : now) callback();
+    if (!failure_) failure_ = reason;
+    end_all(*failure_, lock);
   }
 
-  // Unlocks.
   void end_all(const std::string& reason, Lock& lock) {
-    std::vector<Callback> now;
-    for (const auto& each : std::list(unfinished_)) end(each, error_of(*each, reason), now);
     wake_driver(); // which tells the others
-    lock.unlock();
-    for (const auto& callback : now) callback();
+    end(std::exchange(unfinished_, {}), &reason, lock);
   }
 
-  void end(const PendingPtr& pending, std::exception_ptr error, std::vector<Callback>& now) {
-    if (pending->ended()) return; // by another thread
-    pending->end(std::move(error));
-    unfinished_.remove(pending);
-    for (auto& each : std::exchange(pending->at_end, {})) now.push_back(std::move(each));
-    for (auto& each : std::exchange(pending->callbacks, {})) {
-      calls_.push_back(std::move(each));
+  void end(const PendingPtr& pending) {
+    Lock lock(mutex_);
+    const auto place = std::ranges::find(unfinished_, pending);
+    if (place == unfinished_.end()) return; // another thread has ended it
+    std::list<PendingPtr> ended;
+    ended.splice(ended.begin(), unfinished_, place);
+    end(std::move(ended), nullptr, lock);
+  }
+
+  // Unlocks. The last owner of a tensor may need Python's lock to let go of it, and the
+  // thread that has that lock may wait for the mutex: none goes while it is held.
+  void end(std::list<PendingPtr> ended, const std::string* reason, Lock& lock) {
+    std::vector<Callback> now;
+    for (const auto& each : ended) {
+      each->end(reason ? error_of(*each, *reason) : nullptr);
+      for (auto& one : std::exchange(each->at_once, {})) now.push_back(std::move(one));
+      for (auto& one : std::exchange(each->callbacks, {})) calls_.push_back(std::move(one));
     }
-    if (!calls_.empty()) caller_.notify_one();
+    start_clock();
     changed_.notify_all();
+    lock.unlock();
+    for (const auto& callback : now) callback();
   }
 
   // [callbacks]
@@ -447,19 +382,16 @@ class Engine : public std::enable_shared_from_this<Engine> {
     calls_back_ = true;
     while (!closed_ || !calls_.empty()) {
       if (calls_.empty()) {
-        caller_.wait(lock);
+        sleep(lock, kNever);
         continue;
       }
       auto callback = std::move(calls_.front());
       calls_.pop_front();
-      calling_ = true;
       lock.unlock();
       callback(); // may take any time, and needs Python's lock
       callback = nullptr;
       lock.lock();
-      calling_ = false;
       changed_.notify_all(); // a thread may wait for the future
-      if (driving_ && waiting_ > 0) transport_->wake();
     }
   }
   // [/callbacks]
@@ -472,24 +404,22 @@ class Engine : public std::enable_shared_from_this<Engine> {
   const uint64_t forks_ = fork_count();
 
   mutable std::mutex mutex_; // guards these; never held while anything is called
-  std::condition_variable changed_, driver_, caller_, watch_;
+  std::condition_variable changed_, driver_;
   std::vector<std::thread> threads_;
   int running_ = 0; // threads
-  int waiting_ = 0; // threads of the program in wait()
+  int callers_ = 0; // synchronous calls that drive, or want to
+  bool driving_ = false; // a thread drives
   uint64_t sequence_ = 0;
-  std::list<PendingPtr> unfinished_; // everything that has not ended
-  std::vector<PendingPtr> submitted_; // of these, those that no driver has seen
+  std::list<PendingPtr> unfinished_;
   std::deque<Callback> calls_;
-  bool calling_ = false, driving_ = false;
-  Clock::time_point came_back_; // the driver, from the transport
+  Clock::time_point deadline_ = kNever; // of the first collective
   Clock::time_point goodbye_; // the end of leaving
   std::optional<std::string> failure_, closed_;
-  std::atomic<uint64_t> moves_{0};
-  std::atomic<bool> told_{false}; // the others know of the failure
+  bool told_ = false; // the others know of the failure
 
   // Only the thread that drives uses these.
   std::unique_ptr<Transport> transport_; // destroyed after the steps
-  std::list<PendingPtr> collectives_, messages_;
+  std::vector<PendingPtr> begun_;
   Clock::time_point next_check_;
 };
 

@@ -77,22 +77,21 @@ class Group {
     const auto results = arguments.results;
     const auto operation = std::make_shared<Pending>(std::move(arguments));
     if (Coalesced* coalesced = this->coalesced()) {
-      if (coalesced->submit) engine_->submit(operation, true);
+      if (coalesced->submit) engine_->submit(operation);
       coalesced->operations.push_back(operation);
       coalesced->results.insert(
           coalesced->results.end(), results.begin(), results.end());
       // Otherwise endCoalescing returns the Work that the program waits for.
       if (!async || !coalesced->submit) return nullptr;
-    } else {
-      engine_->submit(operation, async);
+    } else if (async) {
+      engine_->submit(operation);
     }
+    WorkPtr work;
     if (async || at::hasCallbacks()) { // a profiler sees a Work with a title
-      const auto work = this->work(operation->note().kind, {operation}, results);
-      if (async) return work;
-      work->wait();
-      return nullptr;
+      work = this->work(operation->note().kind, {operation}, results);
     }
-    engine_->wait([&] { return operation->ended(); }, kNever);
+    if (async) return work;
+    engine_->run(operation);
     if (const auto error = operation->error()) std::rethrow_exception(error);
     return nullptr;
   }
@@ -109,7 +108,7 @@ class Group {
         coalesced(), "Backend ", options_->backend, ": does not coalesce");
     auto [submit, operations, results] = std::move(coalesced_.extract(id_).mapped());
     for (const auto& operation : operations) {
-      if (!submit) engine_->submit(operation, true);
+      if (!submit) engine_->submit(operation);
     }
     return work(std::nullopt, std::move(operations), std::move(results));
   }

@@ -30,17 +30,16 @@ struct Pending {
     error_ = std::move(error);
     ended_.store(true);
   }
-  Clock::time_point deadline = kNever; // from the first step on; messages have none
+  Clock::time_point deadline = kNever; // of a collective that is the first
   std::vector<int> missing; // the ranks that it waited for when last looked at
-  std::vector<Callback> callbacks; // of the program
-  std::vector<Callback> at_end; // short ones, on the thread that ends this
+  std::vector<Callback> callbacks, at_once; // on the thread of callbacks, or that ends it
+  bool begun = false;
 
   const std::shared_ptr<Arguments> arguments; // the owner of the memory
 
   // Only the driving thread uses these:
   Operation operation;
   Steps steps;
-  bool begun = false;
 
  private:
   std::atomic<bool> ended_{false};

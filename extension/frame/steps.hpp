@@ -2,6 +2,7 @@
 
 #include <coroutine>
 #include <exception>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -9,16 +10,14 @@ namespace frame {
 
 class Nested;
 
-// What a step waits for. A transport derives its own kinds from this, and writes
-// `co_await` before them. It lives as long as the coroutine is suspended.
+// A condition that steps wait for with `co_await`. It lives as long as the coroutine is
+// suspended, so name it: GCC 12 loses temporaries that are made in that expression.
 class Awaited {
  public:
   // Whether the steps can go on. Asks, and never waits; may throw.
   virtual bool ready() = 0;
   // The ranks that it waits for, so that errors name them; empty: any rank.
   virtual std::vector<int> missing() const { return {}; }
-  // Whether ready(), although false, found that something got on.
-  virtual bool moved() const { return false; }
 
   bool await_ready() { return ready(); }
   template <class Promise>
@@ -29,6 +28,21 @@ class Awaited {
 
  protected:
   ~Awaited() = default;
+};
+
+// A condition made of functions, for transports to which an allocation costs nothing.
+class Until final : public Awaited {
+ public:
+  using Ranks = std::function<std::vector<int>()>;
+
+  explicit Until(std::function<bool()> ready, Ranks missing = [] { return std::vector<int>(); })
+      : ready_(std::move(ready)), missing_(std::move(missing)) {}
+  bool ready() override { return ready_(); }
+  std::vector<int> missing() const override { return missing_(); }
+
+ private:
+  const std::function<bool()> ready_;
+  const Ranks missing_;
 };
 
 // An operation as the steps it takes: a coroutine that suspends itself where it needs
@@ -60,15 +74,13 @@ class Steps {
 
   bool done() const { return !handle_ || handle_.done(); }
 
-  // Goes on as far as the other ranks allow; false if nothing got on. Throws what the
-  // steps throw.
+  // Goes on as far as the other ranks allow; returns whether that was any further.
+  // Throws what the steps throw.
   bool advance() {
     bool moved = false;
     while (!done()) {
       auto& promise = handle_.promise();
-      if (promise.awaited != nullptr && !promise.awaited->ready()) {
-        return moved || promise.awaited->moved();
-      }
+      if (promise.awaited != nullptr && !promise.awaited->ready()) break;
       promise.awaited = nullptr;
       handle_.resume();
       if (promise.error) std::rethrow_exception(promise.error);
@@ -94,15 +106,13 @@ class Nested final : public Awaited {
  public:
   explicit Nested(Steps steps) : steps_(std::move(steps)) {}
   bool ready() override {
-    moved_ = steps_.advance();
+    steps_.advance();
     return steps_.done();
   }
   std::vector<int> missing() const override { return steps_.missing(); }
-  bool moved() const override { return moved_; }
 
  private:
   Steps steps_;
-  bool moved_ = false;
 };
 
 inline Nested Steps::operator co_await() && { return Nested(std::move(*this)); }

@@ -62,6 +62,14 @@ class StoreKeys final : public Keys {
     ask([&] { store_->deleteKey(prefix_ + key); });
   }
 
+  // Sets a text that no rank has set yet, and returns the text that counts.
+  std::string set_first(const std::string& key, const std::string& text) {
+    const auto value = ask([&] {
+      return store_->compareSet(prefix_ + key, Value(), Value(text.begin(), text.end()));
+    });
+    return {value.begin(), value.end()};
+  }
+
  private:
   Names full(Names keys) const {
     for (auto& key : keys) key.insert(0, prefix_);

@@ -20,12 +20,22 @@ using std::chrono::milliseconds;
 
 constexpr int kEveryone = -1, kNobody = -2; // where a rank could stand
 
-// One operation as a transport sees it: memory, and what becomes of it. It stays where it
-// is until the steps of the operation have been destroyed.
+// One operation as a transport sees it. It stays where it is until the steps of the
+// operation have been destroyed.
 struct Operation {
   Note note;
-  // Input and output: one piece, or one for each rank, as the method below says. They
-  // may be the same memory.
+  // Input and output: one piece, or one for each rank. They may be the same memory.
+  //
+  //                   in                     out
+  //   broadcast       one, on the root       one, on the others
+  //   all_reduce      one                    one
+  //   reduce          one                    one, on the root
+  //   all_gather      one                    one for each rank
+  //   gather          one                    one for each rank, on the root
+  //   scatter         for each, on the root  one
+  //   reduce_scatter  one for each rank      one
+  //   all_to_all      one for each rank      one for each rank
+  //   send, receive   one, or none           none, or one
   Pieces in, out;
   // Combines the sources, each as long as the target, in their order. The target may be
   // the first of them. A library that reduces itself looks at the note's dtype and op.
@@ -36,7 +46,7 @@ struct Operation {
   std::shared_ptr<const void> owner;
 };
 
-// What a transport gets to begin with. Each rank makes its own, when all have come.
+// The place of a rank in its group. Each rank makes its transport when all have come.
 struct Place {
   int rank = 0, size = 1;
   Names names;
@@ -45,19 +55,22 @@ struct Place {
 };
 
 // The way to move bytes between the ranks of a group. Below this line nothing knows
-// PyTorch, above it nothing knows how bytes move. The engine makes all calls but wake()
-// from one thread at a time: it drives. How three kinds of transports fit:
+// PyTorch, above it nothing knows how bytes move.
 //
-// - The c10d Store: exchange, send and receive set keys, and await those of others by
-//   asking again. Asking takes a server, so can_block() stays true: only the engine's
-//   own thread drives. All collectives come from Exchanging.
-// - Shared memory: can_block() is false, so whoever waits drives. Each collective is a
-//   coroutine of its own that awaits counters and reduces the slots of its peers in
-//   place; rest() spins, yields, then sleeps on a futex, and wake() rings it.
+// Threads: the constructor runs on the thread that creates the group, without Python's
+// lock. Any thread may call wake(). One thread at a time, the one that drives, makes all
+// other calls, so a transport needs no lock of its own. If can_block(), it is always the
+// same thread, as MPI_THREAD_SERIALIZED and most libraries want it.
+//
+// To wait, steps suspend: they `co_await`, and the engine asks again. Three kinds fit:
+//
+// - The c10d Store: exchange, send and receive set keys and await those of others. To
+//   ask takes a server, which may not answer, so can_block() stays true.
+// - Shared memory: can_block() is false, because steps only look at memory. Collectives
+//   are coroutines of their own; rest() sleeps on a futex, and wake() rings it.
 // - A library such as MPI: each method posts nonblocking requests, made of note.tag,
-//   root, dtype and op, and awaits their test. can_block() is true: only one thread
-//   calls the library, and a hang in there still fails at the deadline. Requests that
-//   cannot be cancelled keep `owner`.
+//   root, dtype and op, and awaits their test. can_block() is true, because a test may
+//   hang. Requests that cannot be cancelled keep `owner`.
 class Transport {
  public:
   explicit Transport(Place place) : place_(std::move(place)) {}
@@ -68,25 +81,18 @@ class Transport {
   const Names& names() const { return place_.names; }
   Keys& keys() const { return *place_.keys; }
 
-  // Whether a call may wait for another process, or a library hang: then only one
-  // thread of the engine makes calls, and another one keeps the deadlines.
+  // Whether a call may wait for another process. Then a thread of the engine makes all
+  // calls, and a hang in one of them still ends at the deadline.
   virtual bool can_block() const { return true; }
 
-  // Collectives run one after another, in the same order on all ranks. Each waits for
-  // all ranks, or at least for those whose data it needs.
-  virtual Steps barrier(const Operation&) = 0;
-  virtual Steps broadcast(const Operation&) = 0; // in on the root, out elsewhere
-  virtual Steps all_reduce(const Operation&) = 0; // one in, one out
-  virtual Steps reduce(const Operation&) = 0; // out on the root
-  virtual Steps all_gather(const Operation&) = 0; // one in, out for each rank
-  virtual Steps gather(const Operation&) = 0; // out for each rank on the root
-  virtual Steps scatter(const Operation&) = 0; // in for each rank on the root
-  virtual Steps reduce_scatter(const Operation&) = 0; // in for each rank, one out
-  virtual Steps all_to_all(const Operation&) = 0; // both for each rank
-
   // Shows bytes of any size to others: to all the same, or each rank its own piece, or
-  // none. Gets those of one rank, of kEveryone or of kNobody into received[rank].
+  // none. Gets those of one rank, of kEveryone or of kNobody into received[rank]. Waits
+  // for the notes of all ranks and compares them.
   virtual Steps exchange(const Note&, Pieces shown, int from, Blobs& received) = 0;
+
+  // Collectives run one after another, in the same order on all ranks. Replace one kind
+  // after another by something faster than an exchange.
+  virtual Steps collective(const Operation&);
 
   // Messages begin in the order of calls and go on side by side. One is received by the
   // first receive that waits for its tag and sender (note.root), or for kAnySource. A
@@ -101,14 +107,14 @@ class Transport {
   virtual std::optional<std::string> lost(const std::vector<int>& /* missing */) {
     return std::nullopt;
   }
-  // Tells the others why they cannot go on.
+  // Tells the others why they cannot go on, unless they know.
   virtual void announce(const std::string& /* reason */) {}
   // The last steps, which get two seconds. If the end is `orderly`, they wait until the
   // others have what they need of this rank.
   virtual Steps leave(bool /* orderly */) { return {}; }
 
   // Called when nothing could advance, `idle` times in a row: waits a while, or until
-  // wake(), which any thread may call. By default for transports that nothing rings.
+  // wake(). By default for transports that nothing rings.
   virtual void rest(int idle) {
     std::unique_lock lock(mutex_);
     const auto nap = std::min(microseconds(50) * (1 << std::min(idle, 6)), kLongestNap);
@@ -121,6 +127,16 @@ class Transport {
     woken_.notify_one();
   }
 
+ protected:
+  // Checks the size: equal notes say that sizes are equal, except in all_to_all, where
+  // each pair of ranks has its own.
+  void require_size(Bytes target, size_t bytes, int from) const {
+    if (bytes == target.size()) return;
+    throw std::runtime_error("the ranks do not agree: " + names().who(from) + " sends " +
+        std::to_string(bytes) + " bytes to " + names().who(rank()) +
+        ", which expects " + std::to_string(target.size()));
+  }
+
  private:
   static constexpr microseconds kLongestNap{2000};
 
@@ -130,26 +146,31 @@ class Transport {
   bool wake_ = false;
 };
 
-// The steps of any operation.
-inline Steps begin(Transport& transport, const Operation& operation) {
-  switch (operation.note.kind) {
-    case Kind::barrier:
-    case Kind::monitored_barrier: return transport.barrier(operation);
-    case Kind::broadcast: return transport.broadcast(operation);
-    case Kind::all_reduce:
-      if (operation.packed == nullptr) return transport.all_reduce(operation);
-      return transport.exchange(
-          operation.note, operation.in, kEveryone, *operation.packed);
-    case Kind::reduce: return transport.reduce(operation);
-    case Kind::all_gather: return transport.all_gather(operation);
-    case Kind::gather: return transport.gather(operation);
-    case Kind::scatter: return transport.scatter(operation);
-    case Kind::reduce_scatter: return transport.reduce_scatter(operation);
-    case Kind::all_to_all: return transport.all_to_all(operation);
-    case Kind::send: return transport.send(operation);
-    case Kind::receive: return transport.receive(operation);
+// Any collective from one exchange: a rank reads all that its outputs are made of.
+inline Steps Transport::collective(const Operation& op) {
+  const bool of_root = op.note.kind == Kind::broadcast || op.note.kind == Kind::scatter;
+  const int from = op.out.empty() ? kNobody : of_root ? op.note.root : kEveryone;
+  Blobs received(size());
+  co_await exchange(op.note, op.in, from, received);
+  if (op.out.empty()) co_return;
+  Pieces sources; // copies, because an output may be the memory of an input
+  for (int rank = 0; rank < size(); ++rank) {
+    if (from != kEveryone && from != rank) continue;
+    const Bytes target = op.out[op.out.size() == 1 ? 0 : rank];
+    require_size(target, received[rank].size(), rank);
+    if (!op.reduce) copy(target, received[rank]);
+    sources.emplace_back(received[rank]);
   }
-  throw std::logic_error("unknown operation");
+  // In the order of the ranks, so that every rank has the same rounding.
+  if (op.reduce) op.reduce(op.out[0], sources);
+}
+
+inline Steps begin(Transport& transport, const Operation& operation) {
+  const Note& note = operation.note;
+  if (note.kind == Kind::send) return transport.send(operation);
+  if (note.kind == Kind::receive) return transport.receive(operation);
+  if (operation.packed == nullptr) return transport.collective(operation);
+  return transport.exchange(note, operation.in, kEveryone, *operation.packed);
 }
 
 } // namespace frame

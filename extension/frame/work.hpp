@@ -20,7 +20,7 @@ class Work : public c10d::Work {
       operations_(std::move(operations)), outputs_(std::move(outputs)) {
     if (!recordFunctionEndCallback_) return; // no profiler is running
     const auto end = last_time([end = recordFunctionEndCallback_](auto) { end(); });
-    for (const auto& operation : operations_) engine_->at_end(operation, end);
+    for (const auto& one : operations_) engine_->when_ended(one, end, /*at_once=*/true);
   }
 
   // The future, if there is one, is complete then, and has its value. A callback cannot

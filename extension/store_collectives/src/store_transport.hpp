@@ -2,61 +2,18 @@
 
 #include <list>
 #include <map>
-#include <set>
 
-#include "frame/exchanging.hpp"
+#include "frame/transport.hpp"
 
 namespace store_collectives {
 
 using frame::Blobs, frame::Bytes, frame::Keys, frame::Note, frame::Operation;
-using frame::Pieces, frame::Steps;
+using frame::Pieces, frame::Steps, frame::Until;
 using std::to_string;
 
 // A value of a TCPStore has at most 8 MiB. Larger ones go in pieces.
 constexpr size_t kPieceBytes = 4 << 20;
-constexpr frame::milliseconds kTogether{100}; // between the first rank to leave and the last
-
-// [awaited]
-// The keys of some ranks exist.
-class Present final : public frame::Awaited {
- public:
-  Present(Keys& keys, std::map<int, std::string> names) : keys_(keys), names_(names) {}
-  bool ready() override {
-    Keys::Names all;
-    for (const auto& [rank, name] : names_) all.push_back(name);
-    return keys_.has(all);
-  }
-  std::vector<int> missing() const override {
-    std::vector<int> ranks;
-    for (const auto& [rank, name] : names_) {
-      if (!keys_.has({name})) ranks.push_back(rank);
-    }
-    return ranks;
-  }
-
- private:
-  Keys& keys_;
-  const std::map<int, std::string> names_;
-};
-
-// Another rank has erased a key, or the time is over.
-class Erased final : public frame::Awaited {
- public:
-  Erased(Keys& keys, std::string name, std::vector<int> by = {},
-      frame::Clock::time_point limit = frame::Clock::time_point::max())
-      : keys_(keys), name_(std::move(name)), by_(std::move(by)), limit_(limit) {}
-  bool ready() override {
-    return frame::Clock::now() >= limit_ || !keys_.has({name_});
-  }
-  std::vector<int> missing() const override { return by_; }
-
- private:
-  Keys& keys_;
-  const std::string name_;
-  const std::vector<int> by_; // ranks
-  const frame::Clock::time_point limit_;
-};
-// [/awaited]
+constexpr frame::milliseconds kTogether{100}; // from the first rank that leaves to the last
 
 // Moves every byte through the c10d store: slow, and right, wherever the ranks are.
 //
@@ -66,38 +23,37 @@ class Erased final : public frame::Awaited {
 //   <sequence>/read: how many ranks have read all that they need
 //   <from>/<to>/<tag>/<number>: the note of a message, erased when it has been received
 //   failed: why the group cannot go on
-//   left/<rank>: the rank has left; its keys that are left over
+//   left/<rank>: the rank has left the group
 //
 // A rank that has read the notes of one collective knows that all have ended the one
 // before, and erases its keys of that.
-class StoreTransport final : public frame::Exchanging {
+class StoreTransport final : public frame::Transport {
  public:
-  explicit StoreTransport(frame::Place place) : Exchanging(std::move(place)) {}
+  using Transport::Transport;
 
   // [exchange]
   Steps exchange(const Note& note, Pieces shown, int from, Blobs& received) override {
     const std::string round = to_string(note.sequence) + "/", mine = round + me();
-    Keys::Names leftover{mine};
+    Keys::Names kept{mine}, all;
     std::vector<uint64_t> sizes;
     for (size_t to = 0; to < shown.size(); ++to) {
       sizes.push_back(shown[to].size());
       if (shown.size() > 1 && to == index()) continue; // stays here
       const auto names = write(mine + "/" + reader(shown.size(), to), shown[to]);
-      if (shown.size() == 1) leftover.insert(leftover.end(), names.begin(), names.end());
+      if (shown.size() == 1) kept.insert(kept.end(), names.begin(), names.end());
     }
     keys().set(mine, head(note, sizes)); // the last: a rank that sees it finds all
-    std::map<int, std::string> notes;
-    for (int rank = 0; rank < size(); ++rank) notes[rank] = round + to_string(rank);
-    co_await Present(keys(), notes);
+    for (int rank = 0; rank < size(); ++rank) all.push_back(round + to_string(rank));
+    Until present([&] { return keys().has(all); }, [&] { return ranks_without(all); });
+    co_await present;
 
-    Keys::Names names;
-    for (const auto& [rank, name] : notes) names.push_back(name);
-    const auto heads = keys().get(names).value();
-    std::vector<Note> all;
-    for (const auto& head : heads) all.push_back(note_of(head));
-    frame::compare(all, this->names());
-    erase_leftover();
-    leftover_ = leftover;
+    const auto heads = keys().get(all).value();
+    std::vector<Note> notes;
+    for (const auto& head : heads) notes.push_back(note_of(head));
+    frame::compare(notes, names());
+    erase_kept();
+    if (rank() == 0 && !last_.empty()) keys().erase(last_ + "read");
+    kept_ = kept;
     last_ = round;
 
     for (int rank = 0; rank < size(); ++rank) {
@@ -109,7 +65,7 @@ class StoreTransport final : public frame::Exchanging {
       if (rank == this->rank()) {
         frame::copy(received[rank], shown[which]);
       } else {
-        const auto key = names[rank] + "/" + reader(pieces.size(), index());
+        const auto key = all[rank] + "/" + reader(pieces.size(), index());
         read(key, received[rank], /*erase=*/pieces.size() > 1);
       }
     }
@@ -120,35 +76,35 @@ class StoreTransport final : public frame::Exchanging {
   // [messages]
   Steps send(const Operation& op) override {
     const int to = op.note.root;
-    const auto number = ++sent_[{to, op.note.tag}];
-    const auto key = message(rank(), to, op.note.tag, number);
+    const auto key = message(rank(), to, op.note.tag, ++sent_[{to, op.note.tag}]);
     write(key, op.in[0]);
     keys().set(key, head(op.note, {}));
-    co_await Erased(keys(), key, {to}); // it has been received
+    Until received([&] { return !keys().has({key}); }, [to] { return std::vector{to}; });
+    co_await received;
   }
 
   Steps receive(const Operation& op) override {
-    Match match(*this, op.note);
-    co_await match;
-    const auto note = note_of(keys().get({match.key}).value().at(0));
+    const auto place = waiting_.insert(waiting_.end(), op.note);
+    int from = op.note.root;
+    std::string key;
+    Until sent([&] { return find(place, from, key); }, [&] {
+      return op.note.root < 0 ? std::vector<int>() : std::vector{op.note.root};
+    });
+    co_await sent;
+    waiting_.erase(place);
+    const auto note = note_of(keys().get({key}).value().at(0));
     if (note.bytes != op.note.bytes || note.dtype != op.note.dtype) {
-      throw std::runtime_error("the ranks do not agree: " + names().who(match.from) +
-          " runs " + describe(note) + ", " + names().who(rank()) + " runs " +
-          describe(op.note));
+      throw std::runtime_error("the ranks do not agree: " + names().who(from) + " runs " +
+          describe(note) + ", " + names().who(rank()) + " runs " + describe(op.note));
     }
-    read(match.key, op.out[0], /*erase=*/true);
-    keys().erase(match.key);
-    op.source->store(match.from);
+    read(key, op.out[0], /*erase=*/true);
+    keys().erase(key);
+    op.source->store(from);
   }
   // [/messages]
 
   // [lost]
   std::optional<std::string> failure() override {
-    if (keys().add("leavers", 0) != static_cast<int64_t>(left_.size())) {
-      for (int rank = 0; rank < size(); ++rank) {
-        if (keys().has({"left/" + to_string(rank)})) left_.insert(rank);
-      }
-    }
     const auto reason = keys().text("failed");
     return reason.empty() ? std::nullopt : std::optional(reason);
   }
@@ -156,11 +112,14 @@ class StoreTransport final : public frame::Exchanging {
   std::optional<std::string> lost(const std::vector<int>& missing) override {
     const char* text = " left the group (destroyed or lost it)";
     for (const int rank : missing) {
-      if (left_.contains(rank)) return names().who(rank) + " has" + text;
+      if (has_left(rank)) return names().who(rank) + " has" + text;
     }
-    const bool alone = missing.empty() && size() > 1 &&
-        static_cast<int>(left_.size()) == size() - 1;
-    if (alone) return std::string("all other ranks have") + text;
+    int others = missing.empty() ? size() - 1 : 0; // who could send to kAnySource
+    for (int rank = 0; rank < size() && others > 0; ++rank) {
+      if (rank != this->rank() && has_left(rank) && --others == 0) {
+        return std::string("all other ranks have") + text;
+      }
+    }
     return std::nullopt;
   }
 
@@ -171,85 +130,57 @@ class StoreTransport final : public frame::Exchanging {
 
   // [leave]
   // The rank that hosts the store may leave as soon as all have read their results. The
-  // last one to leave erases what is left over of all.
+  // last one to leave erases the keys that are left over.
   Steps leave(bool orderly) override {
-    if (orderly && !last_.empty()) co_await AllRead(*this);
-    std::string lines;
-    for (const auto& name : leftover_) lines += name + "\n";
-    keys().set_text("left/" + me(), lines);
+    Until all_read([&] { return keys().add(last_ + "read", 0) >= size(); });
+    if (orderly && !last_.empty()) co_await all_read;
+    if (orderly) erase_kept();
+    keys().set_text("left/" + me(), "left");
     if (keys().add("leavers", 1) < size()) {
-      // Often all leave at once: then nobody finds the store gone.
-      co_await Erased(keys(), "leavers", {}, frame::Clock::now() + kTogether);
+      // Often all leave at once: then no rank finds the store gone.
+      const auto limit = frame::Clock::now() + kTogether;
+      Until alone([&] { return frame::Clock::now() > limit || !keys().has({"leavers"}); });
+      co_await alone;
       co_return;
     }
-    for (int rank = 0; rank < size(); ++rank) {
-      const std::string key = "left/" + to_string(rank);
-      std::istringstream all(keys().text(key));
-      for (std::string line; std::getline(all, line);) keys().erase(line);
-      keys().erase(key);
-    }
-    for (const auto& key : {last_ + "read", std::string("failed"), std::string("leavers")}) {
-      keys().erase(key);
+    for (int rank = 0; rank < size(); ++rank) keys().erase("left/" + to_string(rank));
+    for (const std::string key : {"read", "failed", "leavers"}) {
+      keys().erase(key == "read" ? last_ + key : key);
     }
   }
   // [/leave]
 
  private:
-  // The message that a receive is for: the next one of its tag, unless an earlier
+  using Waiting = std::list<Note>;
+
+  // Finds the message that a receive is for: the next one of its tag, unless an earlier
   // receive waits for that.
-  class Match final : public frame::Awaited {
-   public:
-    Match(StoreTransport& store, const Note& note) : store_(store), note_(note) {
-      store_.waiting_.push_back(this);
+  bool find(Waiting::iterator place, int& from, std::string& key) {
+    for (int rank = 0; rank < size(); ++rank) {
+      const auto takes = [&](const Note& other) {
+        return other.tag == place->tag && (other.root < 0 || other.root == rank);
+      };
+      const bool behind = std::any_of(waiting_.begin(), place, takes);
+      if (rank == this->rank() || !takes(*place) || behind) continue;
+      auto& number = received_[{rank, place->tag}];
+      key = message(rank, this->rank(), place->tag, number + 1);
+      if (!keys().has({key})) continue;
+      ++number;
+      from = rank;
+      return true;
     }
-    ~Match() { store_.waiting_.remove(this); }
+    return false;
+  }
 
-    bool ready() override {
-      for (int rank = 0; rank < store_.size(); ++rank) {
-        if (rank == store_.rank() || !could_be_from(rank) || is_behind(rank)) continue;
-        auto& number = store_.received_[{rank, note_.tag}];
-        key = message(rank, store_.rank(), note_.tag, number + 1);
-        if (!store_.keys().has({key})) continue;
-        ++number;
-        from = rank;
-        store_.waiting_.remove(this);
-        return true;
-      }
-      return false;
+  std::vector<int> ranks_without(const Keys::Names& names) {
+    std::vector<int> ranks;
+    for (int rank = 0; rank < size(); ++rank) {
+      if (!keys().has({names[rank]})) ranks.push_back(rank);
     }
-    std::vector<int> missing() const override {
-      return note_.root < 0 ? std::vector<int>() : std::vector<int>{note_.root};
-    }
+    return ranks;
+  }
 
-    std::string key;
-    int from = -1;
-
-   private:
-    bool could_be_from(int rank) const { return note_.root < 0 || note_.root == rank; }
-    bool is_behind(int rank) const {
-      for (const Match* other : store_.waiting_) {
-        if (other == this) return false;
-        if (other->note_.tag == note_.tag && other->could_be_from(rank)) return true;
-      }
-      return false;
-    }
-
-    StoreTransport& store_;
-    const Note note_;
-  };
-
-  // All ranks have read what they need of the last collective.
-  class AllRead final : public frame::Awaited {
-   public:
-    explicit AllRead(StoreTransport& store) : store_(store) {}
-    bool ready() override {
-      return store_.keys().add(store_.last_ + "read", 0) >= store_.size();
-    }
-
-   private:
-    StoreTransport& store_;
-  };
-
+  bool has_left(int rank) { return keys().has({"left/" + to_string(rank)}); }
   std::string me() const { return to_string(rank()); }
   size_t index() const { return static_cast<size_t>(rank()); }
   static std::string reader(size_t pieces, size_t rank) {
@@ -300,16 +231,14 @@ class StoreTransport final : public frame::Exchanging {
     }
   }
 
-  void erase_leftover() {
-    for (const auto& name : leftover_) keys().erase(name);
-    if (rank() == 0 && !last_.empty()) keys().erase(last_ + "read");
+  void erase_kept() {
+    for (const auto& name : kept_) keys().erase(name);
   }
 
-  Keys::Names leftover_; // of the last collective, which others may still read
+  Keys::Names kept_; // of the last collective, which others may still read
   std::string last_; // its prefix
   std::map<std::pair<int, int64_t>, uint64_t> sent_, received_; // by other rank and tag
-  std::list<Match*> waiting_; // receives in the order of their calls
-  std::set<int> left_; // ranks
+  Waiting waiting_; // receives in the order of their calls
 };
 
 } // namespace store_collectives
