@@ -30,7 +30,8 @@ class Arguments {
 
   Bytes output(const at::Tensor& tensor, bool in_place = false) {
     check(tensor);
-    require(!may_overlap(tensor), " cannot write to a tensor whose elements overlap in "
+    require(!may_overlap(tensor),
+        " cannot write to a tensor whose elements overlap in "
         "memory; clone() it before");
     for (const auto& other : results) {
       require(!may_overlap(tensor, other),
@@ -38,8 +39,9 @@ class Arguments {
     }
     results.push_back(tensor);
     if (is_plain(tensor)) return keep(tensor);
-    copies_.emplace_back(tensor, in_place ? plain_copy(tensor)
-        : at::empty_like(tensor, {}, at::MemoryFormat::Contiguous));
+    copies_.emplace_back(tensor,
+        in_place ? plain_copy(tensor)
+                 : at::empty_like(tensor, {}, at::MemoryFormat::Contiguous));
     return keep(copies_.back().second);
   }
 
@@ -92,8 +94,9 @@ class Arguments {
     if (numbers.empty()) numbers.assign(ranks_, total / ranks_);
     const auto sum = std::accumulate(numbers.begin(), numbers.end(), int64_t{0});
     require(static_cast<int>(numbers.size()) == ranks_ &&
-        std::ranges::min(numbers) >= 0 && sum == total, " cannot split ", total,
-        " rows into ", ranks_, " pieces of ", at::IntArrayRef(numbers), " rows");
+            std::ranges::min(numbers) >= 0 && sum == total,
+        " cannot split ", total, " rows into ", ranks_, " pieces of ",
+        at::IntArrayRef(numbers), " rows");
     const size_t row = total == 0 ? 0 : all.size() / total;
     Pieces pieces;
     for (const int64_t number : numbers) {

@@ -71,8 +71,10 @@ class Backend : public c10d::Backend {
     for (auto& input : inputs) input = scaled(input, opts.reduceOp);
     call.in = call.inputs(inputs);
     const size_t mine = call.in[getRank()].size();
-    call.require(mine == call.out[0].size(), " takes an output as large as the input of "
-        "its rank, got ", call.out[0].size(), " and ", mine, " bytes");
+    call.require(mine == call.out[0].size(),
+        " takes an output as large as the input of "
+        "its rank, got ",
+        call.out[0].size(), " and ", mine, " bytes");
     call.set_sizes(call.in);
     return group_.run(std::move(call), opts.asyncOp);
   }
@@ -112,8 +114,8 @@ class Backend : public c10d::Backend {
     auto call = group_.begin(Kind::gather, opts.timeout);
     const int root = call.rank(opts.rootRank, "root");
     const Bytes in = call.input(call.single(inputs, "input tensor"));
-    call.require(root == getRank() || output_lists.empty(),
-        " takes outputs on its root only");
+    call.require(
+        root == getRank() || output_lists.empty(), " takes outputs on its root only");
     if (root == getRank()) {
       call.out = call.outputs(call.single(output_lists, "list of output tensors"), &in);
     }
@@ -136,8 +138,8 @@ class Backend : public c10d::Backend {
     auto call = group_.begin(Kind::scatter, opts.timeout);
     const int root = call.rank(opts.rootRank, "root");
     const Bytes out = call.output(call.single(outputs, "output tensor"));
-    call.require(root == getRank() || input_lists.empty(),
-        " takes inputs on its root only");
+    call.require(
+        root == getRank() || input_lists.empty(), " takes inputs on its root only");
     if (root == getRank()) {
       call.in = call.inputs(call.single(input_lists, "list of input tensors"), &out);
     }
@@ -205,26 +207,14 @@ class Backend : public c10d::Backend {
   WorkPtr reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
       const c10d::ReduceScatterOptions& opts) override {
     return group_.together(Kind::reduce_scatter, opts.asyncOp, outputs.size(),
-        inputs.size(), [&](size_t i) { _reduce_scatter_base(outputs[i], inputs[i], opts); });
+        inputs.size(),
+        [&](size_t i) { _reduce_scatter_base(outputs[i], inputs[i], opts); });
   }
 
   WorkPtr allgather_into_tensor_coalesced(
       Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions& opts) override {
-    return group_.together(Kind::all_gather, opts.asyncOp, outputs.size(), inputs.size(),
-        [&](size_t i) { _allgather_base(outputs[i], inputs[i], opts); });
-  }
-
-  WorkPtr allgather_coalesced(TensorLists& output_lists, Tensors& inputs,
-      const c10d::AllgatherOptions& opts) override {
-    size_t least = inputs.size();
-    for (const auto& list : output_lists) least = std::min(least, list.size());
-    return group_.together(
-        Kind::all_gather, opts.asyncOp, least, inputs.size(), [&](size_t i) {
-          TensorLists outputs(1); // output_lists[rank][i] comes from that rank
-          for (const auto& list : output_lists) outputs[0].push_back(list[i]);
-          Tensors one{inputs[i]};
-          allgather(outputs, one, opts);
-        });
+    return group_.together(Kind::all_gather, opts.asyncOp, outputs.size(),
+        inputs.size(), [&](size_t i) { _allgather_base(outputs[i], inputs[i], opts); });
   }
 
   WorkPtr send(Tensors& tensors, int to, int tag) override {
@@ -266,8 +256,8 @@ class Backend : public c10d::Backend {
   }
 
   // all_reduce, or reduce, where only the root has an output.
-  WorkPtr reduce_to(Arguments& call, Tensors& tensors, const c10d::ReduceOp& op, int root,
-      bool async) {
+  WorkPtr reduce_to(Arguments& call, Tensors& tensors, const c10d::ReduceOp& op,
+      int root, bool async) {
     const auto& tensor = call.single(tensors, "tensor");
     set_reduction(call, tensor, op);
     if (root == kEveryone && tensor.is_sparse()) {

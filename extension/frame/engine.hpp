@@ -3,35 +3,35 @@
 #include <deque>
 #include <list>
 
-#include <c10/util/Exception.h>
-#include <c10/util/thread_name.h>
-
 #include "pending.hpp"
 #include "process.hpp"
+#include "threads.hpp"
 
 namespace frame {
 
 constexpr milliseconds kCheckEvery{50}; // the state of the other ranks
-constexpr milliseconds kLastMoments{2000}; // for sends, goodbyes and threads, at the end
+constexpr milliseconds kLastMoments{2000}; // for sends and goodbyes, at the end
 
 // Runs the operations of one rank of a group, by one rule:
 //
 //   A synchronous call drives, if the transport cannot block. One thread drives
 //   everything else. One thread calls back, in the order in which operations end.
 //
-// To drive is to call the transport, which one thread does at a time. Collectives run one
-// after another, messages side by side. All fail together: the first failure ends the
-// group. Each thread that waits keeps the deadline, because the driver may hang.
+// To drive is to call the transport, which one thread does at a time. Collectives run
+// one after another, messages side by side. All fail together: the first failure ends
+// the group. Each thread that waits keeps the deadline, because the driver may hang.
 //
-// The threads own the engine. One that is stuck in the transport, or in a callback, keeps
-// everything alive that it may still use, also when the group has been destroyed.
+// The threads own the engine. One that is stuck in the transport, or in a callback,
+// keeps everything alive that it may still use, also after the end of the group.
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
   using Callback = Pending::Callback;
 
   explicit Engine(std::unique_ptr<Transport> transport)
-      : names_(transport->names()), rank_(transport->rank()),
-      can_block_(transport->can_block()), transport_(std::move(transport)) {}
+      : names_(transport->names()),
+        rank_(transport->rank()),
+        can_block_(transport->can_block()),
+        transport_(std::move(transport)) {}
 
   void start() {
     const std::lock_guard lock(mutex_);
@@ -40,17 +40,15 @@ class Engine : public std::enable_shared_from_this<Engine> {
   }
 
   const Names& names() const { return names_; }
-  uint64_t sequence() const {
-    const std::lock_guard lock(mutex_);
-    return sequence_;
-  }
+  uint64_t sequence() const { return sequence_; }
   std::vector<int> missing(const Pending& pending) const {
     const std::lock_guard lock(mutex_);
     return pending.missing;
   }
   void check_process() const {
     TORCH_CHECK_WITH(DistBackendError, forks_ == fork_count(), "Backend ",
-        names_.backend, ": group \"", names_.group, "\" belongs to the process that "
+        names_.backend, ": group \"", names_.group,
+        "\" belongs to the process that "
         "created it, not to a fork of it; call init_process_group in the new process");
   }
 
@@ -86,9 +84,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
     return in_time;
   }
 
-  // Calls `callback` when the operation has ended. With `at_once` the thread that ends it
-  // does, for what is short. So it does in a callback: PyTorch's PowerSGD hook waits there
-  // for another future, which the thread of callbacks cannot complete meanwhile.
+  // Calls `callback` when the operation has ended. With `at_once` the thread that ends
+  // it does, for what is short. So it does in a callback, because PyTorch's PowerSGD
+  // hook waits there for another future, which its own thread cannot complete. A
+  // callback must not wait for other callbacks: neither gloo nor NCCL promises that.
   void when_ended(const PendingPtr& pending, Callback callback, bool at_once = false) {
     if (pending->ended()) return callback(); // also in a fork, where nobody unlocks
     check_process();
@@ -100,7 +99,6 @@ class Engine : public std::enable_shared_from_this<Engine> {
     lock.unlock();
     callback();
   }
-  // Whether this thread calls back. It must not wait for other callbacks.
   static bool calls_back() { return calls_back_; }
 
   // Waits for what other ranks need of this one: collectives, which have deadlines, and
@@ -133,13 +131,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   void end_threads() {
     if (forks_ != fork_count()) return; // a fork has no thread that could be joined
-    Lock lock(mutex_);
-    const auto none = [this] { return running_ == 0; };
-    const bool join =
-        !is_thread_ && changed_.wait_until(lock, goodbye_ + 10 * kCheckEvery, none);
-    auto threads = std::exchange(threads_, {});
-    lock.unlock();
-    for (auto& thread : threads) join ? thread.join() : thread.detach();
+    threads_.end(goodbye_ + 10 * kCheckEvery);
   }
 
   // The same on all ranks.
@@ -152,14 +144,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
   using Lock = std::unique_lock<std::mutex>;
 
   void add_thread(void (Engine::*serve)(Lock&), const std::string& job) {
-    threads_.emplace_back([self = shared_from_this(), serve, job] {
-      c10::setThreadName((self->names_.backend + "_" + job).substr(0, 15));
-      is_thread_ = true;
+    threads_.add(names_.backend + "_" + job, [self = shared_from_this(), serve] {
       Lock lock(self->mutex_);
       (self.get()->*serve)(lock);
-      if (--self->running_ == 0) self->changed_.notify_all();
     });
-    ++running_;
   }
 
   void add(const PendingPtr& pending) {
@@ -170,7 +158,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
     TORCH_CHECK_WITH(DistBackendError, !closed_, "Backend ", names_.backend,
         " cannot run ", describe(note), ": ", *closed_);
     if (!is_message(note.kind)) note.sequence = ++sequence_;
-    if (failure_) return pending->end(error_of(*pending, *failure_));
+    if (failure_) return pending->end(pending->error_of(*failure_, names_, rank_));
     unfinished_.push_back(pending);
     start_clock();
   }
@@ -308,7 +296,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
     if (Clock::now() < deadline_) return;
     std::string reason;
     for (const auto& each : unfinished_) {
-      if (each->deadline == deadline_) reason = timed_out(*each, each->missing);
+      if (each->deadline == deadline_) reason = each->timed_out(names_, rank_);
     }
     lock.unlock();
     fail(reason);
@@ -322,25 +310,6 @@ class Engine : public std::enable_shared_from_this<Engine> {
     check_deadline(lock);
   }
   // [/deadlines]
-
-  std::string timed_out(const Pending& pending, std::vector<int> missing) const {
-    if (!pending.arguments->name_all && missing.size() > 1) missing.resize(1);
-    const auto late = names_.who(missing);
-    const auto time = std::to_string(pending.arguments->timeout.count()) + " ms";
-    if (pending.note().kind == Kind::monitored_barrier) { // the words of gloo's
-      return late + " failed to pass monitoredBarrier in " + time + "; Rank " +
-          std::to_string(rank_) + " timed out in monitoredBarrier";
-    }
-    return "Timed out after " + time + ": " + names_.who(rank_) + " has waited in " +
-        describe(pending.note()) + " for " + late;
-  }
-
-  std::exception_ptr error_of(const Pending& pending, const std::string& reason) const {
-    return std::make_exception_ptr(c10::DistBackendError(
-        {__func__, __FILE__, __LINE__}, "Backend " + names_.backend + ": " +
-        describe(pending.note()) + " of group \"" + names_.group + "\" failed on " +
-        names_.who(rank_) + ": " + reason));
-  }
 
   void fail(const std::string& reason) {
     Lock lock(mutex_);
@@ -367,9 +336,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void end(std::list<PendingPtr> ended, const std::string* reason, Lock& lock) {
     std::vector<Callback> now;
     for (const auto& each : ended) {
-      each->end(reason ? error_of(*each, *reason) : nullptr);
+      each->end(reason ? each->error_of(*reason, names_, rank_) : nullptr);
       for (auto& one : std::exchange(each->at_once, {})) now.push_back(std::move(one));
-      for (auto& one : std::exchange(each->callbacks, {})) calls_.push_back(std::move(one));
+      for (auto& one : std::exchange(each->callbacks, {}))
+        calls_.push_back(std::move(one));
     }
     start_clock();
     changed_.notify_all();
@@ -396,20 +366,19 @@ class Engine : public std::enable_shared_from_this<Engine> {
   }
   // [/callbacks]
 
-  static inline thread_local bool is_thread_ = false, calls_back_ = false;
+  static inline thread_local bool calls_back_ = false;
 
   const Names names_;
   const int rank_;
   const bool can_block_;
   const uint64_t forks_ = fork_count();
 
+  Threads threads_;
   mutable std::mutex mutex_; // guards these; never held while anything is called
   std::condition_variable changed_, driver_;
-  std::vector<std::thread> threads_;
-  int running_ = 0; // threads
   int callers_ = 0; // synchronous calls that drive, or want to
   bool driving_ = false; // a thread drives
-  uint64_t sequence_ = 0;
+  std::atomic<uint64_t> sequence_{0}; // of the collectives
   std::list<PendingPtr> unfinished_;
   std::deque<Callback> calls_;
   Clock::time_point deadline_ = kNever; // of the first collective

@@ -19,8 +19,10 @@ class Group {
  public:
   // Returns when all ranks of the group have called it.
   Group(const StorePtr& store, int rank, int size, OptionsPtr options)
-      : options_(std::move(options)), rank_(rank), size_(size),
-      timeout_(options_->timeout) {
+      : options_(std::move(options)),
+        rank_(rank),
+        size_(size),
+        timeout_(options_->timeout) {
     const Names names{
         options_->backend, options_->group_name, options_->global_ranks_in_group};
     Rendezvous rendezvous(store, rank, size, names, options_->timeout);
@@ -99,7 +101,8 @@ class Group {
   // supportsCoalescing() stays false: batch_isend_irecv would coalesce in Python, which
   // then holds back the calls of other threads.
   void start_coalescing() {
-    TORCH_CHECK_VALUE(!coalesced(), "Backend ", options_->backend, ": coalesces already");
+    TORCH_CHECK_VALUE(
+        !coalesced(), "Backend ", options_->backend, ": coalesces already");
     coalesced_[id_];
   }
 
@@ -168,7 +171,8 @@ class Group {
 
   static inline std::mutex open_mutex_;
   using Groups = std::map<Group*, std::shared_ptr<Engine>>;
-  static Groups& open_groups() { // never destroyed: static objects of others may need it
+  static Groups&
+  open_groups() { // never destroyed: static objects of others may need it
     static auto& groups = *new Groups();
     return groups;
   }

@@ -9,21 +9,58 @@
 namespace frame {
 
 enum class Kind : uint8_t {
-  barrier, broadcast, all_reduce, reduce, all_gather, gather, scatter, reduce_scatter,
-  all_to_all, send, receive, monitored_barrier
+  barrier,
+  broadcast,
+  all_reduce,
+  reduce,
+  all_gather,
+  gather,
+  scatter,
+  reduce_scatter,
+  all_to_all,
+  send,
+  receive,
+  monitored_barrier
 };
 
 // In the order of c10d::ReduceOp::RedOpType.
 enum class Op : uint8_t {
-  sum, avg, product, min, max, band, bor, bxor, premul_sum, none
+  sum,
+  avg,
+  product,
+  min,
+  max,
+  band,
+  bor,
+  bxor,
+  premul_sum,
+  none
 };
 
 // With the numbers of c10::ScalarType, so that the framework's side casts. A type that
 // is not listed travels as its number.
 enum class Dtype : int8_t {
-  none = -1, uint8, int8, int16, int32, int64, float16, float32, float64, complex32,
-  complex64, complex128, boolean, bfloat16 = 15, float8_e5m2 = 23, float8_e4m3fn,
-  float8_e5m2fnuz, float8_e4m3fnuz, uint16, uint32, uint64
+  none = -1,
+  uint8,
+  int8,
+  int16,
+  int32,
+  int64,
+  float16,
+  float32,
+  float64,
+  complex32,
+  complex64,
+  complex128,
+  boolean,
+  bfloat16 = 15,
+  float8_e5m2 = 23,
+  float8_e4m3fn,
+  float8_e5m2fnuz,
+  float8_e4m3fnuz,
+  uint16,
+  uint32,
+  uint64
 };
 
 constexpr int kAnySource = -1;
@@ -42,12 +79,14 @@ struct Note {
   bool operator==(const Note&) const = default;
 };
 
-inline bool is_message(Kind kind) { return kind == Kind::send || kind == Kind::receive; }
+inline bool is_message(Kind kind) {
+  return kind == Kind::send || kind == Kind::receive;
+}
 
 inline const char* name(Kind kind) {
-  static constexpr const char* kNames[] = {"barrier", "broadcast", "all_reduce", "reduce",
-      "all_gather", "gather", "scatter", "reduce_scatter", "all_to_all", "send", "recv",
-      "monitored_barrier"};
+  static constexpr const char* kNames[] = {"barrier", "broadcast", "all_reduce",
+      "reduce", "all_gather", "gather", "scatter", "reduce_scatter", "all_to_all",
+      "send", "recv", "monitored_barrier"};
   const auto index = static_cast<size_t>(kind);
   return index < std::size(kNames) ? kNames[index] : "an unknown operation";
 }
@@ -78,7 +117,8 @@ inline std::string describe(const Note& note) {
   if (note.sequence > 0) text += " #" + std::to_string(note.sequence);
   if (note.dtype != Dtype::none) {
     text += " of ";
-    if (note.kind != Kind::all_to_all) text += std::to_string(note.bytes) + " bytes of ";
+    if (note.kind != Kind::all_to_all)
+      text += std::to_string(note.bytes) + " bytes of ";
     text += name(note.dtype);
   }
   if (note.op != Op::none) text += std::string(" with ") + name(note.op);
@@ -88,7 +128,8 @@ inline std::string describe(const Note& note) {
     return text + (note.root >= 0 ? std::to_string(note.root) : "");
   }
   if (note.tag != 0) {
-    text += note.kind == Kind::all_reduce ? " of a sparse tensor" : " in different pieces";
+    text +=
+        note.kind == Kind::all_reduce ? " of a sparse tensor" : " in different pieces";
     text += " (" + std::to_string(note.tag) + ")";
   }
   return text + (note.root >= 0 ? " with root " + std::to_string(note.root) : "");
@@ -104,7 +145,9 @@ struct Names {
 
   // "Rank 1" or "Ranks 1, 2", the words of PyTorch's own monitored barrier.
   std::string who(const std::vector<int>& ranks) const {
-    std::string text = ranks.empty() ? "any rank" : ranks.size() == 1 ? "Rank " : "Ranks ";
+    std::string text = ranks.empty() ? "any rank"
+        : ranks.size() == 1          ? "Rank "
+                                     : "Ranks ";
     for (const int rank : ranks) text += (rank == ranks[0] ? "" : ", ") + number(rank);
     return text;
   }

@@ -17,8 +17,9 @@ struct Options : c10d::Backend::Options {
   // Called on every rank when all have come; may throw.
   virtual std::unique_ptr<Transport> connect(Place place) const = 0;
   virtual OptionsPtr copy() const = 0;
-  virtual c10::intrusive_ptr<c10d::Backend> start(const c10::intrusive_ptr<c10d::Store>&,
-      int rank, int size, OptionsPtr options) const = 0;
+  virtual c10::intrusive_ptr<c10d::Backend> start(
+      const c10::intrusive_ptr<c10d::Store>&, int rank, int size,
+      OptionsPtr options) const = 0;
 };
 
 // The timeout of a call: its own, if it has one. Otherwise PyTorch passes -1 or 0,

@@ -2,6 +2,8 @@
 
 #include <exception>
 
+#include <c10/util/Exception.h>
+
 #include "arguments.hpp"
 
 namespace frame {
@@ -25,6 +27,25 @@ struct Pending {
   // What went wrong; null if nothing did, or it goes on.
   std::exception_ptr error() const { return ended() ? error_ : nullptr; }
 
+  // The words of its failures. The engine's mutex is held.
+  std::string timed_out(const Names& names, int rank) const {
+    const bool one = !arguments->name_all && missing.size() > 1;
+    const auto late = names.who(one ? std::vector{missing[0]} : missing);
+    const auto time = std::to_string(arguments->timeout.count()) + " ms";
+    if (note().kind == Kind::monitored_barrier) { // the words of gloo's
+      return late + " failed to pass monitoredBarrier in " + time + "; Rank " +
+          std::to_string(rank) + " timed out in monitoredBarrier";
+    }
+    return "Timed out after " + time + ": " + names.who(rank) + " has waited in " +
+        describe(note()) + " for " + late;
+  }
+  std::exception_ptr error_of(
+      const std::string& reason, const Names& names, int rank) const {
+    return std::make_exception_ptr(c10::DistBackendError({__func__, __FILE__, __LINE__},
+        "Backend " + names.backend + ": " + describe(note()) + " of group \"" +
+            names.group + "\" failed on " + names.who(rank) + ": " + reason));
+  }
+
   // The mutex of the engine guards these:
   void end(std::exception_ptr error) {
     error_ = std::move(error);
@@ -32,7 +53,8 @@ struct Pending {
   }
   Clock::time_point deadline = kNever; // of a collective that is the first
   std::vector<int> missing; // the ranks that it waited for when last looked at
-  std::vector<Callback> callbacks, at_once; // on the thread of callbacks, or that ends it
+  std::vector<Callback> callbacks,
+      at_once; // for the thread that ends this
   bool begun = false;
 
   const std::shared_ptr<Arguments> arguments; // the owner of the memory

@@ -20,19 +20,18 @@ class Reduction {
  public:
   // Throws if there is no such operation for this type.
   Reduction(const std::string& backend, at::ScalarType dtype, Op op, int ranks)
-      : stored_(stored_as(dtype)), combined_(combined_as(stored_)),
-      divisor_(op == Op::avg ? ranks : 1),
-      flip_(stored_ != dtype && (op == Op::min || op == Op::max)) {
+      : stored_(stored_as(dtype)),
+        combined_(combined_as(stored_)),
+        divisor_(op == Op::avg ? ranks : 1),
+        flip_(stored_ != dtype && (op == Op::min || op == Op::max)) {
     TORCH_CHECK_VALUE(op < Op::none && is_defined(dtype, op), "Backend ", backend,
         " cannot reduce ", name(static_cast<Dtype>(dtype)), " with ", name(op));
     combine_ = kCombine[static_cast<size_t>(op)];
-    if (op == Op::sum) add_few_ = add_few_of(stored_);
   }
 
   // Writes the combination of the sources, which are as long as the target. The target
   // may be the first of them.
   void operator()(Bytes target, std::span<const Bytes> sources) const {
-    if (add_few_ != nullptr && target.size() <= kFew) return add_few_(target, sources);
     const at::AutoDispatchBelowADInplaceOrView no_autograd;
     const size_t item = c10::elementSize(stored_);
     for (size_t start = 0; start < target.size(); start += kChunk * item) {
@@ -58,8 +57,6 @@ class Reduction {
   // Elements that are combined at a time: they fit into the cache of a core, and PyTorch
   // does not start threads for so few.
   static constexpr size_t kChunk = 32 << 10;
-  // Bytes that a loop of our own adds up in less time than it takes to call PyTorch.
-  static constexpr size_t kFew = 512;
 
   // PyTorch cannot add the longer unsigned types; their sums have the same bits as those
   // of the signed ones.
@@ -100,29 +97,9 @@ class Reduction {
       at::cpu::minimum_out, at::cpu::maximum_out, at::cpu::bitwise_and_out,
       at::cpu::bitwise_or_out, at::cpu::bitwise_xor_out, add};
 
-  using AddFew = void(Bytes target, std::span<const Bytes> sources);
-  template <class T>
-  static void add_few(Bytes target, std::span<const Bytes> sources) {
-    for (size_t i = 0; i < target.size() / sizeof(T); ++i) {
-      T sum = reinterpret_cast<const T*>(sources[0].data())[i];
-      for (const Bytes source : sources.subspan(1)) {
-        sum += reinterpret_cast<const T*>(source.data())[i];
-      }
-      reinterpret_cast<T*>(target.data())[i] = sum;
-    }
-  }
-  // Overflow wraps around in PyTorch, as in unsigned numbers.
-  static AddFew* add_few_of(at::ScalarType dtype) {
-    if (dtype == at::kFloat) return add_few<float>;
-    if (dtype == at::kDouble) return add_few<double>;
-    if (dtype == at::kInt) return add_few<uint32_t>;
-    return dtype == at::kLong ? add_few<uint64_t> : nullptr;
-  }
-
   at::ScalarType stored_; // the type in memory
   at::ScalarType combined_; // the type that is combined
   Combine* combine_;
-  AddFew* add_few_ = nullptr; // for a few bytes, if there is one
   int divisor_;
   bool flip_; // unsigned numbers, ordered as signed ones
 };
@@ -133,7 +110,8 @@ inline at::Tensor scaled(const at::Tensor& input, const c10d::ReduceOp& op) {
   using Factor = c10d::NCCLPreMulSumSupplement;
   const auto& factor = dynamic_cast<const Factor&>(*op.supplement_);
   const double number = factor.tensor_factor.defined()
-      ? factor.tensor_factor.item<double>() : factor.double_factor;
+      ? factor.tensor_factor.item<double>()
+      : factor.double_factor;
   const auto dtype = input.scalar_type();
   const auto wide = at::isReducedFloatingType(dtype) ? at::kFloat : dtype;
   return input.to(wide).mul(number).to(dtype);

@@ -25,8 +25,8 @@ struct OptionsOf : Options {
   c10::intrusive_ptr<c10d::Backend::Options> clone() const { // virtual from 2.14 on
     return copy();
   }
-  c10::intrusive_ptr<c10d::Backend> start(const StorePtr& store, int rank, int size,
-      OptionsPtr options) const override {
+  c10::intrusive_ptr<c10d::Backend> start(
+      const StorePtr& store, int rank, int size, OptionsPtr options) const override {
     return c10::make_intrusive<BackendOf<Own>>(store, rank, size, std::move(options));
   }
 

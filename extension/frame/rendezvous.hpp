@@ -20,9 +20,13 @@ namespace frame {
 // There are two rounds: all have come, and all have made their transport.
 class Rendezvous {
  public:
-  Rendezvous(const StorePtr& store, int rank, int size, Names names, milliseconds timeout)
-      : store_(StoreKeys::clone(store)), rank_(rank), size_(size), timeout_(timeout),
-      names_(std::move(names)) {}
+  Rendezvous(
+      const StorePtr& store, int rank, int size, Names names, milliseconds timeout)
+      : store_(StoreKeys::clone(store)),
+        rank_(rank),
+        size_(size),
+        timeout_(timeout),
+        names_(std::move(names)) {}
 
   // Returns the transport that `connect(place)` makes on this rank.
   template <class Connect>
@@ -42,9 +46,10 @@ class Rendezvous {
       problem = problem_of([&] { return agree("made", mine); });
     }
     if (problem != kReady) {
-      C10_THROW_ERROR(DistStoreError, "Backend " + names_.backend + ": " +
-          names_.who(rank_) + " of " + std::to_string(size_) + " cannot join group \"" +
-          names_.group + "\": " + problem);
+      C10_THROW_ERROR(DistStoreError,
+          "Backend " + names_.backend + ": " + names_.who(rank_) + " of " +
+              std::to_string(size_) + " cannot join group \"" + names_.group +
+              "\": " + problem);
     }
     return transport;
   }

@@ -34,7 +34,8 @@ inline at::Tensor sum_of(Blobs& tensors, const at::Tensor& like) {
   // Without checks of its own, about which PyTorch would warn the program.
   return at::_sparse_coo_tensor_with_dims_and_tensors(dimensions, like.dense_dim(),
       like.sizes(), at::cat(indices, 1), at::cat(values), like.options(),
-      /*is_coalesced=*/false).coalesce();
+      /*is_coalesced=*/false)
+      .coalesce();
 }
 
 } // namespace frame

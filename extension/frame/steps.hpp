@@ -35,7 +35,8 @@ class Until final : public Awaited {
  public:
   using Ranks = std::function<std::vector<int>()>;
 
-  explicit Until(std::function<bool()> ready, Ranks missing = [] { return std::vector<int>(); })
+  explicit Until(
+      std::function<bool()> ready, Ranks missing = [] { return std::vector<int>(); })
       : ready_(std::move(ready)), missing_(std::move(missing)) {}
   bool ready() override { return ready_(); }
   std::vector<int> missing() const override { return missing_(); }

@@ -65,7 +65,8 @@ class StoreKeys final : public Keys {
   // Sets a text that no rank has set yet, and returns the text that counts.
   std::string set_first(const std::string& key, const std::string& text) {
     const auto value = ask([&] {
-      return store_->compareSet(prefix_ + key, Value(), Value(text.begin(), text.end()));
+      return store_->compareSet(
+          prefix_ + key, Value(), Value(text.begin(), text.end()));
     });
     return {value.begin(), value.end()};
   }

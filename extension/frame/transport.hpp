@@ -132,8 +132,8 @@ class Transport {
   // each pair of ranks has its own.
   void require_size(Bytes target, size_t bytes, int from) const {
     if (bytes == target.size()) return;
-    throw std::runtime_error("the ranks do not agree: " + names().who(from) + " sends " +
-        std::to_string(bytes) + " bytes to " + names().who(rank()) +
+    throw std::runtime_error("the ranks do not agree: " + names().who(from) +
+        " sends " + std::to_string(bytes) + " bytes to " + names().who(rank()) +
         ", which expects " + std::to_string(target.size()));
   }
 

@@ -16,8 +16,10 @@ class Work : public c10d::Work {
  public:
   Work(int rank, c10d::OpType type, const char* profiling_title,
       std::shared_ptr<Engine> engine, Operations operations, Tensors outputs)
-      : c10d::Work(rank, type, profiling_title, outputs), engine_(std::move(engine)),
-      operations_(std::move(operations)), outputs_(std::move(outputs)) {
+      : c10d::Work(rank, type, profiling_title, outputs),
+        engine_(std::move(engine)),
+        operations_(std::move(operations)),
+        outputs_(std::move(outputs)) {
     if (!recordFunctionEndCallback_) return; // no profiler is running
     const auto end = last_time([end = recordFunctionEndCallback_](auto) { end(); });
     for (const auto& one : operations_) engine_->when_ended(one, end, /*at_once=*/true);
@@ -100,9 +102,9 @@ class Work : public c10d::Work {
       if (one->ended()) continue;
       const auto& names = engine_->names();
       TORCH_CHECK_WITH(DistBackendError, false, "Backend ", names.backend, ": ",
-          describe(one->note()), " of group \"", names.group, "\" has not ended within the ",
-          timeout.count(), " ms of this wait(); it waits for ",
-          names.who(engine_->missing(*one)));
+          describe(one->note()), " of group \"", names.group,
+          "\" has not ended within the ", timeout.count(),
+          " ms of this wait(); it waits for ", names.who(engine_->missing(*one)));
     }
   }
 

@@ -13,7 +13,8 @@ using std::to_string;
 
 // A value of a TCPStore has at most 8 MiB. Larger ones go in pieces.
 constexpr size_t kPieceBytes = 4 << 20;
-constexpr frame::milliseconds kTogether{100}; // from the first rank that leaves to the last
+constexpr frame::milliseconds kTogether{
+    100}; // from the first rank that leaves to the last
 
 // Moves every byte through the c10d store: slow, and right, wherever the ranks are.
 //
@@ -29,7 +30,10 @@ constexpr frame::milliseconds kTogether{100}; // from the first rank that leaves
 // before, and erases its keys of that.
 class StoreTransport final : public frame::Transport {
  public:
-  using Transport::Transport;
+  StoreTransport(frame::Place place, bool can_block)
+      : Transport(std::move(place)), can_block_(can_block) {}
+
+  bool can_block() const override { return can_block_; }
 
   // [exchange]
   Steps exchange(const Note& note, Pieces shown, int from, Blobs& received) override {
@@ -79,7 +83,8 @@ class StoreTransport final : public frame::Transport {
     const auto key = message(rank(), to, op.note.tag, ++sent_[{to, op.note.tag}]);
     write(key, op.in[0]);
     keys().set(key, head(op.note, {}));
-    Until received([&] { return !keys().has({key}); }, [to] { return std::vector{to}; });
+    Until received(
+        [&] { return !keys().has({key}); }, [to] { return std::vector{to}; });
     co_await received;
   }
 
@@ -87,15 +92,17 @@ class StoreTransport final : public frame::Transport {
     const auto place = waiting_.insert(waiting_.end(), op.note);
     int from = op.note.root;
     std::string key;
-    Until sent([&] { return find(place, from, key); }, [&] {
-      return op.note.root < 0 ? std::vector<int>() : std::vector{op.note.root};
-    });
+    Until sent([&] { return find(place, from, key); },
+        [&] {
+          return op.note.root < 0 ? std::vector<int>() : std::vector{op.note.root};
+        });
     co_await sent;
     waiting_.erase(place);
     const auto note = note_of(keys().get({key}).value().at(0));
     if (note.bytes != op.note.bytes || note.dtype != op.note.dtype) {
-      throw std::runtime_error("the ranks do not agree: " + names().who(from) + " runs " +
-          describe(note) + ", " + names().who(rank()) + " runs " + describe(op.note));
+      throw std::runtime_error("the ranks do not agree: " + names().who(from) +
+          " runs " + describe(note) + ", " + names().who(rank()) + " runs " +
+          describe(op.note));
     }
     read(key, op.out[0], /*erase=*/true);
     keys().erase(key);
@@ -139,7 +146,8 @@ class StoreTransport final : public frame::Transport {
     if (keys().add("leavers", 1) < size()) {
       // Often all leave at once: then no rank finds the store gone.
       const auto limit = frame::Clock::now() + kTogether;
-      Until alone([&] { return frame::Clock::now() > limit || !keys().has({"leavers"}); });
+      Until alone(
+          [&] { return frame::Clock::now() > limit || !keys().has({"leavers"}); });
       co_await alone;
       co_return;
     }
@@ -207,7 +215,8 @@ class StoreTransport final : public frame::Transport {
   static std::vector<uint64_t> sizes_of(const Keys::Value& head) {
     std::vector<uint64_t> sizes((head.size() - sizeof(Note)) / sizeof(uint64_t));
     if (!sizes.empty()) {
-      std::memcpy(sizes.data(), head.data() + sizeof(Note), sizes.size() * sizeof(uint64_t));
+      std::memcpy(
+          sizes.data(), head.data() + sizeof(Note), sizes.size() * sizeof(uint64_t));
     }
     return sizes;
   }
@@ -235,6 +244,7 @@ class StoreTransport final : public frame::Transport {
     for (const auto& name : kept_) keys().erase(name);
   }
 
+  const bool can_block_;
   Keys::Names kept_; // of the last collective, which others may still read
   std::string last_; // its prefix
   std::map<std::pair<int, int64_t>, uint64_t> sent_, received_; // by other rank and tag
