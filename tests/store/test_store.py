@@ -13,7 +13,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from launcher import launch
-from ranks import run
+from store_ranks import run
 from torch.distributed import ReduceOp
 from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
 
