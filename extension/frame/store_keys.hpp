@@ -1,6 +1,7 @@
 #pragma once
 
-#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "keys.hpp"
 
@@ -24,14 +25,13 @@ class StoreKeys final : public Keys {
   StoreKeys(StorePtr store, std::string prefix)
       : store_(std::move(store)), prefix_(std::move(prefix)) {}
 
-  // A connection of its own: in one client, a call of another thread that waits for a
-  // key would delay these. Some stores cannot be cloned, such as those in Python.
+  // A connection of its own: in one client of a TCPStore, a call of another thread that
+  // waits for a key would delay these. A clone of a FileStore would read the whole file.
   static StorePtr clone(const StorePtr& store) {
-    try {
-      return store->clone();
-    } catch (const std::exception&) {
-      return store;
-    }
+    auto inner = store;
+    if (auto* prefix = dynamic_cast<c10d::PrefixStore*>(store.get()))
+      inner = prefix->getUnderlyingNonPrefixStore();
+    return dynamic_cast<c10d::TCPStore*>(inner.get()) ? store->clone() : store;
   }
 
   void set(const std::string& key, std::span<const std::byte> value) override {
