@@ -1,7 +1,6 @@
 #pragma once
 
 #include <map>
-#include <set>
 
 #include <ATen/record_function.h>
 
@@ -89,7 +88,7 @@ class Group {
       engine_->submit(operation);
     }
     WorkPtr work;
-    if (async || at::hasCallbacks()) { // a profiler sees a Work with a title
+    if (async || at::hasCallbacks()) { // a profiler sees the Work
       work = this->work(operation->note().kind, {operation}, results);
     }
     if (async) return work;
@@ -155,18 +154,9 @@ class Group {
     static constexpr c10d::OpType kTypes[] = {BARRIER, BROADCAST, ALLREDUCE, REDUCE,
         ALLGATHER, GATHER, SCATTER, REDUCE_SCATTER, ALLTOALL, SEND, RECV, BARRIER};
     const auto type = kind ? kTypes[static_cast<size_t>(*kind)] : COALESCED;
-    const char* title = at::hasCallbacks() ? this->title(kind) : nullptr;
+    const char* title = kind ? name(*kind) : "coalesced"; // profilers keep the pointer
     return c10::make_intrusive<Work>(
         rank_, type, title, engine_, std::move(operations), std::move(results));
-  }
-
-  // For profilers, which keep the pointer: "store:all_reduce".
-  const char* title(std::optional<Kind> kind) const {
-    static std::mutex mutex;
-    static auto& titles = *new std::set<std::string>();
-    const std::lock_guard lock(mutex);
-    const auto* what = kind ? name(*kind) : "coalesced";
-    return titles.insert(options_->backend + ":" + what).first->c_str();
   }
 
   static inline std::mutex open_mutex_;

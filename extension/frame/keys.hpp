@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,8 +9,8 @@
 namespace frame {
 
 // Keys and values that all ranks of a group can read and write, and nobody else: the
-// c10d store under a prefix that was drawn for this group. No call waits for a key, but
-// each asks a server, which may be slow or gone: then it throws.
+// c10d store under a prefix that was drawn for this group. Each call asks a server, which
+// may be slow or gone: then it throws.
 class Keys {
  public:
   using Value = std::vector<uint8_t>;
@@ -20,8 +19,10 @@ class Keys {
   virtual ~Keys() = default;
   // At most 8 MiB, the limit of a TCPStore.
   virtual void set(const std::string& key, std::span<const std::byte> value) = 0;
-  // The values of all these keys; nothing as long as one of them does not exist.
-  virtual std::optional<std::vector<Value>> get(const Names& keys) = 0;
+  // Of keys that exist and that no rank erases meanwhile: a store waits for others.
+  virtual std::vector<Value> get(const Names& keys) = 0;
+  // Of a key that any rank may set or erase: empty if it does not exist.
+  virtual std::string text(const std::string& key) = 0;
   virtual bool has(const Names& keys) = 0;
   // Adds to a counter, which begins at 0, and returns its value.
   virtual int64_t add(const std::string& key, int64_t amount) = 0;
@@ -29,11 +30,6 @@ class Keys {
 
   void set_text(const std::string& key, const std::string& text) {
     set(key, std::as_bytes(std::span(text)));
-  }
-  // Nothing, and an empty text, are the same.
-  std::string text(const std::string& key) {
-    const auto values = get({key});
-    return values ? std::string(values->at(0).begin(), values->at(0).end()) : "";
   }
 };
 

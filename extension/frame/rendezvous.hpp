@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+#include <random>
 #include <thread>
 
 #include <c10/util/Exception.h>
@@ -10,12 +12,13 @@
 namespace frame {
 
 // The start of a group: all ranks begin, or all raise the same error. The store may still
-// hold keys of an earlier group of the same name, so every start has keys of its own: the
-// n-th start of one rank meets the n-th start of each other rank.
+// hold keys of an earlier group of the same name, also of one that was killed. So a key
+// counts only if it contains a number that was drawn for this start:
 //
-//   <size>/<rank>: how many groups of this size the rank has started
-//   <size>/<n>/<round>/<rank>: "ready", or why the rank cannot begin
-//   <size>/<n>/<round>/verdict: "ready", or why there is no group
+//   member/<rank>: the number of the rank
+//   answer/<number of the rank>: the number of rank 0, whose keys all use from then on
+//   <number of 0>/<round>/<rank>: "ready" and the rank's number, or why it cannot begin
+//   <number of 0>/<round>/verdict: "ready", or why there is no group
 //
 // There are two rounds: all have come, and all have made their transport.
 class Rendezvous {
@@ -33,15 +36,13 @@ class Rendezvous {
   std::unique_ptr<Transport> meet(const Connect& connect) {
     std::unique_ptr<Transport> transport;
     auto problem = problem_of([&] {
-      const auto size = names_.backend + "/" + std::to_string(size_) + "/";
-      const auto number = StoreKeys(store_, size).add(std::to_string(rank_), 1);
-      keys_ = std::make_shared<StoreKeys>(store_, size + std::to_string(number) + "/");
-      return agree("came", kReady);
+      find_keys();
+      return agree("came", ready_);
     });
     if (problem == kReady) {
       const auto mine = problem_of([&] {
         transport = connect(Place{rank_, size_, names_, keys_, deadline_});
-        return std::string(kReady);
+        return ready_;
       });
       problem = problem_of([&] { return agree("made", mine); });
     }
@@ -55,28 +56,52 @@ class Rendezvous {
   }
 
  private:
+  // Finds the keys of this group, with the number of rank 0 as their prefix.
+  void find_keys() {
+    auto number = mine_;
+    if (rank_ != 0) {
+      const auto member = "member/" + std::to_string(rank_), answer = "answer/" + mine_;
+      lobby_.set_text(member, mine_);
+      if (!await([&] { return lobby_.has({answer}); })) {
+        throw std::runtime_error(late({0}));
+      }
+      number = lobby_.text(answer);
+      lobby_.erase(answer);
+      if (lobby_.text(member) == mine_) lobby_.erase(member);
+    }
+    keys_ = std::make_shared<StoreKeys>(store_, lobby() + number + "/");
+  }
+
+  // Rank 0 answers each number: that of an earlier start, too, whose answer is not read.
+  void welcome(int rank) {
+    const auto number = lobby_.text("member/" + std::to_string(rank));
+    if (number.empty() || answered_[rank] == number) return;
+    lobby_.set_text("answer/" + number, mine_);
+    answered_[rank] = number;
+  }
+
   // Returns the same on all ranks: "ready", or why there is no group. The first rank that
   // knows decides, because a rank may come when another one has just given up.
   std::string agree(const std::string& round, const std::string& mine) {
     const auto key = [&](int rank) { return round + "/" + std::to_string(rank); };
     const std::string verdict = round + "/verdict";
-    keys_->set_text(key(rank_), mine);
+    if (keys_->set_first(key(rank_), mine) != mine) {
+      throw std::runtime_error("another process is this rank already");
+    }
     std::vector<int> missing;
-    const auto known = [&] {
+    await([&] {
       missing.clear();
       for (int rank = 0; rank < size_; ++rank) {
-        if (!keys_->has({key(rank)})) missing.push_back(rank);
+        if (keys_->has({key(rank)})) continue;
+        missing.push_back(rank);
+        if (rank_ == 0) welcome(rank);
       }
       return missing.empty() || keys_->has({verdict});
-    };
-    for (microseconds pause(100); !known() && Clock::now() < deadline_;) {
-      std::this_thread::sleep_for(pause);
-      pause = std::min(2 * pause, microseconds(5000));
-    }
+    });
     std::string reasons = late(missing);
     for (int rank = 0; rank < size_; ++rank) {
       const auto text = keys_->text(key(rank));
-      if (text == kReady || text.empty()) continue;
+      if (text.empty() || text.starts_with(kReady)) continue;
       reasons += (reasons.empty() ? "" : "; ") + names_.who(rank) + ": " + text;
     }
     const auto text = keys_->set_first(verdict, reasons.empty() ? kReady : reasons);
@@ -85,6 +110,16 @@ class Rendezvous {
     keys_->erase(verdict);
     keys_->erase(round + "/read");
     return text;
+  }
+
+  // Returns whether `done()`, at the latest when the time is over.
+  template <class Done>
+  bool await(const Done& done) const {
+    for (microseconds pause(100); !done(); pause = std::min(2 * pause, kLongestPause)) {
+      if (Clock::now() > deadline_) return false;
+      std::this_thread::sleep_for(pause);
+    }
+    return true;
   }
 
   std::string late(const std::vector<int>& ranks) const {
@@ -106,13 +141,25 @@ class Rendezvous {
     }
   }
 
+  std::string lobby() const {
+    return names_.backend + "/" + std::to_string(size_) + "/";
+  }
+  static std::string draw() {
+    std::random_device random;
+    return std::to_string(uint64_t{random()} << 32 | random());
+  }
+
   static constexpr const char* kReady = "ready";
+  static constexpr microseconds kLongestPause{5000};
 
   const StorePtr store_;
   const int rank_, size_;
   const milliseconds timeout_;
   const Clock::time_point deadline_ = in(timeout_);
   const Names names_;
+  const std::string mine_ = draw(), ready_ = std::string(kReady) + " " + mine_;
+  StoreKeys lobby_{store_, lobby()}; // for ranks that do not know the number of rank 0
+  std::map<int, std::string> answered_;
   std::shared_ptr<StoreKeys> keys_; // of this group
 };
 

@@ -39,15 +39,22 @@ class StoreKeys final : public Keys {
     ask([&] { store_->set(prefix_ + key, Value(data, data + value.size())); });
   }
 
-  std::optional<std::vector<Value>> get(const Names& keys) override {
-    return ask([&]() -> std::optional<std::vector<Value>> {
+  std::vector<Value> get(const Names& keys) override {
+    return ask([&] {
       const auto names = full(keys);
-      if (!store_->check(names)) return std::nullopt; // Store::get would wait
       if (store_->hasExtendedApi()) return store_->multiGet(names);
       std::vector<Value> values;
       for (const auto& name : names) values.push_back(store_->get(name));
       return values;
     });
+  }
+
+  // The call of a store that reads and never waits: it writes only what it has read, and
+  // returns the first of its values for a key that does not exist.
+  std::string text(const std::string& key) override {
+    static const std::string nothing = "nothing";
+    const auto text = compare_set(key, nothing, nothing);
+    return text == nothing ? "" : text;
   }
 
   bool has(const Names& keys) override {
@@ -64,17 +71,22 @@ class StoreKeys final : public Keys {
 
   // Sets a text that no rank has set yet, and returns the text that counts.
   std::string set_first(const std::string& key, const std::string& text) {
-    const auto value = ask([&] {
-      return store_->compareSet(
-          prefix_ + key, Value(), Value(text.begin(), text.end()));
-    });
-    return {value.begin(), value.end()};
+    return compare_set(key, "", text);
   }
 
  private:
   Names full(Names keys) const {
     for (auto& key : keys) key.insert(0, prefix_);
     return keys;
+  }
+
+  std::string compare_set(
+      const std::string& key, const std::string& expected, const std::string& desired) {
+    const auto value = ask([&] {
+      return store_->compareSet(prefix_ + key, Value(expected.begin(), expected.end()),
+          Value(desired.begin(), desired.end()));
+    });
+    return {value.begin(), value.end()};
   }
 
   StorePtr store_;

@@ -1,12 +1,9 @@
-"""The backend `store`, and with it the frame: values, training, hosts, lost ranks, threads."""
+"""The backend `store`, and with it the frame: values, training, hosts, threads."""
 
 import os
 import random
-import re
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -22,16 +19,6 @@ from tools.project.paths import EXTENSIONS, FRAME, GALLERY
 HERE = Path(__file__).parent
 # With each of the two ways of the engine: its thread drives, or a synchronous call does.
 BOTH_WAYS = pytest.mark.parametrize("can_block", [True, False], ids=["thread", "caller"])
-
-
-def error_of(call):
-    """Return the text and the seconds of the error that a call raises."""
-    start = time.monotonic()
-    try:
-        call()
-    except (RuntimeError, ValueError) as error:
-        return str(error), time.monotonic() - start
-    raise AssertionError("nothing was raised")
 
 
 def ring(sent, received, rank, size, group):
@@ -122,51 +109,6 @@ def test_two_hosts():
     lines = launch(HERE / "two_hosts.py", ranks=4, nodes=2, show=False)
     expected = [f"{r // 2} 10 10 {(r + 2) % 4} {1 if r < 2 else 5}" for r in range(4)]
     assert [line.strip() for line in lines] == expected
-
-
-def lost(rank, how, call):
-    dist.all_reduce(torch.ones(1))
-    if rank == 2:
-        time.sleep(0.3)
-        if how == "killed":
-            os.kill(os.getpid(), signal.SIGKILL)
-        if how == "destroys":
-            dist.destroy_process_group()
-        elif how == "aborts":
-            dist.distributed_c10d._abort_process_group()
-        else:
-            time.sleep(4)
-        return None
-    calls = {
-        "all_reduce": lambda: dist.all_reduce(torch.ones(1)),
-        "future": lambda: dist.all_reduce(torch.ones(1), async_op=True).get_future().wait(),
-        "recv": lambda: dist.recv(torch.ones(1), 2),
-        "recv of any": lambda: dist.recv(torch.ones(1)),
-    }
-    return error_of(calls[call]), error_of(calls["all_reduce"])
-
-
-@BOTH_WAYS
-@pytest.mark.parametrize(
-    ("how", "call", "text"),
-    [
-        (
-            "killed",
-            "all_reduce",
-            "Timed out after 2000 ms: rank . has waited in all_reduce #2 .* 2$",
-        ),
-        ("killed", "future", "Timed out .* for Rank 2$"),
-        ("is late", "recv", "recv .* waits for Rank 2"),
-        ("destroys", "all_reduce", "rank 2 has left the group"),
-        ("destroys", "recv", "rank 2 has left the group"),
-        ("aborts", "recv of any", "rank 2 has aborted the group"),
-    ],
-)
-def test_a_lost_rank_is_named(how, call, text, can_block):
-    for answer in run(lost, 3, how, call, seconds=2, can_block=can_block)[:2]:
-        (first, seconds), _ = answer
-        assert re.search(text, first, re.M), first
-        assert seconds < 5 if "Timed" in text or "waits" in text else seconds < 1.8
 
 
 def many_threads(rank):

@@ -51,7 +51,7 @@ class StoreTransport final : public frame::Transport {
     Until present([&] { return keys().has(all); }, [&] { return ranks_without(all); });
     co_await present;
 
-    const auto heads = keys().get(all).value();
+    const auto heads = keys().get(all);
     std::vector<Note> notes;
     for (const auto& head : heads) notes.push_back(note_of(head));
     frame::compare(notes, names());
@@ -98,7 +98,7 @@ class StoreTransport final : public frame::Transport {
         });
     co_await sent;
     waiting_.erase(place);
-    const auto note = note_of(keys().get({key}).value().at(0));
+    const auto note = note_of(keys().get({key}).at(0));
     if (note.bytes != op.note.bytes || note.dtype != op.note.dtype) {
       throw std::runtime_error("the ranks do not agree: " + names().who(from) +
           " runs " + describe(note) + ", " + names().who(rank()) + " runs " +
@@ -234,7 +234,7 @@ class StoreTransport final : public frame::Transport {
   void read(const std::string& key, Bytes data, bool erase) {
     for (size_t i = 0; i * kPieceBytes < data.size(); ++i) {
       const auto name = key + "/" + to_string(i);
-      const auto piece = keys().get({name}).value().at(0);
+      const auto piece = keys().get({name}).at(0);
       frame::copy(frame::part(data, i, kPieceBytes), std::as_bytes(std::span(piece)));
       if (erase) keys().erase(name);
     }
