@@ -275,9 +275,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
     pending->missing = missing;
     lock.unlock();
     const auto reason = transport_->lost(missing);
-    // A rank may show its last data and then leave: look for the data once more.
+    // A rank may show its last data, or announce why it cannot go on, and then leave:
+    // look for these once more.
     if (!reason || pending->steps.advance()) return moved || reason;
-    throw std::runtime_error(*reason + " during " + describe(pending->note()));
+    const auto announced = transport_->failure();
+    throw std::runtime_error(announced.value_or(*reason));
   }
 
   // [deadlines]

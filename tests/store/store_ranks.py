@@ -23,7 +23,10 @@ def run(function, size, *arguments, timeout=60, init=True, **group):
     seconds; all ranks and the server of their store have ended then.
     """
     # All are forked before the server has a thread, which could have locked anything.
-    with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as listener:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        socket.create_server(("127.0.0.1", 0)) as listener,
+    ):
         os.environ["STORE_PORT"] = str(listener.getsockname()[1])
         if (server := os.fork()) == 0:
             _serve(listener)

@@ -13,8 +13,8 @@ using std::to_string;
 
 // A value of a TCPStore has at most 8 MiB. Larger ones go in pieces.
 constexpr size_t kPieceBytes = 4 << 20;
-constexpr frame::milliseconds kTogether{
-    100}; // from the first rank that leaves to the last
+// From the first rank that leaves to the last, in most programs.
+constexpr frame::milliseconds kTogether{100};
 
 // Moves every byte through the c10d store: slow, and right, wherever the ranks are.
 //
@@ -152,9 +152,8 @@ class StoreTransport final : public frame::Transport {
       co_return;
     }
     for (int rank = 0; rank < size(); ++rank) keys().erase("left/" + to_string(rank));
-    for (const std::string key : {"read", "failed", "leavers"}) {
-      keys().erase(key == "read" ? last_ + key : key);
-    }
+    for (const char* key : {"failed", "leavers"}) keys().erase(key);
+    keys().erase(last_ + "read");
   }
   // [/leave]
 
@@ -214,10 +213,8 @@ class StoreTransport final : public frame::Transport {
   }
   static std::vector<uint64_t> sizes_of(const Keys::Value& head) {
     std::vector<uint64_t> sizes((head.size() - sizeof(Note)) / sizeof(uint64_t));
-    if (!sizes.empty()) {
-      std::memcpy(
-          sizes.data(), head.data() + sizeof(Note), sizes.size() * sizeof(uint64_t));
-    }
+    const auto bytes = std::as_bytes(std::span(head)).subspan(sizeof(Note));
+    frame::copy(std::as_writable_bytes(std::span(sizes)), bytes);
     return sizes;
   }
 
