@@ -11,6 +11,7 @@ namespace frame {
 
 constexpr milliseconds kCheckEvery{50}; // the state of the other ranks
 constexpr milliseconds kLastMoments{2000}; // for sends and goodbyes, at the end
+constexpr milliseconds kLateThread{500}; // from then on, until a thread is left alone
 
 // Runs the operations of one rank of a group, by one rule:
 //
@@ -131,7 +132,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   void end_threads() {
     if (forks_ != fork_count()) return; // a fork has no thread that could be joined
-    threads_.end(goodbye_ + 10 * kCheckEvery);
+    threads_.end(goodbye_ + kLateThread);
   }
 
   // The same on all ranks.
@@ -305,10 +306,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
     lock.lock();
   }
 
-  // Waits for a change. Condition variables may count in signed nanoseconds.
+  // Waits for a change.
   void sleep(Lock& lock, Clock::time_point limit) {
-    const auto bound = Clock::now() + std::chrono::hours(1);
-    changed_.wait_until(lock, std::min({limit, deadline_, bound}));
+    changed_.wait_until(lock, std::min(limit, deadline_));
     check_deadline(lock);
   }
   // [/deadlines]

@@ -100,15 +100,13 @@ inline const char* name(Op op) {
 
 inline std::string name(Dtype dtype) {
   static constexpr const char* kNames[] = {"uint8", "int8", "int16", "int32", "int64",
-      "float16", "float32", "float64", "complex32", "complex64", "complex128", "bool"};
-  static constexpr const char* kLater[] = {"float8_e5m2", "float8_e4m3fn",
-      "float8_e5m2fnuz", "float8_e4m3fnuz", "uint16", "uint32", "uint64"};
+      "float16", "float32", "float64", "complex32", "complex64", "complex128", "bool",
+      "", "", "", "bfloat16", "", "", "", "", "", "", "", "float8_e5m2",
+      "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz", "uint16", "uint32",
+      "uint64"};
   const auto index = static_cast<size_t>(dtype);
-  const auto later = index - static_cast<size_t>(Dtype::float8_e5m2);
-  if (index < std::size(kNames)) return kNames[index];
-  if (later < std::size(kLater)) return kLater[later];
-  if (dtype == Dtype::bfloat16) return "bfloat16";
-  return "dtype " + std::to_string(static_cast<int>(dtype));
+  const std::string known = index < std::size(kNames) ? kNames[index] : "";
+  return known.empty() ? "dtype " + std::to_string(static_cast<int>(dtype)) : known;
 }
 
 // The note as text, for errors: "all_reduce #3 of 4 bytes of float32 with SUM".

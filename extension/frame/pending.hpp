@@ -8,11 +8,13 @@
 
 namespace frame {
 
-// So much later than now, and at most what the clock can count.
+// As far away as a clock surely counts: it converts between kinds in nanoseconds.
+constexpr milliseconds kLongest = std::chrono::hours(24 * 365 * 100);
+inline const Clock::time_point kNever = Clock::now() + kLongest;
+
 inline Clock::time_point in(milliseconds time) {
-  return Clock::now() + std::min<milliseconds>(time, std::chrono::hours(24 * 36500));
+  return Clock::now() + std::min(time, kLongest);
 }
-constexpr auto kNever = Clock::time_point::max();
 
 // One call from its submission to its end. Its memory stays for as long as a Work, the
 // engine or the transport needs it.

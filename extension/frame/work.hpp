@@ -81,16 +81,6 @@ class Work : public c10d::Work {
     return future;
   }
 
-  c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override {
-    auto future = c10::make_intrusive<c10::ivalue::Future>(c10::IntType::get());
-    when_ended([future](auto error) {
-      const auto result =
-          error ? c10d::WorkResult::COMM_ERROR : c10d::WorkResult::SUCCESS;
-      future->markCompleted(c10::IValue(static_cast<int64_t>(result)));
-    });
-    return future;
-  }
-
  private:
   bool has_message() const {
     return std::ranges::any_of(
