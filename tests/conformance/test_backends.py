@@ -17,7 +17,12 @@ pytestmark = pytest.mark.slow
 
 CLAIMS = Path(__file__).parent / "claims"
 RELEASE = "2.15"  # of PyTorch, with which the claims were noted
-MODULES = {"gloo": None, "dummy": "dummy_collectives", "shm": "shm_collectives"}
+MODULES = {
+    "gloo": None,
+    "dummy": "dummy_collectives",
+    "store": "store_collectives",
+    "shm": "shm_collectives",
+}
 # The checks that fail. The dummy has no entry: it sets its outputs to zero, so most checks fail.
 FAILING = {
     "gloo": {
@@ -43,6 +48,7 @@ FAILING = {
         # A pending operation waits for its timeout.
         "failure.abort",
     },
+    "store": set(),
     "shm": set(),
 }
 

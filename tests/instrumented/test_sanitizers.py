@@ -107,6 +107,8 @@ def test_samples(run):
 
 
 @pytest.mark.timeout(2 * TIMEOUT)
-@pytest.mark.parametrize("tests", [["tests/extension"], SHM_TESTS], ids=["dummy", "shm"])
+@pytest.mark.parametrize(
+    "tests", [["tests/extension"], ["tests/store"], SHM_TESTS], ids=["dummy", "store", "shm"]
+)
 def test_tests_of_the_extensions(run, tests):
     assert "passed" in run(*PYTEST, *tests)

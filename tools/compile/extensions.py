@@ -35,14 +35,20 @@ class Extension:
         record = Record(paths.INSTALLED_EXTENSIONS / f".{self.name}.json", of_tools=False)
         return Run("compile", record, tuple(self.sources()))
 
+    @property
+    def uses_frame(self):
+        """Tell whether the extension includes headers of the frame."""
+        return any('#include "frame/' in x.read_text() for x in self.folder.glob("src/*.?pp"))
+
     def sources(self):
         """Return the files of the extension, without what a build by hand left among them."""
         return [
             path
-            for path in files_below(self.folder)
+            for folder in [self.folder, *([paths.FRAME] if self.uses_frame else [])]
+            for path in files_below(folder)
             if not any(
                 fnmatch(part, pattern)
-                for part in path.relative_to(self.folder).parts
+                for part in path.relative_to(folder).parts
                 for pattern in LEFTOVERS
             )
         ]

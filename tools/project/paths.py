@@ -10,6 +10,8 @@ GALLERY = ROOT / "gallery"
 LOCALES = ROOT / "locales"
 RUN_SECONDS = GALLERY / "run_seconds.json"
 EXTENSIONS = tuple(sorted(path.parent for path in ROOT.glob("extension/*/setup.py")))
+# Headers that several extensions include as "frame/...".
+FRAME = ROOT / "extension" / "frame"
 # The suite that tests any backend, a Python project of its own.
 SUITE = ROOT / "conformance"
 # The accepted comparison of the shared-memory backend with gloo.

@@ -182,6 +182,7 @@ def ddp_join(rank: Rank) -> None:
     "Communication hooks of DDP give the gradients that they promise.",
     "torch.nn.parallel.DistributedDataParallel.register_comm_hook",
     cases=lambda rank: [(f"hook {name}", name) for name in ("all_reduce", "own", "fp16")],
+    **TWO,
 )
 def ddp_hooks(rank: Rank, name: str) -> None:
     from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
@@ -349,6 +350,7 @@ def tensor_parallel(rank: Rank) -> None:
     "torch.distributed.pipelining",
     quick=True,
     cases=lambda rank: [(name, name) for name in ("ScheduleGPipe", "Schedule1F1B")],
+    **TWO,
 )
 def pipeline(rank: Rank, name: str) -> None:
     from torch.distributed import pipelining
@@ -419,6 +421,7 @@ def checkpoint(rank: Rank) -> None:
             "all_reduce_coalesced",
         )
     ],
+    **TWO,
 )
 def functional(rank: Rank, name: str) -> None:
     import torch.distributed._functional_collectives as functions

@@ -1,0 +1,180 @@
+#pragma once
+
+#include <map>
+
+#include <ATen/record_function.h>
+
+#include "options.hpp"
+#include "rendezvous.hpp"
+#include "work.hpp"
+
+namespace frame {
+
+using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+
+// One rank's part of a group: how it begins and ends, how a call runs, and how several
+// calls become one Work. The methods of the backend only add their arguments.
+class Group {
+ public:
+  // Returns when all ranks of the group have called it.
+  Group(const StorePtr& store, int rank, int size, OptionsPtr options)
+      : options_(std::move(options)),
+        rank_(rank),
+        size_(size),
+        timeout_(options_->timeout) {
+    const Names names{
+        options_->backend, options_->group_name, options_->global_ranks_in_group};
+    Rendezvous rendezvous(store, rank, size, names, options_->timeout);
+    engine_ = std::make_shared<Engine>(rendezvous.meet(
+        [this](Place place) { return options_->connect(std::move(place)); }));
+    engine_->start();
+    const std::lock_guard lock(open_mutex_);
+    open_groups()[this] = engine_;
+  }
+
+  ~Group() {
+    coalesced_.erase(id_);
+    const WithoutGil without_gil;
+    engine_->close("its group was destroyed");
+    const std::lock_guard lock(open_mutex_);
+    open_groups().erase(this);
+  }
+
+  void shutdown() {
+    const WithoutGil without_gil;
+    engine_->drain();
+    engine_->close("its group was destroyed");
+  }
+
+  void abort() {
+    const WithoutGil without_gil;
+    engine_->abort();
+  }
+
+  // For the end of Python: no thread may work for a group after that.
+  static void close_all() {
+    PythonExit::begin();
+    const WithoutGil without_gil;
+    std::unique_lock lock(open_mutex_);
+    const auto groups = open_groups();
+    lock.unlock();
+    for (const auto& [group, engine] : groups) engine->end_operations("Python exits");
+    for (const auto& [group, engine] : groups) engine->end_threads();
+  }
+
+  Options& options() const { return *options_; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  uint64_t sequence() const { return engine_->sequence(); }
+  void set_timeout(milliseconds timeout) { timeout_ = options_->timeout = timeout; }
+
+  Arguments begin(Kind kind, milliseconds timeout) const {
+    const auto wins = timeout_of_call(timeout, timeout_);
+    return {kind, wins, options_->backend, size_};
+  }
+
+  // With `async`, returns the Work; otherwise waits and returns none.
+  WorkPtr run(Arguments arguments, bool async) {
+    const auto results = arguments.results;
+    const auto operation = std::make_shared<Pending>(std::move(arguments));
+    if (Coalesced* coalesced = this->coalesced()) {
+      if (coalesced->submit) engine_->submit(operation);
+      coalesced->operations.push_back(operation);
+      coalesced->results.insert(
+          coalesced->results.end(), results.begin(), results.end());
+      // Otherwise endCoalescing returns the Work that the program waits for.
+      if (!async || !coalesced->submit) return nullptr;
+    } else if (async) {
+      engine_->submit(operation);
+    }
+    WorkPtr work;
+    if (async || at::hasCallbacks()) { // a profiler sees the Work
+      work = this->work(operation->note().kind, {operation}, results);
+    }
+    if (async) return work;
+    engine_->run(operation);
+    if (const auto error = operation->error()) std::rethrow_exception(error);
+    return nullptr;
+  }
+
+  // supportsCoalescing() stays false: batch_isend_irecv would coalesce in Python, which
+  // then holds back the calls of other threads.
+  void start_coalescing() {
+    TORCH_CHECK_VALUE(
+        !coalesced(), "Backend ", options_->backend, ": coalesces already");
+    coalesced_[id_];
+  }
+
+  WorkPtr end_coalescing() {
+    TORCH_CHECK_VALUE(
+        coalesced(), "Backend ", options_->backend, ": does not coalesce");
+    auto [submit, operations, results] = std::move(coalesced_.extract(id_).mapped());
+    for (const auto& operation : operations) {
+      if (!submit) engine_->submit(operation);
+    }
+    return work(std::nullopt, std::move(operations), std::move(results));
+  }
+
+  // Calls `call(i)` for each input, which runs an operation, as one Work. Nothing begins
+  // before all of them have checked their tensors.
+  template <class CallOne>
+  WorkPtr together(
+      Kind kind, bool async, size_t outputs, size_t inputs, const CallOne& call) {
+    begin(kind, kNoTimeout)
+        .require(outputs == inputs, " takes as many outputs as inputs");
+    const bool inside = coalesced() != nullptr; // its end is still to come
+    if (!inside) coalesced_[id_].submit = false;
+    try {
+      for (size_t i = 0; i < inputs; ++i) call(i);
+    } catch (...) {
+      coalesced_.erase(id_);
+      throw;
+    }
+    if (inside) return nullptr;
+    auto work = end_coalescing();
+    if (async) return work;
+    work->wait();
+    return nullptr;
+  }
+
+ private:
+  struct Coalesced {
+    bool submit = true; // each call at once
+    Operations operations;
+    Tensors results;
+  };
+  // The calls that this thread coalesces in this group, if it does.
+  Coalesced* coalesced() const {
+    const auto entry = coalesced_.find(id_);
+    return entry == coalesced_.end() ? nullptr : &entry->second;
+  }
+
+  WorkPtr work(std::optional<Kind> kind, Operations operations, Tensors results) {
+    using enum c10d::OpType;
+    static constexpr c10d::OpType kTypes[] = {BARRIER, BROADCAST, ALLREDUCE, REDUCE,
+        ALLGATHER, GATHER, SCATTER, REDUCE_SCATTER, ALLTOALL, SEND, RECV, BARRIER};
+    const auto type = kind ? kTypes[static_cast<size_t>(*kind)] : COALESCED;
+    const char* title = kind ? name(*kind) : "coalesced"; // profilers keep the pointer
+    return c10::make_intrusive<Work>(
+        rank_, type, title, engine_, std::move(operations), std::move(results));
+  }
+
+  static inline std::mutex open_mutex_;
+  using Groups = std::map<Group*, std::shared_ptr<Engine>>;
+  static Groups&
+  open_groups() { // never destroyed: static objects of others may need it
+    static auto& groups = *new Groups();
+    return groups;
+  }
+
+  const OptionsPtr options_;
+  const int rank_, size_;
+  std::atomic<milliseconds> timeout_;
+  std::shared_ptr<Engine> engine_;
+
+  static inline std::atomic<uint64_t> ids_{0};
+  const uint64_t id_ = ids_.fetch_add(1); // an address may be that of an earlier group
+  static inline thread_local std::map<uint64_t, Coalesced> coalesced_;
+};
+
+} // namespace frame

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <exception>
+
+#include <c10/util/Exception.h>
+
+#include "arguments.hpp"
+
+namespace frame {
+
+// As far away as a clock surely counts: it converts between kinds in nanoseconds.
+constexpr milliseconds kLongest = std::chrono::hours(24 * 365 * 100);
+inline const Clock::time_point kNever = Clock::now() + kLongest;
+
+inline Clock::time_point in(milliseconds time) {
+  return Clock::now() + std::min(time, kLongest);
+}
+
+// One call from its submission to its end. Its memory stays for as long as a Work, the
+// engine or the transport needs it.
+struct Pending {
+  using Callback = std::function<void()>;
+
+  explicit Pending(Arguments given)
+      : arguments(std::make_shared<Arguments>(std::move(given))) {}
+
+  const Note& note() const { return arguments->note; }
+  bool ended() const { return ended_.load(); }
+  // What went wrong; null if nothing did, or it goes on.
+  std::exception_ptr error() const { return ended() ? error_ : nullptr; }
+
+  // The words of its failures. The engine's mutex is held.
+  std::string timed_out(const Names& names, int rank) const {
+    const bool one = !arguments->name_all && missing.size() > 1;
+    const auto late = names.who(one ? std::vector{missing[0]} : missing);
+    const auto time = std::to_string(arguments->timeout.count()) + " ms";
+    if (note().kind == Kind::monitored_barrier) { // the words of gloo's
+      return late + " failed to pass monitoredBarrier in " + time + "; Rank " +
+          std::to_string(rank) + " timed out in monitoredBarrier";
+    }
+    return "Timed out after " + time + ": " + names.who(rank) + " has waited in " +
+        describe(note()) + " for " + late;
+  }
+  std::exception_ptr error_of(
+      const std::string& reason, const Names& names, int rank) const {
+    return std::make_exception_ptr(c10::DistBackendError({__func__, __FILE__, __LINE__},
+        "Backend " + names.backend + ": " + describe(note()) + " of group \"" +
+            names.group + "\" failed on " + names.who(rank) + ": " + reason));
+  }
+
+  // The mutex of the engine guards these:
+  void end(std::exception_ptr error) {
+    error_ = std::move(error);
+    ended_.store(true);
+  }
+  Clock::time_point deadline = kNever; // of a collective that is the first
+  std::vector<int> missing; // the ranks that it waited for when last looked at
+  std::vector<Callback> callbacks,
+      at_once; // for the thread that ends this
+  bool begun = false;
+
+  const std::shared_ptr<Arguments> arguments; // the owner of the memory
+
+  // Only the driving thread uses these:
+  Operation operation;
+  Steps steps;
+
+ private:
+  std::atomic<bool> ended_{false};
+  std::exception_ptr error_;
+};
+
+using PendingPtr = std::shared_ptr<Pending>;
+
+} // namespace frame

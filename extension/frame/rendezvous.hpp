@@ -1,0 +1,166 @@
+#pragma once
+
+#include <map>
+#include <random>
+#include <thread>
+
+#include <c10/util/Exception.h>
+
+#include "pending.hpp"
+#include "store_keys.hpp"
+
+namespace frame {
+
+// The start of a group: all ranks begin, or all raise the same error. The store may still
+// hold keys of an earlier group of the same name, also of one that was killed. So a key
+// counts only if it contains a number that was drawn for this start:
+//
+//   member/<rank>: the number of the rank
+//   answer/<number of the rank>: the number of rank 0, whose keys all use from then on
+//   <number of 0>/<round>/<rank>: "ready" and the rank's number, or why it cannot begin
+//   <number of 0>/<round>/verdict: "ready", or why there is no group
+//
+// There are two rounds: all have come, and all have made their transport.
+class Rendezvous {
+ public:
+  Rendezvous(
+      const StorePtr& store, int rank, int size, Names names, milliseconds timeout)
+      : store_(StoreKeys::clone(store)),
+        rank_(rank),
+        size_(size),
+        timeout_(timeout),
+        names_(std::move(names)) {}
+
+  // Returns the transport that `connect(place)` makes on this rank.
+  template <class Connect>
+  std::unique_ptr<Transport> meet(const Connect& connect) {
+    std::unique_ptr<Transport> transport;
+    auto problem = problem_of([&] {
+      find_keys();
+      return agree("came", ready_);
+    });
+    if (problem == kReady) {
+      const auto mine = problem_of([&] {
+        transport = connect(Place{rank_, size_, names_, keys_, deadline_});
+        return ready_;
+      });
+      problem = problem_of([&] { return agree("made", mine); });
+    }
+    if (problem != kReady) {
+      C10_THROW_ERROR(DistStoreError,
+          "Backend " + names_.backend + ": " + names_.who(rank_) + " of " +
+              std::to_string(size_) + " cannot join group \"" + names_.group +
+              "\": " + problem);
+    }
+    return transport;
+  }
+
+ private:
+  // Finds the keys of this group, with the number of rank 0 as their prefix.
+  void find_keys() {
+    auto number = mine_;
+    if (rank_ != 0) {
+      const auto member = "member/" + std::to_string(rank_), answer = "answer/" + mine_;
+      lobby_.set_text(member, mine_);
+      if (!await([&] { return lobby_.has({answer}); })) {
+        throw std::runtime_error(late({0}));
+      }
+      number = lobby_.text(answer);
+      lobby_.erase(answer);
+      if (lobby_.text(member) == mine_) lobby_.erase(member);
+    }
+    keys_ = std::make_shared<StoreKeys>(store_, lobby() + number + "/");
+  }
+
+  // Rank 0 answers each number: that of an earlier start, too, whose answer is not read.
+  void welcome(int rank) {
+    const auto number = lobby_.text("member/" + std::to_string(rank));
+    if (number.empty() || answered_[rank] == number) return;
+    lobby_.set_text("answer/" + number, mine_);
+    answered_[rank] = number;
+  }
+
+  // Returns the same on all ranks: "ready", or why there is no group. The first rank that
+  // knows decides, because a rank may come when another one has just given up.
+  std::string agree(const std::string& round, const std::string& mine) {
+    const auto key = [&](int rank) { return round + "/" + std::to_string(rank); };
+    const std::string verdict = round + "/verdict";
+    if (keys_->set_first(key(rank_), mine) != mine) {
+      throw std::runtime_error("another process is this rank already");
+    }
+    std::vector<int> missing;
+    await([&] {
+      missing.clear();
+      for (int rank = 0; rank < size_; ++rank) {
+        if (keys_->has({key(rank)})) continue;
+        missing.push_back(rank);
+        if (rank_ == 0) welcome(rank);
+      }
+      return missing.empty() || keys_->has({verdict});
+    });
+    std::string reasons = late(missing);
+    for (int rank = 0; rank < size_; ++rank) {
+      const auto text = keys_->text(key(rank));
+      if (text.empty() || text.starts_with(kReady)) continue;
+      reasons += (reasons.empty() ? "" : "; ") + names_.who(rank) + ": " + text;
+    }
+    const auto text = keys_->set_first(verdict, reasons.empty() ? kReady : reasons);
+    if (keys_->add(round + "/read", 1) < size_) return text;
+    for (int rank = 0; rank < size_; ++rank) keys_->erase(key(rank));
+    keys_->erase(verdict);
+    keys_->erase(round + "/read");
+    return text;
+  }
+
+  // Returns whether `done()`, at the latest when the time is over.
+  template <class Done>
+  bool await(const Done& done) const {
+    for (microseconds pause(100); !done(); pause = std::min(2 * pause, kLongestPause)) {
+      if (Clock::now() > deadline_) return false;
+      std::this_thread::sleep_for(pause);
+    }
+    return true;
+  }
+
+  std::string late(const std::vector<int>& ranks) const {
+    std::string text;
+    for (const int rank : ranks) text += (text.empty() ? "" : ", ") + names_.who(rank);
+    const auto time = std::to_string(timeout_.count()) + " ms";
+    return text.empty() ? "" : text + " did not come within " + time;
+  }
+
+  // The text that a function returns or throws.
+  template <class Function>
+  static std::string problem_of(const Function& function) {
+    try {
+      return function();
+    } catch (const c10::Error& error) {
+      return error.what_without_backtrace();
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+  }
+
+  std::string lobby() const {
+    return names_.backend + "/" + std::to_string(size_) + "/";
+  }
+  static std::string draw() {
+    std::random_device random;
+    return std::to_string(uint64_t{random()} << 32 | random());
+  }
+
+  static constexpr const char* kReady = "ready";
+  static constexpr microseconds kLongestPause{5000};
+
+  const StorePtr store_;
+  const int rank_, size_;
+  const milliseconds timeout_;
+  const Clock::time_point deadline_ = in(timeout_);
+  const Names names_;
+  const std::string mine_ = draw(), ready_ = std::string(kReady) + " " + mine_;
+  StoreKeys lobby_{store_, lobby()}; // for ranks that do not know the number of rank 0
+  std::map<int, std::string> answered_;
+  std::shared_ptr<StoreKeys> keys_; // of this group
+};
+
+} // namespace frame

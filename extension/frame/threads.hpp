@@ -1,0 +1,57 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <c10/util/thread_name.h>
+
+namespace frame {
+
+// Threads that own what they use, so that they can be left alone when they do not end.
+class Threads {
+ public:
+  void add(const std::string& name, std::function<void()> serve) {
+    const std::lock_guard lock(state_->mutex);
+    ++state_->running;
+    threads_.emplace_back([state = state_, name, serve = std::move(serve)]() mutable {
+      c10::setThreadName(name.substr(0, 15)); // the limit of Linux
+      inside_ = true;
+      serve();
+      serve = nullptr; // lets go of what it owns
+      const std::lock_guard lock(state->mutex);
+      --state->running;
+      state->ended.notify_all();
+    });
+  }
+
+  // Joins the threads, if all end in time. None of them waits for others: two could
+  // wait for each other.
+  void end(std::chrono::steady_clock::time_point limit) {
+    std::unique_lock lock(state_->mutex);
+    const auto none = [this] { return state_->running == 0; };
+    const bool join = !inside_ && state_->ended.wait_until(lock, limit, none);
+    auto threads = std::exchange(threads_, {});
+    lock.unlock();
+    for (auto& thread : threads) join ? thread.join() : thread.detach();
+  }
+
+ private:
+  struct State {
+    std::mutex mutex;
+    std::condition_variable ended;
+    int running = 0;
+  };
+
+  static inline thread_local bool inside_ =
+      false; // one of these threads, of any object
+
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+  std::vector<std::thread> threads_;
+};
+
+} // namespace frame

@@ -1,0 +1,176 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "keys.hpp"
+#include "note.hpp"
+#include "steps.hpp"
+
+namespace frame {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr int kEveryone = -1, kNobody = -2; // where a rank could stand
+
+// One operation as a transport sees it. It stays where it is until the steps of the
+// operation have been destroyed.
+struct Operation {
+  Note note;
+  // Input and output: one piece, or one for each rank. They may be the same memory.
+  //
+  //                   in                     out
+  //   broadcast       one, on the root       one, on the others
+  //   all_reduce      one                    one
+  //   reduce          one                    one, on the root
+  //   all_gather      one                    one for each rank
+  //   gather          one                    one for each rank, on the root
+  //   scatter         for each, on the root  one
+  //   reduce_scatter  one for each rank      one
+  //   all_to_all      one for each rank      one for each rank
+  //   send, receive   one, or none           none, or one
+  Pieces in, out;
+  // Combines the sources, each as long as the target, in their order. The target may be
+  // the first of them. A library that reduces itself looks at the note's dtype and op.
+  std::function<void(Bytes target, std::span<const Bytes> sources)> reduce;
+  Blobs* packed = nullptr; // of a sparse all_reduce: receives the input of each rank
+  std::shared_ptr<std::atomic<int>> source; // of a receive: write the sender here
+  // Keeps the memory alive: copy it where a library may write after the steps have gone.
+  std::shared_ptr<const void> owner;
+};
+
+// The place of a rank in its group. Each rank makes its transport when all have come.
+struct Place {
+  int rank = 0, size = 1;
+  Names names;
+  std::shared_ptr<Keys> keys; // of this group; the transport may use them to its end
+  Clock::time_point deadline; // for the transport's constructor
+};
+
+// The way to move bytes between the ranks of a group. Below this line nothing knows
+// PyTorch, above it nothing knows how bytes move.
+//
+// Threads: the constructor runs on the thread that creates the group, without Python's
+// lock. Any thread may call wake(). One thread at a time, the one that drives, makes all
+// other calls, so a transport needs no lock of its own. If can_block(), it is always the
+// same thread, as MPI_THREAD_SERIALIZED and most libraries want it.
+//
+// To wait, steps suspend: they `co_await`, and the engine asks again. Three kinds fit:
+//
+// - The c10d Store: exchange, send and receive set keys and await those of others. To
+//   ask takes a server, which may not answer, so can_block() stays true.
+// - Shared memory: can_block() is false, because steps only look at memory. Collectives
+//   are coroutines of their own; rest() sleeps on a futex, and wake() rings it.
+// - A library such as MPI: each method posts nonblocking requests, made of note.tag,
+//   root, dtype and op, and awaits their test. can_block() is true, because a test may
+//   hang. Requests that cannot be cancelled keep `owner`.
+class Transport {
+ public:
+  explicit Transport(Place place) : place_(std::move(place)) {}
+  virtual ~Transport() = default;
+
+  int rank() const { return place_.rank; }
+  int size() const { return place_.size; }
+  const Names& names() const { return place_.names; }
+  Keys& keys() const { return *place_.keys; }
+
+  // Whether a call may wait for another process. Then a thread of the engine makes all
+  // calls, and a hang in one of them still ends at the deadline.
+  virtual bool can_block() const { return true; }
+
+  // Shows bytes of any size to others: to all the same, or each rank its own piece, or
+  // none. Gets those of one rank, of kEveryone or of kNobody into received[rank]. Waits
+  // for the notes of all ranks and compares them.
+  virtual Steps exchange(const Note&, Pieces shown, int from, Blobs& received) = 0;
+
+  // Collectives run one after another, in the same order on all ranks. Replace one kind
+  // after another by something faster than an exchange.
+  virtual Steps collective(const Operation&);
+
+  // Messages begin in the order of calls and go on side by side. One is received by the
+  // first receive that waits for its tag and sender (note.root), or for kAnySource. A
+  // send ends when its message has been received.
+  virtual Steps send(const Operation&) = 0;
+  virtual Steps receive(const Operation&) = 0;
+
+  // Why the group cannot go on, as another rank has announced. Asked every 50 ms while
+  // an operation waits; so is lost(), for the ranks that it waits for: why none of
+  // these can still come. Data that had come before counts.
+  virtual std::optional<std::string> failure() { return std::nullopt; }
+  virtual std::optional<std::string> lost(const std::vector<int>& /* missing */) {
+    return std::nullopt;
+  }
+  // Tells the others why they cannot go on, unless they know.
+  virtual void announce(const std::string& /* reason */) {}
+  // The last steps, which get two seconds. If the end is `orderly`, they wait until the
+  // others have what they need of this rank.
+  virtual Steps leave(bool /* orderly */) { return {}; }
+
+  // Called when nothing could advance, `idle` times in a row: waits a while, or until
+  // wake(). By default for transports that nothing rings.
+  virtual void rest(int idle) {
+    std::unique_lock lock(mutex_);
+    const auto nap = std::min(microseconds(50) * (1 << std::min(idle, 6)), kLongestNap);
+    woken_.wait_for(lock, nap, [this] { return wake_; });
+    wake_ = false;
+  }
+  virtual void wake() {
+    const std::lock_guard lock(mutex_);
+    wake_ = true;
+    woken_.notify_one();
+  }
+
+ protected:
+  // Checks the size: equal notes say that sizes are equal, except in all_to_all, where
+  // each pair of ranks has its own.
+  void require_size(Bytes target, size_t bytes, int from) const {
+    if (bytes == target.size()) return;
+    throw std::runtime_error("the ranks do not agree: " + names().who(from) +
+        " sends " + std::to_string(bytes) + " bytes to " + names().who(rank()) +
+        ", which expects " + std::to_string(target.size()));
+  }
+
+ private:
+  static constexpr microseconds kLongestNap{2000};
+
+  const Place place_;
+  std::mutex mutex_;
+  std::condition_variable woken_;
+  bool wake_ = false;
+};
+
+// Any collective from one exchange: a rank reads all that its outputs are made of.
+inline Steps Transport::collective(const Operation& op) {
+  const bool of_root = op.note.kind == Kind::broadcast || op.note.kind == Kind::scatter;
+  const int from = op.out.empty() ? kNobody : of_root ? op.note.root : kEveryone;
+  Blobs received(size());
+  co_await exchange(op.note, op.in, from, received);
+  if (op.out.empty()) co_return;
+  Pieces sources; // copies, because an output may be the memory of an input
+  for (int rank = 0; rank < size(); ++rank) {
+    if (from != kEveryone && from != rank) continue;
+    const Bytes target = op.out[op.out.size() == 1 ? 0 : rank];
+    require_size(target, received[rank].size(), rank);
+    if (!op.reduce) copy(target, received[rank]);
+    sources.emplace_back(received[rank]);
+  }
+  // In the order of the ranks, so that every rank has the same rounding.
+  if (op.reduce) op.reduce(op.out[0], sources);
+}
+
+inline Steps begin(Transport& transport, const Operation& operation) {
+  const Note& note = operation.note;
+  if (note.kind == Kind::send) return transport.send(operation);
+  if (note.kind == Kind::receive) return transport.receive(operation);
+  if (operation.packed == nullptr) return transport.collective(operation);
+  return transport.exchange(note, operation.in, kEveryone, *operation.packed);
+}
+
+} // namespace frame

@@ -1,0 +1,266 @@
+"""Errors of the backend `store`, and with it of the frame: each names what the reader must know."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import store_collectives
+import torch
+import torch.distributed as dist
+from store_ranks import client, error_of, run, start
+from torch.distributed import ReduceOp
+
+BOTH_WAYS = pytest.mark.parametrize("can_block", [True, False], ids=["thread", "caller"])
+SOON = timedelta(milliseconds=200)
+
+
+def ones(count=1):
+    return torch.ones(count)
+
+
+def backend(group):
+    return group._get_backend(torch.device("cpu"))
+
+
+def lists(size=3):
+    return [ones() for _ in range(size)]
+
+
+# Each kind of operation, of rank 0 or 1 with a group that has lost rank 2.
+CALLS = {
+    "all_reduce": lambda g: dist.all_reduce(ones(), group=g),
+    "reduce": lambda g: dist.reduce(ones(), 2, group=g),
+    "broadcast": lambda g: dist.broadcast(ones(), 2, group=g),
+    "all_gather": lambda g: dist.all_gather(lists(), ones(), group=g),
+    "gather": lambda g: dist.gather(ones(), None, 2, group=g),
+    "scatter": lambda g: dist.scatter(ones(), None, 2, group=g),
+    "reduce_scatter": lambda g: dist.reduce_scatter(ones(), lists(), group=g),
+    "all_to_all": lambda g: dist.all_to_all(lists(), lists(), group=g),
+    "barrier": lambda g: dist.barrier(group=g),
+    "future": lambda g: dist.all_reduce(ones(), group=g, async_op=True).get_future().wait(),
+    "send": lambda g: dist.send(ones(), 2, group=g),
+    "recv": lambda g: dist.recv(ones(), 2, group=g),
+    "recv of any rank": lambda g: dist.recv(ones(), group=g),
+    "monitored_barrier": lambda g: dist.monitored_barrier(g, SOON, wait_all_ranks=True),
+}
+
+
+def without_rank_2(rank, how):
+    groups = {name: dist.new_group() for name in CALLS}
+    dist.barrier()
+    if rank == 2:
+        if how == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif how == "destroys":
+            dist.destroy_process_group()
+        else:
+            for group in groups.values():
+                group.abort()
+            client().wait(["0 has ended", "1 has ended"])
+        return None
+    if how == "killed":
+        for group in groups.values():
+            dist.set_timeout(SOON, group)
+    if how == "destroys":  # the other rank could still send
+        del groups["recv of any rank"]
+    errors = {name: error_of(CALLS[name], groups[name]) for name in groups}
+    client().set(f"{rank} has ended", "")
+    return errors
+
+
+@BOTH_WAYS
+def test_a_killed_rank_is_named_when_the_time_is_over(can_block):
+    for rank, errors in enumerate(run(without_rank_2, 3, "killed", can_block=can_block)[:2]):
+        for name, (kind, text, seconds) in errors.items():
+            assert kind == "DistBackendError" and seconds < 5, name
+            operation = {"future": "all_reduce", "recv of any rank": "recv"}.get(name, name)
+            assert text.startswith(("Backend store: " + operation, "Rank 1 successfully")), text
+            # The group, the sequence number or the tag, and the ranks; or what rank 0 has said.
+            assert re.search(r'of group "\d+" (failed on|has not ended)', text), text
+            assert re.search(r"#1|with tag 0", text), text
+            late = "any rank" if name == "recv of any rank" else "Rank 2"
+            assert late in text and "200 ms" in text, (rank, text)
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [("destroys", "rank 2 has left the group"), ("aborts", "rank 2 has aborted the group")],
+)
+def test_a_rank_that_leaves_is_named_at_once(how, reason, can_block):
+    for errors in run(without_rank_2, 3, how, can_block=can_block)[:2]:
+        for name, (_, text, seconds) in errors.items():
+            assert reason in text and seconds < 5, f"{name}: {text}"
+
+
+def dies_in_the_middle(rank):
+    """Rank 2 dies when it has shown a part of its data."""
+    if rank == 2:
+        dist.all_reduce(ones(40_000_000), async_op=True)
+        store = dist.PrefixStore("group", client())
+        while not any("/1/2/all/0" in key for key in store.list_keys()):
+            pass
+        os.kill(os.getpid(), signal.SIGKILL)
+    return error_of(dist.all_reduce, ones(40_000_000))
+
+
+def test_a_rank_dies_in_the_middle_of_its_data():
+    for _, text, _ in run(dies_in_the_middle, 3, seconds=2)[:2]:
+        assert re.search("all_reduce #1 of 160000000 bytes of float32 .* Rank 2$", text, re.M)
+
+
+def which_timeout_wins(rank):
+    def milliseconds(number):
+        return timedelta(milliseconds=number)
+
+    start(options=store_collectives.Options(milliseconds(300)))
+    groups = [dist.new_group(timeout=milliseconds(310 + n)) for n in range(4)]
+    own = dist.new_group(pg_options=store_collectives.Options(milliseconds(320)))
+    errors = {}
+    if rank == 0:
+        opts = dist.AllreduceOptions()
+        opts.timeout = milliseconds(330)
+        dist.set_timeout(milliseconds(340), groups[2])
+        work = dist.all_reduce(ones(), group=groups[1], async_op=True)
+        errors = {
+            25: error_of(work.wait, milliseconds(25)),
+            300: error_of(dist.barrier),
+            310: error_of(dist.barrier, group=groups[0]),
+            320: error_of(dist.barrier, group=own),
+            340: error_of(dist.barrier, group=groups[2]),
+        }
+        errors[330] = error_of(lambda: backend(groups[3]).allreduce([ones()], opts).wait())
+        client().set("done", "")
+    client().wait(["done"])
+    return errors
+
+
+def test_the_timeout_that_is_nearest_to_the_call_wins():
+    errors = run(which_timeout_wins, 2, init=False)[0]
+    for number, (_, text, _) in errors.items():
+        assert f"{number} ms" in text and "Rank 1" in text, text
+
+
+MISMATCHES = {
+    "operation": (
+        lambda r, g: dist.barrier(g) if r else dist.all_reduce(ones(), group=g),
+        "rank 1 runs barrier #1",
+    ),
+    "size": (lambda r, g: dist.all_reduce(ones(1 + r), group=g), "of 8 bytes of float32"),
+    "dtype": (
+        lambda r, g: dist.all_reduce(ones().to([torch.int, torch.half][r]), group=g),
+        "int32",
+    ),
+    "ReduceOp": (
+        lambda r, g: dist.all_reduce(ones(), [ReduceOp.MIN, ReduceOp.MAX][r], group=g),
+        "with MAX",
+    ),
+    "root": (lambda r, g: dist.broadcast(ones(), r, group=g), "with root 1"),
+    "pieces": (
+        lambda r, g: dist.reduce_scatter(ones(1 + r), [ones(1), ones(3 - r)], group=g),
+        "in different pieces",
+    ),
+    "rows": (
+        lambda r, g: dist.all_to_all_single(ones(4), ones(3), [2, 2], [1 + r, 2 - r], group=g),
+        "sends 4 bytes to rank",
+    ),
+    "message": (
+        lambda r, g: dist.recv(ones(2), 0, g) if r else dist.send(ones(3), 1, g),
+        "send of 12 bytes of float32 with tag 0 to rank 1, rank 1 runs recv of 8 bytes",
+    ),
+}
+
+
+def mismatches(rank):
+    return {name: error_of(call, rank, dist.new_group()) for name, (call, _) in MISMATCHES.items()}
+
+
+@BOTH_WAYS
+def test_calls_that_do_not_agree_are_described(can_block):
+    both = run(mismatches, 2, can_block=can_block)
+    for name, (_, expected) in MISMATCHES.items():
+        for rank, (kind, text, seconds) in enumerate(x[name] for x in both):
+            assert kind == "DistBackendError" and seconds < 5, text
+            assert f"failed on rank {rank}: " in text and "the ranks do not agree: " in text
+            assert expected in text, f"{name}: {text}"
+
+
+def missing(rank, absent):
+    return None if rank in absent else error_of(start, seconds=0.5)
+
+
+@pytest.mark.parametrize("absent", [[0], [1], [1, 2]], ids=str)
+def test_ranks_that_do_not_come_are_named(absent):
+    for error in filter(None, run(missing, 3, absent, init=False)):
+        names = ", ".join(f"rank {rank}" for rank in absent)
+        assert error[0] == "DistStoreError" and error[2] < 5
+        assert error[1].startswith("Backend store: rank ")
+        assert f'of 3 cannot join group "0": {names} did not come within 500 ms' in error[1]
+
+
+def after_another_run(rank):
+    """Meet in the store of a run whose rank 1 has started more often, and which was killed."""
+    if rank == 1:
+        for _ in range(2):
+            if os.fork() == 0:
+                error_of(start, seconds=0.2)
+                os.kill(os.getpid(), signal.SIGKILL)
+            os.wait()
+        client().set("killed", "")
+    client().wait(["killed"])
+    start()
+    total = ones()
+    dist.all_reduce(total)
+    return float(total)
+
+
+def test_keys_of_an_earlier_run_do_no_harm():
+    assert run(after_another_run, 2, init=False) == [2, 2]
+
+
+def forks(rank):
+    dist.all_reduce(ones())
+    receiving, sending = os.pipe()
+    if os.fork() == 0:
+        os.write(sending, error_of(dist.all_reduce, ones())[1].encode())
+        os._exit(0)
+    os.wait()
+    dist.all_reduce(ones())
+    return os.read(receiving, 1000).decode()
+
+
+@BOTH_WAYS
+def test_a_fork_is_told_to_make_a_group_of_its_own(can_block):
+    for text in run(forks, 2, can_block=can_block):
+        assert 'group "0" belongs to the process that created it' in text
+        assert "call init_process_group in the new process" in text
+
+
+def test_python_exits_without_destroy():
+    """A rank exits at once: with calls that have not ended, callbacks and a waiting thread."""
+    command = [sys.executable, Path(__file__).with_name("exits.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def server_dies(rank):
+    dist.all_reduce(ones())
+    store = client()
+    if rank == 0:
+        store.set("rank 0", "")
+    else:
+        store.wait(["rank 0"])
+        os.kill(int(os.environ["STORE_SERVER"]), signal.SIGKILL)
+    return error_of(dist.all_reduce, ones()), error_of(dist.all_reduce, ones())
+
+
+@BOTH_WAYS
+def test_the_server_of_the_store_dies(can_block):
+    for errors in run(server_dies, 2, can_block=can_block):
+        for _, text, seconds in errors:
+            assert "all_reduce #" in text and "the store is lost: " in text and seconds < 5
