@@ -81,6 +81,7 @@ class Transport {
   const Names& names() const { return place_.names; }
   Keys& keys() const { return *place_.keys; }
 
+  // [interface]
   // Whether a call may wait for another process. Then a thread of the engine makes all
   // calls, and a hang in one of them still ends at the deadline.
   virtual bool can_block() const { return true; }
@@ -126,6 +127,7 @@ class Transport {
     wake_ = true;
     woken_.notify_one();
   }
+  // [/interface]
 
  protected:
   // Checks the size: equal notes say that sizes are equal, except in all_to_all, where
@@ -146,6 +148,7 @@ class Transport {
   bool wake_ = false;
 };
 
+// [collective]
 // Any collective from one exchange: a rank reads all that its outputs are made of.
 inline Steps Transport::collective(const Operation& op) {
   const bool of_root = op.note.kind == Kind::broadcast || op.note.kind == Kind::scatter;
@@ -164,6 +167,7 @@ inline Steps Transport::collective(const Operation& op) {
   // In the order of the ranks, so that every rank has the same rounding.
   if (op.reduce) op.reduce(op.out[0], sources);
 }
+// [/collective]
 
 inline Steps begin(Transport& transport, const Operation& operation) {
   const Note& note = operation.note;
