@@ -24,6 +24,7 @@ constexpr int kEveryone = -1, kNobody = -2; // where a rank could stand
 // operation have been destroyed.
 struct Operation {
   Note note;
+  // [operation]
   // Input and output: one piece, or one for each rank. They may be the same memory.
   //
   //                   in                     out
@@ -37,6 +38,7 @@ struct Operation {
   //   all_to_all      one for each rank      one for each rank
   //   send, receive   one, or none           none, or one
   Pieces in, out;
+  // [/operation]
   // Combines the sources, each as long as the target, in their order. The target may be
   // the first of them. A library that reduces itself looks at the note's dtype and op.
   std::function<void(Bytes target, std::span<const Bytes> sources)> reduce;
@@ -102,8 +104,8 @@ class Transport {
   virtual Steps receive(const Operation&) = 0;
 
   // Why the group cannot go on, as another rank has announced. Asked every 50 ms while
-  // an operation waits; so is lost(), for the ranks that it waits for: why none of
-  // these can still come. Data that had come before counts.
+  // an operation waits. So is lost(), for the ranks that it waits for (empty: any other):
+  // why it can no longer get what it needs. Data that had come before counts.
   virtual std::optional<std::string> failure() { return std::nullopt; }
   virtual std::optional<std::string> lost(const std::vector<int>& /* missing */) {
     return std::nullopt;
@@ -115,7 +117,7 @@ class Transport {
   virtual Steps leave(bool /* orderly */) { return {}; }
 
   // Called when nothing could advance, `idle` times in a row: waits a while, or until
-  // wake(). By default for transports that nothing rings.
+  // wake(). The default polls, with naps from 50 us to 2 ms.
   virtual void rest(int idle) {
     std::unique_lock lock(mutex_);
     const auto nap = std::min(microseconds(50) * (1 << std::min(idle, 6)), kLongestNap);

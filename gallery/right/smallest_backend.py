@@ -1,25 +1,26 @@
 """
-The smallest backend that is right
-==================================
+The smallest correct backend
+============================
 
-This page builds a backend with all operations, all dtypes, timeouts and useful errors, which also
-works between hosts. It takes one file, because most of a backend does not depend on how bytes move.
+This page builds a backend for CPU tensors that runs every operation of ``torch.distributed`` for
+every dense dtype, reports useful errors, and works between hosts. It takes about 280 lines of C++,
+because most of a backend does not depend on how bytes move.
 
 The dummy of the first part shows the interface of c10d, and its operations are complete before
-they return. In a real backend, a rank waits for other ranks, and then everything around the data
-gets hard: asynchronous calls, futures, deadlines, dead ranks, and tensors that are not contiguous.
-You can write all this once, whatever library or hardware you have. On this site it is written
-in ``extension/frame``, a folder of headers that you copy into your project.
+they return. In a real backend, a rank waits for others, which makes everything around the data
+hard: asynchronous calls, futures, deadlines, dead ranks, and tensors that are not contiguous. You can
+write all this once for CPU tensors, whatever library moves the bytes. Here it is in
+``extension/frame``, headers that you copy into your project.
 
-What remains is the *transport*, which moves bytes from rank to rank. The one of this page uses the
-store through which ``init_process_group`` lets the ranks find each other. It is slow, because each
-byte goes through one server. But every program that uses ``torch.distributed`` has a store, so
-the transport runs anywhere, and you can replace its functions one after another by your own.
+What remains is the *transport*, which moves bytes from rank to rank. To run anywhere, the
+transport on this page uses the store through which ``init_process_group`` connects the ranks. It
+is slow, because every byte passes through one server, but you can replace its functions one at a
+time.
 
 .. diagram:: right/smallest_backend/diagram
 
-Where the line is
------------------
+What the frame does, and what you write
+---------------------------------------
 
 .. list-table::
    :header-rows: 1
@@ -27,70 +28,82 @@ Where the line is
    * - the frame decides
      - the transport decides
    * - which tensors a method accepts, and how their bytes are laid out
-     - how a piece of bytes gets to another rank
+     - how a block of bytes gets to another rank
    * - how numbers are reduced, for each dtype and each ``ReduceOp``
-     - whether it reduces itself, or leaves that to the frame
+     - whether your library reduces, or the frame
    * - which thread runs an operation, and in which order operations start
      - whether its calls can block
    * - when a deadline has passed, and what the error says
      - how one rank tells the others that it has failed
-   * - how the ranks of a group find each other, and that none of them is missing
+   * - how the ranks of a group find each other, and what happens if one does not arrive
      - what it needs to connect them, such as an address
 
-The frame includes PyTorch's headers, and a transport must not. So a transport compiles in a few
-seconds, can be tested without PyTorch, and does not change with the next release. It is a subclass
-with a dozen methods. Only the three without a body are required:
+The frame includes PyTorch's headers, and a transport must not. So a transport compiles without
+PyTorch, and a new release does not touch it unless the frame's interface changes. It is a class with
+eleven virtual methods. You must write the three marked ``= 0``:
 
 .. listing:: extension/frame/transport.hpp
    :part: interface
 
-``Steps`` is a coroutine. Where an operation needs another rank, it does not wait; it suspends
-itself with ``co_await`` and says for what. The frame asks again until the condition is
-true. So one thread can drive many messages side by side, and a deadline or a dead rank can end
-any of them.
+All calls come from one thread at a time. If ``can_block`` returns true, it is always the same thread,
+which most libraries require. Two things are different: the constructor runs on the thread that
+creates the group, and any thread may call ``wake``. An exception from a transport fails the group on all
+ranks, and its text becomes the reason in the errors.
 
-One function for ten collectives
---------------------------------
+A method that returns ``Steps`` is a coroutine. Instead of blocking, it suspends with ``co_await`` on
+a condition, which the frame checks again until it is true. So one thread can drive many
+operations, and the frame can stop them all when a collective exceeds its deadline or a rank leaves.
+A message has no deadline of its own: the timeout applies to its ``wait()``.
 
-``exchange`` is the heart of a transport: each rank shows some bytes, and reads what others have
-shown. With it, the frame has every collective. To broadcast is to read the bytes of one rank, and
-to reduce is to read those of all ranks and add them up:
+An operation reaches the transport as bytes. This table says which blocks each kind has:
+
+.. listing:: extension/frame/transport.hpp
+   :part: operation
+
+One method for all collectives
+------------------------------
+
+To implement the collectives, you need one method, ``exchange``: each rank publishes bytes and reads
+those of others. A broadcast reads the bytes of one rank; a reduction reads those of all ranks and
+combines them:
 
 .. listing:: extension/frame/transport.hpp
    :part: collective
 
-Each rank adds in the order of the ranks, so all of them get the same bits. A reduction that reads
-everything is not fast. Later you override ``collective`` for the kinds of operations that your
-library has, and leave the others as they are.
+In an all-reduce, each rank adds in the order of the ranks, so all of them get the same bits.
+Reading everything is slow, so you later override ``collective`` for the operations that your library
+has, and call ``Transport::collective`` for the others.
 
-This is ``exchange`` of the store. It writes the bytes in pieces of at most 4 MiB, because a value of
-a ``TCPStore`` must not exceed 8 MiB:
+Here is the store's ``exchange``. It writes in pieces of 4 MiB, safely below the 8 MiB that a
+``TCPStore`` accepts for a value:
 
 .. listing:: extension/store_collectives/src/store_transport.hpp
    :part: exchange
 
-Two decisions make it right. The *note*, which describes the call, is written last: a rank that sees
-it finds all the bytes as well. And every rank reads the notes of all ranks, also where it needs
-no data from them. If they differ, one rank has called something else, and all ranks fail with the
-same error. Without this comparison, a program with a wrong size would read garbage.
+Two decisions make it correct. Each rank writes its *note*, which describes the call, last, so that a
+rank that sees the note also finds the bytes. And every rank reads the notes of all ranks, even
+if it needs no data from them. If two notes differ, every rank fails for the same stated reason.
+Without this comparison, ranks that use another dtype or ``ReduceOp`` would compute wrong results
+without an error.
 
 Messages
 --------
 
-A message has its own keys, which contain the sender, the receiver, the tag and a number. The sender
-waits until the note is gone, because the receiver erases it after it has read the data:
+So that messages do not mix, their keys contain the sender, the receiver, the tag and a counter. The
+receiver erases the note when it has read the data, which tells the sender that the message has
+arrived:
 
 .. listing:: extension/store_collectives/src/store_transport.hpp
    :part: messages
 
-A receive may accept any source. Two receives can then wait for the same message, so ``find`` gives
-it to the one that was called first.
+Two receives can wait for the same message, whether they name its sender or accept any. So ``find``
+gives it to the earlier call.
 
-Run it
-------
+First results
+-------------
 
-The whole backend is ``store_transport.hpp`` and the following lines. They give it a name and
-options, and register it:
+Besides the frame and the packaging, the backend is ``store_transport.hpp`` and these lines, which name
+it, add an option and register it:
 
 .. listing:: extension/store_collectives/src/registration.cpp
 
@@ -106,25 +119,26 @@ from launcher import launch, run_program
 launch("smallest_backend/first_results.py", ranks=2)
 
 # %%
-# Nothing in the transport assumes a single host. Here the same worker runs under two ``torchrun``
-# commands, as it would on two hosts:
+# To show that the transport does not assume one host, we start the same worker with two
+# ``torchrun`` commands:
 
 launch("smallest_backend/first_results.py", ranks=4, nodes=2)
 
 # %%
-# Errors that say what to look for
-# --------------------------------
+# Errors and dead ranks
+# ---------------------
 #
-# A rank waits for others in ``exchange``, ``send`` and ``receive`` only, and each of them says for
-# which ranks. That is why the frame can name them when the time is up. To learn of a
-# failure sooner, it asks two questions every 50 milliseconds: has another rank announced a failure,
-# and has a rank left for which this one waits?
+# During an operation, a rank waits in ``exchange``, ``send`` or ``receive``. Each passes the missing
+# ranks to ``Until``, so the error can name them, except in a receive from any source. To
+# learn of a failure before the deadline, the frame asks two questions about every 50 milliseconds
+# while an operation is pending: has another rank announced a failure, and has a rank that this one
+# waits for left the group?
 #
 # .. listing:: extension/store_collectives/src/store_transport.hpp
 #    :part: lost
 #
-# The next worker creates three groups. In the first one, the ranks disagree about the size. In
-# the second one, rank 1 never calls. In the third one, rank 1 has destroyed the group:
+# To show the errors, this worker breaks three groups: in the first, the sizes differ; in the second,
+# rank 1 never calls; in the third, rank 1 has destroyed the group:
 #
 # .. listing:: gallery/right/smallest_backend/errors.py
 #    :part: calls
@@ -132,17 +146,19 @@ launch("smallest_backend/first_results.py", ranks=4, nodes=2)
 launch("smallest_backend/errors.py", ranks=2)
 
 # %%
-# Each error names the operation, its number in the group, the group, and the ranks. A failed group
-# stays failed, because its ranks no longer agree on what has happened. Other groups go on.
+# Each error of a collective names the operation, its number in the group, the group, and the
+# ranks. A failed group cannot be used again, because its ranks may disagree on what has completed.
+# Other groups still work.
 #
-# A store does not notice when a process dies. A killed rank therefore costs the others their
-# timeout, unless the store was in that process: then their next call fails at once.
+# The store does not notice a killed rank, so a collective waits until its timeout. If that rank
+# hosted the store, the others fail at once. Under ``torchrun``, the agent usually hosts it, and
+# stops the workers when one dies.
 #
-# Train with it
+# DDP and FSDP2
 # -------------
 #
-# A backend that is right gives the same losses as another one. The worker trains one model with
-# DDP and one with FSDP2, each with a group of ``store`` and a group of gloo:
+# A correct backend trains as well as gloo. With two ranks it should even give the same losses. The
+# worker trains one model with DDP and one with FSDP2, once on ``store`` and once on gloo:
 #
 # .. listing:: gallery/right/smallest_backend/train.py
 #    :part: train
@@ -150,48 +166,51 @@ launch("smallest_backend/errors.py", ranks=2)
 launch("smallest_backend/train.py", ranks=2)
 
 # %%
-# With two ranks, the losses are equal bit for bit, because a sum of two numbers does not depend on
-# their order. :doc:`/communicate/test-your-backend` tests what a training run does not call:
-# ``store`` passes all checks of that suite that apply to it.
+# The losses are equal bit for bit, because adding two numbers in either order, and halving the sum,
+# gives the same bits. A training run calls few operations. :doc:`/communicate/test-your-backend` tests
+# the others: no check of that suite fails for ``store``.
 #
-# A bug: to erase what has been read
-# ----------------------------------
+# Bug: erasing a key after the first read
+# ---------------------------------------
 #
-# A store never forgets, so a transport must erase its keys. The first idea is to erase a key after
-# reading it. With two ranks, this even works:
+# A store keeps each key until it is deleted, so a transport must erase its keys. The obvious way is to
+# erase a key after reading it. If only one rank reads the key, this works:
 #
 # .. listing:: gallery/right/smallest_backend/erased_keys.py
 #    :part: mistake
 #
-# With three ranks, the second reader waits for a key that no longer exists. The fix uses
-# what each rank knows: a rank that begins the next operation has ended the one before. When
-# all ranks have begun the second operation, nobody reads keys of the first one any more:
+# With more readers, the second one waits until the store times out. The fix relies on order: a rank
+# begins an operation only after it has finished the one before. So once all ranks have begun the
+# second, no rank still reads keys of the first:
 #
 # .. listing:: gallery/right/smallest_backend/erased_keys.py
 #    :part: cure
 #
-# The program calls each function for three ranks and two broadcasts:
+# The program compares both for three ranks and two broadcasts:
 
 run_program("smallest_backend/erased_keys.py")
 
 # %%
-# ``exchange`` does the same without further keys: the notes that it compares anyway also say that
-# all ranks have begun. It keeps the names of its last keys in ``kept_``, and erases them in the next
-# call.
+# ``exchange`` needs no further key to know this, because the notes that it compares also say that all
+# ranks have begun. It keeps the names of its last keys in ``kept_``, and erases them in the next
+# call. Pieces with a single reader are erased at once.
 #
 # Exercise
 # --------
 #
-# The barrier of this backend is an exchange without bytes, in which every rank reads the notes
-# of all ranks. With a thousand ranks, this is a million reads. Which method do you override to count
-# the ranks with ``Keys::add`` instead, and what does this barrier no longer notice?
+# The barrier of this backend is an exchange without bytes, in which every rank reads the notes of
+# all ranks. With a thousand ranks, these are a million notes. Which method do you override to count
+# the ranks with ``Keys::add`` instead, and which bug in a program does this barrier no longer detect?
 #
 # .. admonition:: Solution
 #    :collapsible: closed
 #
-#    Override ``collective``, and call ``Transport::collective`` for every other kind. The barrier
-#    adds 1 to a key of its number, and awaits that the sum equals ``size()``. It no longer notices a
-#    rank that calls another operation, and the error at the deadline cannot name the missing
-#    ranks, because a counter does not say who has arrived.
+#    Override ``collective``, and call ``StoreTransport::collective`` for every other kind. The
+#    barrier adds 1 to a key of its number, waits until the counter equals ``size()``, and erases the
+#    counter of the barrier before it. It no longer detects a rank that calls another operation, and the
+#    error at the deadline cannot name the missing ranks, because a counter does not say which ranks
+#    have arrived. ``monitored_barrier`` has to name them, so leave it to ``exchange``.
 #
-# What was not run: this page starts all ranks on one host. The tests of the backend do the same.
+# :doc:`/tutorial/next-steps` has a project that begins with this transport under a name of yours, so
+# you can replace its methods and stay correct. Not run: several hosts. This page and the tests start
+# all ranks on one host.

@@ -7,7 +7,7 @@ from torch.distributed import HashStore
 
 # [mistake]
 def read_and_erase(store, rank, number):
-    """Read the value, which this rank needs no longer."""
+    """Read the value and erase it, because this rank no longer needs it."""
     value = store.get(f"{number}/value")
     store.delete_key(f"{number}/value")
     return value.decode()
