@@ -22,11 +22,12 @@ setup(
     ext_modules=[
         CppExtension(
             name=f"acme_collectives._for_torch_{major}_{minor}",
-            sources=["src/acme.cpp"],
-            # An absolute path, because ninja runs in another folder.
-            include_dirs=[str(Path(__file__).resolve().parent / "include")],
-            # A real backend links its communication library here, for example
-            # library_dirs=["/opt/acme/lib"], libraries=["acme_collectives"],
+            # All else is headers, so that the compiler reads those of PyTorch once.
+            sources=["src/registration.cpp"],
+            # For "frame/..." and "store/...". An absolute path, because ninja runs in another folder.
+            include_dirs=[str(Path(__file__).resolve().parent)],
+            # A library that moves the bytes is linked here, for example
+            # library_dirs=["/opt/acme/lib"], libraries=["acme"],
             extra_compile_args={"cxx": fast_to_compile + strict},
         )
     ],

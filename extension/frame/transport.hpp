@@ -24,6 +24,7 @@ constexpr int kEveryone = -1, kNobody = -2; // where a rank could stand
 // operation have been destroyed.
 struct Operation {
   Note note;
+  // [operation]
   // Input and output: one piece, or one for each rank. They may be the same memory.
   //
   //                   in                     out
@@ -37,6 +38,7 @@ struct Operation {
   //   all_to_all      one for each rank      one for each rank
   //   send, receive   one, or none           none, or one
   Pieces in, out;
+  // [/operation]
   // Combines the sources, each as long as the target, in their order. The target may be
   // the first of them. A library that reduces itself looks at the note's dtype and op.
   std::function<void(Bytes target, std::span<const Bytes> sources)> reduce;
@@ -81,6 +83,7 @@ class Transport {
   const Names& names() const { return place_.names; }
   Keys& keys() const { return *place_.keys; }
 
+  // [interface]
   // Whether a call may wait for another process. Then a thread of the engine makes all
   // calls, and a hang in one of them still ends at the deadline.
   virtual bool can_block() const { return true; }
@@ -101,8 +104,8 @@ class Transport {
   virtual Steps receive(const Operation&) = 0;
 
   // Why the group cannot go on, as another rank has announced. Asked every 50 ms while
-  // an operation waits; so is lost(), for the ranks that it waits for: why none of
-  // these can still come. Data that had come before counts.
+  // an operation waits. So is lost(), for the ranks that it waits for (empty: any other):
+  // why it can no longer get what it needs. Data that had come before counts.
   virtual std::optional<std::string> failure() { return std::nullopt; }
   virtual std::optional<std::string> lost(const std::vector<int>& /* missing */) {
     return std::nullopt;
@@ -114,7 +117,7 @@ class Transport {
   virtual Steps leave(bool /* orderly */) { return {}; }
 
   // Called when nothing could advance, `idle` times in a row: waits a while, or until
-  // wake(). By default for transports that nothing rings.
+  // wake(). The default polls, with naps from 50 us to 2 ms.
   virtual void rest(int idle) {
     std::unique_lock lock(mutex_);
     const auto nap = std::min(microseconds(50) * (1 << std::min(idle, 6)), kLongestNap);
@@ -126,6 +129,7 @@ class Transport {
     wake_ = true;
     woken_.notify_one();
   }
+  // [/interface]
 
  protected:
   // Checks the size: equal notes say that sizes are equal, except in all_to_all, where
@@ -146,6 +150,7 @@ class Transport {
   bool wake_ = false;
 };
 
+// [collective]
 // Any collective from one exchange: a rank reads all that its outputs are made of.
 inline Steps Transport::collective(const Operation& op) {
   const bool of_root = op.note.kind == Kind::broadcast || op.note.kind == Kind::scatter;
@@ -164,6 +169,7 @@ inline Steps Transport::collective(const Operation& op) {
   // In the order of the ranks, so that every rank has the same rounding.
   if (op.reduce) op.reduce(op.out[0], sources);
 }
+// [/collective]
 
 inline Steps begin(Transport& transport, const Operation& operation) {
   const Note& note = operation.note;

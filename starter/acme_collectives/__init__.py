@@ -12,4 +12,6 @@ if util.find_spec(_compiled) is None:
         f"{__name__} was not built for PyTorch {_release}: build it again with this PyTorch"
     )
 
-register = import_module(_compiled).register
+_module = import_module(_compiled)
+Options = _module.Options
+register = _module.register

@@ -14,6 +14,19 @@ from .toolchain import compiled_with
 LEFTOVERS = ("build", "*.egg-info", "__pycache__", ".*_cache", "*.so")
 
 
+def sources_below(folder: Path) -> list[Path]:
+    """Return the files of a Python project, without what a build by hand left among them."""
+    return [
+        path
+        for path in files_below(folder)
+        if not any(
+            fnmatch(part, pattern)
+            for part in path.relative_to(folder).parts
+            for pattern in LEFTOVERS
+        )
+    ]
+
+
 @dataclass(frozen=True)
 class Extension:
     """A Python project of extension/, which is compiled into a package of the same name."""
@@ -41,17 +54,8 @@ class Extension:
         return any('#include "frame/' in x.read_text() for x in self.folder.glob("src/*.?pp"))
 
     def sources(self):
-        """Return the files of the extension, without what a build by hand left among them."""
-        return [
-            path
-            for folder in [self.folder, *([paths.FRAME] if self.uses_frame else [])]
-            for path in files_below(folder)
-            if not any(
-                fnmatch(part, pattern)
-                for part in path.relative_to(folder).parts
-                for pattern in LEFTOVERS
-            )
-        ]
+        """Return the files that the extension is compiled from."""
+        return sources_below(self.folder) + (sources_below(paths.FRAME) if self.uses_frame else [])
 
     def loaded_sources(self):
         """Return the sources of all that a program loads which imports the extension."""

@@ -85,8 +85,8 @@ COMMANDS = [
     ),
     Command(
         "make new-backend NAME=acme",
-        "../acme-collectives/src/acme.cpp",
-        "BackendAcme::BackendAcme(",
+        "../acme-collectives/src/acme_transport.hpp",
+        "class AcmeTransport final",
         is_quick=True,
     ),
 ]

@@ -1,7 +1,8 @@
-"""The files of a project with a backend of the reader's own, which begins without operations.
+"""The files of a project with a backend of the reader's own, which begins as ``store`` does.
 
-starter/ is this project with the name acme. A template makes README.md in each language, and
-conformance/ is copied. ``make new-backend`` renames the project, and readers can download it.
+starter/ is this project with the name acme. A template makes README.md in each language. The frame,
+the transport that acme overrides, and the suite are copied. ``make new-backend`` renames
+the project, and readers can download it.
 """
 
 import re
@@ -11,11 +12,12 @@ from jinja2 import Environment, FileSystemLoader
 
 from sphinxext.code.project_downloads import Project
 
-from ..compile.extensions import Extension
-from ..project.paths import DOCS, ROOT, SUITE
+from ..compile.extensions import sources_below
+from ..project.paths import DOCS, FRAME, ROOT, SUITE
 from ..project.published import PUBLISHED
 
 STARTER = ROOT / "starter"
+TRANSPORT = ROOT / "extension" / "store_collectives" / "src" / "store_transport.hpp"
 TEMPLATES = {"README.md": "project-readme.html"}
 SITE = "https://SITE/"  # Each language has another address.
 NAMES = re.compile(f"acme-collectives|acme|Acme|{SITE}")
@@ -62,13 +64,18 @@ def copies() -> dict[str, str]:
     origin = (
         f"This project was begun with files of {PUBLISHED.repository},\nwhich has this licence:"
     )
-    suite = {f"conformance/{path}": text for path, text in texts_below(SUITE).items()}
-    return suite | {"LICENSE": f"{origin}\n\n{licence}"}
+    folders = {"conformance": SUITE, "frame": FRAME}
+    copied = {
+        f"{name}/{path}": text
+        for name, folder in folders.items()
+        for path, text in texts_below(folder).items()
+    }
+    return copied | {
+        "store/store_transport.hpp": TRANSPORT.read_text(),
+        "LICENSE": f"{origin}\n\n{licence}",
+    }
 
 
 def texts_below(folder: Path) -> dict[str, str]:
     """Return the text of each source of a Python project, by path."""
-    return {
-        path.relative_to(folder).as_posix(): path.read_text()
-        for path in Extension(folder).sources()
-    }
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in sources_below(folder)}

@@ -28,7 +28,7 @@ constexpr frame::milliseconds kTogether{100};
 //
 // A rank that has read the notes of one collective knows that all have ended the one
 // before, and erases its keys of that.
-class StoreTransport final : public frame::Transport {
+class StoreTransport : public frame::Transport {
  public:
   StoreTransport(frame::Place place, bool can_block)
       : Transport(std::move(place)), can_block_(can_block) {}

@@ -1,0 +1,216 @@
+"""
+The smallest correct backend
+============================
+
+This page builds a backend for CPU tensors that runs every operation of ``torch.distributed`` for
+every dense dtype, reports useful errors, and works between hosts. It takes about 280 lines of C++,
+because most of a backend does not depend on how bytes move.
+
+The dummy of the first part shows the interface of c10d, and its operations are complete before
+they return. In a real backend, a rank waits for others, which makes everything around the data
+hard: asynchronous calls, futures, deadlines, dead ranks, and tensors that are not contiguous. You can
+write all this once for CPU tensors, whatever library moves the bytes. Here it is in
+``extension/frame``, headers that you copy into your project.
+
+What remains is the *transport*, which moves bytes from rank to rank. To run anywhere, the
+transport on this page uses the store through which ``init_process_group`` connects the ranks. It
+is slow, because every byte passes through one server, but you can replace its functions one at a
+time.
+
+.. diagram:: right/smallest_backend/diagram
+
+What the frame does, and what you write
+---------------------------------------
+
+.. list-table::
+   :header-rows: 1
+
+   * - the frame decides
+     - the transport decides
+   * - which tensors a method accepts, and how their bytes are laid out
+     - how a block of bytes gets to another rank
+   * - how numbers are reduced, for each dtype and each ``ReduceOp``
+     - whether your library reduces, or the frame
+   * - which thread runs an operation, and in which order operations start
+     - whether its calls can block
+   * - when a deadline has passed, and what the error says
+     - how one rank tells the others that it has failed
+   * - how the ranks of a group find each other, and what happens if one does not arrive
+     - what it needs to connect them, such as an address
+
+The frame includes PyTorch's headers, and a transport must not. So a transport compiles without
+PyTorch, and a new release does not touch it unless the frame's interface changes. It is a class with
+eleven virtual methods. You must write the three marked ``= 0``:
+
+.. listing:: extension/frame/transport.hpp
+   :part: interface
+
+All calls come from one thread at a time. If ``can_block`` returns true, it is always the same thread,
+which most libraries require. Two things are different: the constructor runs on the thread that
+creates the group, and any thread may call ``wake``. An exception from a transport fails the group on all
+ranks, and its text becomes the reason in the errors.
+
+A method that returns ``Steps`` is a coroutine. Instead of blocking, it suspends with ``co_await`` on
+a condition, which the frame checks again until it is true. So one thread can drive many
+operations, and the frame can stop them all when a collective exceeds its deadline or a rank leaves.
+A message has no deadline of its own: the timeout applies to its ``wait()``.
+
+An operation reaches the transport as bytes. This table says which blocks each kind has:
+
+.. listing:: extension/frame/transport.hpp
+   :part: operation
+
+One method for all collectives
+------------------------------
+
+To implement the collectives, you need one method, ``exchange``: each rank publishes bytes and reads
+those of others. A broadcast reads the bytes of one rank; a reduction reads those of all ranks and
+combines them:
+
+.. listing:: extension/frame/transport.hpp
+   :part: collective
+
+In an all-reduce, each rank adds in the order of the ranks, so all of them get the same bits.
+Reading everything is slow, so you later override ``collective`` for the operations that your library
+has, and call ``Transport::collective`` for the others.
+
+Here is the store's ``exchange``. It writes in pieces of 4 MiB, safely below the 8 MiB that a
+``TCPStore`` accepts for a value:
+
+.. listing:: extension/store_collectives/src/store_transport.hpp
+   :part: exchange
+
+Two decisions make it correct. Each rank writes its *note*, which describes the call, last, so that a
+rank that sees the note also finds the bytes. And every rank reads the notes of all ranks, even
+if it needs no data from them. If two notes differ, every rank fails for the same stated reason.
+Without this comparison, ranks that use another dtype or ``ReduceOp`` would compute wrong results
+without an error.
+
+Messages
+--------
+
+So that messages do not mix, their keys contain the sender, the receiver, the tag and a counter. The
+receiver erases the note when it has read the data, which tells the sender that the message has
+arrived:
+
+.. listing:: extension/store_collectives/src/store_transport.hpp
+   :part: messages
+
+Two receives can wait for the same message, whether they name its sender or accept any. So ``find``
+gives it to the earlier call.
+
+First results
+-------------
+
+Besides the frame and the packaging, the backend is ``store_transport.hpp`` and these lines, which name
+it, add an option and register it:
+
+.. listing:: extension/store_collectives/src/registration.cpp
+
+The worker starts an all-reduce, sends and receives a message while the all-reduce is running, and
+then waits for the sum:
+
+.. listing:: gallery/right/smallest_backend/first_results.py
+   :part: program
+"""
+
+from launcher import launch, run_program
+
+launch("smallest_backend/first_results.py", ranks=2)
+
+# %%
+# To show that the transport does not assume one host, we start the same worker with two
+# ``torchrun`` commands:
+
+launch("smallest_backend/first_results.py", ranks=4, nodes=2)
+
+# %%
+# Errors and dead ranks
+# ---------------------
+#
+# During an operation, a rank waits in ``exchange``, ``send`` or ``receive``. Each passes the missing
+# ranks to ``Until``, so the error can name them, except in a receive from any source. To
+# learn of a failure before the deadline, the frame asks two questions about every 50 milliseconds
+# while an operation is pending: has another rank announced a failure, and has a rank that this one
+# waits for left the group?
+#
+# .. listing:: extension/store_collectives/src/store_transport.hpp
+#    :part: lost
+#
+# To show the errors, this worker breaks three groups: in the first, the sizes differ; in the second,
+# rank 1 never calls; in the third, rank 1 has destroyed the group:
+#
+# .. listing:: gallery/right/smallest_backend/errors.py
+#    :part: calls
+
+launch("smallest_backend/errors.py", ranks=2)
+
+# %%
+# Each error of a collective names the operation, its number in the group, the group, and the
+# ranks. A failed group cannot be used again, because its ranks may disagree on what has completed.
+# Other groups still work.
+#
+# The store does not notice a killed rank, so a collective waits until its timeout. If that rank
+# hosted the store, the others fail at once. Under ``torchrun``, the agent usually hosts it, and
+# stops the workers when one dies.
+#
+# DDP and FSDP2
+# -------------
+#
+# A correct backend trains as well as gloo. With two ranks it should even give the same losses. The
+# worker trains one model with DDP and one with FSDP2, once on ``store`` and once on gloo:
+#
+# .. listing:: gallery/right/smallest_backend/train.py
+#    :part: train
+
+launch("smallest_backend/train.py", ranks=2)
+
+# %%
+# The losses are equal bit for bit, because adding two numbers in either order, and halving the sum,
+# gives the same bits. A training run calls few operations. :doc:`/communicate/test-your-backend` tests
+# the others: no check of that suite fails for ``store``.
+#
+# Bug: erasing a key after the first read
+# ---------------------------------------
+#
+# A store keeps each key until it is deleted, so a transport must erase its keys. The obvious way is to
+# erase a key after reading it. If only one rank reads the key, this works:
+#
+# .. listing:: gallery/right/smallest_backend/erased_keys.py
+#    :part: mistake
+#
+# With more readers, the second one waits until the store times out. The fix relies on order: a rank
+# begins an operation only after it has finished the one before. So once all ranks have begun the
+# second, no rank still reads keys of the first:
+#
+# .. listing:: gallery/right/smallest_backend/erased_keys.py
+#    :part: cure
+#
+# The program compares both for three ranks and two broadcasts:
+
+run_program("smallest_backend/erased_keys.py")
+
+# %%
+# ``exchange`` needs no further key to know this, because the notes that it compares also say that all
+# ranks have begun. It keeps the names of its last keys in ``kept_``, and erases them in the next
+# call. Pieces with a single reader are erased at once.
+#
+# Exercise
+# --------
+#
+# The barrier of this backend is an exchange without bytes, in which every rank reads the notes of
+# all ranks. With a thousand ranks, these are a million notes. Which method do you override to count
+# the ranks with ``Keys::add`` instead, and which bug in a program does this barrier no longer detect?
+#
+# .. admonition:: Solution
+#    :collapsible: closed
+#
+#    Override ``collective``, and call ``StoreTransport::collective`` for every other kind. The
+#    barrier adds 1 to a key of its number, waits until the counter equals ``size()``, and erases the
+#    counter of the barrier before it. It no longer detects a rank that calls another operation, and the
+#    error at the deadline cannot name the missing ranks, because a counter does not say which ranks
+#    have arrived. ``monitored_barrier`` has to name them, so leave it to ``exchange``.
+#
+# :doc:`/tutorial/next-steps` has a project that begins with this transport under a name of yours, so
+# you can replace its methods and stay correct. Not run: several hosts. This page and the tests start
+# all ranks on one host.

@@ -1,0 +1,35 @@
+"""Worker: call what does not fit together, and print the error of each rank."""
+
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+import store_collectives  # importing it registers "store"
+
+
+def show(group, call):
+    """Print the first line of the error that a call raises, in two parts."""
+    try:
+        call(group)
+    except dist.DistBackendError as error:
+        where, _, why = str(error).splitlines()[0].partition(": ")[2].partition(": ")
+        print(f"{where}:\n    {why}")
+
+
+# [calls]
+dist.init_process_group("store")
+rank = dist.get_rank()
+seconds = timedelta(seconds=2)
+sizes, late, lost = [dist.new_group(timeout=seconds) for _ in range(3)]
+
+show(sizes, lambda group: dist.all_reduce(torch.ones(2 + rank), group=group))
+if rank == 0:
+    show(late, lambda group: dist.broadcast(torch.ones(2), 1, group=group))
+else:
+    dist.destroy_process_group(lost)
+if rank == 0:
+    show(lost, lambda group: dist.broadcast(torch.ones(2), 1, group=group))
+dist.barrier()
+# [/calls]
+dist.destroy_process_group()
