@@ -23,7 +23,7 @@ from sphinxext.text.gallery_scripts import blank_hidden
 from tools.compile.toolchain import toolchain
 from tools.execute.execution import run_of
 from tools.execute.samples import samples
-from tools.project.paths import BUILD, EXTENSIONS, GALLERY, ROOT, SITE, relative
+from tools.project.paths import BUILD, EXTENSIONS, FRAME, GALLERY, ROOT, SITE, relative
 from tools.state.digests import digest, files_below, installed
 from tools.state.records import Record
 
@@ -120,7 +120,7 @@ def _lines_of_cpp(data):
 
 def _compiled_from(path):
     """Return the file of this project whose copy was compiled, or None."""
-    for folder in (*EXTENSIONS, GALLERY):
+    for folder in (*EXTENSIONS, FRAME, GALLERY):
         _, ours, inside = path.rpartition(f"/{folder.name}/")
         if ours and (folder / inside).is_file():
             return relative(folder / inside)
