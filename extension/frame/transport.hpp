@@ -24,7 +24,6 @@ constexpr int kEveryone = -1, kNobody = -2; // where a rank could stand
 // operation have been destroyed.
 struct Operation {
   Note note;
-  // [operation]
   // Input and output: one piece, or one for each rank. They may be the same memory.
   //
   //                   in                     out
@@ -38,7 +37,6 @@ struct Operation {
   //   all_to_all      one for each rank      one for each rank
   //   send, receive   one, or none           none, or one
   Pieces in, out;
-  // [/operation]
   // Combines the sources, each as long as the target, in their order. The target may be
   // the first of them. A library that reduces itself looks at the note's dtype and op.
   std::function<void(Bytes target, std::span<const Bytes> sources)> reduce;

@@ -55,10 +55,45 @@ a condition, which the frame checks again until it is true. So one thread can dr
 operations, and the frame can stop them all when a collective exceeds its deadline or a rank leaves.
 A message has no deadline of its own: the timeout applies to its ``wait()``.
 
-An operation reaches the transport as bytes. This table says which blocks each kind has:
+An operation reaches the transport as bytes. This table says which blocks each kind has. They are
+contiguous, and an input may be the same memory as an output:
 
-.. listing:: extension/frame/transport.hpp
-   :part: operation
+.. list-table::
+   :header-rows: 1
+
+   * - operation
+     - ``in``
+     - ``out``
+   * - ``broadcast``
+     - one, on the root
+     - one, on the other ranks
+   * - ``all_reduce``
+     - one
+     - one
+   * - ``reduce``
+     - one
+     - one, on the root
+   * - ``all_gather``
+     - one
+     - one for each rank
+   * - ``gather``
+     - one
+     - one for each rank, on the root
+   * - ``scatter``
+     - one for each rank, on the root
+     - one
+   * - ``reduce_scatter``
+     - one for each rank
+     - one
+   * - ``all_to_all``
+     - one for each rank
+     - one for each rank
+   * - ``send``
+     - one
+     - none
+   * - ``receive``
+     - none
+     - one
 
 One method for all collectives
 ------------------------------
