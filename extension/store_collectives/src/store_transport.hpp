@@ -158,17 +158,15 @@ class StoreTransport : public frame::Transport {
   // [/leave]
 
  private:
-  using Waiting = std::list<Note>;
-
   // Finds the message that a receive is for: the next one of its tag, unless an earlier
   // receive waits for that.
-  bool find(Waiting::iterator place, int& from, std::string& key) {
+  bool find(std::list<Note>::iterator place, int& from, std::string& key) {
     for (int rank = 0; rank < size(); ++rank) {
       const auto takes = [&](const Note& other) {
         return other.tag == place->tag && (other.root < 0 || other.root == rank);
       };
       const bool behind = std::any_of(waiting_.begin(), place, takes);
-      if (rank == this->rank() || !takes(*place) || behind) continue;
+      if (!takes(*place) || behind) continue;
       auto& number = received_[{rank, place->tag}];
       key = message(rank, this->rank(), place->tag, number + 1);
       if (!keys().has({key})) continue;
@@ -245,7 +243,7 @@ class StoreTransport : public frame::Transport {
   Keys::Names kept_; // of the last collective, which others may still read
   std::string last_; // its prefix
   std::map<std::pair<int, int64_t>, uint64_t> sent_, received_; // by other rank and tag
-  Waiting waiting_; // receives in the order of their calls
+  std::list<Note> waiting_; // receives in the order of their calls
 };
 
 } // namespace store_collectives
