@@ -110,12 +110,12 @@ class Transport {
   }
   // Tells the others why they cannot go on, unless they know.
   virtual void announce(const std::string& /* reason */) {}
-  // The last steps, which get two seconds. If the end is `orderly`, they wait until the
+  // The last steps, which get two seconds. If the end is orderly, they wait until the
   // others have what they need of this rank.
   virtual Steps leave(bool /* orderly */) { return {}; }
 
-  // Called when nothing could advance, `idle` times in a row: waits a while, or until
-  // wake(). The default polls, with naps from 50 us to 2 ms.
+  // Called when nothing could advance; idle says how often in a row. Waits a while, or
+  // until wake(). The default polls, with naps from 50 us to 2 ms.
   virtual void rest(int idle) {
     std::unique_lock lock(mutex_);
     const auto nap = std::min(microseconds(50) * (1 << std::min(idle, 6)), kLongestNap);
