@@ -113,6 +113,7 @@ class Transport {
   // The last steps, which get two seconds. If the end is orderly, they wait until the
   // others have what they need of this rank.
   virtual Steps leave(bool /* orderly */) { return {}; }
+  // [/interface]
 
   // Called when nothing could advance; idle says how often in a row. Waits a while, or
   // until wake(). The default polls, with naps from 50 us to 2 ms.
@@ -127,7 +128,6 @@ class Transport {
     wake_ = true;
     woken_.notify_one();
   }
-  // [/interface]
 
  protected:
   // Checks the size: equal notes say that sizes are equal, except in all_to_all, where

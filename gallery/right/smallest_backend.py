@@ -46,8 +46,9 @@ eleven virtual methods. You must write the three marked ``= 0``:
    :part: interface
 
 All calls come from one thread at a time. If ``can_block`` returns true, it is always the same thread,
-which most libraries require. Two things are different: the constructor runs on the thread that
-creates the group, and any thread may call ``wake``. An exception from a transport fails the group on all
+which most libraries require. Only the constructor runs on the thread that creates the group. Two more
+methods, ``rest`` and ``wake``, decide how the thread waits while nothing moves; by default it polls
+every 50 µs to 2 ms, and any thread may call ``wake``. An exception from a transport fails the group on all
 ranks, and its text becomes the reason in the errors.
 
 A method that returns ``Steps`` is a coroutine. Instead of blocking, it suspends with ``co_await`` on
@@ -121,19 +122,6 @@ if it needs no data from them. If two notes differ, every rank fails for the sam
 Without this comparison, ranks that use another dtype or ``ReduceOp`` would compute wrong results
 without an error.
 
-Messages
---------
-
-So that messages do not mix, their keys contain the sender, the receiver, the tag and a counter. The
-receiver erases the note when it has read the data, which tells the sender that the message has
-arrived:
-
-.. listing:: extension/store_collectives/src/store_transport.hpp
-   :part: messages
-
-Two receives can wait for the same message, whether they name its sender or accept any. So ``find``
-gives it to the earlier call.
-
 First results
 -------------
 
@@ -149,7 +137,7 @@ then waits for the sum:
    :part: program
 """
 
-from launcher import launch, run_program
+from launcher import launch
 
 launch("smallest_backend/first_results.py", ranks=2)
 
@@ -160,75 +148,8 @@ launch("smallest_backend/first_results.py", ranks=2)
 launch("smallest_backend/first_results.py", ranks=4, nodes=2)
 
 # %%
-# Errors and dead ranks
-# ---------------------
-#
-# During an operation, a rank waits in ``exchange``, ``send`` or ``receive``. Each passes the missing
-# ranks to ``Until``, so the error can name them, except in a receive from any source. To
-# learn of a failure before the deadline, the frame asks two questions about every 50 milliseconds
-# while an operation is pending: has another rank announced a failure, and has a rank that this one
-# waits for left the group?
-#
-# .. listing:: extension/store_collectives/src/store_transport.hpp
-#    :part: lost
-#
-# To show the errors, this worker breaks three groups: in the first, the sizes differ; in the second,
-# rank 1 never calls; in the third, rank 1 has destroyed the group:
-#
-# .. listing:: gallery/right/smallest_backend/errors.py
-#    :part: calls
-
-launch("smallest_backend/errors.py", ranks=2)
-
-# %%
-# Each error of a collective names the operation, its number in the group, the group, and the
-# ranks. A failed group cannot be used again, because its ranks may disagree on what has completed.
-# Other groups still work.
-#
-# The store does not notice a killed rank, so a collective waits until its timeout. If that rank
-# hosted the store, the others fail at once. Under ``torchrun``, the agent usually hosts it, and
-# stops the workers when one dies.
-#
-# DDP and FSDP2
-# -------------
-#
-# A correct backend trains as well as gloo. With two ranks it should even give the same losses. The
-# worker trains one model with DDP and one with FSDP2, once on ``store`` and once on gloo:
-#
-# .. listing:: gallery/right/smallest_backend/train.py
-#    :part: train
-
-launch("smallest_backend/train.py", ranks=2)
-
-# %%
-# The losses are equal bit for bit, because adding two numbers in either order, and halving the sum,
-# gives the same bits. A training run calls few operations. :doc:`/communicate/test-your-backend` tests
-# the others: no check of that suite fails for ``store``.
-#
-# Bug: erasing a key after the first read
-# ---------------------------------------
-#
-# A store keeps each key until it is deleted, so a transport must erase its keys. The obvious way is to
-# erase a key after reading it. If only one rank reads the key, this works:
-#
-# .. listing:: gallery/right/smallest_backend/erased_keys.py
-#    :part: mistake
-#
-# With more readers, the second one waits until the store times out. The fix relies on order: a rank
-# begins an operation only after it has finished the one before. So once all ranks have begun the
-# second, no rank still reads keys of the first:
-#
-# .. listing:: gallery/right/smallest_backend/erased_keys.py
-#    :part: cure
-#
-# The program compares both for three ranks and two broadcasts:
-
-run_program("smallest_backend/erased_keys.py")
-
-# %%
-# ``exchange`` needs no further key to know this, because the notes that it compares also say that all
-# ranks have begun. It keeps the names of its last keys in ``kept_``, and erases them in the next
-# call. Pieces with a single reader are erased at once.
+# With two ranks or four, and on one node or two, nothing but the store connects the ranks.
+# :doc:`messages-and-errors` shows the rest of the transport, and trains with it.
 #
 # Exercise
 # --------
@@ -245,7 +166,3 @@ run_program("smallest_backend/erased_keys.py")
 #    counter of the barrier before it. It no longer detects a rank that calls another operation, and the
 #    error at the deadline cannot name the missing ranks, because a counter does not say which ranks
 #    have arrived. ``monitored_barrier`` has to name them, so leave it to ``exchange``.
-#
-# :doc:`/tutorial/next-steps` has a project that begins with this transport under a name of yours, so
-# you can replace its methods and stay correct. Not run: several hosts. This page and the tests start
-# all ranks on one host.

@@ -1,0 +1,99 @@
+"""
+Messages and errors through the store
+=====================================
+
+This page completes the transport of :doc:`smallest-backend`: with messages between two ranks, with
+errors that name the rank at fault, and with keys that are erased in time. Then DDP and FSDP2 train
+with it.
+
+.. diagram:: right/messages_and_errors/diagram
+
+Messages
+--------
+
+So that messages do not mix, their keys contain the sender, the receiver, the tag and a counter. The
+receiver erases the note when it has read the data, which tells the sender that the message has
+arrived:
+
+.. listing:: extension/store_collectives/src/store_transport.hpp
+   :part: messages
+
+Two receives can wait for the same message, whether they name its sender or accept any. So ``find``
+gives it to the earlier call.
+
+Errors and dead ranks
+---------------------
+
+During an operation, a rank waits in ``exchange``, ``send`` or ``receive``. Each passes the missing
+ranks to ``Until``, so the error can name them, except in a receive from any source. To
+learn of a failure before the deadline, the frame asks two questions about every 50 milliseconds
+while an operation is pending: has another rank announced a failure, and has a rank that this one
+waits for left the group?
+
+.. listing:: extension/store_collectives/src/store_transport.hpp
+   :part: lost
+
+To show the errors, this worker breaks three groups: in the first, the sizes differ; in the second,
+rank 1 never calls; in the third, rank 1 has destroyed the group:
+
+.. listing:: gallery/right/messages_and_errors/errors.py
+   :part: calls
+"""
+
+from launcher import launch, run_program
+
+launch("messages_and_errors/errors.py", ranks=2)
+
+# %%
+# Each error of a collective names the operation, its number in the group, the group, and the
+# ranks. A failed group cannot be used again, because its ranks may disagree on what has completed.
+# Other groups still work.
+#
+# The store does not notice a killed rank, so a collective waits until its timeout. If that rank
+# hosted the store, the others fail at once. Under ``torchrun``, the agent usually hosts it, and
+# stops the workers when one dies.
+#
+# DDP and FSDP2
+# -------------
+#
+# A correct backend trains as well as gloo. With two ranks it should even give the same losses. The
+# worker trains one model with DDP and one with FSDP2, once on ``store`` and once on gloo:
+#
+# .. listing:: gallery/right/messages_and_errors/train.py
+#    :part: train
+
+launch("messages_and_errors/train.py", ranks=2)
+
+# %%
+# The losses are equal bit for bit, because adding two numbers in either order, and halving the sum,
+# gives the same bits. A training run calls few operations. :doc:`/communicate/test-your-backend` tests
+# the others: no check of that suite fails for ``store``.
+#
+# Bug: erasing a key after the first read
+# ---------------------------------------
+#
+# A store keeps each key until it is deleted, so a transport must erase its keys. The obvious way is to
+# erase a key after reading it. If only one rank reads the key, this works:
+#
+# .. listing:: gallery/right/messages_and_errors/erased_keys.py
+#    :part: mistake
+#
+# With more readers, the second one waits until the store times out. The fix relies on order: a rank
+# begins an operation only after it has finished the one before. So once all ranks have begun the
+# second, no rank still reads keys of the first:
+#
+# .. listing:: gallery/right/messages_and_errors/erased_keys.py
+#    :part: cure
+#
+# The program compares both for three ranks and two broadcasts:
+
+run_program("messages_and_errors/erased_keys.py")
+
+# %%
+# ``exchange`` needs no further key to know this, because the notes that it compares also say that all
+# ranks have begun. It keeps the names of its last keys in ``kept_``, and erases them in the next
+# call. Pieces with a single reader are erased at once.
+#
+# :doc:`/tutorial/next-steps` has a project that begins with this transport under a name of yours, so
+# you can replace its methods and stay correct. Not run: several hosts. This page and the tests start
+# all ranks on one host.
