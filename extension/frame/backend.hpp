@@ -184,15 +184,7 @@ class Backend : public c10d::Backend {
     const auto timeout = std::max(opts.timeout, milliseconds(1));
     auto call = group_.begin(Kind::monitored_barrier, timeout);
     call.name_all = wait_all;
-    try {
-      group_.run(std::move(call), /*async=*/false);
-    } catch (const c10::DistBackendError& error) {
-      const std::string reached = "Rank " + std::to_string(getRank()) +
-          " successfully reached monitoredBarrier, but received errors while waiting for "
-          "send/recv from rank 0: "; // gloo's words on all other ranks
-      C10_THROW_ERROR(DistBackendError,
-          (getRank() == 0 ? "" : reached) + error.what_without_backtrace());
-    }
+    group_.run(std::move(call), /*async=*/false);
   }
 
   WorkPtr allreduce_coalesced(

@@ -43,9 +43,15 @@ struct Pending {
   }
   std::exception_ptr error_of(
       const std::string& reason, const Names& names, int rank) const {
-    return std::make_exception_ptr(c10::DistBackendError({__func__, __FILE__, __LINE__},
-        "Backend " + names.backend + ": " + describe(note()) + " of group \"" +
-            names.group + "\" failed on " + names.who(rank) + ": " + reason));
+    const std::string text = "Backend " + names.backend + ": " + describe(note()) +
+        " of group \"" + names.group + "\" failed on " + names.who(rank) + ": " +
+        reason;
+    const std::string reached = "Rank " + std::to_string(rank) +
+        " successfully reached monitoredBarrier, but received errors while waiting for "
+        "send/recv from rank 0: "; // gloo's words on all other ranks
+    const bool after = note().kind == Kind::monitored_barrier && rank != 0;
+    return std::make_exception_ptr(c10::DistBackendError(
+        {__func__, __FILE__, __LINE__}, (after ? reached : "") + text));
   }
 
   // The mutex of the engine guards these:
