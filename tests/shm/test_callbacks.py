@@ -151,7 +151,7 @@ def wait_beside_a_callback(rank):
     if rank == 1:
         time.sleep(0.1)
     first = dist.all_reduce(ones(), async_op=True)
-    done = first.get_future().then(lambda _: time.sleep(1.2 * (1 - rank)))
+    done = first.get_future().then(lambda _: time.sleep(3 * (1 - rank)))
     if rank == 1:
         time.sleep(0.7)
     second = dist.all_reduce(ones(), async_op=True)

@@ -201,7 +201,8 @@ def test_ranks_that_do_not_come_are_named(absent):
         names = ", ".join(f"rank {rank}" for rank in absent)
         assert error[0] == "DistStoreError" and error[2] < 5
         assert error[1].startswith("Backend store: rank ")
-        assert f'of 3 cannot join group "0": {names} did not come within 500 ms' in error[1]
+        pattern = rf'of 3 cannot join group "\d+": {names} did not come within 500 ms'
+        assert re.search(pattern, error[1])
 
 
 def after_another_run(rank):
@@ -238,7 +239,7 @@ def forks(rank):
 @BOTH_WAYS
 def test_a_fork_is_told_to_make_a_group_of_its_own(can_block):
     for text in run(forks, 2, can_block=can_block):
-        assert 'group "0" belongs to the process that created it' in text
+        assert re.search(r'group "\d+" belongs to the process that created it', text)
         assert "call init_process_group in the new process" in text
 
 

@@ -10,14 +10,13 @@ import pytest
 import torch
 import torch.distributed as dist
 from launcher import launch
+from random_operations import Operations
 from store_ranks import run
 from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
 
 from tools.project.paths import EXTENSIONS, FRAME, GALLERY
 
 HERE = Path(__file__).parent
-sys.path.append(str(HERE.parent / "shm"))
-from random_operations import Operations  # noqa: E402
 
 # With each of the two ways of the engine: its thread drives, or a synchronous call does.
 BOTH_WAYS = pytest.mark.parametrize("can_block", [True, False], ids=["thread", "caller"])
