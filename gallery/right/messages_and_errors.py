@@ -33,8 +33,9 @@ waits for left the group?
 .. listing:: extension/store_collectives/src/store_transport.hpp
    :part: lost
 
-To show the errors, this worker breaks three groups: in the first, the sizes differ; in the second,
-rank 1 never calls; in the third, rank 1 has destroyed the group:
+To show the errors, this worker breaks four groups: in the first, the sizes differ; in the second,
+rank 1 never calls. Rank 1 has destroyed the other two, in which rank 0 waits for a broadcast, and for
+a message from any rank:
 
 .. listing:: gallery/right/messages_and_errors/errors.py
    :part: calls

@@ -42,8 +42,14 @@ The frame includes PyTorch's headers, and a transport must not. So a transport c
 PyTorch, and a new release does not touch it unless the frame's interface changes. It is a class with
 eleven virtual methods. You must write the three marked ``= 0``:
 
-.. listing:: extension/frame/transport.hpp
-   :part: interface
+.. not-executed::
+   :partly:
+
+   The transport of this page overrides the methods whose bodies are highlighted.
+
+   .. listing:: extension/frame/transport.hpp
+      :part: interface
+      :emphasize-lines: 3,23-25,28,31
 
 All calls come from one thread at a time. If ``can_block`` returns true, it is always the same thread,
 which most libraries require. Only the constructor runs on the thread that creates the group. Two more
