@@ -146,29 +146,49 @@ def test_a_thread_that_waits_runs_no_callbacks(synchronous):
     assert called[0] == [False]  # Rank 1's first work has ended before it asks for a future.
 
 
-def wait_beside_a_callback(rank):
-    """Wait with a timeout while a callback takes long: for a late work, and for a late future."""
+def wait_behind_a_callback(rank):
+    """Wait until the time is over although only the future is late."""
     if rank == 1:
-        time.sleep(0.1)
-    first = dist.all_reduce(ones(), async_op=True)
-    done = first.get_future().then(lambda _: time.sleep(3 * (1 - rank)))
+        time.sleep(0.05)
+    works = [dist.all_reduce(ones(), async_op=True) for _ in range(2)]
+    futures = [work.get_future() for work in works]
     if rank == 1:
-        time.sleep(0.7)
-    second = dist.all_reduce(ones(), async_op=True)
-    future = second.get_future()
-    if rank == 0:
-        for _ in range(2):  # The work ends in the second of these times.
-            start = time.monotonic()
-            with pytest.raises(dist.DistBackendError, match="has not ended within the 400 ms"):
-                second.wait(timedelta(seconds=0.4))
-            assert 0.4 <= time.monotonic() - start < 0.9
-    second.wait()
-    assert future.done()
+        return
+    done = futures[0].then(lambda _: time.sleep(0.45))
+    with pytest.raises(dist.DistBackendError, match="has not ended within the 150 ms"):
+        works[1].wait(timedelta(seconds=0.15))
+    works[1].wait()
+    assert futures[1].done()
     done.wait()
 
 
+def test_a_wait_whose_time_is_over_does_not_return():
+    run(wait_behind_a_callback, 2)
+
+
+def wait_beside_a_long_callback(rank):
+    """Return the seconds and the error of a wait with a timeout."""
+    if rank == 1:
+        time.sleep(0.1)
+    first = dist.all_reduce(ones(), async_op=True)
+    if rank == 0:
+        done = first.get_future().then(lambda _: time.sleep(1.5))
+    else:
+        time.sleep(1)
+    second = dist.all_reduce(ones(), async_op=True)
+    if rank == 1:
+        return second.wait()
+    start = time.monotonic()
+    with pytest.raises(dist.DistBackendError, match="has not ended within the 400 ms"):
+        second.wait(timedelta(seconds=0.4))
+    seconds = time.monotonic() - start
+    second.wait()
+    done.wait()
+    return seconds
+
+
 def test_a_wait_keeps_its_timeout_beside_a_long_callback():
-    run(wait_beside_a_callback, 2)
+    assert 0.4 <= run(wait_beside_a_long_callback, 2)[0] < 0.9
 
 
 def callbacks_that_close(rank, how):
