@@ -12,7 +12,8 @@ import pytest
 import store_collectives
 import torch
 import torch.distributed as dist
-from store_ranks import client, error_of, run, start
+from ranks import error_of
+from store_ranks import client, run, start
 from torch.distributed import ReduceOp
 
 BOTH_WAYS = pytest.mark.parametrize("can_block", [True, False], ids=["thread", "caller"])
