@@ -5,8 +5,7 @@ count lines. A line that is not executed must be highlighted on its page, in the
 directive ``not-executed`` (sphinxext/code/not_executed.py).
 
 Nearly every sample shows a line of a function or of a branch, so none can be left out, and their
-time is all that this takes. The counts are kept for as long as the samples and what they execute
-are the same.
+time is all that this takes.
 """
 
 import json
@@ -20,16 +19,10 @@ import coverage
 import pytest
 
 from sphinxext.text.gallery_scripts import blank_hidden
-from tools.compile.toolchain import toolchain
-from tools.execute.execution import run_of
-from tools.execute.samples import samples
-from tools.project.paths import BUILD, EXTENSIONS, FRAME, GALLERY, ROOT, SITE, relative
-from tools.state.digests import digest, files_below, installed
-from tools.state.records import Record
+from tools.project.paths import EXTENSIONS, FRAME, GALLERY, ROOT, SITE, relative
 
 LANGUAGES = {"python", "cpp"}
 TIMEOUT = 1500  # seconds; it takes about 150 on a quiet machine
-COUNTS = Record(BUILD / "line-counts.json", of_tools=False)
 CONFIGURATION = """\
 [run]
 data_file = {data}/lines
@@ -64,7 +57,7 @@ def unexecuted(listings, lines):
     """
     for listing in listings:
         name, (first, last) = listing["file"], listing["lines"]
-        statements, executed = map(set, lines[name])
+        statements, executed = lines[name]
         shown = _shown(name, range(first, last + 1)) & statements
         marked = set(listing.get("lines_not_executed", []))
         for line in sorted(shown - executed - marked):
@@ -88,13 +81,13 @@ def _counted(data, files):
         warnings.simplefilter("ignore", coverage.exceptions.CoverageWarning)
         python.combine([str(data)])
     lines = {}
-    for name in sorted(files):
+    for name in files:
         if Path(name).suffix == ".py":
             _, statements, _, missing, _ = python.analysis2(str(ROOT / name))
-            lines[name] = statements, sorted({*statements} - {*missing})
+            lines[name] = {*statements}, {*statements} - {*missing}
         else:
             counts = compiled[name]
-            lines[name] = sorted(counts), sorted(line for line, n in counts.items() if n)
+            lines[name] = {*counts}, {line for line, count in counts.items() if count}
     return lines
 
 
@@ -138,17 +131,11 @@ def listings():
 
 @pytest.fixture(scope="module")
 def lines(instrumented_copy, tmp_path_factory):
-    """Return the lines of each file that a page shows, counted now or in an earlier test."""
+    """Return ``lines`` of unexecuted() for each file that a page shows."""
     files = {listing["file"] for listing in listings()}
-    inputs = {path for script in samples() for path in run_of(script).files}
-    inputs |= {*files_below(Path(__file__).parent), *(ROOT / name for name in files)}
-    key = digest(sorted(inputs), *toolchain(), *installed())
-    last = COUNTS.load()
-    if not last or last["key"] != key:
-        data = tmp_path_factory.mktemp("data")
-        _run_samples(instrumented_copy, data, files)
-        COUNTS.save({"key": key, "lines": _counted(data, files)})
-    return COUNTS.load()["lines"]
+    data = tmp_path_factory.mktemp("data")
+    _run_samples(instrumented_copy, data, files)
+    return _counted(data, files)
 
 
 def _run_samples(instrumented_copy, data, files):
@@ -186,3 +173,17 @@ def test_what_is_highlighted_would_be_found(lines):
     faults = unexecuted([x | marks for x in listings()], lines)
     marked = {x["file"] for x in listings() if x.get("lines_not_executed")}
     assert {text.partition(":")[0] for text in faults} == marked and len(marked) >= 3
+
+
+def test_what_is_found():
+    name = "gallery/operations/point_to_point/deadlock.py"
+    listing = {"file": name, "lines": [1, 8], "page": "page"}
+    marked = {**listing, "lines_not_executed": [6]}
+
+    def found(listing, *executed):
+        return list(unexecuted([listing], {name: ({4, 6, 9}, {*executed})}))
+
+    assert found(listing, 4, 6) == []
+    assert found(listing, 4) == [f"{name}:6 is on the page page, and was not executed"]
+    assert found(marked, 4) == []
+    assert found(marked, 4, 6) == [f"{name}:6 is highlighted on page, but was executed"]
