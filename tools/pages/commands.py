@@ -24,6 +24,7 @@ TIMEOUT = 300  # seconds; it takes about 10
 # Besides tools/ and sphinxext/, on which every record depends.
 NEEDED = ["Makefile", "conf.py", "languages.toml", "releases.toml", "site.toml", "requirements"]
 NEEDED += ["starter", "conformance", "docs/_templates/project-readme.html"]
+NEEDED += ["extension/frame", "extension/store_collectives/src"]  # which a new project copies
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv*", "_build", "__pycache__", "*.mo", "tests")
 # The caller may itself be make; the environment is installed already.
 ENVIRONMENT = {"MAKEFLAGS": "", "MAKELEVEL": "", "MFLAGS": "", "PYTHON": "true"}
