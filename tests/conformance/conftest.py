@@ -1,13 +1,10 @@
-"""Make the suite and the defective backend importable."""
+"""Make the suite and the defective backend importable for processes that a check starts."""
 
 import os
-import sys
 from pathlib import Path
 
-_HERE = Path(__file__).parent
-for _path in (_HERE, _HERE.parents[1] / "conformance"):
-    sys.path.insert(0, str(_path))
-# Processes that a check starts need the same.
+from tools.project.paths import SUITE
+
 os.environ["PYTHONPATH"] = os.pathsep.join(
-    [str(_HERE), str(_HERE.parents[1] / "conformance"), os.environ.get("PYTHONPATH", "")]
+    [str(Path(__file__).parent), str(SUITE), os.environ.get("PYTHONPATH", "")]
 )

@@ -29,11 +29,8 @@ COPIES = BUILD / "releases"
 TIMEOUT = 1800  # seconds, for one step with one release
 COLUMNS = ["PyTorch", "Compiles", "Tests", "Passed", "Failed", "Samples"]
 TESTS = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/extension"]
-COPIED = [
-    "tests/conftest.py",
-    "tests/ranks.py",
-    "tests/extension",
-]  # Besides what a page may be made from.
+# Besides what a page may be made from.
+COPIED = ["tests/conftest.py", "tests/ranks.py", "tests/extension"]
 
 
 class Trial:
