@@ -133,8 +133,8 @@ show_table(["capability", *reports], rows)
 # the group is aborted. The exercise is about ``Works and futures``. The whole suite finds more in
 # gloo. For example, a tensor that is not contiguous gets wrong values without an error
 # (`pytorch#192920 <https://github.com/pytorch/pytorch/issues/192920>`_). It finds no failure
-# in ``shm``. ``make test-conformance`` runs it on the three backends and compares with recorded
-# results. ``--device cuda`` lets it run on GPUs, which the build of this site does not have.
+# in ``shm``. ``make test-conformance`` runs it on these backends and on ``store``, and compares with
+# recorded results. ``--device cuda`` lets it run on GPUs, which the build of this site does not have.
 #
 # A mistake: a test with zeros
 # ----------------------------
