@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include <ATen/MemoryOverlap.h>
+#include <c10/util/SmallVector.h>
 
 #include "reductions.hpp"
 #include "sparse.hpp"
@@ -11,12 +12,14 @@
 namespace frame {
 
 using Tensors = std::vector<at::Tensor>;
+using PieceList = c10::SmallVector<Bytes, 8>; // so many without an allocation
 
 // The arguments of one call: its tensors as bytes, and how long it may take. Arguments
 // that cannot be used are refused here, before any other rank notices.
 class Arguments {
  public:
-  Arguments(Kind kind, milliseconds timeout, const std::string& backend, int ranks)
+  // `backend` is used only until the operation begins.
+  Arguments(Kind kind, milliseconds timeout, std::string_view backend, int ranks)
       : timeout(timeout), backend_(backend), ranks_(ranks) {
     note.kind = kind;
   }
@@ -28,6 +31,7 @@ class Arguments {
     return keep(is_plain(tensor) ? tensor : plain_copy(tensor));
   }
 
+  // [layouts]
   Bytes output(const at::Tensor& tensor, bool in_place = false) {
     check(tensor);
     require(!may_overlap(tensor),
@@ -44,6 +48,7 @@ class Arguments {
                  : at::empty_like(tensor, {}, at::MemoryFormat::Contiguous));
     return keep(copies_.back().second);
   }
+  // [/layouts]
 
   // A sparse tensor, which becomes the sum of those of all ranks.
   Bytes sparse(const at::Tensor& tensor) {
@@ -65,23 +70,23 @@ class Arguments {
   }
 
   // One tensor for each rank, each as large as `one`, if that is given.
-  Pieces inputs(const Tensors& tensors, const Bytes* one = nullptr) {
-    Pieces pieces;
+  PieceList inputs(const Tensors& tensors, const Bytes* one = nullptr) {
+    PieceList pieces;
     for (const auto& tensor : tensors) pieces.push_back(input(tensor));
     return checked(std::move(pieces), "input", one);
   }
-  Pieces outputs(const Tensors& tensors, const Bytes* one = nullptr) {
-    Pieces pieces;
+  PieceList outputs(const Tensors& tensors, const Bytes* one = nullptr) {
+    PieceList pieces;
     for (const auto& tensor : tensors) pieces.push_back(output(tensor));
     return checked(std::move(pieces), "output", one);
   }
 
   // One tensor for all ranks, with a piece as large as `one` for each.
-  Pieces pieces(Bytes all, Bytes one) const {
+  PieceList pieces(Bytes all, Bytes one) const {
     require(all.size() == one.size() * ranks_, " takes one tensor that is ", ranks_,
         " times as large as the other, got ", all.size(), " and ", one.size(),
         " bytes");
-    Pieces pieces;
+    PieceList pieces;
     for (int rank = 0; rank < ranks_; ++rank) {
       pieces.push_back(all.subspan(rank * one.size(), one.size()));
     }
@@ -89,7 +94,8 @@ class Arguments {
   }
 
   // The rows of a tensor that belong to each rank; no numbers: equally many.
-  Pieces rows(const at::Tensor& tensor, Bytes all, std::vector<int64_t> numbers) const {
+  PieceList rows(
+      const at::Tensor& tensor, Bytes all, std::vector<int64_t> numbers) const {
     const int64_t total = tensor.dim() == 0 ? 1 : tensor.size(0);
     if (numbers.empty()) numbers.assign(ranks_, total / ranks_);
     const auto sum = std::accumulate(numbers.begin(), numbers.end(), int64_t{0});
@@ -98,7 +104,7 @@ class Arguments {
         " cannot split ", total, " rows into ", ranks_, " pieces of ",
         at::IntArrayRef(numbers), " rows");
     const size_t row = total == 0 ? 0 : all.size() / total;
-    Pieces pieces;
+    PieceList pieces;
     for (const int64_t number : numbers) {
       pieces.push_back(all.first(number * row));
       all = all.subspan(number * row);
@@ -107,7 +113,7 @@ class Arguments {
   }
 
   // For the note: the size of each piece, or of all if they differ, and a digest.
-  void set_sizes(const Pieces& pieces) {
+  void set_sizes(Pieces pieces) {
     bool same = true;
     note.bytes = 0;
     for (const Bytes piece : pieces) {
@@ -135,17 +141,20 @@ class Arguments {
     TORCH_CHECK_VALUE(condition, "Backend ", backend_, ": ", name(note.kind), text...);
   }
 
-  // Made of all this; `owner` keeps the tensors.
-  Operation operation(std::shared_ptr<const void> owner) const {
-    return {note, in, out, reduce, packed_.get(), source, std::move(owner)};
+  // Made of all this, which must stay where it is; `owner` keeps the tensors.
+  Operation operation(std::shared_ptr<const void> owner = nullptr) const {
+    Operation operation{
+        note, in, out, nullptr, packed_.get(), source, std::move(owner)};
+    if (reduction) operation.reduce = std::cref(*reduction);
+    return operation;
   }
 
   Note note;
-  Pieces in, out;
-  std::function<void(Bytes, std::span<const Bytes>)> reduce;
+  PieceList in, out;
+  std::optional<Reduction> reduction;
   std::shared_ptr<std::atomic<int>> source; // of a receive
   milliseconds timeout; // from the first step on
-  Tensors results; // the outputs
+  c10::SmallVector<at::Tensor, 2> results; // the outputs
   bool name_all = true; // in errors: all late ranks, or the first
 
  private:
@@ -170,7 +179,7 @@ class Arguments {
     note.tag = static_cast<uint64_t>(note.tag) * 0x9E3779B97F4A7C15 + number;
   }
 
-  Pieces checked(Pieces pieces, const char* what, const Bytes* one) const {
+  PieceList checked(PieceList pieces, const char* what, const Bytes* one) const {
     const auto count = static_cast<int>(pieces.size());
     require(count == ranks_, " takes ", ranks_, " ", what, " tensors, got ", count);
     for (const Bytes piece : pieces) {
@@ -220,9 +229,9 @@ class Arguments {
     return {data, static_cast<size_t>(tensor.nbytes())};
   }
 
-  std::string backend_;
+  std::string_view backend_;
   int ranks_;
-  Tensors kept_; // used until the end
+  c10::SmallVector<at::Tensor, 4> kept_; // used until the end
   std::vector<std::pair<at::Tensor, at::Tensor>> copies_; // to, from
   std::shared_ptr<Blobs> packed_; // of all ranks, if the tensor is sparse
 };

@@ -209,6 +209,19 @@ class Backend : public c10d::Backend {
         inputs.size(), [&](size_t i) { _allgather_base(outputs[i], inputs[i], opts); });
   }
 
+  WorkPtr allgather_coalesced(TensorLists& output_lists, Tensors& inputs,
+      const c10d::AllgatherOptions& opts) override {
+    size_t least = inputs.size();
+    for (const auto& list : output_lists) least = std::min(least, list.size());
+    return group_.together(
+        Kind::all_gather, opts.asyncOp, least, inputs.size(), [&](size_t i) {
+          TensorLists outputs(1); // output_lists[rank][i] comes from that rank
+          for (const auto& list : output_lists) outputs[0].push_back(list[i]);
+          Tensors one{inputs[i]};
+          allgather(outputs, one, opts);
+        });
+  }
+
   WorkPtr send(Tensors& tensors, int to, int tag) override {
     auto call = group_.begin(Kind::send, kNoTimeout);
     call.in = {call.input(call.single(tensors, "tensor"))};
@@ -243,8 +256,8 @@ class Backend : public c10d::Backend {
   void set_reduction(
       Arguments& call, const at::Tensor& tensor, const c10d::ReduceOp& op) const {
     call.note.op = static_cast<Op>(op.op_);
-    call.reduce =
-        Reduction(options().backend, tensor.scalar_type(), call.note.op, getSize());
+    call.reduction.emplace(
+        options().backend, tensor.scalar_type(), call.note.op, getSize());
   }
 
   // all_reduce, or reduce, where only the root has an output.

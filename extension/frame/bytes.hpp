@@ -9,7 +9,7 @@
 namespace frame {
 
 using Bytes = std::span<std::byte>;
-using Pieces = std::vector<Bytes>; // one for each rank, unless a comment says otherwise
+using Pieces = std::span<const Bytes>; // one for each rank, or one
 using Blob = std::vector<std::byte>; // bytes that own their memory
 using Blobs = std::vector<Blob>;
 

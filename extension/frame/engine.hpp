@@ -10,13 +10,18 @@
 namespace frame {
 
 constexpr milliseconds kCheckEvery{50}; // the state of the other ranks
-constexpr milliseconds kLastMoments{2000}; // for sends and goodbyes, at the end
 constexpr milliseconds kLateThread{500}; // from then on, until a thread is left alone
+// About what it costs to hand an operation to a thread; more bytes take longer.
+constexpr microseconds kBrief{40};
+constexpr uint64_t kFewBytes = 64 << 10;
 
 // Runs the operations of one rank of a group, by one rule:
 //
-//   A synchronous call drives, if the transport cannot block. One thread drives
+//   A call that waits drives, if the transport cannot block. One thread drives
 //   everything else. One thread calls back, in the order in which operations end.
+//
+// A small collective that comes while nothing else runs may end before all that begins:
+// see at_once().
 //
 // To drive is to call the transport, which one thread does at a time. Collectives run
 // one after another, messages side by side. All fail together: the first failure ends
@@ -32,6 +37,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
       : names_(transport->names()),
         rank_(transport->rank()),
         can_block_(transport->can_block()),
+        state_(can_block_ ? kNotAtOnce : 0),
         transport_(std::move(transport)) {}
 
   void start() {
@@ -41,7 +47,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   }
 
   const Names& names() const { return names_; }
-  uint64_t sequence() const { return sequence_; }
+  uint64_t sequence() const { return state_ / kOneCollective; }
   std::vector<int> missing(const Pending& pending) const {
     const std::lock_guard lock(mutex_);
     return pending.missing;
@@ -53,30 +59,65 @@ class Engine : public std::enable_shared_from_this<Engine> {
         "created it, not to a fork of it; call init_process_group in the new process");
   }
 
+  // [at-once]
+  // Tries to run a collective on this thread alone: without the mutex, an allocation or
+  // a coroutine. If it returns false, the caller must submit() or run() the same one.
+  bool at_once(Arguments& arguments) {
+    check_process();
+    uint64_t state = state_;
+    if (state % kOneCollective != 0) return false; // something runs
+    const uint64_t begun = state + kOneCollective;
+    if (!state_.compare_exchange_strong(state, begun | kLooking)) return false;
+    arguments.note.sequence = begun / kOneCollective;
+    bool ended = false;
+    quietly([&] { // the steps find the same problem, and fail
+      ended = transport_->at_once(arguments.operation());
+      if (ended) arguments.finish();
+    });
+    if (ended) state_ &= ~kLooking;
+    PythonExit::keep_other_threads();
+    return ended;
+  }
+  // [/at-once]
+
   // Begins an operation.
   void submit(const PendingPtr& pending) {
     add(pending);
-    wake_driver();
+    if (can_block_) wake_driver();
+  }
+
+  // Leaves what has begun to the thread, unless this operation, the last, ends in less
+  // time than it takes to wake the thread.
+  void leave(const PendingPtr& pending) {
+    if (can_block_) return;
+    const bool brief = pending->note().bytes <= kFewBytes;
+    wait(
+        [&] { return pending->ended(); }, brief ? Clock::now() + kBrief : Clock::now());
   }
 
   // Runs an operation to its end.
   void run(const PendingPtr& pending) {
     add(pending);
     if (can_block_) wake_driver();
-    wait([&] { return pending->ended(); }, kNever, /*drives=*/!can_block_);
+    wait([&] { return pending->ended(); }, kNever);
   }
 
-  // Returns whether `done()`, as soon as it is, or at the limit. The mutex is held while
+  // Returns whether done(), as soon as it is, or at the limit. The mutex is held while
   // it is asked.
   template <class Done>
-  bool wait(const Done& done, Clock::time_point limit, bool drives = false) {
+  bool wait(const Done& done, Clock::time_point limit) {
     check_process();
+    const bool drives = !can_block_;
     Lock lock(mutex_);
     callers_ += drives;
-    if (drives && driving_) transport_->wake(); // the thread lets this one drive
-    while (!done() && Clock::now() < limit) {
-      drives && !driving_ ? drive(lock, done) : sleep(lock, limit);
+    for (bool late = false; !done() && !late; late = Clock::now() >= limit) {
+      if (drives && has_work()) {
+        drive(lock, [&] { return done() || !has_work(); }, limit);
+      } else {
+        sleep(lock, changed_, limit);
+      }
     }
+    if (drives && failure_ && !told_) look(lock, Clock::now()); // before this returns
     callers_ -= drives;
     if (drives && has_work()) driver_.notify_one();
     const bool in_time = done();
@@ -85,20 +126,19 @@ class Engine : public std::enable_shared_from_this<Engine> {
     return in_time;
   }
 
-  // Calls `callback` when the operation has ended. With `at_once` the thread that ends
-  // it does, for what is short. So it does in a callback, because PyTorch's PowerSGD
-  // hook waits there for another future, which its own thread cannot complete. A
-  // callback must not wait for other callbacks: neither gloo nor NCCL promises that.
-  void when_ended(const PendingPtr& pending, Callback callback, bool at_once = false) {
+  // Calls back when the operation has ended: on the thread for that; in a callback, on
+  // the thread that ends it, because PyTorch's PowerSGD hook waits there for another
+  // future, which its own thread cannot complete. A callback must not wait for other
+  // callbacks: neither gloo nor NCCL promises that.
+  void when_ended(const PendingPtr& pending, Callback callback) {
     if (pending->ended()) return callback(); // also in a fork, where nobody unlocks
-    check_process();
-    Lock lock(mutex_);
-    if (!pending->ended()) {
-      auto& list = at_once || calls_back_ ? pending->at_once : pending->callbacks;
-      return list.push_back(std::move(callback));
-    }
-    lock.unlock();
-    callback();
+    add_callback(
+        *pending, calls_back_ ? pending->at_end : pending->callbacks, callback);
+  }
+  // Calls back before any thread learns that the operation has ended: a profiler may
+  // stop as soon as it has. The callback must be short.
+  void before_end(const PendingPtr& pending, Callback callback) {
+    add_callback(*pending, pending->before_end, callback);
   }
   static bool calls_back() { return calls_back_; }
 
@@ -126,6 +166,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
     if (forks_ != fork_count()) return;
     Lock lock(mutex_);
     if (!closed_) closed_ = reason;
+    state_ |= kNotAtOnce;
     goodbye_ = in(kLastMoments);
     end_all(*closed_, lock);
   }
@@ -151,16 +192,29 @@ class Engine : public std::enable_shared_from_this<Engine> {
     });
   }
 
+  void add_callback(Pending& pending, std::vector<Callback>& list, Callback& callback) {
+    check_process();
+    Lock lock(mutex_);
+    if (!pending.ended()) return list.push_back(std::move(callback));
+    lock.unlock();
+    callback();
+  }
+
   void add(const PendingPtr& pending) {
     check_process();
     PythonExit::keep_other_threads();
     const std::lock_guard lock(mutex_);
     Note& note = pending->arguments->note;
+    const bool tried = note.sequence != 0; // at_once()
+    state_ |= kRunning;
+    if (tried) state_ &= ~kLooking;
     TORCH_CHECK_WITH(DistBackendError, !closed_, "Backend ", names_.backend,
         " cannot run ", describe(note), ": ", *closed_);
-    if (!is_message(note.kind)) note.sequence = ++sequence_;
+    if (!is_message(note.kind) && !tried) {
+      note.sequence = (state_ += kOneCollective) / kOneCollective;
+    }
     if (failure_) return pending->end(pending->error_of(*failure_, names_, rank_));
-    unfinished_.push_back(pending);
+    tried ? unfinished_.push_front(pending) : unfinished_.push_back(pending);
     start_clock();
   }
 
@@ -168,54 +222,77 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   void wake_driver() {
     driver_.notify_one();
-    changed_.notify_all(); // there may be a new deadline
+    if (can_block_) { // others keep the deadline, which may be new
+      changed_.notify_all();
+      called_.notify_one();
+    }
     transport_->wake();
   }
 
-  // [drive]
-  // Makes all calls of the transport, until done().
+  // [drive-loop]
+  // Looks again and again, until done() or the limit. The threads that do so let each
+  // other look; one that has found nothing rests.
   template <class Done>
-  void drive(Lock& lock, const Done& done) {
-    driving_ = true;
-    for (int idle = 0; !done(); check_deadline(lock)) {
-      begin_operations();
-      const bool tell = failure_ && !std::exchange(told_, true);
-      lock.unlock();
-      if (tell) quietly([this] { transport_->announce(*failure_); });
-      if (advance_all()) {
-        idle = 0;
-      } else {
-        transport_->rest(idle++);
+  void drive(Lock& lock, const Done& done, Clock::time_point limit) {
+    auto now = Clock::now();
+    Idle idle{0, now};
+    while (!done()) {
+      const uint64_t seen = changes_;
+      const auto until = std::min({limit, deadline_, now + kCheckEvery});
+      bool moved = look(lock, now);
+      if (!moved && now < limit) {
+        lock.unlock();
+        moved = transport_->rest(idle, until, [&] {
+          const std::lock_guard again(lock); // unlocks when it has looked
+          return changes_ != seen || look(lock, now);
+        });
+        lock.lock();
       }
-      lock.lock();
+      check_deadline(lock, now);
+      if (now >= limit) return; // with a last look after a rest
+      now = Clock::now();
+      ++idle.looks;
+      if (moved) idle = {0, now};
     }
-    driving_ = false;
-    changed_.notify_all(); // another call may want to drive
+  }
+  // [/drive-loop]
+
+  // Calls the transport, unless another thread does: begins and advances what can
+  // advance. Returns whether anything could.
+  bool look(Lock& lock, Clock::time_point now) {
+    if (state_.fetch_or(kLooking) & kLooking) return false;
+    begin_operations();
+    const bool tell = failure_ && !std::exchange(told_, true);
+    const bool late = now >= deadline_;
+    lock.unlock();
+    if (tell) quietly([this] { transport_->announce(*failure_); });
+    const bool moved = advance_all(now, late);
+    lock.lock();
+    const bool all_ended = unfinished_.empty() && begun_.empty();
+    state_ &= ~(all_ended ? kLooking | kRunning : kLooking);
+    return moved;
   }
 
   void drive_for_others(Lock& lock) {
     const auto closed = [this] { return closed_ && (told_ || !failure_); };
+    const auto left_alone = [this] { return has_work() && callers_ == 0; };
     while (!closed()) {
-      if (driving_ || callers_ > 0 || !has_work()) {
-        driver_.wait(lock);
-      } else {
-        drive(lock, [&] { return closed() || callers_ > 0 || !has_work(); });
-      }
+      driver_.wait(lock, [&] { return closed() || left_alone(); });
+      drive(lock, [&] { return closed() || !left_alone(); }, kNever);
     }
-    while (driving_) changed_.wait(lock);
-    driving_ = true; // for ever
     const bool orderly = !failure_;
     lock.unlock();
+    while (state_.fetch_or(kLooking) & kLooking) std::this_thread::yield();
     for (const auto& each : std::exchange(begun_, {})) each->steps = Steps();
     quietly([&] {
       Steps steps = transport_->leave(orderly);
-      for (int idle = 0; !steps.done() && Clock::now() < goodbye_; ++idle) {
-        if (!steps.advance()) transport_->rest(idle);
+      const auto advance = [&] { return steps.advance(); };
+      for (Idle idle; !steps.done() && Clock::now() < goodbye_; ++idle.looks) {
+        if (!advance()) transport_->rest(idle, goodbye_, advance);
       }
     });
     lock.lock();
   }
-  // [/drive]
 
   // For what helps other ranks, who find out at their deadlines if it fails.
   template <class Function>
@@ -237,15 +314,23 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   // Advances all that can advance. Only now and then it looks for reasons why others
   // never will.
-  bool advance_all() {
-    const auto now = Clock::now();
-    const bool check = now >= next_check_;
+  bool advance_all(Clock::time_point now, bool check) {
     bool moved = false;
     try {
-      const auto reason = check ? transport_->failure() : std::nullopt;
+      const bool is_new = std::ranges::any_of(
+          begun_, [](const auto& each) { return !each->operation.owner; });
+      // To ask memory for a failure is cheap; to ask the kernel who lives is not.
+      check |= now >= next_check_ || (is_new && can_block_);
+      const auto reason = check || is_new ? transport_->failure() : std::nullopt;
       if (check) next_check_ = now + kCheckEvery;
       if (reason) fail(*reason);
-      for (const auto& each : begun_) moved |= each->ended() || advance(each, check);
+      for (const auto& each : begun_) {
+        if (!each->operation.owner) {
+          each->operation = each->arguments->operation(each->arguments);
+          each->steps = begin(*transport_, each->operation);
+        }
+        moved |= each->ended() || advance(each, check);
+      }
     } catch (const std::exception& error) {
       const auto* ours = dynamic_cast<const c10::Error*>(&error);
       fail(ours ? ours->what_without_backtrace() : error.what());
@@ -259,17 +344,15 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   // Returns whether the operation got on, or ended.
   bool advance(const PendingPtr& pending, bool check) {
-    if (pending->operation.owner == nullptr) {
-      pending->operation = pending->arguments->operation(pending->arguments);
-      pending->steps = begin(*transport_, pending->operation);
-      check = true;
-    }
     const bool moved = pending->steps.advance();
+    // [data-first]
     if (pending->steps.done()) {
       pending->arguments->finish();
       end(pending);
       return true;
     }
+    // [/data-first]
+    // [reasons]
     if (!check) return moved;
     const auto missing = pending->steps.missing();
     Lock lock(mutex_);
@@ -281,6 +364,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
     if (!reason || pending->steps.advance()) return moved || reason;
     const auto announced = transport_->failure();
     throw std::runtime_error(announced.value_or(*reason));
+    // [/reasons]
   }
 
   // [deadlines]
@@ -295,8 +379,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
     }
   }
 
-  void check_deadline(Lock& lock) {
-    if (Clock::now() < deadline_) return;
+  void check_deadline(Lock& lock, Clock::time_point now) {
+    if (now < deadline_) return;
     std::string reason;
     for (const auto& each : unfinished_) {
       if (each->deadline == deadline_) reason = each->timed_out(names_, rank_);
@@ -307,20 +391,22 @@ class Engine : public std::enable_shared_from_this<Engine> {
   }
 
   // Waits for a change.
-  void sleep(Lock& lock, Clock::time_point limit) {
-    changed_.wait_until(lock, std::min(limit, deadline_));
-    check_deadline(lock);
+  void sleep(Lock& lock, std::condition_variable& change, Clock::time_point limit) {
+    change.wait_until(lock, std::min(limit, deadline_));
+    check_deadline(lock, Clock::now());
   }
   // [/deadlines]
 
   void fail(const std::string& reason) {
     Lock lock(mutex_);
+    state_ |= kNotAtOnce;
     if (!failure_) failure_ = reason;
     end_all(*failure_, lock);
   }
 
   void end_all(const std::string& reason, Lock& lock) {
     wake_driver(); // which tells the others
+    called_.notify_one();
     end(std::exchange(unfinished_, {}), &reason, lock);
   }
 
@@ -338,14 +424,26 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void end(std::list<PendingPtr> ended, const std::string* reason, Lock& lock) {
     std::vector<Callback> now;
     for (const auto& each : ended) {
+      while (!each->before_end.empty()) { // nobody else ends it meanwhile
+        const auto callbacks = std::exchange(each->before_end, {});
+        lock.unlock();
+        for (const auto& callback : callbacks) callback();
+        lock.lock();
+      }
+    }
+    for (const auto& each : ended) {
       each->end(reason ? each->error_of(*reason, names_, rank_) : nullptr);
-      for (auto& one : std::exchange(each->at_once, {})) now.push_back(std::move(one));
+      for (auto& one : std::exchange(each->at_end, {})) now.push_back(std::move(one));
       for (auto& one : std::exchange(each->callbacks, {}))
         calls_.push_back(std::move(one));
     }
     start_clock();
-    changed_.notify_all();
+    ++changes_;
+    const bool calls = !calls_.empty();
     lock.unlock();
+    changed_.notify_all();
+    if (calls) called_.notify_one();
+    transport_->wake();
     for (const auto& callback : now) callback();
   }
 
@@ -354,7 +452,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
     calls_back_ = true;
     while (!closed_ || !calls_.empty()) {
       if (calls_.empty()) {
-        sleep(lock, kNever);
+        sleep(lock, called_, kNever);
         continue;
       }
       auto callback = std::move(calls_.front());
@@ -373,14 +471,18 @@ class Engine : public std::enable_shared_from_this<Engine> {
   const Names names_;
   const int rank_;
   const bool can_block_;
+  // The number of collectives that have begun, and what excludes at_once(): a thread
+  // looks, others run, or never. Threads that do not hold the mutex change it.
+  static constexpr uint64_t kLooking = 1, kRunning = 2, kNotAtOnce = 4,
+                            kOneCollective = 8;
+  std::atomic<uint64_t> state_;
   const uint64_t forks_ = fork_count();
 
   Threads threads_;
   mutable std::mutex mutex_; // guards these; never held while anything is called
-  std::condition_variable changed_, driver_;
-  int callers_ = 0; // synchronous calls that drive, or want to
-  bool driving_ = false; // a thread drives
-  std::atomic<uint64_t> sequence_{0}; // of the collectives
+  std::condition_variable changed_, driver_, called_; // for callers, and the threads
+  int callers_ = 0; // that drive
+  uint64_t changes_ = 0; // what another thread may wait for
   std::list<PendingPtr> unfinished_;
   std::deque<Callback> calls_;
   Clock::time_point deadline_ = kNever; // of the first collective
@@ -388,7 +490,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::optional<std::string> failure_, closed_;
   bool told_ = false; // the others know of the failure
 
-  // Only the thread that drives uses these.
+  // Only the thread that looks uses these.
   std::unique_ptr<Transport> transport_; // destroyed after the steps
   std::vector<PendingPtr> begun_;
   Clock::time_point next_check_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 
 #include <ATen/record_function.h>
 
@@ -73,11 +74,18 @@ class Group {
     return {kind, wins, options_->backend, size_};
   }
 
-  // With `async`, returns the Work; otherwise waits and returns none.
-  WorkPtr run(Arguments arguments, bool async) {
-    const auto results = arguments.results;
+  // [caller-or-thread]
+  // With async, returns the Work; otherwise waits and returns none.
+  WorkPtr run(Arguments&& arguments, bool async) {
+    const bool plain = !is_message(arguments.note.kind) && !coalesced() &&
+        !at::hasCallbacks(); // a profiler, which sees the Work
+    const bool ended = plain && engine_->at_once(arguments);
+    if (ended && !async) return nullptr;
+    const Tensors results(arguments.results.begin(), arguments.results.end());
     const auto operation = std::make_shared<Pending>(std::move(arguments));
-    if (Coalesced* coalesced = this->coalesced()) {
+    if (ended) {
+      operation->end(nullptr);
+    } else if (Coalesced* coalesced = this->coalesced()) {
       if (coalesced->submit) engine_->submit(operation);
       coalesced->operations.push_back(operation);
       coalesced->results.insert(
@@ -86,9 +94,10 @@ class Group {
       if (!async || !coalesced->submit) return nullptr;
     } else if (async) {
       engine_->submit(operation);
+      engine_->leave(operation);
     }
     WorkPtr work;
-    if (async || at::hasCallbacks()) { // a profiler sees the Work
+    if (async || at::hasCallbacks()) {
       work = this->work(operation->note().kind, {operation}, results);
     }
     if (async) return work;
@@ -96,6 +105,7 @@ class Group {
     if (const auto error = operation->error()) std::rethrow_exception(error);
     return nullptr;
   }
+  // [/caller-or-thread]
 
   // supportsCoalescing() stays false: batch_isend_irecv would coalesce in Python, which
   // then holds back the calls of other threads.
@@ -112,10 +122,11 @@ class Group {
     for (const auto& operation : operations) {
       if (!submit) engine_->submit(operation);
     }
+    if (!operations.empty()) engine_->leave(operations.back());
     return work(std::nullopt, std::move(operations), std::move(results));
   }
 
-  // Calls `call(i)` for each input, which runs an operation, as one Work. Nothing begins
+  // Calls call(i) for each input, which runs an operation, as one Work. Nothing begins
   // before all of them have checked their tensors.
   template <class CallOne>
   WorkPtr together(
@@ -154,9 +165,19 @@ class Group {
     static constexpr c10d::OpType kTypes[] = {BARRIER, BROADCAST, ALLREDUCE, REDUCE,
         ALLGATHER, GATHER, SCATTER, REDUCE_SCATTER, ALLTOALL, SEND, RECV, BARRIER};
     const auto type = kind ? kTypes[static_cast<size_t>(*kind)] : COALESCED;
-    const char* title = kind ? name(*kind) : "coalesced"; // profilers keep the pointer
+    const char* title = !at::hasCallbacks() ? nullptr
+        : kind                              ? this->title(name(*kind))
+                                            : this->title("coalesced");
     return c10::make_intrusive<Work>(
         rank_, type, title, engine_, std::move(operations), std::move(results));
+  }
+
+  // For profilers, which keep the pointer: "acme:all_reduce".
+  const char* title(const std::string& operation) const {
+    static std::mutex mutex;
+    static auto& titles = *new std::set<std::string>();
+    const std::lock_guard lock(mutex);
+    return titles.insert(options_->backend + ":" + operation).first->c_str();
   }
 
   static inline std::mutex open_mutex_;

@@ -10,6 +10,8 @@ namespace frame {
 
 // As far away as a clock surely counts: it converts between kinds in nanoseconds.
 constexpr milliseconds kLongest = std::chrono::hours(24 * 365 * 100);
+constexpr milliseconds kLastMoments{2000}; // for sends and goodbyes, at the end
+
 inline const Clock::time_point kNever = Clock::now() + kLongest;
 
 inline Clock::time_point in(milliseconds time) {
@@ -61,8 +63,7 @@ struct Pending {
   }
   Clock::time_point deadline = kNever; // of a collective that is the first
   std::vector<int> missing; // the ranks that it waited for when last looked at
-  std::vector<Callback> callbacks,
-      at_once; // for the thread that ends this
+  std::vector<Callback> before_end, at_end, callbacks; // see Engine
   bool begun = false;
 
   const std::shared_ptr<Arguments> arguments; // the owner of the memory

@@ -27,11 +27,13 @@ class Reduction {
     TORCH_CHECK_VALUE(op < Op::none && is_defined(dtype, op), "Backend ", backend,
         " cannot reduce ", name(static_cast<Dtype>(dtype)), " with ", name(op));
     combine_ = kCombine[static_cast<size_t>(op)];
+    if (op == Op::sum) add_few_ = add_few_of(stored_);
   }
 
   // Writes the combination of the sources, which are as long as the target. The target
   // may be the first of them.
-  void operator()(Bytes target, std::span<const Bytes> sources) const {
+  void operator()(Bytes target, Pieces sources) const {
+    if (add_few_ != nullptr && target.size() <= kFew) return add_few_(target, sources);
     const at::AutoDispatchBelowADInplaceOrView no_autograd;
     const size_t item = c10::elementSize(stored_);
     for (size_t start = 0; start < target.size(); start += kChunk * item) {
@@ -57,6 +59,8 @@ class Reduction {
   // Elements that are combined at a time: they fit into the cache of a core, and PyTorch
   // does not start threads for so few.
   static constexpr size_t kChunk = 32 << 10;
+  // Bytes that a loop of our own adds up in less time than PyTorch.
+  static constexpr size_t kFew = 16 << 10;
 
   // PyTorch cannot add the longer unsigned types; their sums have the same bits as those
   // of the signed ones.
@@ -72,6 +76,7 @@ class Reduction {
     return at::isReducedFloatingType(dtype) ? at::kFloat : dtype;
   }
 
+  // [defined]
   static bool is_defined(at::ScalarType dtype, Op op) {
     const bool whole = at::isIntegralType(dtype, /*includeBool=*/true);
     const bool is_complex = at::isComplexType(dtype);
@@ -81,6 +86,7 @@ class Reduction {
     if (op == Op::min || op == Op::max) return !is_complex;
     return op < Op::band || whole;
   }
+  // [/defined]
 
   // Unsigned numbers have the order of signed ones whose highest bit is flipped.
   at::Tensor widen(const at::Tensor& source) const {
@@ -97,13 +103,48 @@ class Reduction {
       at::cpu::minimum_out, at::cpu::maximum_out, at::cpu::bitwise_and_out,
       at::cpu::bitwise_or_out, at::cpu::bitwise_xor_out, add};
 
+  // Four or two elements at a time, as every processor of 64 bits can.
+  template <class T>
+  static void add_few(Bytes target, Pieces sources) {
+    using Several [[gnu::vector_size(16)]] = T;
+    const std::byte* one = sources[0].data();
+    for (const Bytes source : sources.subspan(1)) {
+      size_t at = add_each<Several>(0, target, one, source.data());
+      add_each<T>(at, target, one, source.data());
+      one = target.data();
+    }
+  }
+  // Copies, because the tensors of a program may lie anywhere. Returns the end.
+  template <class Element>
+  static size_t add_each(
+      size_t at, Bytes target, const std::byte* one, const std::byte* other) {
+    for (; at + sizeof(Element) <= target.size(); at += sizeof(Element)) {
+      Element a, b;
+      std::memcpy(&a, one + at, sizeof(a));
+      std::memcpy(&b, other + at, sizeof(b));
+      a += b;
+      std::memcpy(target.data() + at, &a, sizeof(a));
+    }
+    return at;
+  }
+  // Overflow wraps around in PyTorch, as in unsigned numbers.
+  using AddFew = void(Bytes target, Pieces sources);
+  static AddFew* add_few_of(at::ScalarType dtype) {
+    if (dtype == at::kFloat) return add_few<float>;
+    if (dtype == at::kDouble) return add_few<double>;
+    if (dtype == at::kInt) return add_few<uint32_t>;
+    return dtype == at::kLong ? add_few<uint64_t> : nullptr;
+  }
+
   at::ScalarType stored_; // the type in memory
   at::ScalarType combined_; // the type that is combined
   Combine* combine_;
+  AddFew* add_few_ = nullptr; // for a few bytes, if there is one
   int divisor_;
   bool flip_; // unsigned numbers, ordered as signed ones
 };
 
+// [premul-sum]
 // The input, or PREMUL_SUM's multiple of it.
 inline at::Tensor scaled(const at::Tensor& input, const c10d::ReduceOp& op) {
   if (op.op_ != c10d::ReduceOp::PREMUL_SUM) return input;
@@ -116,5 +157,6 @@ inline at::Tensor scaled(const at::Tensor& input, const c10d::ReduceOp& op) {
   const auto wide = at::isReducedFloatingType(dtype) ? at::kFloat : dtype;
   return input.to(wide).mul(number).to(dtype);
 }
+// [/premul-sum]
 
 } // namespace frame

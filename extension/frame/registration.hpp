@@ -34,6 +34,7 @@ struct OptionsOf : Options {
   const Own& self() const { return static_cast<const Own&>(*this); }
 };
 
+// [create]
 // Called by init_process_group in each rank. It waits for the other ranks without the
 // interpreter's lock, so that other threads of this rank go on.
 template <class Own>
@@ -49,6 +50,7 @@ c10::intrusive_ptr<c10d::Backend> create(const c10d::DistributedBackendOptions& 
   const py::gil_scoped_release without_gil;
   return options->start(group.store, group.group_rank, group.group_size, options);
 }
+// [/create]
 
 template <class Own>
 void register_backend(const std::vector<std::string>& devices) {

@@ -11,16 +11,21 @@
 
 namespace frame {
 
+// [keys-of-a-meeting]
 // The start of a group: all ranks begin, or all raise the same error. The store may still
 // hold keys of an earlier group of the same name, also of one that was killed. So a key
 // counts only if it contains a number that was drawn for this start:
 //
 //   member/<rank>: the number of the rank
+//
 //   answer/<number of the rank>: the number of rank 0, whose keys all use from then on
+//
 //   <number of 0>/<round>/<rank>: "ready" and the rank's number, or why it cannot begin
+//
 //   <number of 0>/<round>/verdict: "ready", or why there is no group
 //
 // There are two rounds: all have come, and all have made their transport.
+// [/keys-of-a-meeting]
 class Rendezvous {
  public:
   Rendezvous(
@@ -31,7 +36,7 @@ class Rendezvous {
         timeout_(timeout),
         names_(std::move(names)) {}
 
-  // Returns the transport that `connect(place)` makes on this rank.
+  // Returns the transport that connect(place) makes on this rank.
   template <class Connect>
   std::unique_ptr<Transport> meet(const Connect& connect) {
     std::unique_ptr<Transport> transport;
@@ -52,10 +57,12 @@ class Rendezvous {
               std::to_string(size_) + " cannot join group \"" + names_.group +
               "\": " + problem);
     }
+    transport->joined();
     return transport;
   }
 
  private:
+  // [announce]
   // Finds the keys of this group, with the number of rank 0 as their prefix.
   void find_keys() {
     auto number = mine_;
@@ -71,6 +78,7 @@ class Rendezvous {
     }
     keys_ = std::make_shared<StoreKeys>(store_, lobby() + number + "/");
   }
+  // [/announce]
 
   // Rank 0 answers each number: that of an earlier start, too, whose answer is not read.
   void welcome(int rank) {
@@ -80,6 +88,7 @@ class Rendezvous {
     answered_[rank] = number;
   }
 
+  // [agree]
   // Returns the same on all ranks: "ready", or why there is no group. The first rank that
   // knows decides, because a rank may come when another one has just given up.
   std::string agree(const std::string& round, const std::string& mine) {
@@ -105,14 +114,24 @@ class Rendezvous {
       reasons += (reasons.empty() ? "" : "; ") + names_.who(rank) + ": " + text;
     }
     const auto text = keys_->set_first(verdict, reasons.empty() ? kReady : reasons);
-    if (keys_->add(round + "/read", 1) < size_) return text;
-    for (int rank = 0; rank < size_; ++rank) keys_->erase(key(rank));
-    keys_->erase(verdict);
-    keys_->erase(round + "/read");
+    if (keys_->add(round + "/read", 1) == size_) {
+      problem_of([&] { // rank 0 may have left with the store
+        for (int rank = 0; rank < size_; ++rank) keys_->erase(key(rank));
+        keys_->erase(round + "/read");
+        keys_->erase(verdict);
+        return "";
+      });
+    } else if (rank_ == 0 && text == kReady) {
+      // It often hosts the store, and the program may end as soon as this returns.
+      const auto limit = std::min(deadline_, in(kLastMoments));
+      await([&] { return Clock::now() > limit || !keys_->has({verdict}); });
+    }
     return text;
   }
+  // [/agree]
 
-  // Returns whether `done()`, at the latest when the time is over.
+  // [await]
+  // Returns whether done(), at the latest when the time is over.
   template <class Done>
   bool await(const Done& done) const {
     for (microseconds pause(100); !done(); pause = std::min(2 * pause, kLongestPause)) {
@@ -121,6 +140,7 @@ class Rendezvous {
     }
     return true;
   }
+  // [/await]
 
   std::string late(const std::vector<int>& ranks) const {
     std::string text;

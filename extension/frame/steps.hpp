@@ -19,12 +19,14 @@ class Awaited {
   // The ranks that it waits for, so that errors name them; empty: any rank.
   virtual std::vector<int> missing() const { return {}; }
 
+  // [await]
   bool await_ready() { return ready(); }
   template <class Promise>
   void await_suspend(std::coroutine_handle<Promise> handle) {
     handle.promise().awaited = this;
   }
   void await_resume() const {}
+  // [/await]
 
  protected:
   ~Awaited() = default;
@@ -75,6 +77,7 @@ class Steps {
 
   bool done() const { return !handle_ || handle_.done(); }
 
+  // [resume]
   // Goes on as far as the other ranks allow; returns whether that was any further.
   // Throws what the steps throw.
   bool advance() {
@@ -89,6 +92,7 @@ class Steps {
     }
     return moved;
   }
+  // [/resume]
 
   std::vector<int> missing() const {
     const bool waits = !done() && handle_.promise().awaited != nullptr;

@@ -25,6 +25,7 @@ class StoreKeys final : public Keys {
   StoreKeys(StorePtr store, std::string prefix)
       : store_(std::move(store)), prefix_(std::move(prefix)) {}
 
+  // [store]
   // A connection of its own: in one client of a TCPStore, a call of another thread that
   // waits for a key would delay these. A clone of a FileStore would read the whole file.
   static StorePtr clone(const StorePtr& store) {
@@ -33,6 +34,7 @@ class StoreKeys final : public Keys {
       inner = prefix->getUnderlyingNonPrefixStore();
     return dynamic_cast<c10d::TCPStore*>(inner.get()) ? store->clone() : store;
   }
+  // [/store]
 
   void set(const std::string& key, std::span<const std::byte> value) override {
     const auto* data = reinterpret_cast<const uint8_t*>(value.data());
@@ -49,6 +51,7 @@ class StoreKeys final : public Keys {
     });
   }
 
+  // [text]
   // The call of a store that reads and never waits: it writes only what it has read, and
   // returns the first of its values for a key that does not exist.
   std::string text(const std::string& key) override {
@@ -56,6 +59,7 @@ class StoreKeys final : public Keys {
     const auto text = compare_set(key, nothing, nothing);
     return text == nothing ? "" : text;
   }
+  // [/text]
 
   bool has(const Names& keys) override {
     return ask([&] { return store_->check(full(keys)); });

@@ -39,7 +39,7 @@ struct Operation {
   Pieces in, out;
   // Combines the sources, each as long as the target, in their order. The target may be
   // the first of them. A library that reduces itself looks at the note's dtype and op.
-  std::function<void(Bytes target, std::span<const Bytes> sources)> reduce;
+  std::function<void(Bytes target, Pieces sources)> reduce;
   Blobs* packed = nullptr; // of a sparse all_reduce: receives the input of each rank
   std::shared_ptr<std::atomic<int>> source; // of a receive: write the sender here
   // Keeps the memory alive: copy it where a library may write after the steps have gone.
@@ -54,20 +54,27 @@ struct Place {
   Clock::time_point deadline; // for the transport's constructor
 };
 
+// How often in a row nothing could advance, and since when.
+struct Idle {
+  int looks = 0;
+  Clock::time_point since;
+};
+
 // The way to move bytes between the ranks of a group. Below this line nothing knows
 // PyTorch, above it nothing knows how bytes move.
 //
-// Threads: the constructor runs on the thread that creates the group, without Python's
-// lock. Any thread may call wake(). One thread at a time, the one that drives, makes all
-// other calls, so a transport needs no lock of its own. If can_block(), it is always the
-// same thread, as MPI_THREAD_SERIALIZED and most libraries want it.
+// Threads: the constructor and joined() run on the thread that creates the group, without
+// Python's lock. Any thread may call wake(), and each that drives rests. One thread at a
+// time makes all other calls, so a transport needs no lock of its own. If can_block(), it
+// is always the same thread, as MPI_THREAD_SERIALIZED and most libraries want it.
 //
 // To wait, steps suspend: they `co_await`, and the engine asks again. Three kinds fit:
 //
 // - The c10d Store: exchange, send and receive set keys and await those of others. To
 //   ask takes a server, which may not answer, so can_block() stays true.
 // - Shared memory: can_block() is false, because steps only look at memory. Collectives
-//   are coroutines of their own; rest() sleeps on a futex, and wake() rings it.
+//   are coroutines of their own, small ones run at_once(); rest() sleeps on a futex, and
+//   wake() rings it.
 // - A library such as MPI: each method posts nonblocking requests, made of note.tag,
 //   root, dtype and op, and awaits their test. can_block() is true, because a test may
 //   hang. Requests that cannot be cancelled keep `owner`.
@@ -86,6 +93,9 @@ class Transport {
   // calls, and a hang in one of them still ends at the deadline.
   virtual bool can_block() const { return true; }
 
+  // Called once, when all ranks have made their transport.
+  virtual void joined() {}
+
   // Shows bytes of any size to others: to all the same, or each rank its own piece, or
   // none. Gets those of one rank, of kEveryone or of kNobody into received[rank]. Waits
   // for the notes of all ranks and compares them.
@@ -94,6 +104,11 @@ class Transport {
   // Collectives run one after another, in the same order on all ranks. Replace one kind
   // after another by something faster than an exchange.
   virtual Steps collective(const Operation&);
+
+  // Runs a collective of an idle group to its end, if it is small and the other ranks
+  // come at once: on the thread of the call, without a coroutine. If it returns false,
+  // collective() gets the same operation and goes on with it.
+  virtual bool at_once(const Operation&) { return false; }
 
   // Messages begin in the order of calls and go on side by side. One is received by the
   // first receive that waits for its tag and sender (note.root), or for kAnySource. A
@@ -115,13 +130,19 @@ class Transport {
   virtual Steps leave(bool /* orderly */) { return {}; }
   // [/interface]
 
-  // Called when nothing could advance; idle says how often in a row. Waits a while, or
-  // until wake(). The default polls, with naps from 50 us to 2 ms.
-  virtual void rest(int idle) {
+  // Called when nothing could advance, by several threads if the transport cannot block.
+  // Waits a while, or until the limit or wake(). May look() once more, whether anything
+  // advances, and returns what that says. The default polls, with naps from 50 us to
+  // 2 ms.
+  using Look = std::function<bool()>;
+  virtual bool rest(const Idle& idle, Clock::time_point limit, const Look& /* look */) {
     std::unique_lock lock(mutex_);
-    const auto nap = std::min(microseconds(50) * (1 << std::min(idle, 6)), kLongestNap);
-    woken_.wait_for(lock, nap, [this] { return wake_; });
+    const auto nap =
+        std::min(microseconds(50) * (1 << std::min(idle.looks, 6)), kLongestNap);
+    woken_.wait_until(
+        lock, std::min(limit, Clock::now() + nap), [this] { return wake_; });
     wake_ = false;
+    return false;
   }
   virtual void wake() {
     const std::lock_guard lock(mutex_);
@@ -156,7 +177,7 @@ inline Steps Transport::collective(const Operation& op) {
   Blobs received(size());
   co_await exchange(op.note, op.in, from, received);
   if (op.out.empty()) co_return;
-  Pieces sources; // copies, because an output may be the memory of an input
+  std::vector<Bytes> sources; // copies, because an output may be the memory of an input
   for (int rank = 0; rank < size(); ++rank) {
     if (from != kEveryone && from != rank) continue;
     const Bytes target = op.out[op.out.size() == 1 ? 0 : rank];

@@ -14,6 +14,7 @@ class Work : public c10d::Work {
   using Callback = std::function<void(std::exception_ptr)>;
 
  public:
+  // [profiler]
   Work(int rank, c10d::OpType type, const char* profiling_title,
       std::shared_ptr<Engine> engine, Operations operations, Tensors outputs)
       : c10d::Work(rank, type, profiling_title, outputs),
@@ -22,8 +23,9 @@ class Work : public c10d::Work {
         outputs_(std::move(outputs)) {
     if (!recordFunctionEndCallback_) return; // no profiler is running
     const auto end = last_time([end = recordFunctionEndCallback_](auto) { end(); });
-    for (const auto& one : operations_) engine_->when_ended(one, end, /*at_once=*/true);
+    for (const auto& one : operations_) engine_->before_end(one, end);
   }
+  // [/profiler]
 
   // The future, if there is one, is complete then, and has its value. A callback cannot
   // wait for a future that is completed after it.
@@ -51,6 +53,7 @@ class Work : public c10d::Work {
     return operations_.empty() ? kNoTimeout : operations_[0]->arguments->timeout;
   }
 
+  // [timeout-of-wait]
   // Throws if the work has failed or the timeout is over. After a timeout, the work goes
   // on and can be waited for again. 0 means no timeout but the work's: that of a
   // collective began with its first step, that of a message begins here.
@@ -63,10 +66,12 @@ class Work : public c10d::Work {
     if (const auto error = exception()) std::rethrow_exception(error);
     return true;
   }
+  // [/timeout-of-wait]
 
   // Ends the work, and so everything else in its group, on all ranks.
   void abort() override { engine_->abort(); }
 
+  // [one-future]
   // DDP takes its gradients from the value: the list of the outputs.
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
     if (!isCompleted()) engine_->check_process();
@@ -80,6 +85,7 @@ class Work : public c10d::Work {
     });
     return future;
   }
+  // [/one-future]
 
  private:
   bool has_message() const {
@@ -88,14 +94,16 @@ class Work : public c10d::Work {
   }
 
   void throw_late(milliseconds timeout) const {
-    for (const auto& one : operations_) {
-      if (one->ended()) continue;
-      const auto& names = engine_->names();
-      TORCH_CHECK_WITH(DistBackendError, false, "Backend ", names.backend, ": ",
-          describe(one->note()), " of group \"", names.group,
-          "\" has not ended within the ", timeout.count(),
-          " ms of this wait(); it waits for ", names.who(engine_->missing(*one)));
-    }
+    const auto late = std::ranges::find_if(
+        operations_, [](const auto& one) { return !one->ended(); });
+    const bool none = late == operations_.end(); // only the future is late
+    const auto& one = none ? operations_.front() : *late;
+    const auto& names = engine_->names();
+    TORCH_CHECK_WITH(DistBackendError, false, "Backend ", names.backend, ": ",
+        describe(one->note()), " of group \"", names.group,
+        "\" has not ended within the ", timeout.count(),
+        " ms of this wait(); it waits for ",
+        none ? "earlier callbacks" : names.who(engine_->missing(*one)));
   }
 
   void when_ended(const Callback& callback) {

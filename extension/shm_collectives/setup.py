@@ -6,7 +6,7 @@ from setuptools import setup
 from torch.utils.cpp_extension import BuildExtension, CppExtension, include_paths
 
 # As for the dummy: little optimization, no debug information, all warnings for our own code.
-fast_to_compile = ["-O1", "-g0", "-fvisibility=hidden"]
+fast_to_compile = ["-O2", "-g0", "-fvisibility=hidden"]
 strict = ["-Wall", "-Wextra", *(f"-isystem{path}" for path in include_paths())]
 
 major, minor, *_ = torch.__version__.split(".")
@@ -18,7 +18,8 @@ setup(
             name=f"shm_collectives._for_torch_{major}_{minor}",
             # All else is headers, so that the compiler reads those of PyTorch once.
             sources=["src/registration.cpp"],
-            include_dirs=[str(Path(__file__).resolve().parent / "include")],
+            # The headers of the frame are included as "frame/...".
+            include_dirs=[str(Path(__file__).resolve().parents[1])],
             extra_compile_args={"cxx": fast_to_compile + strict},
         )
     ],

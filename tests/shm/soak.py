@@ -198,7 +198,7 @@ def threads_and_memory():
     files = [os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
     mappings = Path("/proc/self/maps").read_text().splitlines()
     memory = [text for text in files + mappings if "memfd:shm_collectives" in text]
-    return memory + [name for name in names if name == "shm_progress"]
+    return memory + [name for name in names if name.startswith("shm_")]
 
 
 def problems(plan, answers, lost_at):

@@ -24,7 +24,7 @@ def call_back(rank, count, callback):
     return [future.then(lambda _, x=number: callback(x)) for number, future in enumerate(futures)]
 
 
-def blocked_until_another_work_has_ended(rank, message, by_callback):
+def blocked_until_another_work_has_ended(rank, message):
     """Let the callback of one work wait for a later work, which was submitted before."""
     other_has_ended, in_time = threading.Event(), []
     if rank == 1:
@@ -38,20 +38,16 @@ def blocked_until_another_work_has_ended(rank, message, by_callback):
     else:
         second = dist.all_reduce(ones(), async_op=True)
     if rank == 0:
-        if by_callback:
-            second.get_future().then(lambda _: other_has_ended.set())
-        else:
-            second.wait()
-            other_has_ended.set()
+        second.wait()
+        other_has_ended.set()
         done.wait()
         assert in_time == [True]
     second.wait()
 
 
-@pytest.mark.parametrize("by_callback", [False, True], ids=["after wait", "by a callback"])
 @pytest.mark.parametrize("message", [False, True], ids=["collective", "message"])
-def test_a_callback_that_waits_for_another_work_does_not_hold_it_up(message, by_callback):
-    run(blocked_until_another_work_has_ended, 2, message, by_callback)
+def test_a_callback_that_waits_for_another_work_does_not_hold_it_up(message):
+    run(blocked_until_another_work_has_ended, 2, message)
 
 
 def chains(rank):
@@ -98,7 +94,7 @@ def test_what_a_callback_starts_calls_back_in_order_if_it_does_not_wait():
 
 
 def one_long_many_short(rank):
-    """Return the seconds of calls with futures while a callback takes long."""
+    """Return the seconds of calls while a callback takes long."""
     release = threading.Event()
     if rank == 1:
         time.sleep(0.1)
@@ -107,7 +103,7 @@ def one_long_many_short(rank):
     dist.barrier()
     start = time.monotonic()
     for _ in range(100):
-        dist.all_reduce(ones(), async_op=True).get_future().wait()
+        dist.all_reduce(ones(), async_op=True).wait()
     seconds = time.monotonic() - start
     assert rank == 1 or not long.done()
     release.set()

@@ -41,8 +41,8 @@ def different_sizes(rank):
 def test_a_message_of_another_size_is_an_error_on_both_ranks():
     for kind, text, seconds in run(different_sizes, 2):
         assert kind == "DistBackendError" and seconds < 2
-        send = "rank 0 runs send of 12 bytes of Float with tag 0 to rank 1"
-        assert f"{send}, rank 1 runs recv of 20 bytes of Float with tag 0 from rank 0" in text
+        send = "rank 0 runs send of 12 bytes of float32 with tag 0 to rank 1"
+        assert f"{send}, rank 1 runs recv of 20 bytes of float32 with tag 0 from rank 0" in text
 
 
 def floods(rank):

@@ -111,9 +111,10 @@ def test_calls_messages_and_callbacks_overlap(can_block):
     assert run(many_threads, 2, can_block=can_block) == [sums] * 2
 
 
-def test_the_transport_needs_no_header_of_pytorch():
-    [folder] = [x for x in EXTENSIONS if x.name == "store_collectives"]
+@pytest.mark.parametrize("transport", ["store_transport", "transport"], ids=["store", "shm"])
+def test_a_transport_needs_no_header_of_pytorch(transport):
+    [header] = [path for x in EXTENSIONS for path in x.glob(f"src/{transport}.hpp")]
     command = [os.environ.get("CXX", "c++"), "-std=c++20", "-fsyntax-only", "-x", "c++"]
-    command += [f"-I{FRAME.parent}", str(folder / "src/store_transport.hpp")]
+    command += [f"-I{FRAME.parent}", str(header)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -2,11 +2,12 @@
 
 #include <list>
 
-#include "channel.hpp"
+#include "step.hpp"
 
 namespace shm_collectives {
 
-constexpr int kAnySource = -1;
+using frame::copy, frame::kAnySource, frame::part, frame::parts;
+
 constexpr size_t kMostKept = 64 << 20; // bytes of messages that no receive waits for
 
 // Messages between two ranks. A message is cut into parts, which take the steps of the
@@ -15,52 +16,83 @@ constexpr size_t kMostKept = 64 << 20; // bytes of messages that no receive wait
 // receive are kept up to a limit; then they stay in the ring, and their sender waits.
 class Mailbox {
  public:
-  explicit Mailbox(const Group& group)
-      : group_(group),
-        part_bytes_(group.memory().layout().part_bytes),
-        sent_(group.size()),
-        inboxes_(group.size()) {}
+  Mailbox(const Memory& memory, int rank, const frame::Names& names)
+      : memory_(memory),
+        rank_(rank),
+        names_(names),
+        part_bytes_(memory.layout().part_bytes),
+        sent_(size()),
+        turns_(size()),
+        inboxes_(size()) {}
 
-  Steps send(Note note, Bytes data, int to) {
-    const auto& memory = group_.memory();
-    Ring& ring = memory.ring(group_.rank(), to);
-    for (size_t i = 0; i < parts(data.size(), part_bytes_); ++i) {
+  // [send]
+  Steps send(const Operation& op) {
+    const int to = op.note.root;
+    const uint64_t turn = turns_[to].taken++;
+    Reached mine(turns_[to].ended, turn, to); // one message after another
+    co_await mine;
+    Ring& ring = memory_.ring(rank_, to);
+    for (size_t i = 0; i < parts(op.in[0].size(), part_bytes_); ++i) {
       const uint64_t step = sent_[to]++;
-      co_await Until{&ring.read, step < kSlots ? 0 : step - kSlots + 1, to, 1};
-      Slot& slot = memory.writable_ring_slot(group_.rank(), to, step);
-      const Bytes piece = part(data, i, part_bytes_);
-      slot.note = note;
+      Reached free(ring.read, step < kSlots ? 0 : step - kSlots + 1, to);
+      co_await free;
+      Slot& slot = memory_.writable_ring_slot(rank_, to, step);
+      const Bytes piece = part(op.in[0], i, part_bytes_);
+      slot.note = op.note;
       copy({slot.data(), piece.size()}, piece);
-      ring.posted.store(step + 1);
-      memory.member(to).bell.ring();
+      slot.posted.store(step + 1);
+      memory_.member(to).bell.ring();
     }
-    co_await Until{&ring.read, sent_[to], to, 1};
+    Reached read(ring.read, sent_[to], to);
+    ++turns_[to].ended;
+    co_await read;
   }
+  // [/send]
 
-  // `source` may be kAnySource; the sender's rank is written to it.
-  Steps receive(Note note, Bytes target, std::shared_ptr<std::atomic<int>> source) {
-    Receive receive{note, target, *source, 0, ""};
+  Steps receive(const Operation& op) {
+    Receive receive(*this, op);
     waiting_.push_back(&receive);
-    co_await Until{&receive.ended, 1, receive.source, 1};
+    co_await receive;
     if (!receive.error.empty()) throw std::runtime_error(receive.error);
-    *source = receive.source;
-  }
-
-  // Gives what has come in to the receives that wait; false if nothing has.
-  bool deliver() {
-    bool any = false;
-    for (int from = 0; from < group_.size(); ++from) {
-      while (awaited(from) && (deliver_kept(from) || read_part(from))) any = true;
-    }
-    return any;
+    op.source->store(receive.source);
   }
 
  private:
-  struct Receive { // one that waits
+  struct Turns { // of the messages to one rank
+    uint64_t taken = 0;
+    std::atomic<uint64_t> ended{0};
+  };
+
+  // Gives what has come in to the receives that wait.
+  void deliver() {
+    try {
+      for (int from = 0; from < size(); ++from) {
+        while (awaited(from) && (deliver_kept(from) || read_part(from))) continue;
+      }
+    } catch (const std::bad_alloc& error) {
+      throw std::runtime_error(
+          names_.who(rank_) + " cannot keep a message: " + error.what());
+    }
+  }
+
+  struct Receive final : frame::Awaited { // one that waits
+    Receive(Mailbox& mailbox, const Operation& op)
+        : mailbox(mailbox), note(op.note), target(op.out[0]), source(op.note.root) {}
+    ~Receive() { std::erase(mailbox.waiting_, this); }
+
+    bool ready() override {
+      if (!ended) mailbox.deliver();
+      return ended;
+    }
+    std::vector<int> missing() const override {
+      return source == kAnySource ? std::vector<int>() : std::vector{source};
+    }
+
+    Mailbox& mailbox;
     Note note;
     Bytes target;
     int source;
-    std::atomic<uint64_t> ended{0};
+    bool ended = false;
     std::string error;
 
     bool could_be_from(int rank) const {
@@ -99,7 +131,7 @@ class Mailbox {
       if (!is_complete(*message)) continue;
       if (Receive* receive = take_receive(from, message->note)) {
         if (receive->error.empty()) copy(receive->target, message->kept);
-        receive->ended.store(1);
+        receive->ended = true;
         bytes_kept -= message->bytes_kept();
         messages.erase(message);
         return true;
@@ -110,13 +142,12 @@ class Mailbox {
 
   bool read_part(int from) {
     auto& [next, bytes_kept, messages] = inboxes_[from];
-    Ring& ring = group_.memory().ring(from, group_.rank());
-    if (ring.posted.load() == next) return false;
-    Slot& slot = group_.memory().ring_slot(from, group_.rank(), next);
+    Slot& slot = memory_.ring_slot(from, rank_, next);
+    if (slot.posted.load() != next + 1) return false;
     if (messages.empty() || is_complete(messages.back())) {
       Receive* receive = take_receive(from, slot.note);
       if (receive != nullptr && !receive->error.empty()) {
-        receive->ended.store(1); // the group fails, and nothing more is read
+        receive->ended = true; // the group fails, and nothing more is read
         return true;
       }
       if (receive == nullptr && bytes_kept >= kMostKept) return false;
@@ -128,10 +159,10 @@ class Mailbox {
     const Bytes target =
         message.receive ? message.receive->target : Bytes(message.kept);
     copy(part(target, message.parts_read++, part_bytes_), {slot.data(), part_bytes_});
-    ring.read.store(++next);
-    group_.memory().member(from).bell.ring();
+    memory_.ring(from, rank_).read.store(++next);
+    memory_.member(from).bell.ring();
     if (message.receive != nullptr && is_complete(message)) {
-      message.receive->ended.store(1);
+      message.receive->ended = true;
       messages.pop_back();
     }
     return true;
@@ -149,16 +180,21 @@ class Mailbox {
     // [/first-receive]
     receive->source = from;
     if (receive->note.bytes != message.bytes || receive->note.dtype != message.dtype) {
-      receive->error = "the ranks do not agree: " + group_.who(from) + " runs " +
-          describe(message) + ", " + group_.who(group_.rank()) + " runs " +
+      receive->error = "the ranks do not agree: " + names_.who(from) + " runs " +
+          describe(message) + ", " + names_.who(rank_) + " runs " +
           describe(receive->note);
     }
     return receive;
   }
 
-  const Group& group_;
+  int size() const { return static_cast<int>(memory_.layout().ranks); }
+
+  const Memory& memory_;
+  const int rank_;
+  const frame::Names& names_;
   const size_t part_bytes_;
   std::vector<uint64_t> sent_; // steps taken on the ring to each rank
+  std::vector<Turns> turns_;
   std::vector<Inbox> inboxes_;
   std::list<Receive*> waiting_; // in the order of their calls
 };

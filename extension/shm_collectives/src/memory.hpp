@@ -9,8 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
-#include <span>
+#include <stdexcept>
 #include <string>
 
 #include <fcntl.h>
@@ -22,47 +21,57 @@
 #define MADV_POPULATE_WRITE 23 // from Linux 5.14 on
 #endif
 
-#include <c10/util/Exception.h>
+#include "frame/note.hpp"
+#include "frame/bytes.hpp"
 
-#include "note.hpp"
+#include "process.hpp"
 #include "waiting.hpp"
 
 namespace shm_collectives {
 
-using Bytes = std::span<std::byte>;
+using frame::Bytes, frame::Note;
 
 constexpr size_t kCacheLine = 64;
 constexpr uint64_t kSlots = 4; // steps that a rank may be ahead of the slowest
 constexpr size_t kRingBudget = 8 << 20; // bytes for the rings of one group
 // one more with each change that other builds misunderstand
-constexpr uint64_t kProtocol = 2;
+constexpr uint64_t kProtocol = 3;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 // [member]
-// One rank's part of the step protocol. Only that rank writes the counters, and
-// nothing else is in their cache line.
+// What a rank tells the others beside its slots. Only that rank writes it, apart from
+// the bell.
 struct alignas(kCacheLine) Member {
-  std::atomic<uint64_t> posted; // steps that this rank has written
   std::atomic<uint64_t> read; // steps that this rank has finished reading
   alignas(kCacheLine) Bell bell;
   std::atomic<int32_t> process; // its process id
-  std::atomic<int32_t> session; // of its process: see waiting_policy
+  std::atomic<int32_t> session; // of its process: see WaitingPolicy
   std::atomic<bool> left; // it has closed the group
 };
 // [/member]
 
-// Messages from one rank to another: the same protocol with two ranks. The
-// sender writes `posted`, the receiver writes `read`.
-struct Ring {
-  alignas(kCacheLine) std::atomic<uint64_t> posted;
-  alignas(kCacheLine) std::atomic<uint64_t> read;
+// Messages from one rank to another: the same protocol with two ranks, whose slots
+// follow. The receiver writes `read`.
+struct alignas(kCacheLine) Ring {
+  std::atomic<uint64_t> read;
 };
 
-// The header of a slot.
+// [slot]
+// What a rank shows in one step. The counter, the digest and the first 48 bytes of data
+// share a cache line, so that a small operation moves one. The note is read only to
+// explain why two digests differ.
 struct alignas(kCacheLine) Slot {
   Note note;
-  std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
+  alignas(kCacheLine) std::atomic<uint64_t> posted; // the number of the step, plus 1
+  uint64_t digest; // of the note
+  std::byte* data() { return reinterpret_cast<std::byte*>(&digest + 1); }
+
+  static constexpr size_t kHead = kCacheLine + 2 * sizeof(uint64_t); // before the data
+  static constexpr size_t stride(size_t data_bytes) {
+    return (kHead + data_bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+  }
 };
+// [/slot]
 
 // The sizes that all ranks of a group must agree on.
 struct Layout {
@@ -88,12 +97,11 @@ struct alignas(kCacheLine) Header {
   uint64_t nonce; // says that this is the memory that was meant
   uint64_t protocol; // kProtocol of the rank that created it
   Layout layout;
-  // kMeeting; then kBegun, perhaps kFailed + rank; or kRefused - rank
-  std::atomic<int> state;
+  std::atomic<int> failed; // kGood, or 1 + the rank that says so
   std::atomic<bool> explained; // the reason can be read
   char reason[1990];
 };
-constexpr int kMeeting = 0, kBegun = 1, kFailed = 2, kRefused = -1;
+constexpr int kGood = 0;
 // [/header]
 
 // The memory of one group, mapped into this process. It has no name in any file
@@ -148,8 +156,7 @@ class Memory {
     }
     memory.close_descriptor();
     if (problem.empty()) return memory;
-    C10_THROW_ERROR(
-        DistBackendError, path + " is not the memory of this group: " + problem);
+    throw std::runtime_error(path + " is not the memory of this group: " + problem);
   }
   // [/open]
 
@@ -160,37 +167,37 @@ class Memory {
   const Layout& layout() const { return layout_; }
   Header& header() const { return *at<Header>(0); }
   Member& member(int rank) const { return at<Member>(sizeof(Header))[rank]; }
-  // Tells the other ranks that this rank is there, and which process it is. False
-  // if another process is this rank already.
-  bool enter(int rank) const {
-    int32_t none = 0;
+  // Tells the other ranks which process this rank is.
+  void enter(int rank) const {
     member(rank).session = getsid(0);
-    return member(rank).process.compare_exchange_strong(none, getpid());
+    member(rank).process = getpid();
   }
-  bool entered(int rank) const { return member(rank).process != 0; }
 
-  // Lets the group begin, unless it has failed.
-  void begin() const {
-    int meeting = kMeeting;
-    header().state.compare_exchange_strong(meeting, kBegun);
-  }
   // [fail]
-  // Makes every operation of every rank fail, now and later, if the group is in
-  // this state. Only the first reason counts.
-  void fail(int rank, int state, const std::string& reason) const {
-    const int failed = state == kMeeting ? kRefused - rank : kFailed + rank;
-    if (!header().state.compare_exchange_strong(state, failed)) return;
+  // Makes every operation of every rank fail, now and later. Only the first reason
+  // counts.
+  void fail(int rank, const std::string& reason) const {
+    int nobody = kGood;
+    if (!header().failed.compare_exchange_strong(nobody, 1 + rank)) return;
     std::strncpy(header().reason, reason.c_str(), sizeof(header().reason) - 1);
     // From now on the others can read the reason, which is never written again.
     header().explained.store(true);
-    for (uint64_t other = 0; other < layout_.ranks; ++other) member(other).bell.ring();
+    ring_others(rank);
   }
   // [/fail]
+  // Wakes every other rank that sleeps; call it after writing a counter.
+  void ring_others(int rank) const {
+    for (int other = 0; other < static_cast<int>(layout_.ranks); ++other) {
+      if (other != rank) member(other).bell.ring();
+    }
+  }
   // [one-slot]
   Slot& slot(int rank, uint64_t step) const {
     const size_t number = rank * kSlots + step % kSlots;
-    return *at<Slot>(slots_at() + number * (sizeof(Slot) + layout_.slot_bytes));
+    return *at<Slot>(slots_at() + number * Slot::stride(layout_.slot_bytes));
   }
+  // From the counter of one rank to that of the next.
+  size_t to_next_rank() const { return kSlots * Slot::stride(layout_.slot_bytes); }
   // [/one-slot]
   // [reserve]
   // The slot of this rank, with all its pages.
@@ -208,7 +215,7 @@ class Memory {
   Slot& ring_slot(int from, int to, uint64_t step) const {
     auto* first = reinterpret_cast<std::byte*>(&ring(from, to) + 1);
     return *reinterpret_cast<Slot*>(
-        first + step % kSlots * (sizeof(Slot) + layout_.part_bytes));
+        first + step % kSlots * Slot::stride(layout_.part_bytes));
   }
 
  private:
@@ -250,11 +257,9 @@ class Memory {
 
   // A header, the members, the slots of all ranks, the rings of all pairs.
   size_t slots_at() const { return sizeof(Header) + layout_.ranks * sizeof(Member); }
-  size_t rings_at() const {
-    return slots_at() + layout_.ranks * kSlots * (sizeof(Slot) + layout_.slot_bytes);
-  }
+  size_t rings_at() const { return slots_at() + layout_.ranks * to_next_rank(); }
   size_t ring_stride() const {
-    return sizeof(Ring) + kSlots * (sizeof(Slot) + layout_.part_bytes);
+    return sizeof(Ring) + kSlots * Slot::stride(layout_.part_bytes);
   }
   size_t total_bytes() const {
     return rings_at() + layout_.ranks * layout_.ranks * ring_stride();
@@ -287,7 +292,7 @@ class Memory {
   Slot& reserve(Slot& slot, size_t data_bytes, size_t number) const {
     if (reserved_[number]) return slot;
     auto* begin = reinterpret_cast<std::byte*>(&slot);
-    const size_t bytes = sizeof(Slot) + data_bytes, page = sysconf(_SC_PAGESIZE);
+    const size_t bytes = Slot::stride(data_bytes), page = sysconf(_SC_PAGESIZE);
     const size_t before = reinterpret_cast<uintptr_t>(begin) % page;
     if (madvise(begin - before, before + bytes, MADV_POPULATE_WRITE) != 0) {
       if (errno != EINVAL) {
@@ -303,7 +308,7 @@ class Memory {
   }
 
   [[noreturn]] static void fail(const std::string& what) {
-    C10_THROW_ERROR(DistBackendError, what + ": " + std::strerror(errno));
+    throw std::runtime_error(what + ": " + std::strerror(errno));
   }
 
   template <class T>

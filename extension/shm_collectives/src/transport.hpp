@@ -1,0 +1,138 @@
+#pragma once
+
+#include <climits>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "collectives.hpp"
+#include "messages.hpp"
+
+namespace shm_collectives {
+
+using std::to_string;
+
+// [home]
+// What processes must have in common in order to share memory: the running
+// kernel, the user, and the processes that they can see.
+inline std::string home() {
+  char host[HOST_NAME_MAX + 1] = "?";
+  gethostname(host, sizeof(host) - 1);
+  std::string boot;
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  if (!(file >> boot)) boot = std::strerror(errno);
+  char space[64] = "?";
+  const auto length = readlink("/proc/self/ns/pid", space, sizeof(space));
+  return "user " + to_string(geteuid()) + ", host " + host + ", boot " + boot + ", " +
+      std::string(space, length > 0 ? length : 1);
+}
+// [/home]
+
+// Rank 0 makes the memory and says where it is: its process, a descriptor, the time at
+// which it made it, and its home. The other ranks open it.
+inline Memory create_or_open(const frame::Place& place, const Layout& layout) {
+  static constexpr const char* kKey = "memory";
+  if (place.rank == 0) {
+    const uint64_t nonce = Clock::now().time_since_epoch().count();
+    try {
+      Memory memory = Memory::create(layout, nonce);
+      place.keys->set_text(kKey,
+          to_string(getpid()) + " " + to_string(memory.descriptor()) + " " +
+              to_string(nonce) + " " + home());
+      return memory;
+    } catch (const std::exception&) {
+      place.keys->set_text(kKey, "none");
+      throw;
+    }
+  }
+  while (!place.keys->has({kKey})) {
+    if (Clock::now() > place.deadline) throw std::runtime_error("rank 0 is late");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  std::istringstream text(place.keys->text(kKey));
+  pid_t process = 0;
+  int descriptor = 0;
+  uint64_t nonce = 0;
+  text >> process >> descriptor >> nonce >> std::ws;
+  if (!text) throw std::runtime_error("there is no memory to share");
+  // [compare-homes]
+  std::string its_home;
+  std::getline(text, its_home);
+  if (its_home != home()) {
+    throw std::runtime_error("it cannot share memory with " + place.names.who(0) +
+        ": it is \"" + home() + "\", " + place.names.who(0) + " is \"" + its_home +
+        "\"; ranks of different hosts, containers or users can use gloo");
+  }
+  return Memory::open(process, descriptor, layout, nonce);
+  // [/compare-homes]
+}
+
+// Moves bytes between the ranks of one host, through memory that they share.
+class ShmTransport final : public frame::Transport {
+ public:
+  ShmTransport(
+      frame::Place place, uint64_t slot_bytes, std::optional<microseconds> yield_for)
+      : Transport(place),
+        yield_for_(yield_for),
+        memory_(create_or_open(place, Layout(place.size, slot_bytes))),
+        channel_(memory_, rank(), names(), policy_),
+        mailbox_(memory_, rank(), names()) {
+    memory_.enter(rank());
+  }
+
+  bool can_block() const override { return false; } // it only looks at memory
+
+  void joined() override {
+    memory_.close_descriptor();
+    others_.emplace(memory_, rank(), names());
+    bool one_session = true;
+    for (int other = 0; other < size(); ++other) {
+      one_session &= memory_.member(other).session == memory_.member(0).session;
+    }
+    const bool fit =
+        static_cast<unsigned>(size()) <= std::thread::hardware_concurrency();
+    policy_ = WaitingPolicy(fit, one_session, yield_for_);
+  }
+
+  Steps exchange(const Note& note, frame::Pieces shown, int from,
+      frame::Blobs& received) override {
+    return steps::exchange(channel_, note, shown, from, received);
+  }
+  Steps collective(const Operation& op) override {
+    return steps::collective(channel_, op);
+  }
+  bool at_once(const Operation& op) override {
+    return memory_.header().failed == kGood && steps::at_once(channel_, op);
+  }
+  Steps send(const Operation& op) override { return mailbox_.send(op); }
+  Steps receive(const Operation& op) override { return mailbox_.receive(op); }
+
+  std::optional<std::string> failure() override { return others_->failure(); }
+  std::optional<std::string> lost(const std::vector<int>& missing) override {
+    return others_->lost(missing);
+  }
+  void announce(const std::string& reason) override { memory_.fail(rank(), reason); }
+
+  Steps leave(bool /* orderly */) override { // the others keep the memory
+    memory_.member(rank()).left = true;
+    memory_.ring_others(rank());
+    return {};
+  }
+
+  bool rest(
+      const frame::Idle& idle, Clock::time_point limit, const Look& look) override {
+    return shm_collectives::rest(
+        idle, policy_, memory_.member(rank()).bell, limit, look);
+  }
+  void wake() override { memory_.member(rank()).bell.ring(); }
+
+ private:
+  const std::optional<microseconds> yield_for_;
+  WaitingPolicy policy_{false, false, microseconds(0)};
+  Memory memory_;
+  Channel channel_;
+  Mailbox mailbox_;
+  std::optional<Others> others_;
+};
+
+} // namespace shm_collectives
