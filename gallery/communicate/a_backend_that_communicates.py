@@ -16,32 +16,46 @@ it. The end of this page lists what it leaves out.
 One decision for each file
 --------------------------
 
-The names of the files show the design. All of them are headers in ``include``, except
-``src/registration.cpp``. It is the only source, so the compiler reads PyTorch's headers once:
+The names of the files show the design. A decision that also serves other transports is in
+``extension/frame``, which :doc:`/right/smallest-backend` introduces, and the others are in
+``shm_collectives/src``. The only source is ``registration.cpp``, so the compiler reads PyTorch's
+headers once:
 
 .. list-table::
    :header-rows: 1
 
-   * - file
+   * - frame
+     - shm
      - decision
-   * - ``rendezvous``
+   * - ``transport``
+     - ``transport``
+     - what the frame leaves to ``shm``
+   * - ``rendezvous``, ``keys``, ``store_keys``
+     -
      - how the ranks of a group find each other
-   * - ``memory``, ``group``
+   * -
+     - ``memory``, ``process``, ``others``
      - what they share, who may read it, and who is lost
-   * - ``steps``, ``channel``, ``note``
+   * - ``steps``, ``note``
+     - ``step``
      - in which order they write and read
-   * - ``waiting``
+   * -
+     - ``waiting``
      - how a rank waits for another one
-   * - ``collectives``, ``reductions``, ``sparse``
+   * - ``reductions``, ``sparse``
+     - ``collectives``
      - what a collective writes and reads, and how numbers are combined
-   * - ``point_to_point``
+   * -
+     - ``messages``
      - how a message finds its receive
-   * - ``call``, ``backend``
+   * - ``arguments``, ``bytes``, ``backend``
+     -
      - which tensors each method of ``c10d::Backend`` takes
-   * - ``call_runner``, ``operation``, ``lanes``, ``progress``, ``callbacks``, ``threads``,
-       ``work``
+   * - ``group``, ``engine``, ``pending``, ``threads``, ``process``, ``work``
+     -
      - who runs an operation, and how a program learns of its end
-   * - ``registration``
+   * - ``options``, ``registration``
+     - ``registration``
      - how Python finds the backend
 
 You build and install it like the dummy: :doc:`/tutorial/step-3-build-and-install` shows how.

@@ -19,18 +19,18 @@ Three callers need the same all-reduce. A synchronous call runs it from beginnin
 asynchronous call begins it and returns. The thread continues what the program has begun.
 
 A C++20 coroutine serves all three. It is a function that can suspend itself, and that another
-thread can resume. The steps of :doc:`step-by-step` contain ``co_await`` with an ``Until``, a
+thread can resume. The steps of :doc:`step-by-step` contain ``co_await`` with a ``Reached``, a
 condition on the counters of some ranks. The compiler translates ``co_await`` into calls of
 these three methods:
 
-.. listing:: extension/shm_collectives/include/steps.hpp
+.. listing:: extension/frame/steps.hpp
    :part: await
 
 If the counters have reached the value, ``await_ready`` returns true, and the coroutine does not
 stop. Otherwise ``await_suspend`` stores the condition, and control returns to the caller of
 ``resume``. Nothing blocks here. The method ``advance`` runs an operation as far as possible:
 
-.. listing:: extension/shm_collectives/include/steps.hpp
+.. listing:: extension/frame/steps.hpp
    :part: resume
 
 A coroutine keeps its local variables when it is suspended. No collective needs code that saves
@@ -41,7 +41,7 @@ One loop for all threads
 
 Whoever waits calls ``drive``. Its argument ``done`` says what the thread waits for:
 
-.. listing:: extension/shm_collectives/include/progress.hpp
+.. listing:: extension/frame/engine.hpp
    :part: drive-loop
 
 ``look`` advances all operations of the group that can advance, and not only the one that the
@@ -52,33 +52,32 @@ The caller or the thread
 ------------------------
 
 The options of each collective have a member ``asyncOp``. It is the argument ``async_op`` of the
-Python function. After the backend has submitted the operation, it decides who runs it:
+Python function. It decides which thread runs what ``at_once`` has not ended:
 
-.. listing:: extension/shm_collectives/include/call_runner.hpp
+.. listing:: extension/frame/group.hpp
    :part: caller-or-thread
+
+So that a small collective needs no mutex, coroutine or new memory, ``at_once`` tries to run it in
+the calling thread: if it has at most 64 KiB and one step, and nothing else runs in the group. If
+the other ranks do not come while the thread spins, ``at_once`` returns false, and the operation
+goes on like any other.
 
 A synchronous collective drives until its operation ends. It creates no ``Work`` unless a
 profiler runs or calls are coalesced, and returns a null pointer. In Python this is ``None``,
 and ``all_reduce`` waits for a work only if there is one. This saves time and has a price:
 without a ``Work``, the flight recorder of PyTorch 2.15 never retires the entry of the call,
 which then looks as if it hangs, as :doc:`debug` shows. Return a completed ``Work`` if that
-matters more. All waiting callers, also ``wait`` of a work, use one function:
-
-.. listing:: extension/shm_collectives/include/progress.hpp
-   :part: caller
+matters more. All waiting callers, also ``wait`` of a work, use one function.
 
 While callers wait, they drive, and the thread rests. When the last caller has gone and
-operations remain, the thread takes over:
+operations remain, the thread takes over. At the end of the group, it takes the last steps.
 
-.. listing:: extension/shm_collectives/include/progress.hpp
-   :part: hand-over
+An asynchronous call hands over at
+once if the size in its note is more than 64 KiB. ``leave`` drives a smaller one for up to 40
+microseconds, because it may end sooner than a hand-over.
 
-``summon`` wakes a thread that rests. An asynchronous call hands over at once if the size in its
-note is more than 64 KiB. ``leave`` drives a smaller one for up to 40 microseconds, because it may
-end sooner than a hand-over. If a thread drives already, the call only wakes it.
-
-The first hand-over creates the thread. :doc:`overlap-and-futures` shows when a second one is
-needed. The worker below counts the threads with its name:
+The thread exists as long as the group, and sleeps until it is needed. The worker below shows
+which call wakes it. Linux counts how often a thread has gone to sleep:
 
 .. listing:: gallery/communicate/asynchronous_work/progress_thread.py
    :part: threads

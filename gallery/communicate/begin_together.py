@@ -13,57 +13,44 @@ be missing, come too late, or run on another host. Then no rank may wait for eve
 The meeting of shm
 ------------------
 
-*shm* uses keys like those of :doc:`meet-the-other-ranks` until a rank has found the memory:
+*shm* uses keys like those of :doc:`meet-the-other-ranks`, also to agree on the result:
 
-.. listing:: extension/shm_collectives/include/rendezvous.hpp
+.. listing:: extension/frame/rendezvous.hpp
    :part: keys-of-a-meeting
 
-Every rank except rank 0 writes its address and waits for the answer. An address contains the
-drawn number, the process, and the host. The address of rank 0 also says under which file
-descriptor its process has the memory. The text may come from a stranger, so it is parsed with limits:
+Every rank except rank 0 writes its number and waits for the answer. The answer is the number of
+rank 0, with which all other keys of the group begin:
 
-.. listing:: extension/shm_collectives/include/rendezvous.hpp
+.. listing:: extension/frame/rendezvous.hpp
    :part: announce
-
-Rank 0 creates the memory. It answers each number until every rank is there: a rank that has
-mapped the memory writes its process id into it. Rank 0 also watches the processes whose
-addresses it has read, so the others need not wait until the timeout for a rank that has died.
-
-.. listing:: extension/shm_collectives/include/rendezvous.hpp
-   :part: host
-
-The other ranks watch rank 0 while they wait. The constructor waits for all ranks, for two
-reasons. The others can open the memory only while rank 0 has its descriptor, as
-the next page shows. And all ranks must learn the same result.
 
 Each rank has its own deadline, though. A rank that came early may time out while rank 0 still
 waits. So rank 0 is not the only one that decides:
 
-.. listing:: extension/shm_collectives/include/rendezvous.hpp
+.. listing:: extension/frame/rendezvous.hpp
    :part: agree
 
-Each rank calls ``agree`` with its own problem, if it has one, after it has hosted or joined the
-meeting:
+Each rank calls ``agree`` when it has come. Then ``connect`` creates or opens the memory, and the
+rank calls ``agree`` again, with its own problem, if it has one.
 
-.. listing:: extension/shm_collectives/include/rendezvous.hpp
-   :part: meet
+The constructor waits for all ranks, for two reasons. The others can open the memory only while
+rank 0 has its descriptor, as the next page shows. And all ranks must learn the same result.
 
-``begin`` and ``fail`` exchange the state of the group atomically, and only if it is still
-``kMeeting``. If a rank gives up after the group has begun, ``fail`` changes nothing, and the
-rank begins all the same. Otherwise no rank begins, and the first reason counts for all ranks
-that have mapped the memory. The state is in the memory because rank 0 may host the store and
-end as soon as it has begun: the others need the store no more.
+``set_first`` calls ``compareSet`` of the store, which writes the verdict only if there is none. If
+a rank gives up after the others have agreed, it reads their verdict and begins all the same.
+Otherwise no rank begins, and the first verdict counts for all ranks. A rank needs the store until
+its second ``agree`` has returned.
 
 Each rank trusts its user, whose other processes can read and write the memory through
 ``/proc``. It does not trust the programs that can reach the store: ``TCPStore`` has no
-password. They can keep a group from beginning, but they cannot pretend to be a rank, or make a
-rank use another user's memory.
+password. They can keep a group from beginning, or speak for a rank that is missing. But they
+cannot make a rank use another user's memory.
 
 A rank that is missing
 ----------------------
 
-In the next program, three ranks try to create a group three times, with a timeout of one
-second. At first rank 1 is missing. Then it comes, but the others have given up. In the
+In the next program, three ranks try to create a group three times. The constructor times out
+after one second. At first rank 1 is missing. Then it comes, but the others have given up. In the
 end all of them come. A hidden part of the worker defines two functions. ``step`` lets the
 ranks begin together. ``attempt`` creates a group, and prints the sum of the rank numbers or the
 error:
@@ -78,7 +65,7 @@ output = launch("begin_together/a_rank_is_missing.py", ranks=3)
 
 # %%
 # Each message names the rank that did not come. The failed meetings leave keys in the store, such
-# as the reason of rank 0. The last meeting on the same store still succeeds, because it uses new
+# as the first verdict. The last meeting on the same store still succeeds, because it uses new
 # numbers.
 #
 # A rank of another host
@@ -90,7 +77,7 @@ output = launch("begin_together/a_rank_is_missing.py", ranks=3)
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. listing:: extension/shm_collectives/include/rendezvous.hpp
+#    .. listing:: extension/shm_collectives/src/transport.hpp
 #       :part: home
 #
 # Two hosts may have the same name, but each start of a kernel has its own ``boot_id``. Two
@@ -100,15 +87,15 @@ output = launch("begin_together/a_rank_is_missing.py", ranks=3)
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. listing:: extension/shm_collectives/include/rendezvous.hpp
-#       :part: refuse
+#    .. listing:: extension/shm_collectives/src/transport.hpp
+#       :part: compare-homes
 #
-# Before the rank throws, it writes the problem into its key ``refused``. Rank 0 reads it there, and
-# tells the ranks that have mapped the memory.
+# When the rank throws, ``meet`` writes the problem into its key of the second round. All ranks
+# read it there.
 #
 # The build of this site runs on one host. But the meeting consists of keys, and any program can
-# write keys. Here rank 0 is a Python program that answers like a rank of another host. It has drawn
-# the number 7, and has no memory:
+# write keys. Here rank 0 is a Python program that writes the keys of a rank of another host. It has
+# drawn the number 7, and has no memory:
 #
 # .. listing:: gallery/communicate/begin_together/another_host.py
 #    :part: another
@@ -148,8 +135,9 @@ output = run_program("begin_together/wait_with_the_lock.py")
 # .. admonition:: Solution
 #    :collapsible: closed
 #
-#    Rank 0 deletes each ``member``, and the other ranks delete their ``answer``. ``refused`` is
-#    written only if there is a problem. So a meeting that succeeds leaves nothing:
+#    Each rank except rank 0 deletes its ``member`` and its ``answer``. The last rank that reads a
+#    verdict deletes the keys of its round. So each meeting that succeeds leaves one key,
+#    ``memory``:
 #
 #    .. listing:: gallery/communicate/begin_together/keys_that_remain.py
 #       :part: solution

@@ -16,20 +16,24 @@ All-gather
 Most collectives move a tensor in parts, one part in each step. A rank writes part ``i + 1``
 before it reads part ``i``, so that the others find work while it reads:
 
-.. listing:: extension/shm_collectives/include/collectives.hpp
+.. listing:: extension/shm_collectives/src/collectives.hpp
    :part: pipeline
 
 ``co_await`` continues when the counters have reached the values that the step needs.
 :doc:`asynchronous-work` shows what happens until then. What remains for a collective is what
-it writes and what it reads. The next function is an all-gather if all ranks have outputs, and a
-gather if only one rank has them:
+it writes and what it reads. It passes both to ``run``, which calls ``pipeline``. The next
+function is an all-gather if all ranks have outputs, and a gather if only one rank has them:
 
-.. listing:: extension/shm_collectives/include/collectives.hpp
+.. listing:: extension/shm_collectives/src/collectives.hpp
    :part: all-gather
 
 In the first step, every rank waits for all others, even if it needs no data of theirs. Each
-slot contains a note of the operation. Each rank compares the notes before it reads data, so
-two ranks that call different operations both get an error.
+slot contains a note of the operation, and its digest beside the data. Each rank compares the
+digests before it reads data, so two ranks that call different operations both get an error.
+
+So that a small collective needs no coroutine, ``run`` can also be ``at_once``. The calling thread
+tries it first if the group is idle, and the tensor has at most 64 KiB and takes one step. If the
+others do not post within a moment, ``pipeline`` goes on with the same step.
 
 All-reduce
 ----------
@@ -37,7 +41,7 @@ All-reduce
 For a small tensor, every rank writes its input, waits for all others, and adds up all slots.
 This takes one step. All ranks add in the order of the ranks, so they get the same bits:
 
-.. listing:: extension/shm_collectives/include/collectives.hpp
+.. listing:: extension/shm_collectives/src/collectives.hpp
    :start-after: // [all-reduce]
    :end-before: // [/all-reduce-by-all]
 
@@ -47,13 +51,17 @@ read the result. Each rank then reads about two tensors, however many ranks ther
 price is that a part needs two steps and three rounds of the loop. The rounds of a part overlap
 with those of the next one:
 
-.. listing:: extension/shm_collectives/include/collectives.hpp
+.. listing:: extension/shm_collectives/src/collectives.hpp
    :part: all-reduce-by-shares
 
 The worker below reduces 10 numbers and 100,000 numbers. Its slots have 4,096 bytes, so the
 second tensor needs about a hundred parts:
 
-.. listing:: gallery/communicate/build_a_collective/all_reduce_in_steps.py
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: gallery/communicate/build_a_collective/all_reduce_in_steps.py
+      :part: numbers
 """
 
 from launcher import launch
@@ -92,7 +100,7 @@ output = launch("build_a_collective/own_number_first.py", ranks=3)
 #
 # Let the slots have 4,096 bytes, as in the first worker. ``kSmall`` is 16 KiB. Predict how many
 # steps the all-reduce of 10, 1,024, 1,025 and 100,000 numbers of type ``float32`` takes on four
-# ranks. Then check your numbers with the counter ``posted`` in the shared memory.
+# ranks. Then check your numbers with the counter ``read`` in the shared memory.
 # :doc:`lay-out-the-memory` shows where the counters are.
 #
 # .. admonition:: Solution

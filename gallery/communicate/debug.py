@@ -38,7 +38,8 @@ output = launch("debug/monitored_barrier.py", ranks=3)
 # ----------------------
 #
 # In the next program, rank 1 is late, and rank 0 finds out in three ways where it hangs. First, a
-# short ``wait`` tells which operation has not ended. It does not break the group:
+# short ``wait`` tells which operation has not ended, and which ranks are missing. It does not
+# break the group:
 #
 # .. listing:: gallery/communicate/debug/hanging_rank.py
 #    :part: state
@@ -98,7 +99,7 @@ output = launch("debug/hanging_rank.py", ranks=2)
 # A work can be an event in PyTorch's profiler. The constructor of ``c10d::Work`` begins the
 # event if a title is passed, and only the backend knows when the event ends:
 #
-# .. listing:: extension/shm_collectives/include/work.hpp
+# .. listing:: extension/frame/work.hpp
 #    :part: profiler
 #
 # A synchronous collective of ``shm`` creates a work only for this purpose, unless it is coalesced.
@@ -153,7 +154,7 @@ output = launch("debug/ranks_differ.py", ranks=2)
 # group is not broken: the next call returns the sum. The wrapper needs sequence numbers, so ``shm``
 # overrides a method for it:
 #
-# .. listing:: extension/shm_collectives/include/call_runner.hpp
+# .. listing:: extension/frame/backend.hpp
 #    :start-at: getSequenceNumberForGroup
 #    :end-at: getSequenceNumberForGroup
 #

@@ -31,7 +31,7 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 #
 #    In the runs of this page, none of the calls that protect the memory fails.
 #
-#    .. listing:: extension/shm_collectives/include/memory.hpp
+#    .. listing:: extension/shm_collectives/src/memory.hpp
 #       :part: create
 #       :emphasize-lines: 22
 #
@@ -44,7 +44,7 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 # The slots are most of the memory, and many groups never use all of theirs. A rank reserves
 # each of its slots when it first writes to it:
 #
-# .. listing:: extension/shm_collectives/include/memory.hpp
+# .. listing:: extension/shm_collectives/src/memory.hpp
 #    :part: reserve
 #
 # ``reserve`` calls ``madvise`` with ``MADV_POPULATE_WRITE``, which returns an error if there are no
@@ -74,10 +74,10 @@ output = run_program("lay_out_the_memory/sealed_pages.py")
 # The parts of the memory
 # -----------------------
 #
-# The header is at the beginning. A *member* for each rank follows. It contains the two
-# counters of the step protocol, which :doc:`step-by-step` explains, and the process id:
+# The header is at the beginning. A *member* for each rank follows. It contains a counter of the
+# step protocol, which :doc:`step-by-step` explains, and the process id:
 #
-# .. listing:: extension/shm_collectives/include/memory.hpp
+# .. listing:: extension/shm_collectives/src/memory.hpp
 #    :part: member
 #
 # The *bell* wakes a rank that sleeps, as :doc:`wait-without-wasting` explains.
@@ -85,14 +85,20 @@ output = run_program("lay_out_the_memory/sealed_pages.py")
 # A processor moves memory between its cores in *cache lines*, often of 64 bytes. If two ranks
 # write to different bytes of one line, the line moves back and forth between their cores.
 # ``alignas(kCacheLine)`` starts a new line. Therefore no other rank writes to the line of the
-# counters. The bell, which others ring, is in the next line. This page does not measure the
+# counter. The bell, which others ring, is in the next line. This page does not measure the
 # difference.
 #
-# The tensors pass through *slots*, four for each rank. The *rings* are for messages between
-# two ranks. The ranks map the memory at different addresses, so it contains no pointers.
-# Every place is computed from the beginning:
+# The tensors pass through *slots*, four for each rank. The other ranks wait for the counter
+# ``posted`` of a slot. Its cache line also contains the first 48 bytes of the data, so a small
+# tensor needs no other line:
 #
-# .. listing:: extension/shm_collectives/include/memory.hpp
+# .. listing:: extension/shm_collectives/src/memory.hpp
+#    :part: slot
+#
+# The *rings* are for messages between two ranks. The ranks map the memory at different addresses,
+# so it contains no pointers. Every place is computed from the beginning:
+#
+# .. listing:: extension/shm_collectives/src/memory.hpp
 #    :part: one-slot
 #
 # You can check the arithmetic. This program computes where each part begins, and compares the
@@ -114,13 +120,13 @@ output = launch("lay_out_the_memory/offsets.py", ranks=3)
 # of a rank is the number ``10 * i + rank``. Each call is one step, in which a rank writes its
 # number into one of its slots. Predict which numbers the four slots of each rank contain at the
 # end. Then compute where the slots begin, and read the numbers there with ``ctypes``. In each slot,
-# 64 bytes precede the data.
+# 80 bytes precede the data.
 #
 # .. admonition:: Solution
 #    :collapsible: closed
 #
 #    ``/proc/self/maps`` contains the address at which the memory begins. The counter ``posted``
-#    is at the beginning of a member.
+#    is in the second cache line of a slot.
 #
 #    .. listing:: gallery/communicate/lay_out_the_memory/numbers_in_slots.py
 #       :part: solution

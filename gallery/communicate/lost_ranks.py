@@ -14,36 +14,37 @@ happened.
 The reasons to give up
 ----------------------
 
-A waiting rank first spins and then yields. When it is about to sleep, and then about every 50
-milliseconds while nothing moves, it looks for a reason to give up. The first is a failure that
-another rank has found. The second is a rank that never comes, and the last is the deadline,
-which only collectives have:
+A rank that waits looks for a reason to give up about every 50 milliseconds. The first is a
+failure that another rank has found. The second is a rank that never comes, and the last is the
+deadline, which only collectives have. ``check`` says that it is time to look for the second:
 
-.. listing:: extension/shm_collectives/include/lanes.hpp
+.. listing:: extension/frame/engine.hpp
    :part: reasons
 
-``until`` is the condition of the step, as :doc:`asynchronous-work` describes it. It contains
-the ranks that the step waits for. ``lost`` tests each of them:
+The condition of the step, which :doc:`asynchronous-work` describes, knows the ranks that the step
+waits for. ``lost`` tests each of them:
 
-.. listing:: extension/shm_collectives/include/group.hpp
+.. listing:: extension/shm_collectives/src/others.hpp
    :part: lost
 
 ``ended`` comes from a *pidfd*, a file descriptor of Linux for one process. Linux can give the
 number of a dead process to a new one, but the pidfd still belongs to the old one. ``left`` is
 a flag in the shared memory, which a rank sets when it destroys the group.
 
-The counter is tested last. A rank may post its last step and then end, and this is no failure.
-If the counter were tested first, the rank could post and end between the two tests. So a rank that
-is killed in ``destroy_process_group`` is not noticed either: the others wait for nothing more.
+The counter is tested last, by ``advance``. A rank may post its last step and then end, and this is
+no failure. If the counter were tested first, the rank could post and end between the two tests.
+So a rank that is killed in ``destroy_process_group`` is not noticed either: the others wait for
+nothing more.
 
 A rank with another operation
 -----------------------------
 
 A rank that runs can be lost, too: it is at another line of the program. Each slot therefore
 contains a note: the operation, its number, size, dtype, ``ReduceOp`` and root. At least in the
-first step of a collective, every rank compares the notes of all ranks:
+first step of a collective, every rank compares the notes of all ranks. Beside the counter there is
+a digest of 8 bytes, so that a rank reads the notes only if they differ:
 
-.. listing:: extension/shm_collectives/include/channel.hpp
+.. listing:: extension/shm_collectives/src/step.hpp
    :part: compare
 
 One failure, all ranks
@@ -54,7 +55,7 @@ given up in step 5 while another one still waits in it. To begin anew, all ranks
 agree, and one of them may be dead. So the group is broken for good, on all ranks. The first
 rank that finds a failure writes the reason into the shared memory, and wakes the others:
 
-.. listing:: extension/shm_collectives/include/memory.hpp
+.. listing:: extension/shm_collectives/src/memory.hpp
    :part: fail
 
 The atomic exchange lets exactly one rank write, and ``explained`` tells the others that the reason
@@ -90,7 +91,7 @@ output = run_program("lost_ranks/lost_ranks.py")
 #    :part: mistake
 #
 # The cure tests the counter, the process and the time. After the test of the process, it tests
-# the counter again, like ``lost`` above:
+# the counter again, like ``advance`` above:
 #
 # .. listing:: gallery/communicate/lost_ranks/endless_wait.py
 #    :part: cure

@@ -127,9 +127,9 @@ show_table(["step", "parameters", "ranks", "floor", "shm", "gloo"], rows)
 # A mistake: a time without the end
 # ---------------------------------
 #
-# ``all_reduce`` with ``async_op=True`` returns before the result is there. A measurement without
-# ``wait`` measures how long it takes to submit the operation. In this program, rank 1 comes half
-# a second late, so no all-reduce can end earlier:
+# ``all_reduce`` with ``async_op=True`` can return before the result is there. A measurement
+# without ``wait`` measures how long it takes to submit the operation. In this program, rank 1 comes
+# half a second late, so no all-reduce can end earlier:
 #
 # .. admonition:: The code
 #    :collapsible: closed

@@ -7,7 +7,8 @@ keys of earlier groups.
 
 The dummy ignores the store. The backend of this part, *shm*, needs it: its ranks use memory
 that one of them creates, and the others must find that memory. Its source is in
-``extension/shm_collectives``.
+``extension/shm_collectives``. What every backend needs, such as this meeting, is in
+``extension/frame``.
 
 .. diagram:: communicate/meet_the_other_ranks/diagram
 
@@ -17,9 +18,9 @@ What a rank receives
 The dummy receives four arguments. *shm* is registered with ``extended_api=True``, as
 :doc:`/tutorial/step-2-expose-to-python` explains, so its create function receives a
 ``DistributedBackendOptions`` and the options of the caller. ``Types.hpp`` of c10d declares
-the structure. This is the create function:
+the structure. This is the create function, where ``Own`` is the class of the options:
 
-.. listing:: extension/shm_collectives/src/registration.cpp
+.. listing:: extension/frame/registration.hpp
    :part: create
 
 A timeout in the options of *shm* takes precedence over that of ``init_process_group``. For NCCL
@@ -39,8 +40,8 @@ output = launch("meet_the_other_ranks/what_a_rank_receives.py", ranks=3)
 # %%
 # Rank 2 of the world is rank 1 of the second group. The list of global ranks translates the
 # numbers: *shm* uses it in its messages. The list is empty for the world, where both numbers
-# are the same. The last line of the create function passes the store, the rank and the size to the
-# constructor, which meets the others.
+# are the same. The last line of the create function passes the store, the rank and the size to
+# ``start``, which constructs the backend. The constructor meets the others.
 #
 # Polling instead of waiting
 # --------------------------
@@ -70,15 +71,21 @@ print("check has returned:", not asks.is_alive())
 
 # %%
 # A rank may have several threads that use its store, for example to create another group. A
-# thread that waits in ``get`` would stop them. So *shm* calls ``get`` only for keys that exist:
+# thread that waits in ``get`` would stop them. So *shm* uses a connection of its own:
 #
-# .. listing:: extension/shm_collectives/include/rendezvous.hpp
+# .. listing:: extension/frame/store_keys.hpp
 #    :part: store
+#
+# A rank often waits for one of several keys, so it must not wait in ``get``. It reads with
+# ``compareSet``, which returns at once, even if the key does not exist:
+#
+# .. listing:: extension/frame/store_keys.hpp
+#    :part: text
 #
 # To wait for a key, *shm* polls the store. The pauses between two checks grow from 0.1 to 5
 # milliseconds. The loop also ends at the timeout:
 #
-# .. listing:: extension/shm_collectives/include/rendezvous.hpp
+# .. listing:: extension/frame/rendezvous.hpp
 #    :part: await
 #
 # A mistake: keys without a number

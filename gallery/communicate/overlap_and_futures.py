@@ -54,7 +54,8 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 # * On ranks 0 and 1, the call returned before rank 2 had called, so the result cannot have been
 #   there. The worker also asserts that the work was not complete.
 # * There, the result came after the computation began and before it ended. Nobody had called
-#   ``wait``. The thread ``shm_progress`` brought the operation to its end.
+#   ``wait``. A thread of the backend brought the operation to its end, and another one,
+#   ``shm_callbacks``, noted the result.
 # * On rank 2, the result was there when the synchronous call returned. The program itself brings
 #   such an operation to its end, as :doc:`asynchronous-work` shows, and cannot compute meanwhile.
 #
@@ -69,24 +70,25 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 # complete when the backend calls ``markCompleted`` or ``setError``. The first ``get_future`` of a
 # work creates it, and registers a callback with the operation:
 #
-# .. listing:: extension/shm_collectives/include/work.hpp
+# .. listing:: extension/frame/work.hpp
 #    :part: one-future
 #
 # If the operation has ended already, the callback runs at once, in ``get_future``. Otherwise the
 # operation keeps it. The callback completes the future, which runs the functions that the program
-# has attached. These can wait for anything, so only threads of the backend call them:
+# has attached. These can take any time, so a thread of their own calls them:
 #
-# .. listing:: extension/shm_collectives/include/progress.hpp
+# .. listing:: extension/frame/engine.hpp
 #    :part: callbacks
 #
 # One callback follows another, in the order in which their operations ended, so their calls
-# have the same order on all ranks. Meanwhile ``summon`` lets another thread stand by. It runs
-# operations after a millisecond, or at once if the callback starts one. It calls the next
-# callback at once if the running one has asked for that future itself, and otherwise after 500
-# milliseconds. So a callback can wait for the work or the future of any operation. Calls that a
-# callback makes have no fixed order relative to those that the program makes in the same group
-# meanwhile. With several buckets, DDP's PowerSGD hook leads to both kinds, so the order may
-# differ between ranks. Threads of the backend do not hold Python's global interpreter lock:
+# have the same order on all ranks. A callback can wait for a work, because its thread then drives
+# like any caller. It can also wait for a future that it asks for itself, as DDP's PowerSGD hook
+# does: the thread that ends this operation completes it. A callback must not wait for other
+# callbacks, because they come after it on the same thread. Neither gloo nor NCCL promises more.
+#
+# Calls that a callback makes have no fixed order relative to those that the program makes in the
+# same group meanwhile. With several buckets, DDP's PowerSGD hook leads to both kinds, so the order
+# may differ between ranks. Threads of the backend do not hold Python's global interpreter lock:
 # PyTorch takes it for callbacks in Python.
 #
 # A program may take the value of a future as soon as ``wait`` of the work returns. So ``wait``
@@ -115,7 +117,7 @@ output = launch("overlap_and_futures/early_future.py", ranks=2)
 # passes. The cure is an order: first the data, then the end of the operation, then the callbacks.
 # ``shm`` keeps this order after the last step:
 #
-# .. listing:: extension/shm_collectives/include/lanes.hpp
+# .. listing:: extension/frame/engine.hpp
 #    :part: data-first
 #
 # ``finish`` copies results into tensors that are not contiguous. It is part of the operation,
@@ -148,9 +150,9 @@ output = launch("overlap_and_futures/early_future.py", ranks=2)
 #
 # Destroying a tensor may need Python's interpreter lock, because Python may have an object for it.
 # A thread that destroys a tensor while it holds a mutex can therefore wait for a Python thread
-# that waits for this mutex. Destroy tensors, works and callbacks without a lock, and after the
-# waiting threads have been woken. ``call_next`` destroys the operation then for this reason. What
-# holds the tensor may even destroy the group, so a thread of the backend never waits for its own end.
+# that waits for this mutex. Destroy tensors, works and callbacks without a lock. ``call_back``
+# destroys the callback before it locks again for this reason. What holds the tensor may even
+# destroy the group, so a thread of the backend never waits for its own end.
 
 output = launch("overlap_and_futures/works_of_a_group.py", ranks=2)
 

@@ -47,15 +47,15 @@ output = launch("share_memory/closed_too_early.py", ranks=2)
 # kernel gives a new file the lowest free number.
 #
 # *shm* has two cures. Rank 0 keeps its descriptor until all ranks have mapped the memory:
-# ``meet`` of :doc:`begin-together` closes the descriptor after all have agreed. And the
-# memory begins with a random number that the others compare:
+# ``meet`` of :doc:`begin-together` calls ``joined``, which closes it, after all have agreed. And
+# the memory begins with a number that the others compare:
 #
-# .. listing:: extension/shm_collectives/include/memory.hpp
+# .. listing:: extension/shm_collectives/src/memory.hpp
 #    :part: header
 #
-# The number is the one that rank 0 drew for the meeting. The header also contains the version
-# of the protocol and the sizes, on which all ranks must agree. ``state`` says whether the group
-# has begun, and ``reason`` why it has failed.
+# The number is the time at which rank 0 created the memory. The header also contains the version
+# of the protocol and the sizes, on which all ranks must agree. ``failed`` says whether the group
+# has failed, and ``reason`` why.
 #
 # The tensors pass through the *slots* of the memory. ``slot_bytes`` is the size of the
 # data in one slot. :doc:`lay-out-the-memory` explains all parts.
@@ -67,12 +67,12 @@ output = launch("share_memory/closed_too_early.py", ranks=2)
 # them. That user could also take the pages away, which would end the rank with ``SIGBUS``. So
 # ``Memory::open`` checks the file before it maps it, and then compares the header:
 #
-# .. listing:: extension/shm_collectives/include/memory.hpp
+# .. listing:: extension/shm_collectives/src/memory.hpp
 #    :part: open
 #
 # ``distrust`` requires a memfd of the same user, with the seals of :doc:`lay-out-the-memory`:
 #
-# .. listing:: extension/shm_collectives/include/memory.hpp
+# .. listing:: extension/shm_collectives/src/memory.hpp
 #    :part: distrust
 #
 # The sizes follow from the world size and from ``slot_bytes`` in the options. In the next

@@ -13,23 +13,24 @@ read it. ``shm`` has one answer for all collectives: the *step*.
 One step
 --------
 
-Each rank has four *slots* in the shared memory, and two counters: ``posted``, the number of
-steps that it has written, and ``read``, the number of steps that it has finished reading.
+Each rank has four *slots* in the shared memory, and a counter ``read``, the number of steps that
+it has finished reading. Each slot has a counter ``posted``, the number of its step plus 1. It
+shares a cache line with the first 48 bytes of data, so small data needs no line of its own.
 A rank writes only its own slots and its own counters. In each step it does six things:
 
 1. It waits until its slot is free: every rank has read what the slot held before.
 2. It writes to the slot.
-3. It posts the step: it increases ``posted``.
+3. It posts the step: it sets ``posted`` of the slot.
 4. It waits for the ranks whose data it needs.
 5. It reads their slots.
 6. It is done: it increases ``read``.
 
 The class ``Step`` has one method for each of these:
 
-.. listing:: extension/shm_collectives/include/channel.hpp
+.. listing:: extension/shm_collectives/src/step.hpp
    :part: step
 
-``Until`` contains the counters that a rank waits for, and the value that they must reach. The
+``Reached`` contains the counters that a rank waits for, and the value that they must reach. The
 ``note`` of a slot says which operation it is, and :doc:`build-a-collective` shows its purpose.
 ``ring_others`` wakes the ranks that sleep. :doc:`wait-without-wasting` explains this and ``Bell``.
 
@@ -44,13 +45,13 @@ A compiler and a processor may change the order of two writes of one thread, bec
 thread itself does not notice it. Another process does. If ``posted`` becomes visible before
 the slot, a reader takes old data. Atomic operations forbid this where the protocol needs it:
 
-.. listing:: extension/shm_collectives/include/channel.hpp
+.. listing:: extension/shm_collectives/src/step.hpp
    :part: post
 
-The other half of the pair is in ``Until``, which reads the counter of a rank:
+The other half of the pair is in ``Reached``, which reads the counter of a rank:
 
-.. listing:: extension/shm_collectives/include/steps.hpp
-   :part: reached
+.. listing:: extension/shm_collectives/src/step.hpp
+   :part: counter
 
 On x86-64 the processor keeps the writes of a thread in their order. A program that orders
 nothing can pass all its tests there, as long as the compiler leaves the order alone, and
@@ -61,7 +62,8 @@ A model of the protocol
 -----------------------
 
 Tests try a few orders of events out of millions. A model tries all of them. This one has
-ranks with two counters and two slots, and programs of the actions above:
+ranks with two counters and two slots, and programs of the actions above. A rank posts its steps
+in order, so one counter ``posted`` for a rank says as much as one for each slot:
 
 .. listing:: gallery/communicate/shared/step_protocol_model.py
    :part: programs
@@ -90,7 +92,7 @@ print(explore([gathers, sends]), "states, nothing wrong")
 # A mistake: the slot that is free one step too early
 # ---------------------------------------------------
 #
-# It is easy to be off by one in ``Step::free``. Suppose that a slot counts as free although a
+# It is easy to be off by one in ``reads_before``. Suppose that a slot counts as free although a
 # rank has not yet read the step in it:
 
 try:

@@ -6,8 +6,8 @@ After this page you can handle the tensors that PyTorch passes: lists and large 
 each dtype with its reductions, and elements that are not next to each other in memory.
 
 The steps of :doc:`the-other-operations` move bytes, and a program passes tensors. The memory of a
-tensor can contain more than its elements, or contain them in another order. The class ``Call``
-turns the tensors of a call into bytes, and copies the result back:
+tensor can contain more than its elements, or contain them in another order. The class
+``Arguments`` turns the tensors of a call into bytes, and copies the result back:
 
 .. diagram:: communicate/tensors_of_every_kind/diagram
 
@@ -18,7 +18,7 @@ PyTorch has several methods for one operation. The output of an all-gather is a 
 for each rank, or one large tensor. The methods differ, but both run the all-gather of
 :doc:`build-a-collective`:
 
-.. listing:: extension/shm_collectives/include/backend.hpp
+.. listing:: extension/frame/backend.hpp
    :part: all-gathers
 
 ``input`` and ``output`` return the bytes of one tensor. ``outputs`` returns those of a list, and
@@ -69,7 +69,7 @@ dist.destroy_process_group()
 # ``ReduceOp`` has nine operations. None of the dtypes has all of them in ``shm``. The constructor
 # of a reduction tests the pair with this function, before the operation gets its number:
 #
-# .. listing:: extension/shm_collectives/include/reductions.hpp
+# .. listing:: extension/frame/reductions.hpp
 #    :part: defined
 #
 # The next cell tries dtypes of each row with every operation of a column:
@@ -160,9 +160,9 @@ assert output[0] == output[1]
 #
 # The cure is a contiguous copy of each tensor that is not contiguous. ``is_plain`` is also false
 # for a tensor with PyTorch's conjugate or negative bit, because its memory contains other values.
-# ``Call::output`` keeps the tensor and the copy:
+# ``Arguments::output`` keeps the tensor and the copy:
 #
-# .. listing:: extension/shm_collectives/include/call.hpp
+# .. listing:: extension/frame/arguments.hpp
 #    :part: layouts
 #
 # After the last step, ``finish`` copies the result into the tensor. If elements of an output

@@ -93,8 +93,8 @@ print("exit status", status)
 # Three backends
 # --------------
 #
-# ``--quick`` tries each capability with a few cases, as a rule with two ranks. This is what gloo
-# and the two backends of this site can do. A number says how many of the cases have the verdict. In
+# ``--quick`` tries each capability with a few cases, as a rule with two ranks. This is what gloo,
+# the dummy and ``shm`` can do. A number says how many of the cases have the verdict. In
 # a row with ``wrong``, the other cases may be right or refused. In a row with ``right``, they are
 # refused:
 

@@ -6,15 +6,15 @@ After this page you can build the other collectives from the same steps, and mat
 their receives. You can also handle the roots and sizes that PyTorch passes.
 
 ``c10d::Backend`` has more than twenty methods that communicate, and ``allreduce`` is one of them.
-``shm`` needs no new protocol for the other collectives. Eight functions return the steps
-of all collectives.
+``shm`` needs no new protocol for the other collectives. Six functions say what a rank writes
+and reads in them.
 
 .. diagram:: communicate/the_other_operations/diagram
 
 What a rank writes and reads
 ----------------------------
 
-In :doc:`build-a-collective`, the all-reduce of a small tensor is a call of ``pipeline`` with two
+In :doc:`build-a-collective`, the all-reduce of a small tensor is a call of ``run`` with two
 functions: what a rank writes into its slot, and what it reads from the slots. The other
 collectives differ in these two functions:
 
@@ -49,11 +49,11 @@ collectives differ in these two functions:
 A slot contains data for all ranks, or a *block* for each rank. ``scatter`` shows both the root
 and the blocks:
 
-.. listing:: extension/shm_collectives/include/collectives.hpp
+.. listing:: extension/shm_collectives/src/collectives.hpp
    :part: scatter
 
 ``reduce`` is an all-reduce in which only the root has an output. An argument of
-``pipeline`` says for whom a rank waits after the first step: for everyone, or for one rank, such
+``run`` says for whom a rank waits after the first step: for everyone, or for one rank, such
 as the root. The rest is the same for all collectives: the comparison of the notes, the errors,
 and the asynchronous work.
 
@@ -75,7 +75,7 @@ A message has a *tag*, and the rank at its other end is a rank of the group, too
 has a ring of slots in each direction. So a message takes no step of the collectives. For each
 message that comes in, ``shm`` looks for the first receive that fits:
 
-.. listing:: extension/shm_collectives/include/point_to_point.hpp
+.. listing:: extension/shm_collectives/src/messages.hpp
    :part: first-receive
 
 If receives wait for the sending rank, but none with this tag, the message is copied and kept. A

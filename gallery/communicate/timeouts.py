@@ -20,7 +20,7 @@ backend. The method of the base class ignores the value and prints a warning. Th
 collective in C++ have a member ``timeout``, too. If a call sets this member, its value replaces the
 timeout of the group:
 
-.. listing:: extension/shm_collectives/include/call_runner.hpp
+.. listing:: extension/frame/options.hpp
    :part: timeout-of-a-call
 
 In ``torch.distributed``, ``barrier`` and ``monitored_barrier`` have an argument for this member.
@@ -37,7 +37,7 @@ before the message is sent. Without an argument, ``wait`` uses the timeout of th
 from the call of ``wait``. When that ``wait`` times out, the group remains usable. Without a
 ``wait``, a message can stay pending until a rank dies or leaves the group:
 
-.. listing:: extension/shm_collectives/include/work.hpp
+.. listing:: extension/frame/work.hpp
    :part: timeout-of-wait
 
 In the next worker, rank 1 is late: it calls only after rank 0 has got an error. The function
@@ -55,7 +55,7 @@ output = launch("timeouts/three_timeouts.py", ranks=2)
 
 # %%
 # ``late`` cuts off the beginning of most messages. The first one begins with ``Backend shm:
-# all_reduce #1 of 4 bytes of Float with SUM of group "1" failed on``. It names the group, the
+# all_reduce #1 of 4 bytes of float32 with SUM of group "1" failed on``. It names the group, the
 # operation, and its number among the operations of this group.
 #
 # Rank 1 came later, and got the reason of rank 0. The second call in the same group failed at
@@ -117,8 +117,8 @@ output = run_program("timeouts/timeout_anew.py")
 # %%
 # The first wait should have ended after one second, but waited until the post. If the post never
 # came, this wait would last as long as other ranks ring. ``shm`` computes the deadline of a
-# collective before its first step, and the deadline of ``wait`` in the call. Both use a monotonic
-# clock, which does not jump when somebody sets the time of the machine.
+# collective once, when no other is before it, and the deadline of ``wait`` in the call. Both use a
+# monotonic clock, which does not jump when somebody sets the time of the machine.
 #
 # Exercise
 # --------

@@ -106,7 +106,7 @@ show_table(["feature", "calls", "ReduceOp", "method of the work"], rows)
 # requests ``SUM`` and divides itself. This page runs ``float32`` only. The factor comes with the
 # ``ReduceOp``:
 #
-# .. listing:: extension/shm_collectives/include/reductions.hpp
+# .. listing:: extension/frame/reductions.hpp
 #    :part: premul-sum
 #
 # The class is not only for NCCL: ``Types.hpp`` of PyTorch 2.15 calls it ``PreMulSumSupplement``,

@@ -49,17 +49,17 @@ output = run_program("wait_without_wasting/ways_to_wait.py")
 # From one way to the next
 # ------------------------
 #
-# The class ``Patience`` decides what a waiting thread of ``shm`` does next:
+# The function ``rest`` is what a waiting thread of ``shm`` does between two looks:
 #
-# .. listing:: extension/shm_collectives/include/waiting.hpp
+# .. listing:: extension/shm_collectives/src/waiting.hpp
 #    :part: patience
 #
 # The thread spins 100 times. ``relax`` is one instruction that delays the loop a little:
 # ``pause`` on x86-64, and ``isb`` on aarch64. Then the thread yields for ``yield_for``. This is
 # an option of the backend. Its default is 500 microseconds, or 0 where yielding does not help,
-# as shown below. A thread in the background yields for 50 only, because the program may need
-# the core. When ``Patience::pause`` returns false, the loop in :doc:`asynchronous-work` lets
-# the thread sleep for at most 50 milliseconds.
+# as shown below. Then it sleeps until ``limit``: the loop in :doc:`asynchronous-work` calls
+# ``rest`` for at most 50 milliseconds. A small collective has spun before, in
+# ``Channel::at_once``.
 #
 # The sleep is cut into slices because the rank must check whether the others are alive.
 # :doc:`lost-ranks` shows these checks.
@@ -80,7 +80,7 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 # More ranks than cores
 # ---------------------
 #
-# If a group has more ranks than the machine has processors, the backend sets ``spin`` to false, and
+# If a group has more ranks than the machine has processors, the backend sets ``spins`` to 0, and
 # the ranks yield from the beginning, because spinning would only delay the rank that they wait for.
 # The backend counts the ranks of its group, and not the other programs on the machine. They are one
 # more reason to stop spinning soon.
@@ -96,22 +96,24 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. listing:: extension/shm_collectives/include/call_runner.hpp
+#    .. listing:: extension/shm_collectives/src/waiting.hpp
 #       :part: policy
 #
-# The next program starts ranks itself, so that it can choose their sessions:
+# The next program starts ranks itself, so that it can choose their sessions. It counts how often
+# they sleep in 200 barriers:
 #
 # .. admonition:: The code
 #    :collapsible: closed
 #
 #    .. listing:: gallery/communicate/wait_without_wasting/ranks_in_sessions.py
-#       :part: yield
+#       :part: sleeps
 
 output = run_program("wait_without_wasting/ranks_in_sessions.py")
 
 # %%
-# A program that sets ``yield_for`` itself gets what it asks for. :doc:`measure` shows the times of
-# operations with two and with four ranks, on two cores.
+# Only the ranks of the last group sleep at once. A program that sets ``yield_for`` itself gets what
+# it asks for. :doc:`measure` shows the times of operations with two and with four ranks, on two
+# cores.
 #
 # Sleep and wake
 # --------------
@@ -120,7 +122,7 @@ output = run_program("wait_without_wasting/ranks_in_sessions.py")
 # the others are awake. So each rank has a ``Bell`` in the shared memory. It contains the number
 # of threads that sleep, and how often it was rung for them:
 #
-# .. listing:: extension/shm_collectives/include/waiting.hpp
+# .. listing:: extension/shm_collectives/src/waiting.hpp
 #    :part: bell
 #
 # The poster writes its counter and then calls ``ring``, which only reads a number if nobody

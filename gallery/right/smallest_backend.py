@@ -45,17 +45,18 @@ eleven virtual methods. You must write the three marked ``= 0``:
 .. not-executed::
    :partly:
 
-   The transport of this page overrides the methods whose bodies are highlighted.
+   The transport of this page overrides the methods whose bodies are highlighted, except
+   ``at_once``, which is for transports whose calls cannot block.
 
    .. listing:: extension/frame/transport.hpp
       :part: interface
-      :emphasize-lines: 3,23-25,28,31
+      :emphasize-lines: 3,20,31-33,36,39
 
 All calls come from one thread at a time. If ``can_block`` returns true, it is always the same thread,
-which most libraries require. Only the constructor runs on the thread that creates the group. Two more
-methods, ``rest`` and ``wake``, decide how the thread waits while nothing moves; by default it polls
-every 50 µs to 2 ms, and any thread may call ``wake``. An exception from a transport fails the group on all
-ranks, and its text becomes the reason in the errors.
+which most libraries require. Only the constructor and ``joined`` run on the thread that creates the
+group. Two more methods, ``rest`` and ``wake``, decide how the thread waits while nothing moves; by
+default it polls every 50 µs to 2 ms, and any thread may call ``wake``. An exception from a transport
+fails the group on all ranks, and its text becomes the reason in the errors.
 
 A method that returns ``Steps`` is a coroutine. Instead of blocking, it suspends with ``co_await`` on
 a condition, which the frame checks again until it is true. So one thread can drive many

@@ -16,8 +16,10 @@ if rank == 1:
         print(re.sub(r'it is ".*", rank 0', "it is ..., rank 0", text))
 else:
     # [another]
-    keys = dist.PrefixStore("0//cpu//shm", store)  # those of the group "0"
-    number = keys.get("member/1").decode().split()[0]
-    keys.set(f"answer/{number}", "7 1 -1 host elsewhere")
-    print("rank 0 reads:", keys.get("refused/7/1").decode().split(":")[0])
+    keys = dist.PrefixStore("0//cpu//shm/2", store)  # those of the group "0" of 2 ranks
+    keys.set("answer/" + keys.get("member/1").decode(), "7")
+    keys.set("7/came/0", "ready")
+    keys.set("7/memory", "1 3 42 host elsewhere")  # process, descriptor, nonce, home
+    keys.set("7/made/0", "ready")
+    print("rank 0 reads:", keys.get("7/made/verdict").decode().split(": it is")[0])
     # [/another]

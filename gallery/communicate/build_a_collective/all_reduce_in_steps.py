@@ -5,6 +5,7 @@ import torch.distributed as dist
 
 import shm_collectives  # importing it registers "shm"
 
+# [numbers]
 options = shm_collectives.Options()
 options.slot_bytes = 4096  # 256 KiB by default
 dist.init_process_group("shm", pg_options=options)
@@ -19,6 +20,7 @@ for numbers in (10, 100_000):
     dist.all_gather(everyones, ours)
     same = all(torch.equal(one, ours) for one in everyones)
     print(f"{numbers:,} numbers: the first is {ours[0]:.1f}, the same bits everywhere: {same}")
+    # [/numbers]
     assert same and abs(ours[0].item() - 0.1 * sum(range(world_size + 1))) < 1e-6
 
 dist.destroy_process_group()

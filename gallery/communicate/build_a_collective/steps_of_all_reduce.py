@@ -25,14 +25,14 @@ def predict(numbers):
 
 
 start, _ = mapped_memory()
-posted = ctypes.c_uint64.from_address(start + 2048 + 128 * rank)  # header, members
+read = ctypes.c_uint64.from_address(start + 2048 + 128 * rank)  # header, members
 
 for numbers in (10, 1024, 1025, 100_000):
-    before = posted.value
+    before = read.value
     dist.all_reduce(torch.ones(numbers))
-    steps = posted.value - before
+    steps = read.value - before
     if rank == 0:
-        print(f"{numbers:,} numbers: {predict(numbers)} predicted, {steps} posted")
+        print(f"{numbers:,} numbers: {predict(numbers)} predicted, {steps} read")
     # [/solution]
     assert steps == predict(numbers)
 

@@ -25,10 +25,10 @@ def number_at(offset):
 
 
 for other in range(ranks):
-    posted = number_at(2048 + 128 * other)
-    first = 2048 + 128 * ranks + 4 * other * (64 + (256 << 10))
-    slots = [first + number * (64 + (256 << 10)) for number in range(4)]
-    numbers = [number_at(slot + 64) for slot in slots]
-    print(f"rank {other}: {posted} steps, slots from {first} contain {numbers}")
+    first = 2048 + 128 * ranks + 4 * other * (128 + (256 << 10))
+    slots = [first + number * (128 + (256 << 10)) for number in range(4)]
+    posted = [number_at(slot + 64) for slot in slots]
+    numbers = [number_at(slot + 80) for slot in slots]
+    print(f"rank {other}: slots from {first}, posted {posted}, numbers {numbers}")
 # [/solution]
 dist.destroy_process_group()

@@ -12,9 +12,9 @@ dist.init_process_group("shm")
 ranks = dist.get_world_size()
 
 # [offsets]
-header, member, slot = 2048, 2 * 64, 64 + (256 << 10)
+header, member, slot = 2048, 2 * 64, 2 * 64 + (256 << 10)
 part = min(max((8 << 20) // (4 * ranks**2) // 4096 * 4096, 4096), 128 << 10)
-ring = 2 * 64 + 4 * (64 + part)
+ring = 64 + 4 * (2 * 64 + part)
 
 members_at = header
 slots_at = members_at + ranks * member

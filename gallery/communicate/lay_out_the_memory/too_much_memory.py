@@ -1,7 +1,5 @@
 """Worker: ranks that request far too much memory."""
 
-import re
-
 import torch.distributed as dist
 
 import shm_collectives  # importing it registers "shm"
@@ -12,5 +10,5 @@ options.slot_bytes = 1 << 44
 try:
     dist.init_process_group("shm", pg_options=options)
 except dist.DistStoreError as error:
-    print(re.sub(r"refused/\d+", "refused/<number>", str(error).splitlines()[0]))
+    print(str(error).splitlines()[0])
 # [/too-much]

@@ -35,22 +35,20 @@ def late(name, call):
 
 # [/late]
 # [timeouts]
-tensor = torch.ones(1)
-
 group = dist.new_group(backend="shm", timeout=timedelta(seconds=2))
-late("1. the group's timeout, 2 s", lambda: dist.all_reduce(tensor, group=group))
-late("   the same group again", lambda: dist.all_reduce(tensor, group=group))
+late("1. the group's timeout, 2 s", lambda: dist.all_reduce(torch.ones(1), group=group))
+late("   the same group again", lambda: dist.all_reduce(torch.ones(1), group=group))
 
 group = dist.new_group(backend="shm", timeout=long)
 set_timeout(timedelta(seconds=1), group)
-late("2. set_timeout, 1 s", lambda: dist.all_reduce(tensor, group=group))
+late("2. set_timeout, 1 s", lambda: dist.all_reduce(torch.ones(1), group=group))
 
 group = dist.new_group(backend="shm")
 short = timedelta(seconds=0.5)
 late("3. the call's timeout, 0.5 s", lambda: dist.barrier(group, timeout=short))
 
 group = dist.new_group(backend="shm")
-works = []
+tensor, works = torch.ones(1), []
 
 
 def call_and_wait():
