@@ -4,7 +4,7 @@ Every paragraph of a comment is a message in the catalog of the page that shows 
 builder ``gettext`` collects it. A translated page shows its translation in the same place,
 broken into lines anew. The code around it cannot change: if the listing would hold other
 code than before, there is a warning, and the original is shown. A translation may take more
-or fewer lines; ``emphasize-lines`` does not follow.
+or fewer lines; the lines of code that ``emphasize-lines`` names stay highlighted.
 
 There is no configuration. The project must provide catalogs, in the folders of
 ``locale_dirs``, and the language of each listing, as in ``.. code-block:: python`` or the
@@ -60,6 +60,17 @@ def code_without_comments(text: str, language: str) -> list[str]:
     # Lines that hold nothing but the mark of a comment are no code, however many.
     lines = (re.sub(r"(//+<?|#+)$", "", line.rstrip()).rstrip() for line in code.split("\n"))
     return [line for line in lines if line]
+
+
+def code_line_numbers(text: str, language: str) -> list[int]:
+    """Return the numbers of the lines that contain code, from 1 on."""
+    code, position = "", 0
+    for start, end, _ in _comments(text, language):
+        code += text[position:start] + "\n" * text.count("\n", start, end)
+        position = end
+    lines = (code + text[position:]).split("\n")
+    is_code = [re.sub(r"(//+<?|#+)$", "", line.rstrip()).strip() != "" for line in lines]
+    return [number for number, yes in enumerate(is_code, 1) if yes]
 
 
 @lru_cache(maxsize=1024)  # Each listing is looked at several times.
@@ -204,6 +215,12 @@ class TranslateComments(SphinxTransform):
             except ValueError as error:
                 logger.warning("translated comments: %s", error, location=block)
                 continue
+            if highlighted := block.get("highlight_args", {}).get("hl_lines"):
+                before, after = (
+                    code_line_numbers(x, block["language"]) for x in (block.astext(), text)
+                )
+                places = dict(zip(before, after, strict=True))
+                block["highlight_args"]["hl_lines"] = [places.get(x, x) for x in highlighted]
             block.rawsource = text
             block.children = []
             block += nodes.Text(text)

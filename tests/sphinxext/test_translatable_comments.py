@@ -1,6 +1,7 @@
 """Comments are translated, and code is not."""
 
 import json
+import re
 
 import pytest
 
@@ -131,3 +132,19 @@ def test_a_translated_page(documents):
     documents.translate("index", {"Start.": "시작합니다."})
     page = documents.page(language="ko")
     assert "시작합니다." in page and "Start." not in page
+
+
+def test_highlighted_lines_are_the_same_code_in_a_translation(documents):
+    documents.write(
+        "conf.py",
+        'extensions = ["sphinxext.translation.translatable_comments"]\n'
+        'exclude_patterns = ["out"]\nlocale_dirs = ["locales"]\n',
+    )
+    comment = "   # A comment that takes\n   # two lines.\n"
+    options = "   :emphasize-lines: 4\n\n"
+    listing = f".. code-block:: python\n{options}{comment}   start()\n   run()\n   end()\n"
+    documents.write("index.rst", f"Title\n=====\n\n{listing}")
+    documents.translate("index", {"A comment that takes two lines.": "한 줄."})
+    for language in ("en", "ko"):
+        [line] = re.findall(r'<span class="hll">(.*)', documents.page(language=language))
+        assert "run" in line, language
