@@ -52,25 +52,21 @@ class comment_messages(nodes.Invisible, nodes.Element):
 
 def code_without_comments(text: str, language: str) -> list[str]:
     """Return the lines of code of a listing, with its comments and docstrings empty."""
-    code, position = "", 0
-    for start, end, _ in _comments(text, language):
-        code += text[position:start]
+    return [code for _, code in lines_of_code(text, language)]
+
+
+def lines_of_code(text: str, language: str) -> list[tuple[int, str]]:
+    """Return the number and the code of each line that has some beside comments."""
+    lines, number, position = [(1, "")], 1, 0
+    for start, end, _ in [*_comments(text, language), (len(text), len(text), "")]:
+        first, *others = text[position:start].split("\n")
+        lines[-1] = (lines[-1][0], lines[-1][1] + first)
+        lines += [(number + x, line) for x, line in enumerate(others, 1)]
+        number += text.count("\n", position, end)
         position = end
-    code += text[position:]
     # Lines that hold nothing but the mark of a comment are no code, however many.
-    lines = (re.sub(r"(//+<?|#+)$", "", line.rstrip()).rstrip() for line in code.split("\n"))
-    return [line for line in lines if line]
-
-
-def code_line_numbers(text: str, language: str) -> list[int]:
-    """Return the numbers of the lines that contain code, from 1 on."""
-    code, position = "", 0
-    for start, end, _ in _comments(text, language):
-        code += text[position:start] + "\n" * text.count("\n", start, end)
-        position = end
-    lines = (code + text[position:]).split("\n")
-    is_code = [re.sub(r"(//+<?|#+)$", "", line.rstrip()).strip() != "" for line in lines]
-    return [number for number, yes in enumerate(is_code, 1) if yes]
+    lines = [(x, re.sub(r"(//+<?|#+)$", "", line.rstrip()).rstrip()) for x, line in lines]
+    return [(x, line) for x, line in lines if line]
 
 
 @lru_cache(maxsize=1024)  # Each listing is looked at several times.
@@ -217,7 +213,8 @@ class TranslateComments(SphinxTransform):
                 continue
             if highlighted := block.get("highlight_args", {}).get("hl_lines"):
                 before, after = (
-                    code_line_numbers(x, block["language"]) for x in (block.astext(), text)
+                    [number for number, _ in lines_of_code(x, block["language"])]
+                    for x in (block.astext(), text)
                 )
                 places = dict(zip(before, after, strict=True))
                 block["highlight_args"]["hl_lines"] = [places.get(x, x) for x in highlighted]

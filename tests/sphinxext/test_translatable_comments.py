@@ -140,11 +140,13 @@ def test_highlighted_lines_are_the_same_code_in_a_translation(documents):
         'extensions = ["sphinxext.translation.translatable_comments"]\n'
         'exclude_patterns = ["out"]\nlocale_dirs = ["locales"]\n',
     )
-    comment = "   # A comment that takes\n   # two lines.\n"
-    options = "   :emphasize-lines: 4\n\n"
+    comment = '   """Begin."""\n   # A comment that takes\n   # two lines.\n'
+    options = "   :emphasize-lines: 5\n\n"
     listing = f".. code-block:: python\n{options}{comment}   start()\n   run()\n   end()\n"
     documents.write("index.rst", f"Title\n=====\n\n{listing}")
-    documents.translate("index", {"A comment that takes two lines.": "한 줄."})
+    long = "시작합니다. " * 20
+    messages = {"A comment that takes two lines.": "한 줄.", "Begin.": long.strip()}
+    documents.translate("index", messages)
     for language in ("en", "ko"):
         [line] = re.findall(r'<span class="hll">(.*)', documents.page(language=language))
         assert "run" in line, language
