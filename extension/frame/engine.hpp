@@ -165,9 +165,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void end_operations(const std::string& reason) {
     if (forks_ != fork_count()) return;
     Lock lock(mutex_);
+    if (!closed_) goodbye_ = in(kLastMoments); // threads read it without the mutex
     if (!closed_) closed_ = reason;
     state_ |= kNotAtOnce;
-    goodbye_ = in(kLastMoments);
     end_all(*closed_, lock);
   }
 
