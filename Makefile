@@ -41,14 +41,14 @@ test-audits: html browser ## check all pages in the browser: accessibility, spee
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-audits.xml -m audit
 
-test-builds: html ## build a new project, type the commands of pages
+test-builds: html ## build a new project, type the commands of pages, count executed lines
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest $(IN_PARALLEL) --junitxml=_build/junit-builds.xml -m slow
 
-test-sanitizers: html ## run the extensions with sanitizers, and count executed lines
+test-sanitizers: html ## run the extension with sanitizers for addresses and threads
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest -n 2 --dist loadgroup --junitxml=_build/junit-sanitizers.xml \
-	    tests/instrumented
+	    tests/instrumented/test_sanitizers.py
 
 test-soak: html ## random work on shared memory for SOAK_MINUTES=10, or one episode, SOAK_SEED=n
 	$(call SET_UP,test)

@@ -158,6 +158,7 @@ def _run_samples(instrumented_copy, data, files):
         copy.python(f"{relative(extension)}/setup.py", "--version", timeout=60)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(TIMEOUT + 120)
 def test_every_line_on_a_page_was_executed_or_is_highlighted(lines):
     shown = listings()
@@ -165,6 +166,7 @@ def test_every_line_on_a_page_was_executed_or_is_highlighted(lines):
     assert not list(unexecuted(shown, lines))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(TIMEOUT + 120)
 def test_what_is_highlighted_would_be_found(lines):
     marks = {"lines_not_executed": []}
