@@ -31,7 +31,6 @@ class Arguments {
     return keep(is_plain(tensor) ? tensor : plain_copy(tensor));
   }
 
-  // [layouts]
   Bytes output(const at::Tensor& tensor, bool in_place = false) {
     check(tensor);
     require(!may_overlap(tensor),
@@ -41,14 +40,15 @@ class Arguments {
       require(!may_overlap(tensor, other),
           " cannot write to two tensors that overlap in memory");
     }
+    // [layouts]
     results.push_back(tensor);
     if (is_plain(tensor)) return keep(tensor);
     copies_.emplace_back(tensor,
         in_place ? plain_copy(tensor)
                  : at::empty_like(tensor, {}, at::MemoryFormat::Contiguous));
     return keep(copies_.back().second);
+    // [/layouts]
   }
-  // [/layouts]
 
   // A sparse tensor, which becomes the sum of those of all ranks.
   Bytes sparse(const at::Tensor& tensor) {

@@ -59,7 +59,6 @@ class Engine : public std::enable_shared_from_this<Engine> {
         "created it, not to a fork of it; call init_process_group in the new process");
   }
 
-  // [at-once]
   // Tries to run a collective on this thread alone: without the mutex, an allocation or
   // a coroutine. If it returns false, the caller must submit() or run() the same one.
   bool at_once(Arguments& arguments) {
@@ -78,7 +77,6 @@ class Engine : public std::enable_shared_from_this<Engine> {
     PythonExit::keep_other_threads();
     return ended;
   }
-  // [/at-once]
 
   // Begins an operation.
   void submit(const PendingPtr& pending) {
@@ -91,8 +89,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void leave(const PendingPtr& pending) {
     if (can_block_) return;
     const bool brief = pending->note().bytes <= kFewBytes;
-    wait(
-        [&] { return pending->ended(); }, brief ? Clock::now() + kBrief : Clock::now());
+    const auto limit = Clock::now() + (brief ? kBrief : microseconds(0));
+    wait([&] { return pending->ended(); }, limit);
   }
 
   // Runs an operation to its end.

@@ -74,7 +74,6 @@ class Group {
     return {kind, wins, options_->backend, size_};
   }
 
-  // [caller-or-thread]
   // With async, returns the Work; otherwise waits and returns none.
   WorkPtr run(Arguments&& arguments, bool async) {
     const bool plain = !is_message(arguments.note.kind) && !coalesced() &&
@@ -83,16 +82,11 @@ class Group {
     if (ended && !async) return nullptr;
     const Tensors results(arguments.results.begin(), arguments.results.end());
     const auto operation = std::make_shared<Pending>(std::move(arguments));
-    if (ended) {
-      operation->end(nullptr);
-    } else if (Coalesced* coalesced = this->coalesced()) {
-      if (coalesced->submit) engine_->submit(operation);
-      coalesced->operations.push_back(operation);
-      coalesced->results.insert(
-          coalesced->results.end(), results.begin(), results.end());
-      // Otherwise endCoalescing returns the Work that the program waits for.
-      if (!async || !coalesced->submit) return nullptr;
-    } else if (async) {
+    const bool joins = !ended && coalesced();
+    if (ended) operation->end(nullptr);
+    if (joins && !coalesce(operation, results, async)) return nullptr;
+    // [caller-or-thread]
+    if (async && !ended && !joins) {
       engine_->submit(operation);
       engine_->leave(operation);
     }
@@ -104,8 +98,8 @@ class Group {
     engine_->run(operation);
     if (const auto error = operation->error()) std::rethrow_exception(error);
     return nullptr;
+    // [/caller-or-thread]
   }
-  // [/caller-or-thread]
 
   // supportsCoalescing() stays false: batch_isend_irecv would coalesce in Python, which
   // then holds back the calls of other threads.
@@ -160,20 +154,29 @@ class Group {
     return entry == coalesced_.end() ? nullptr : &entry->second;
   }
 
+  // Adds an operation to the calls of this thread. Returns whether it has a Work of its
+  // own; otherwise end_coalescing() returns the one that the program waits for.
+  bool coalesce(const PendingPtr& operation, const Tensors& results, bool async) {
+    auto& [submit, operations, all_results] = *coalesced();
+    if (submit) engine_->submit(operation);
+    operations.push_back(operation);
+    all_results.insert(all_results.end(), results.begin(), results.end());
+    return async && submit;
+  }
+
   WorkPtr work(std::optional<Kind> kind, Operations operations, Tensors results) {
     using enum c10d::OpType;
     static constexpr c10d::OpType kTypes[] = {BARRIER, BROADCAST, ALLREDUCE, REDUCE,
         ALLGATHER, GATHER, SCATTER, REDUCE_SCATTER, ALLTOALL, SEND, RECV, BARRIER};
     const auto type = kind ? kTypes[static_cast<size_t>(*kind)] : COALESCED;
-    const char* title = !at::hasCallbacks() ? nullptr
-        : kind                              ? this->title(name(*kind))
-                                            : this->title("coalesced");
+    const char* title = this->title(kind ? name(*kind) : "coalesced");
     return c10::make_intrusive<Work>(
         rank_, type, title, engine_, std::move(operations), std::move(results));
   }
 
   // For profilers, which keep the pointer: "acme:all_reduce".
-  const char* title(const std::string& operation) const {
+  const char* title(const char* operation) const {
+    if (!at::hasCallbacks()) return nullptr;
     static std::mutex mutex;
     static auto& titles = *new std::set<std::string>();
     const std::lock_guard lock(mutex);

@@ -94,9 +94,7 @@ class Rendezvous {
   std::string agree(const std::string& round, const std::string& mine) {
     const auto key = [&](int rank) { return round + "/" + std::to_string(rank); };
     const std::string verdict = round + "/verdict";
-    if (keys_->set_first(key(rank_), mine) != mine) {
-      throw std::runtime_error("another process is this rank already");
-    }
+    enter(key(rank_), mine);
     std::vector<int> missing;
     await([&] {
       missing.clear();
@@ -129,6 +127,12 @@ class Rendezvous {
     return text;
   }
   // [/agree]
+
+  void enter(const std::string& key, const std::string& text) const {
+    if (keys_->set_first(key, text) != text) {
+      throw std::runtime_error("another process is this rank already");
+    }
+  }
 
   // [await]
   // Returns whether done(), at the latest when the time is over.

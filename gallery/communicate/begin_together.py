@@ -72,23 +72,11 @@ output = launch("begin_together/a_rank_is_missing.py", ranks=3)
 # ----------------------
 #
 # Ranks can share memory only if they run on the same host, as the same user, and see the
-# same processes. Each rank puts this into a text:
-#
-# .. admonition:: The code
-#    :collapsible: closed
-#
-#    .. listing:: extension/shm_collectives/src/transport.hpp
-#       :part: home
+# same processes. Each rank puts this into a text.
 #
 # Two hosts may have the same name, but each start of a kernel has its own ``boot_id``. Two
 # containers of one host have the same one. The PID namespace distinguishes these, unless they
-# share it. A rank compares its text with that of rank 0 before it opens the memory:
-#
-# .. admonition:: The code
-#    :collapsible: closed
-#
-#    .. listing:: extension/shm_collectives/src/transport.hpp
-#       :part: compare-homes
+# share it. A rank compares its text with that of rank 0 before it opens the memory.
 #
 # When the rank throws, ``meet`` writes the problem into its key of the second round. All ranks
 # read it there.

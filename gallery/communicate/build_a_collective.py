@@ -31,10 +31,6 @@ In the first step, every rank waits for all others, even if it needs no data of 
 slot contains a note of the operation, and its digest beside the data. Each rank compares the
 digests before it reads data, so two ranks that call different operations both get an error.
 
-So that a small collective needs no coroutine, ``run`` can also be ``at_once``. The calling thread
-tries it first if the group is idle, and the tensor has at most 64 KiB and takes one step. If the
-others do not post within a moment, ``pipeline`` goes on with the same step.
-
 All-reduce
 ----------
 

@@ -194,16 +194,17 @@ class Stranger:
         )
         self.keys.set(f"came/{rank}", "ready 7")
         self.keys.wait(["came/verdict"], timedelta(seconds=10))
+        self.keys.delete_key("came/verdict")  # as the last rank that has read it does
 
 
-def beside_strangers(rank, strangers, port):
+def beside_strangers(rank, strangers, port, timeout=0.6):
     """Start a group of two; return the error, or what a stranger in place of a rank returns."""
     dist.distributed_c10d._world.group_count = 0  # So the name of the group is "0".
     if rank in strangers:
         return strangers[rank](port)
     store = dist.TCPStore("127.0.0.1", port, is_master=False)
     options = {"store": store, "rank": rank, "world_size": 2}
-    return error_of(dist.init_process_group, "shm", timeout=timedelta(seconds=0.6), **options)
+    return error_of(dist.init_process_group, "shm", timeout=timedelta(seconds=timeout), **options)
 
 
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
@@ -243,12 +244,15 @@ def test_memory_of_a_stranger_is_not_used(store, user, seals, reason):
 
 def mode_of_memory(port):
     """Return the mode of the memory that rank 0 shares."""
-    process, file, _ = Stranger(1, port).keys.get("memory").decode().split(" ", 2)
-    return oct(os.stat(f"/proc/{process}/fd/{file}").st_mode & 0o777)
+    keys = Stranger(1, port).keys
+    process, file, _ = keys.get("memory").decode().split(" ", 2)
+    mode = oct(os.stat(f"/proc/{process}/fd/{file}").st_mode & 0o777)
+    keys.set("made/1", "has seen enough")  # rank 0 keeps the file open until now
+    return mode
 
 
 def test_no_other_user_can_open_the_memory(store):
-    assert run(beside_strangers, 2, {1: mode_of_memory}, store[1], init=False)[1] == "0o600"
+    assert run(beside_strangers, 2, {1: mode_of_memory}, store[1], 20, init=False)[1] == "0o600"
 
 
 def on_another_host(rank):

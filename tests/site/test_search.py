@@ -21,7 +21,7 @@ OPTIONS = '[role="option"]'
 STATUS = '[role="status"]'
 # Of the queries of these kinds the page must be among so many first results.
 SEEN = {"question": 3, "answer": 1}
-MAXIMAL_INDEX = 3070  # bytes for each page, compressed; a page has about 1700 words
+MAXIMAL_INDEX = 3050  # bytes for each page, compressed; a page has about 1700 words
 
 # Of each line, every form finds a page that has any other.
 FORMS = [

@@ -214,10 +214,10 @@ auto reduce_scatter(Channel& channel, const Operation& op, const Run& run) {
       });
 }
 
-// Precedes the data of each block: the size of the whole piece that its rank
-// sends to the other one, and of the one that it expects from there.
+// Precedes the data of each block: the size of the whole piece that its rank sends to
+// the other one, of the one that it expects from there, and the parts of all pieces.
 struct alignas(16) PieceSizes {
-  size_t sent, expected;
+  size_t sent, expected, parts;
   static PieceSizes& in(Bytes block) {
     return *reinterpret_cast<PieceSizes*>(block.data());
   }
@@ -250,7 +250,7 @@ auto all_to_all(Channel& channel, const Operation& op, const Run& run) {
       [=, &channel, &op](const Step& step, size_t i) {
         for (int rank = 0; rank < channel.size(); ++rank) {
           const Bytes block = step.mine(rank);
-          PieceSizes::in(block) = {op.in[rank].size(), op.out[rank].size()};
+          PieceSizes::in(block) = {op.in[rank].size(), op.out[rank].size(), 0};
           if (rank == channel.rank()) continue;
           copy(block.subspan(sizeof(PieceSizes)), part(op.in[rank], i, size));
         }
@@ -316,7 +316,7 @@ inline Steps exchange(Channel& channel, const Note& note, frame::Pieces shown, i
       channel, note, count, kEveryone,
       [=](const Step& step, size_t i) {
         for (int rank = 0; rank < ranks; ++rank) {
-          PieceSizes::in(step.mine(rank)) = {piece_for(rank).size(), count};
+          PieceSizes::in(step.mine(rank)) = {piece_for(rank).size(), 0, count};
           copy(step.mine(rank).subspan(sizeof(PieceSizes)),
               part(piece_for(rank), i, size));
         }
@@ -324,7 +324,7 @@ inline Steps exchange(Channel& channel, const Note& note, frame::Pieces shown, i
       [=, me = channel.rank(), &received](const Step& step, size_t i, size_t& count) {
         for (int rank = 0; rank < ranks; ++rank) {
           const Bytes block = step.of(rank, me);
-          count = std::max(count, PieceSizes::in(block).expected);
+          count = std::max(count, PieceSizes::in(block).parts);
           if (from != kEveryone && from != rank) continue;
           received[rank].resize(PieceSizes::in(block).sent);
           copy(part(received[rank], i, size), block.subspan(sizeof(PieceSizes)));

@@ -25,7 +25,6 @@ class Mailbox {
         turns_(size()),
         inboxes_(size()) {}
 
-  // [send]
   Steps send(const Operation& op) {
     const int to = op.note.root;
     const uint64_t turn = turns_[to].taken++;
@@ -34,7 +33,7 @@ class Mailbox {
     Ring& ring = memory_.ring(rank_, to);
     for (size_t i = 0; i < parts(op.in[0].size(), part_bytes_); ++i) {
       const uint64_t step = sent_[to]++;
-      Reached free(ring.read, step < kSlots ? 0 : step - kSlots + 1, to);
+      Reached free(ring.read, Step::reads_before(step), to);
       co_await free;
       Slot& slot = memory_.writable_ring_slot(rank_, to, step);
       const Bytes piece = part(op.in[0], i, part_bytes_);
@@ -47,7 +46,6 @@ class Mailbox {
     ++turns_[to].ended;
     co_await read;
   }
-  // [/send]
 
   Steps receive(const Operation& op) {
     Receive receive(*this, op);

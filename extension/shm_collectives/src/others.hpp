@@ -32,28 +32,38 @@ class Others {
   }
 
   // [lost]
-  // Why one of the missing ranks will never come. A receive from any rank waits for each
-  // that has not left, because that may be the sender.
+  // Why one of the missing ranks will never come.
   std::optional<std::string> lost(const std::vector<int>& missing) const {
-    int left = 0;
-    for (int rank = 0; rank < size(); ++rank) {
-      const bool waits = std::ranges::count(missing, rank) > 0;
-      if (memory_.member(rank).left) {
-        if (waits)
-          return names_.who(rank) + " has left the group (it destroyed or lost it)";
-        left += rank != rank_;
-      } else if ((waits || missing.empty()) && ended(rank)) {
-        return has_died(rank);
-      }
+    if (missing.empty()) return lost_any();
+    for (const int rank : missing) {
+      if (memory_.member(rank).left) return has_left(names_.who(rank));
+      if (ended(rank)) return has_died(rank);
     }
-    if (!missing.empty() || left == 0 || left < size() - 1) return std::nullopt;
-    return "all other ranks have left the group (they destroyed or lost it)";
+    return std::nullopt;
   }
   // [/lost]
 
  private:
+  // The same of a receive from any rank. It waits for each that has not left, because
+  // that may be the sender.
+  std::optional<std::string> lost_any() const {
+    int left = 0;
+    for (int rank = 0; rank < size(); ++rank) {
+      if (memory_.member(rank).left) {
+        left += rank != rank_;
+      } else if (ended(rank)) {
+        return has_died(rank);
+      }
+    }
+    if (left == 0 || left < size() - 1) return std::nullopt;
+    return "all other ranks have left the group (they destroyed or lost it)";
+  }
+
   int size() const { return static_cast<int>(memory_.layout().ranks); }
   bool ended(int rank) const { return processes_[rank] && processes_[rank]->ended(); }
+  static std::string has_left(const std::string& who) {
+    return who + " has left the group (it destroyed or lost it)";
+  }
   std::string has_died(int rank) const {
     return names_.who(rank) + " has died (process " +
         std::to_string(memory_.member(rank).process) + ")";

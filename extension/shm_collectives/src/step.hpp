@@ -8,7 +8,6 @@ namespace shm_collectives {
 
 using frame::Kind, frame::Operation, frame::Steps;
 
-// [reached]
 // Waits until the counters of some ranks have reached a value.
 class Reached final : public frame::Awaited {
  public:
@@ -47,7 +46,6 @@ class Reached final : public frame::Awaited {
   size_t stride_;
   int reached_ = 0; // of the ranks
 };
-// [/reached]
 
 // Equal for equal notes; of others, about one pair in 2^64 is equal, too.
 inline uint64_t digest(const Note& note) {
@@ -70,10 +68,13 @@ class Step {
   Step(const Memory& memory, int rank, uint64_t number)
       : memory_(memory), rank_(rank), number_(number) {}
 
-  // The number of steps that all must have read before this slot is free.
-  uint64_t reads_before() const { return number_ < kSlots ? 0 : number_ - kSlots + 1; }
+  // The number of steps that all must have read before the slot of this one is free.
+  static uint64_t reads_before(uint64_t step) {
+    return step < kSlots ? 0 : step - kSlots + 1;
+  }
   Reached free() const {
-    return {memory_.member(0).read, reads_before(), 0, ranks(), sizeof(Member)};
+    return {
+        memory_.member(0).read, reads_before(number_), 0, ranks(), sizeof(Member)};
   }
 
   // My slot, and the block of it that is meant for one rank.
@@ -100,10 +101,6 @@ class Step {
     return {memory_.slot(0, number_).posted, number_ + 1, 0, ranks(),
         memory_.to_next_rank()};
   }
-  Reached posted_by(int rank) const {
-    return {memory_.slot(rank, number_).posted, number_ + 1, rank};
-  }
-
   Bytes of(int rank) const {
     return {memory_.slot(rank, number_).data(), memory_.layout().slot_bytes};
   }
@@ -114,6 +111,10 @@ class Step {
     memory_.ring_others(rank_);
   }
   // [/step]
+
+  Reached posted_by(int rank) const {
+    return {memory_.slot(rank, number_).posted, number_ + 1, rank};
+  }
 
   // [compare]
   // All have posted. Every rank compares the same notes, and so finds the same
@@ -166,7 +167,6 @@ class Channel {
 
   Step step(uint64_t number) const { return {memory_, rank_, number}; }
 
-  // [all-posted]
   // A rank posts a step only when it has read the one before the last. So this says
   // how many steps all have read, without a look at their counters.
   void all_posted(uint64_t number) {
@@ -174,15 +174,14 @@ class Channel {
     step.require_agreement(names_);
     all_read_ = std::max(all_read_, number == 0 ? 0 : number - 1);
   }
-  bool is_free(const Step& step) const { return all_read_ >= step.reads_before(); }
-  // [/all-posted]
 
   // An operation of one step, run by the calling thread, which spins for a moment.
   // Returns false if that is too short; then the step has been posted, or not.
   template <class Write, class Read>
   bool at_once(const Note& note, const Write& write, const Read& read) {
     const Step step = this->step(first_);
-    if (!is_free(step) && !step.free().ready()) return false;
+    const bool is_free = all_read_ >= Step::reads_before(first_);
+    if (!is_free && !step.free().ready()) return false;
     write(step, 0);
     step.post(note);
     posted_early_ = true;
@@ -191,7 +190,6 @@ class Channel {
       if (spins == policy_.spins) return false;
       relax();
     }
-    if (!step.agrees()) return false; // the steps say so
     all_posted(first_);
     size_t parts = 1;
     read(step, 0, parts);

@@ -12,7 +12,6 @@ namespace shm_collectives {
 
 using std::to_string;
 
-// [home]
 // What processes must have in common in order to share memory: the running
 // kernel, the user, and the processes that they can see.
 inline std::string home() {
@@ -26,7 +25,6 @@ inline std::string home() {
   return "user " + to_string(geteuid()) + ", host " + host + ", boot " + boot + ", " +
       std::string(space, length > 0 ? length : 1);
 }
-// [/home]
 
 // Rank 0 makes the memory and says where it is: its process, a descriptor, the time at
 // which it made it, and its home. The other ranks open it.
@@ -55,7 +53,6 @@ inline Memory create_or_open(const frame::Place& place, const Layout& layout) {
   uint64_t nonce = 0;
   text >> process >> descriptor >> nonce >> std::ws;
   if (!text) throw std::runtime_error("there is no memory to share");
-  // [compare-homes]
   std::string its_home;
   std::getline(text, its_home);
   if (its_home != home()) {
@@ -64,7 +61,6 @@ inline Memory create_or_open(const frame::Place& place, const Layout& layout) {
         "\"; ranks of different hosts, containers or users can use gloo");
   }
   return Memory::open(process, descriptor, layout, nonce);
-  // [/compare-homes]
 }
 
 // Moves bytes between the ranks of one host, through memory that they share.

@@ -30,8 +30,10 @@ print("ten synchronous calls have woken the thread:", sleeps() != before)
 
 if rank == 0:
     work = dist.all_reduce(tensor, async_op=True)
-    while sleeps() == before:
+    woken = False
+    while not woken:
         time.sleep(0.001)
+        woken = sleeps() != before
     print("an asynchronous call, which waits for rank 1, has woken it")
     store.set("rank 0 has woken its thread", "")
     work.wait()
