@@ -73,8 +73,7 @@ class Step {
     return step < kSlots ? 0 : step - kSlots + 1;
   }
   Reached free() const {
-    return {
-        memory_.member(0).read, reads_before(number_), 0, ranks(), sizeof(Member)};
+    return {memory_.member(0).read, reads_before(number_), 0, ranks(), sizeof(Member)};
   }
 
   // My slot, and the block of it that is meant for one rank.
