@@ -67,7 +67,7 @@ profiler runs or calls are coalesced, and returns a null pointer. In Python this
 and ``all_reduce`` waits for a work only if there is one. This saves time and has a price:
 without a ``Work``, the flight recorder of PyTorch 2.15 never retires the entry of the call,
 which then looks as if it hangs, as :doc:`debug` shows. Return a completed ``Work`` if that
-matters more. All waiting callers, also ``wait`` of a work, use one function.
+matters more.
 
 While callers wait, they drive, and the thread rests. When the last caller has gone and
 operations remain, the thread takes over. At the end of the group, it takes the last steps.

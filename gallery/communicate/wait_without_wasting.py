@@ -58,8 +58,7 @@ output = run_program("wait_without_wasting/ways_to_wait.py")
 # ``pause`` on x86-64, and ``isb`` on aarch64. Then the thread yields for ``yield_for``. This is
 # an option of the backend. Its default is 500 microseconds, or 0 where yielding does not help,
 # as shown below. Then it sleeps until ``limit``: the loop in :doc:`asynchronous-work` calls
-# ``rest`` for at most 50 milliseconds. A small collective has spun before, in
-# ``Channel::at_once``.
+# ``rest`` for at most 50 milliseconds.
 #
 # The sleep is cut into slices because the rank must check whether the others are alive.
 # :doc:`lost-ranks` shows these checks.
