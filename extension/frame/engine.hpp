@@ -100,11 +100,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
     wait([&] { return pending->ended(); }, kNever);
   }
 
+  // [wait]
   // Returns whether done(), as soon as it is, or at the limit. The mutex is held while
   // it is asked.
   template <class Done>
   bool wait(const Done& done, Clock::time_point limit) {
     check_process();
+    const WithoutGil without_gil; // the driver may need it to let go of a tensor
     const bool drives = !can_block_;
     Lock lock(mutex_);
     callers_ += drives;
@@ -115,7 +117,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
         sleep(lock, changed_, limit);
       }
     }
-    if (drives && failure_ && !told_) look(lock, Clock::now()); // before this returns
+    if (failure_ && !told_) tell_others(lock);
     callers_ -= drives;
     if (drives && has_work()) driver_.notify_one();
     const bool in_time = done();
@@ -123,6 +125,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
     PythonExit::keep_other_threads();
     return in_time;
   }
+  // [/wait]
 
   // Calls back when the operation has ended: on the thread for that; in a callback, on
   // the thread that ends it, because PyTorch's PowerSGD hook waits there for another
@@ -260,15 +263,25 @@ class Engine : public std::enable_shared_from_this<Engine> {
   bool look(Lock& lock, Clock::time_point now) {
     if (state_.fetch_or(kLooking) & kLooking) return false;
     begin_operations();
-    const bool tell = failure_ && !std::exchange(told_, true);
+    const bool tell = failure_ && !told_;
     const bool late = now >= deadline_;
     lock.unlock();
     if (tell) quietly([this] { transport_->announce(*failure_); });
     const bool moved = advance_all(now, late);
     lock.lock();
+    if (tell) {
+      told_ = true;
+      changed_.notify_all();
+    }
     const bool all_ended = unfinished_.empty() && begun_.empty();
     state_ &= ~(all_ended ? kLooking | kRunning : kLooking);
     return moved;
+  }
+
+  // Other ranks learn of the failure before the caller does, who may end the process.
+  void tell_others(Lock& lock) {
+    if (!can_block_) look(lock, Clock::now());
+    if (can_block_) changed_.wait_for(lock, kCheckEvery, [this] { return told_; });
   }
 
   void drive_for_others(Lock& lock) {
@@ -340,6 +353,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
     return moved;
   }
 
+  // [advance]
   // Returns whether the operation got on, or ended.
   bool advance(const PendingPtr& pending, bool check) {
     const bool moved = pending->steps.advance();
@@ -364,6 +378,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
     throw std::runtime_error(announced.value_or(*reason));
     // [/reasons]
   }
+  // [/advance]
 
   // [deadlines]
   // The first collective has a deadline, from when it is the first.
