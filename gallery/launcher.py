@@ -5,7 +5,7 @@ standard error of every rank in files, which includes the output of C++. It prin
 standard output in the order of the ranks, with ``[rank N]`` in front of each line.
 ``run_program`` runs a program that starts its processes itself, and prints its output
 unchanged. Both set ``OMP_NUM_THREADS=1``, make Python warnings errors, and let the program
-import the modules of the folder ``shared``. Both report a failure as one exception that names
+import the modules of the folder ``shared``, and those beside the sample. Both report a failure as one exception that names
 the program, the rank if known, and the reason.
 """
 
@@ -142,7 +142,8 @@ def _environment():
     # By default, gloo and TensorPipe listen at the address of the host's name.
     loopback = next(x for _, x in socket.if_nameindex() if x.startswith("lo"))
     own = {"GLOO_SOCKET_IFNAME": loopback, "TP_SOCKET_IFNAME": loopback}
-    modules = [os.path.abspath("shared"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    own_modules = [os.path.abspath(folder) for folder in ("shared", ".")]
+    modules = [*own_modules, *filter(None, [os.environ.get("PYTHONPATH")])]
     path = {"PYTHONPATH": os.pathsep.join(modules)}
     return {**own, **os.environ, **path, "OMP_NUM_THREADS": "1"}
 

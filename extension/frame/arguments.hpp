@@ -31,6 +31,7 @@ class Arguments {
     return keep(is_plain(tensor) ? tensor : plain_copy(tensor));
   }
 
+  // [output]
   Bytes output(const at::Tensor& tensor, bool in_place = false) {
     check(tensor);
     require(!may_overlap(tensor),
@@ -40,15 +41,14 @@ class Arguments {
       require(!may_overlap(tensor, other),
           " cannot write to two tensors that overlap in memory");
     }
-    // [layouts]
     results.push_back(tensor);
     if (is_plain(tensor)) return keep(tensor);
     copies_.emplace_back(tensor,
         in_place ? plain_copy(tensor)
                  : at::empty_like(tensor, {}, at::MemoryFormat::Contiguous));
     return keep(copies_.back().second);
-    // [/layouts]
   }
+  // [/output]
 
   // A sparse tensor, which becomes the sum of those of all ranks.
   Bytes sparse(const at::Tensor& tensor) {
@@ -60,6 +60,7 @@ class Arguments {
     return keep(packed(tensor));
   }
 
+  // [finish]
   // Writes the results to where they belong. Called on a thread that knows nothing of
   // autograd, which must not see these copies.
   void finish() const {
@@ -68,6 +69,7 @@ class Arguments {
     for (const auto& [to, from] : copies_) to.copy_(from);
     if (packed_) results[0].copy_(sum_of(*packed_, results[0]));
   }
+  // [/finish]
 
   // One tensor for each rank, each as large as `one`, if that is given.
   PieceList inputs(const Tensors& tensors, const Bytes* one = nullptr) {

@@ -28,6 +28,7 @@ class Backend : public c10d::Backend {
   WorkPtr endCoalescing() override { return group_.end_coalescing(); }
   bool supportsSplitting() const override { return true; }
 
+  // [split]
   // The group of some of these ranks; on the other ranks nothing.
   BackendPtr split(const StorePtr& store, const std::vector<int>& ranks,
       const OptionsBase& given) override {
@@ -43,6 +44,7 @@ class Backend : public c10d::Backend {
     return merge(store, own, rank, static_cast<int>(ranks.size()));
   }
 
+  // [/split]
   // The group of all ranks that meet at the store.
   BackendPtr merge(const StorePtr& store, const OptionsBase& given, const int& rank,
       const int& size) override {
@@ -203,11 +205,13 @@ class Backend : public c10d::Backend {
         [&](size_t i) { _reduce_scatter_base(outputs[i], inputs[i], opts); });
   }
 
+  // [coalesced]
   WorkPtr allgather_into_tensor_coalesced(
       Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions& opts) override {
     return group_.together(Kind::all_gather, opts.asyncOp, outputs.size(),
         inputs.size(), [&](size_t i) { _allgather_base(outputs[i], inputs[i], opts); });
   }
+  // [/coalesced]
 
   WorkPtr allgather_coalesced(TensorLists& output_lists, Tensors& inputs,
       const c10d::AllgatherOptions& opts) override {

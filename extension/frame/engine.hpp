@@ -230,7 +230,6 @@ class Engine : public std::enable_shared_from_this<Engine> {
     transport_->wake();
   }
 
-  // [drive-loop]
   // Looks again and again, until done() or the limit. The threads that do so let each
   // other look; one that has found nothing rests.
   template <class Done>
@@ -256,7 +255,6 @@ class Engine : public std::enable_shared_from_this<Engine> {
       if (moved) idle = {0, now};
     }
   }
-  // [/drive-loop]
 
   // Calls the transport, unless another thread does: begins and advances what can
   // advance. Returns whether anything could.
@@ -357,14 +355,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // Returns whether the operation got on, or ended.
   bool advance(const PendingPtr& pending, bool check) {
     const bool moved = pending->steps.advance();
-    // [data-first]
     if (pending->steps.done()) {
       pending->arguments->finish();
       end(pending);
       return true;
     }
-    // [/data-first]
-    // [reasons]
     if (!check) return moved;
     const auto missing = pending->steps.missing();
     Lock lock(mutex_);
@@ -376,11 +371,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
     if (!reason || pending->steps.advance()) return moved || reason;
     const auto announced = transport_->failure();
     throw std::runtime_error(announced.value_or(*reason));
-    // [/reasons]
   }
   // [/advance]
 
-  // [deadlines]
   // The first collective has a deadline, from when it is the first.
   void start_clock() {
     deadline_ = kNever;
@@ -408,7 +401,6 @@ class Engine : public std::enable_shared_from_this<Engine> {
     change.wait_until(lock, std::min(limit, deadline_));
     check_deadline(lock, Clock::now());
   }
-  // [/deadlines]
 
   void fail(const std::string& reason) {
     Lock lock(mutex_);

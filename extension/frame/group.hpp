@@ -85,7 +85,6 @@ class Group {
     const bool joins = !ended && coalesced();
     if (ended) operation->end(nullptr);
     if (joins && !coalesce(operation, results, async)) return nullptr;
-    // [caller-or-thread]
     if (async && !ended && !joins) {
       engine_->submit(operation);
       engine_->leave(operation);
@@ -98,7 +97,6 @@ class Group {
     engine_->run(operation);
     if (const auto error = operation->error()) std::rethrow_exception(error);
     return nullptr;
-    // [/caller-or-thread]
   }
 
   // supportsCoalescing() stays false: batch_isend_irecv would coalesce in Python, which

@@ -22,18 +22,18 @@ struct Options : c10d::Backend::Options {
       OptionsPtr options) const = 0;
 };
 
-// [timeout-of-a-call]
+// [timeouts]
 // The timeout of a call: its own, if it has one. Otherwise PyTorch passes -1 or 0,
 // depending on the caller.
 inline milliseconds timeout_of_call(milliseconds own, milliseconds of_group) {
   return own > kNoTimeout ? own : of_group;
 }
-// [/timeout-of-a-call]
 
 // The timeout in the options counts if the program has set it: init_process_group always
 // passes its own beside them.
 inline milliseconds timeout_of_group(milliseconds in_options, milliseconds passed) {
   return in_options == kBackendDefaultTimeout ? passed : in_options;
 }
+// [/timeouts]
 
 } // namespace frame

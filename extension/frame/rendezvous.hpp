@@ -36,6 +36,7 @@ class Rendezvous {
         timeout_(timeout),
         names_(std::move(names)) {}
 
+  // [meet]
   // Returns the transport that connect(place) makes on this rank.
   template <class Connect>
   std::unique_ptr<Transport> meet(const Connect& connect) {
@@ -60,9 +61,9 @@ class Rendezvous {
     transport->joined();
     return transport;
   }
+  // [/meet]
 
  private:
-  // [announce]
   // Finds the keys of this group, with the number of rank 0 as their prefix.
   void find_keys() {
     auto number = mine_;
@@ -78,7 +79,6 @@ class Rendezvous {
     }
     keys_ = std::make_shared<StoreKeys>(store_, lobby() + number + "/");
   }
-  // [/announce]
 
   // Rank 0 answers each number: that of an earlier start, too, whose answer is not read.
   void welcome(int rank) {

@@ -2,14 +2,15 @@
 A backend that communicates
 ===========================
 
-After this page you know what the backend ``shm`` does, which file of it contains which
-decision, and how long its operations take.
+This page introduces the backend ``shm``: what it does, which file of it contains which decision,
+and how long its operations take.
 
-The dummy has all the parts of a backend and moves no data. The pages of this part rebuild
-it, one decision at a time, until the ranks of one host communicate through memory that they
-share. The result is ``extension/shm_collectives``, with the c10d name ``shm``. It
-implements the operations of ``c10d::Backend`` for dense CPU tensors, and DDP and FSDP2 train with
-it. The end of this page lists what it leaves out.
+This part is a case study, for readers who design a protocol of their own. If you wrap a library,
+you need only :doc:`the part before it </right/smallest-backend>`. There, each byte passes through
+the store. Here the ranks of one host communicate through memory that they share, so that an
+operation takes microseconds. The backend is ``extension/shm_collectives``, with the c10d name
+``shm``. It implements the operations of ``c10d::Backend`` for dense CPU tensors, and DDP and FSDP2
+train with it. The end of this page lists what it leaves out.
 
 .. diagram:: communicate/a_backend_that_communicates/diagram
 
@@ -61,46 +62,6 @@ headers once:
 You build and install it like the dummy: :doc:`/tutorial/step-3-build-and-install` shows how.
 It needs Linux, PyTorch and a C++20 compiler. To begin a backend of your own, take the project of
 :doc:`/tutorial/next-steps`.
-
-The same decisions for several hosts
-------------------------------------
-
-Ranks of different hosts share no memory. A backend that connects them with TCP sockets needs the
-same decisions, but makes them differently. No page runs such a backend.
-
-.. list-table::
-   :header-rows: 1
-
-   * - decision
-     - with sockets
-   * - how the ranks find each other
-     - Each rank writes its address and port into the store. In each pair, one rank connects
-       to the other. It first sends its rank and a number from the store, because a program that
-       does not belong to the group can connect, too.
-   * - what they share
-     - A connection for each pair. TCP does not preserve the boundaries of messages, so each
-       message begins with its length and a note of the operation.
-   * - in which order they write and read
-     - The buffers of a connection have a limited size. If all ranks only send, nobody reads, and
-       all of them wait. So a rank must send and receive at the same time.
-   * - how a rank waits
-     - It passes all its connections to one call of ``poll``, with the rest of its timeout.
-   * - who runs an operation
-     - A thread owns all connections. Other threads append operations to a list, and write to an
-       ``eventfd`` that wakes its ``poll``. A second thread calls the callbacks.
-   * - who is lost
-     - The kernel closes the connections of a process that ends: then ``recv`` of the other ranks
-       returns 0 or fails with ``ECONNRESET``. But a forked child, such as a worker of a
-       ``DataLoader``, keeps them open, and a host that fails sends nothing. Only the timeout ends
-       these waits. On a closed connection, ``send`` raises the signal ``SIGPIPE``, which Python
-       ignores. A program that does not ignore it passes ``MSG_NOSIGNAL``.
-   * - one failure, all ranks
-     - The rank that finds it sends the reason to all others. In the middle of a message it cannot,
-       and closes that connection. A rank that leaves the group says so before it closes, or it
-       looks like one that has died.
-   * - how data finds its operation
-     - Each message contains its tag, or the number of its collective. A rank keeps a message for
-       which nobody waits yet, and data of a collective that it has not begun.
 
 The first real sum
 ------------------
@@ -181,5 +142,4 @@ for ranks in (2, 4):
 # - windows, ``reconfigure``, ``shrink`` and time estimates;
 # - allocator, ``suspend``, ``resume`` and memory statistics, which concern memory of a device.
 #
-# The next page begins where every backend begins: :doc:`the ranks must meet
-# <meet-the-other-ranks>`.
+# :doc:`share-memory` begins with the decision from which all others follow: what the ranks share.

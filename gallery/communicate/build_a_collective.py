@@ -20,7 +20,7 @@ before it reads part ``i``, so that the others find work while it reads:
    :part: pipeline
 
 ``co_await`` continues when the counters have reached the values that the step needs.
-:doc:`asynchronous-work` shows what happens until then. What remains for a collective is what
+:doc:`/right/asynchronous-work` shows what happens until then. What remains for a collective is what
 it writes and what it reads. It passes both to ``run``, which calls ``pipeline``. The next
 function is an all-gather if all ranks have outputs, and a gather if only one rank has them:
 

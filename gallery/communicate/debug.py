@@ -45,7 +45,7 @@ output = launch("debug/monitored_barrier.py", ranks=3)
 #    :part: state
 #
 # The timeout of the operation does break it, and names the ranks that it waits for:
-# :doc:`timeouts` shows that error.
+# :doc:`/right/timeouts-and-dead-ranks` shows that error.
 #
 # Second, ``faulthandler`` of Python writes the stack of a program that hangs in C++. It needs
 # no signal, because it writes from a thread of its own:
@@ -103,8 +103,8 @@ output = launch("debug/hanging_rank.py", ranks=2)
 #    :part: profiler
 #
 # A synchronous collective of ``shm`` creates a work only for this purpose, unless it is coalesced.
-# The next worker trains as on
-# :doc:`train-with-it`, and profiles the third step. Each operation has two events:
+# The next worker trains as on :doc:`/right/training`, and profiles the third step. Each operation
+# has two events:
 
 output = launch("debug/profile_training.py", ranks=2, expected_stderr=PROFILER, show=False)
 results = [json.loads(text) for text in output]

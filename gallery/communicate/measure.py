@@ -106,7 +106,7 @@ show_table(["ranks", "bytes", "shm", "gloo"], rows)
 # ------------------
 #
 # The accepted measurement also contains steps of training, with larger models than that of
-# :doc:`train-with-it`. Times are in milliseconds: the median of the runs, and for gloo the
+# :doc:`/right/training`. Times are in milliseconds: the median of the runs, and for gloo the
 # fastest and the slowest run. We call the time of a step without communication its floor. For
 # DDP that is the bare model; for FSDP2 it is the same program on ``fake``:
 

@@ -47,7 +47,7 @@ output = launch("share_memory/closed_too_early.py", ranks=2)
 # kernel gives a new file the lowest free number.
 #
 # *shm* has two cures. Rank 0 keeps its descriptor until all ranks have mapped the memory:
-# ``meet`` of :doc:`begin-together` calls ``joined``, which closes it, after all have agreed. And
+# ``meet`` of :doc:`/right/rendezvous` calls ``joined``, which closes it, after all have agreed. And
 # the memory begins with a number that the others compare:
 #
 # .. listing:: extension/shm_collectives/src/memory.hpp
@@ -72,8 +72,11 @@ output = launch("share_memory/closed_too_early.py", ranks=2)
 #
 # ``distrust`` requires a memfd of the same user, with the seals of :doc:`lay-out-the-memory`:
 #
-# .. listing:: extension/shm_collectives/src/memory.hpp
-#    :part: distrust
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/shm_collectives/src/memory.hpp
+#       :part: distrust
 #
 # The sizes follow from the world size and from ``slot_bytes`` in the options. In the next
 # program, the ranks begin with different options. Then they request memory of the same size:
@@ -88,7 +91,33 @@ output = launch("share_memory/options_differ.py", ranks=2)
 
 # %%
 # Rank 1 finds the difference. Both ranks report it, because all ranks learn the result of a
-# meeting, as :doc:`begin-together` shows.
+# rendezvous, as :doc:`/right/rendezvous` shows.
+#
+# A rank of another host
+# ----------------------
+#
+# Ranks can share memory only if they run on the same host, as the same user, and see the
+# same processes. Each rank puts this into a text.
+#
+# Two hosts may have the same name, but each start of a kernel has its own ``boot_id``. Two
+# containers of one host have the same one. The PID namespace distinguishes these, unless they
+# share it. A rank compares its text with that of rank 0 before it opens the memory.
+#
+# The build of this site runs on one host. But the meeting consists of keys, and any program can
+# write keys. Here rank 0 is a Python program that writes the keys of a rank of another host. It has
+# drawn the number 7, and has no memory:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/communicate/share_memory/another_host.py
+#       :part: another
+
+output = launch("share_memory/another_host.py", ranks=2)
+
+# %%
+# When rank 1 finds the difference, ``meet`` writes the problem into its key of the second round, so
+# all ranks read it there.
 #
 # Nothing is left
 # ---------------
@@ -98,8 +127,11 @@ output = launch("share_memory/options_differ.py", ranks=2)
 # processes that have mapped the memory, and the files of its size in ``/dev/shm``. Both ranks
 # run this function:
 #
-# .. listing:: gallery/communicate/share_memory/killed_ranks.py
-#    :part: rank
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/communicate/share_memory/killed_ranks.py
+#       :part: rank
 #
 # ``mappings`` reads ``/proc/<process>/maps``. ``look_for`` counts the processes and the files.
 # This is the program that sends the signals:

@@ -57,8 +57,8 @@ output = run_program("wait_without_wasting/ways_to_wait.py")
 # The thread spins 100 times. ``relax`` is one instruction that delays the loop a little:
 # ``pause`` on x86-64, and ``isb`` on aarch64. Then the thread yields for ``yield_for``. This is
 # an option of the backend. Its default is 500 microseconds, or 0 where yielding does not help,
-# as shown below. Then it sleeps until ``limit``: the loop in :doc:`asynchronous-work` calls
-# ``rest`` for at most 50 milliseconds.
+# as shown below. Then it sleeps until ``limit``: the loop of the engine in
+# :doc:`/right/asynchronous-work` calls ``rest`` for at most 50 milliseconds.
 #
 # The sleep is cut into slices because the rank must check whether the others are alive.
 # :doc:`lost-ranks` shows these checks.
@@ -185,5 +185,6 @@ output = run_program("wait_without_wasting/lost_wakeup.py")
 output = run_program("wait_without_wasting/both_orders.py")
 
 # %%
-# One side in order is not enough: both are needed, and then no wakeup is lost. The program that
-# called a collective does nothing while it waits. :doc:`asynchronous-work` lets it compute.
+# One side in order is not enough: both are needed, and then no wakeup is lost. The all-gather and
+# the all-reduce are complete now; :doc:`the-other-operations` builds the other collectives on the
+# same steps.

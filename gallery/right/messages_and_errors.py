@@ -3,8 +3,7 @@ Messages and errors through the store
 =====================================
 
 This page completes the transport of :doc:`smallest-backend`: with messages between two ranks, with
-errors that name the rank at fault, and with keys that are erased in time. Then DDP and FSDP2 train
-with it.
+errors that name the rank at fault, and with keys that are erased in time.
 
 .. diagram:: right/messages_and_errors/diagram
 
@@ -54,22 +53,6 @@ launch("messages_and_errors/errors.py", ranks=2)
 # hosted the store, the others fail at once. Under ``torchrun``, the agent usually hosts it, and
 # stops the workers when one dies.
 #
-# DDP and FSDP2
-# -------------
-#
-# A correct backend trains as well as gloo. With two ranks it should even give the same losses. The
-# worker trains one model with DDP and one with FSDP2, once on ``store`` and once on gloo:
-#
-# .. listing:: gallery/right/messages_and_errors/train.py
-#    :part: train
-
-launch("messages_and_errors/train.py", ranks=2)
-
-# %%
-# The losses are equal bit for bit, because adding two numbers in either order, and halving the sum,
-# gives the same bits. A training run calls few operations. :doc:`/communicate/test-your-backend` tests
-# the others: no check of that suite fails for ``store``.
-#
 # Bug: erasing a key after the first read
 # ---------------------------------------
 #
@@ -95,6 +78,10 @@ run_program("messages_and_errors/erased_keys.py")
 # ranks have begun. It keeps the names of its last keys in ``kept_``, and erases them in the next
 # call. Pieces with a single reader are erased at once.
 #
+# The transport is complete, and no check of :doc:`/communicate/test-your-backend` fails for it.
 # :doc:`/tutorial/next-steps` has a project that begins with this transport under a name of yours, so
 # you can replace its methods and stay correct. Not run: several hosts. This page and the tests start
 # all ranks on one host.
+#
+# The next pages show what the frame adds to the transport, first before any byte moves:
+# :doc:`rendezvous`.

@@ -45,12 +45,11 @@ eleven virtual methods. You must write the three marked ``= 0``:
 .. not-executed::
    :partly:
 
-   The transport of this page overrides the methods whose bodies are highlighted, except
-   ``at_once``, which is for transports whose calls cannot block.
+   The transport of this page overrides the methods whose bodies are highlighted.
 
    .. listing:: extension/frame/transport.hpp
       :part: interface
-      :emphasize-lines: 3,20,31-33,36,39
+      :emphasize-lines: 3,31-33,36,39
 
 All calls come from one thread at a time. If ``can_block`` returns true, it is always the same thread,
 which most libraries require. Only the constructor and ``joined`` run on the thread that creates the
@@ -135,7 +134,10 @@ First results
 Besides the frame and the packaging, the backend is ``store_transport.hpp`` and these lines, which name
 it, add an option and register it:
 
-.. listing:: extension/store_collectives/src/registration.cpp
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: extension/store_collectives/src/registration.cpp
 
 The worker starts an all-reduce, sends and receives a message while the all-reduce is running, and
 then waits for the sum:
@@ -156,7 +158,7 @@ launch("smallest_backend/first_results.py", ranks=4, nodes=2)
 
 # %%
 # With two ranks or four, and on one node or two, nothing but the store connects the ranks.
-# :doc:`messages-and-errors` shows the rest of the transport, and trains with it.
+# :doc:`messages-and-errors` shows the rest of the transport.
 #
 # Exercise
 # --------

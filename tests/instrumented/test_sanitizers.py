@@ -27,7 +27,7 @@ SHM_TESTS = [
 # Beside those of step 3, which compile the extension once more. Two measure time, one compiles
 # for sanitizers itself, and two take minutes here: all features of PyTorch, with three backends.
 LEFT_OUT_SAMPLES = {"wait_without_wasting", "measure", "ship_it"}
-LEFT_OUT_SAMPLES |= {"test_your_backend", "train_with_it"}
+LEFT_OUT_SAMPLES |= {"test_your_backend", "training"}
 PYTEST = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout=300"]
 
 

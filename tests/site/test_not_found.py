@@ -53,11 +53,14 @@ def test_below_a_path(page, serve, tmp_path):
     """As a project's site on GitHub Pages; and a page that one language alone has."""
     site = tmp_path / "project"
     (site / "en/deep").mkdir(parents=True)
-    write_root_files(site, Site("https://example.org/project/", "", "main"))
+    moved = {"old/page": "deep/page"}
+    write_root_files(site, Site("https://example.org/project/", "", "main", moved))
     shutil.copyfile(site / "404.html", tmp_path / "404.html")
     (site / "en/deep/page.html").write_text("<p>here</p>")
     page.goto(f"{serve(tmp_path)}/project/ko/deep/page.html")
     assert offered(page) == ["/project/en/deep/page.html"]
     assert page.locator("section").first.get_attribute("lang") == "ko"
     page.locator(".same-page:visible").click()
+    page.get_by_text("here").wait_for()
+    page.goto(f"{page.url.partition('/en/')[0]}/en/old/page.html")
     page.get_by_text("here").wait_for()

@@ -47,11 +47,11 @@ def test_random_operations(size, can_block):
 
 
 def losses(rank):
-    sys.path.insert(0, str(GALLERY / "communicate/shared"))
-    import training
+    sys.path.insert(0, str(GALLERY))
+    import training_runs
 
     groups = dist.group.WORLD, dist.new_group(backend="gloo")
-    features = training.ddp, training.fsdp2
+    features = training_runs.ddp, training_runs.fsdp2
     return [[[x.step() for _ in range(10)] for x in map(f, groups)] for f in features]
 
 

@@ -166,14 +166,15 @@ def test_a_program_is_run_and_shown(tmp_path, capfd):
     assert capfd.readouterr().out == f"$ python {program}\nhello\n"
 
 
-def test_a_program_imports_from_the_folder_shared(tmp_path, monkeypatch):
+def test_a_program_imports_from_the_folder_shared_and_beside_the_sample(tmp_path, monkeypatch):
     for folder in ("shared", "page"):
         (tmp_path / folder).mkdir()
     (tmp_path / "shared/ours.py").write_text("x = 7\n")
-    write_worker(tmp_path / "page", "import ours\nprint(ours.x)\n")
+    (tmp_path / "common.py").write_text("y = 8\n")
+    write_worker(tmp_path / "page", "import common, ours\nprint(ours.x, common.y)\n")
     monkeypatch.chdir(tmp_path)
-    assert run_program("page/worker.py") == "7\n"
-    assert launch("page/worker.py", ranks=1) == ["7\n"]
+    assert run_program("page/worker.py") == "7 8\n"
+    assert launch("page/worker.py", ranks=1) == ["7 8\n"]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from ..processes.one_build import stage
 from ..project.errors import BuildError
 from ..project.languages import LANGUAGES, SOURCE_LANGUAGE, Language
 from ..project.paths import RENDERED, ROOT, relative
+from ..project.published import PUBLISHED
 from ..state.digests import files_below
 from ..translate import check as catalog_check
 from . import findability
@@ -39,7 +40,8 @@ def check() -> None:
 
 def _pages(language: Language) -> set[str]:
     folder = RENDERED / language.url
-    return {path.relative_to(folder).as_posix() for path in folder.rglob("*.html")}
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*.html")}
+    return files - PUBLISHED.moved_files
 
 
 def _check_pages(pages: set[str], facts: Facts) -> list[str]:
@@ -51,6 +53,8 @@ def _check_pages(pages: set[str], facts: Facts) -> list[str]:
     for language in LANGUAGES:
         for page in sorted(pages & _pages(language)):
             findings += _check_page(language, page, facts, files)
+        for page in sorted(PUBLISHED.moved_files):
+            findings += _check_links(RENDERED / language.url / page, facts, files)
     return findings + _check_links(RENDERED / "index.html", facts, files)
 
 

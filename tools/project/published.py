@@ -14,6 +14,12 @@ class Site:
     url: str
     repository: str
     branch: str
+    moved: dict[str, str]  # old addresses of pages, without .html, and where they are now
+
+    @property
+    def moved_files(self):
+        """Return the files of the old addresses, each below the folder of a language."""
+        return {f"{page}.html" for page in self.moved}
 
     def edit_address(self, path, line=None):
         """Return the address at which to edit a file of the repository in the browser."""

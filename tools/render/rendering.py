@@ -51,7 +51,7 @@ def render() -> int:
             # Pages may lack an edit that was made while Sphinx ran.
             if before[language.url] == after[language.url]:
                 _record(language).note_made(after[language.url], _pages(language))
-    return len(list((RENDERED / LANGUAGES[0].url).rglob("*.html")))
+    return len(list((RENDERED / LANGUAGES[0].url).rglob("*.html"))) - len(PUBLISHED.moved)
 
 
 def keys() -> dict[str, str]:

@@ -1,11 +1,13 @@
 """Write the files at the top of the site, beside the folders of the languages.
 
 These are the start page, the page for dead links, the files for search engines, and the
-licence. Templates of docs/_root are filled in, and its other files are copied.
+licence. Templates of docs/_root are filled in, and its other files are copied. A page that has
+moved gets a file at its old address, in each language, because a host of files cannot redirect.
 """
 
 import shutil
 import traceback
+from itertools import product
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,6 +20,7 @@ from .cards import card
 from .template_texts import gettext_of
 
 TEMPLATES = {"index.html", "404.html", "robots.txt", "sitemap.xml"}
+MOVED = "moved.html"
 NOT_PUBLISHED = {"card.svg"}
 
 
@@ -40,15 +43,26 @@ def write_root_files(folder, site):
         "card": card(SOURCE_LANGUAGE),
     }
     for name in TEMPLATES:
-        try:
-            text = templates.get_template(name).render(values)
-        except TemplateError as error:
-            stack = traceback.extract_tb(error.__traceback__)
-            path = ROOT_FILES / name
-            lines = [frame.lineno for frame in stack if Path(frame.filename) == path]
-            raise BuildError(f"{relative(path)}:{lines[-1]}: {error}") from None
-        (folder / name).write_text(text)
+        (folder / name).write_text(_filled_in(templates, name, values))
+    for language, (old, new) in product(LANGUAGES, site.moved.items()):
+        top = "../" * (old.count("/") + 1)
+        file = folder / language.url / f"{old}.html"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        target = f"{top}{language.url}/{new}.html"
+        of_page = {"page": f"{new}.html", "target": target, "top": top, "language": language}
+        of_page["_"] = values["texts"][language]
+        file.write_text(_filled_in(templates, MOVED, values | of_page))
     for path in ROOT_FILES.iterdir():
-        if path.name not in TEMPLATES | NOT_PUBLISHED:
+        if path.name not in TEMPLATES | {MOVED} | NOT_PUBLISHED:
             shutil.copyfile(path, folder / path.name)
     shutil.copyfile(ROOT / "LICENSE", folder / "license.txt")
+
+
+def _filled_in(templates, name, values):
+    try:
+        return templates.get_template(name).render(values)
+    except TemplateError as error:
+        stack = traceback.extract_tb(error.__traceback__)
+        path = ROOT_FILES / name
+        lines = [frame.lineno for frame in stack if Path(frame.filename) == path]
+        raise BuildError(f"{relative(path)}:{lines[-1]}: {error}") from None

@@ -4,7 +4,7 @@ import json
 import time
 from collections import Counter
 
-from training import ddp, fsdp2, pipeline
+from training_runs import ddp, fsdp2, pipeline
 
 import torch
 import torch.distributed as dist

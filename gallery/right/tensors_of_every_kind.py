@@ -1,0 +1,173 @@
+"""
+Tensors of every kind
+=====================
+
+A transport moves bytes, and a program passes tensors: transposed, empty, of half precision, or expanded
+from one element. This page shows what the frame does with them, and what a library that reduces numbers
+itself must do as well.
+
+The class ``Arguments`` turns the tensors of a call into pieces of bytes, and copies the results back:
+
+.. diagram:: right/tensors_of_every_kind/diagram
+
+Refuse before anyone notices
+----------------------------
+
+Arguments that cannot be used are an error of one rank, and should not harm the others. So ``Arguments``
+checks everything before the operation gets its number and before the transport is called. The error is a
+``ValueError``, and the group remains usable. A tensor must be on the CPU and dense; all tensors of a call
+have one dtype; lists have one tensor for each rank; and an output must not overlap itself or another
+output. The method below makes the piece of an output:
+
+.. listing:: extension/frame/arguments.hpp
+   :part: output
+
+``is_plain`` is true if the memory of the tensor is its elements in their order. It is false for a tensor
+that is not contiguous, and for one with PyTorch's conjugate or negative bit, whose memory contains other
+values. The frame then makes a contiguous copy, which the transport fills.
+
+Which dtype has which reduction
+-------------------------------
+
+``ReduceOp`` has nine operations, and no dtype has all of them. The constructor of a reduction tests the pair
+with this function:
+
+.. listing:: extension/frame/reductions.hpp
+   :part: defined
+
+The table tries dtypes of each row with every operation of a column. Below it is the error of one pair:
+"""
+
+import torch
+import torch.distributed as dist
+from torch.distributed import ReduceOp
+
+import store_collectives  # importing it registers "store"
+from result_table import show_table
+
+dist.init_process_group("store", store=dist.HashStore(), rank=0, world_size=1)
+DTYPES = {
+    "float8 to float64": [torch.float8_e4m3fn, torch.bfloat16, torch.float16, torch.float64],
+    "int8 to uint64, bool": [torch.int8, torch.int64, torch.uint8, torch.uint64, torch.bool],
+    "complex64, complex128": [torch.complex64, torch.complex128],
+}
+OPERATIONS = [
+    [ReduceOp.SUM, ReduceOp.PRODUCT],
+    [ReduceOp.AVG, ReduceOp.PREMUL_SUM(0.5)],
+    [ReduceOp.MIN, ReduceOp.MAX],
+    [ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR],
+]
+
+
+def error_of(dtype, operation):
+    """Return the error of a reduction, or an empty text if there is none."""
+    try:
+        dist.reduce(torch.ones(2).to(dtype), 0, operation)
+    except ValueError as error:
+        return str(error).splitlines()[0]
+    return ""
+
+
+rows = []
+for name, dtypes in DTYPES.items():
+    rows.append([name])
+    for column in OPERATIONS:
+        errors = {bool(error_of(dtype, op)) for dtype in dtypes for op in column}
+        rows[-1].append("/".join("no" if error else "yes" for error in errors))
+show_table(["dtype", "SUM, PRODUCT", "AVG, PREMUL_SUM", "MIN, MAX", "BAND, BOR, BXOR"], rows)
+print(error_of(torch.complex64, ReduceOp.MAX))
+dist.destroy_process_group()
+
+# %%
+# If your library reduces numbers itself, it must give the same results, or refuse. Four of them are easily
+# wrong:
+#
+# - ``AVG`` divides the sum by the number of ranks, and FSDP2 passes it for gradients. Few libraries have it.
+# - ``PREMUL_SUM`` multiplies each input by a factor first. The frame has done that when the transport is
+#   called, so a library adds.
+# - Floating-point types of 8 and 16 bits are combined as ``float`` and rounded once. A library that rounds
+#   after each addition has larger errors with more ranks.
+# - ``MIN`` and ``MAX`` of PyTorch return NaN if an element is NaN, and unsigned types have another order than
+#   signed ones.
+#
+# What a library lacks it leaves to ``op.reduce``, the function of the frame: exchange the pieces, and call it
+# with all of them in the order of the ranks.
+#
+# ``all_reduce`` of Python passes a complex tensor as a view of real numbers, whereas ``reduce`` passes the
+# complex tensor itself, as the message above shows. A sparse tensor can be summed by an all-reduce, in which
+# each rank shows its indices and values to all.
+#
+# Bug: reading the memory instead of the tensor
+# ---------------------------------------------
+#
+# A backend can take ``data_ptr`` and the number of elements, which is wrong if the elements are not next to
+# each other, or in another order. The function below has this bug, in Python:
+#
+# .. listing:: gallery/right/tensors_of_every_kind/memory_of_a_tensor.py
+#    :part: mistake
+#
+# Two ranks reduce the same numbers with it and with the all-reduce of ``store``. Each element of the tensor
+# must double:
+#
+# .. listing:: gallery/right/tensors_of_every_kind/memory_of_a_tensor.py
+#    :part: use
+#
+# The worker then tries elements that overlap in memory, as an input and as an output, and a tensor without
+# elements:
+#
+# .. listing:: gallery/right/tensors_of_every_kind/memory_of_a_tensor.py
+#    :part: other
+
+from launcher import launch
+
+output = launch("tensors_of_every_kind/memory_of_a_tensor.py", ranks=2, show=False)
+print(output[0], end="")
+
+# sphinx_gallery_start_ignore
+assert output[0] == output[1]
+# sphinx_gallery_end_ignore
+
+# %%
+# Both ranks print the same. The first case is right by luck, because the elements have the same order in
+# memory on both ranks, and a test of this case alone passes. In the second, the ranks add elements that do
+# not belong together. In the third, the bug also changes an element outside the column. No case raises an
+# error.
+#
+# The fix is the copy that ``output`` makes. After the last step, and before the operation counts as ended,
+# ``finish`` writes it back:
+#
+# .. not-executed::
+#    :partly:
+#
+#    No sample of this page reduces a sparse tensor.
+#
+#    .. listing:: extension/frame/arguments.hpp
+#       :part: finish
+#
+# If elements of an output overlap, there is no place for all results, so the call is an error; as an input,
+# such a tensor is fine. A tensor without elements still takes part, because the ranks compare what they call.
+#
+# Exercise
+# --------
+#
+# A test with transposed tensors on both ranks does not find the bug. Write a function that tests an
+# all-reduce on two ranks with several layouts, and returns those that fail. It must also find a changed
+# element outside the tensor. Try it with the bug, with an all-reduce of ``tensor.contiguous()``, and with
+# ``dist.all_reduce``.
+#
+# .. admonition:: Solution
+#    :collapsible: closed
+#
+#    Rank 0 has the layout, and rank 1 has the same elements in a contiguous tensor. The function compares
+#    whole matrices, and so also the elements outside the tensor.
+#
+#    .. listing:: gallery/right/tensors_of_every_kind/wrong_layouts.py
+#       :part: solution
+#
+# The solution tests the three functions:
+
+output = launch("tensors_of_every_kind/wrong_layouts.py", ranks=2)
+
+# %%
+# ``all_reduce_of_copy`` reduces ``tensor.contiguous()``. Its sums are right, but nothing copies them back into
+# the tensor of rank 0. :doc:`variants-and-groups` shows which methods these tensors come through.

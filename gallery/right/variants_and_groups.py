@@ -1,0 +1,200 @@
+"""
+Method variants, groups and messages
+====================================
+
+PyTorch has several methods for most operations, groups of some ranks, and messages with tags. This page
+shows what the frame makes of them, so that your transport sees ten kinds of operations and ranks from 0
+to ``size() - 1``.
+
+.. diagram:: right/variants_and_groups/diagram
+
+Many methods, ten kinds
+-----------------------
+
+``c10d::Backend`` has more than twenty methods that communicate, because the same operation takes a list
+of tensors, one large tensor, or several calls at once. The transport does not see the difference:
+
+.. list-table::
+   :header-rows: 1
+
+   * - kind
+     - methods of the backend
+   * - ``barrier``
+     - ``barrier``, ``monitoredBarrier``
+   * - ``broadcast``
+     - ``broadcast``
+   * - ``all_reduce``
+     - ``allreduce``, ``allreduce_coalesced``
+   * - ``reduce``
+     - ``reduce``
+   * - ``all_gather``
+     - ``allgather``, ``_allgather_base``, ``allgather_coalesced``, ``allgather_into_tensor_coalesced``
+   * - ``gather``
+     - ``gather``, since PyTorch 2.14 ``gather_into_tensor``
+   * - ``scatter``
+     - ``scatter``
+   * - ``reduce_scatter``
+     - ``reduce_scatter``, ``_reduce_scatter_base``, ``reduce_scatter_tensor_coalesced``
+   * - ``all_to_all``
+     - ``alltoall``, ``alltoall_base``
+   * - ``send``, ``receive``
+     - ``send``, ``recv``, ``recvAnysource``
+
+:doc:`/tutorial/every-operation` lists which Python function calls which method. The first two variants
+of the all-gather differ only in how they cut the output into pieces, one for each rank:
+
+.. listing:: extension/frame/backend.hpp
+   :part: all-gathers
+
+A *coalesced* method gets several tensors and returns one ``Work``. FSDP uses it to gather all
+parameters of a layer at once. The frame runs one operation for each tensor, and completes the work with
+the last. It checks all tensors before the first operation begins, because an error in the middle would
+leave the other ranks waiting:
+
+.. listing:: extension/frame/backend.hpp
+   :part: coalesced
+
+The worker calls three of the variants with the same numbers:
+
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: gallery/right/variants_and_groups/variants.py
+      :part: variants
+"""
+
+from launcher import launch
+
+launch("variants_and_groups/variants.py", ranks=2)
+
+# %%
+# Ranks of the group and of the world
+# -----------------------------------
+#
+# A transport has only ranks of its own group. In Python, the arguments ``src`` and ``dst`` are ranks of
+# the world, and PyTorch converts them before it fills in ``opts.rootRank``; ``group_src`` and
+# ``group_dst`` are ranks of the group. In the next worker, ranks 1 and 2 of the world are ranks 0 and 1
+# of a group. The numbers that they scatter name both ranks: rank 1 sends 102 to rank 2.
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/right/variants_and_groups/roots_and_messages.py
+#       :part: roots
+#
+# A program that fills in the options itself and writes the rank of the world gets an error only if the
+# group has no such rank. In errors, the frame adds the rank of the world where it differs, as in
+# ``rank 0 (global rank 3)``, because the reader of a log knows only that one.
+#
+# Tags and sources
+# ----------------
+#
+# A message is received by the first receive that waits for its sender and its tag. So a later message
+# can overtake an earlier one with another tag, while those with the same tag stay in order.
+# ``recvAnysource`` accepts any sender, and the work returns it from ``sourceRank``:
+#
+# .. listing:: gallery/right/variants_and_groups/roots_and_messages.py
+#    :part: messages
+#
+# Messages do not count as collectives: they have no sequence number, and run beside them. A transport
+# must therefore keep both apart, for example with other keys, tags or connections.
+#
+# Messages that belong together
+# -----------------------------
+#
+# If all ranks send to their neighbour and wait, nobody receives. ``batch_isend_irecv`` starts all messages
+# before the program waits:
+#
+# .. listing:: gallery/right/variants_and_groups/roots_and_messages.py
+#    :part: batch
+#
+# It returns two works, because the frame leaves ``supportsCoalescing`` false. If a backend returns true,
+# PyTorch calls ``startCoalescing`` and ``endCoalescing`` around the messages, and expects one work. But
+# Python then also holds back an all-reduce that another thread calls in the same group. A library with
+# group calls, such as NCCL's, needs the brackets; ``store`` does not.
+
+launch("variants_and_groups/roots_and_messages.py", ranks=3)
+
+# %%
+# Groups and splitting
+# --------------------
+#
+# Each group is a backend of its own, with a rendezvous, a transport and two threads. This keeps groups
+# independent: a failure in one does not reach another, and their operations run side by side.
+#
+# A library often creates a sub-group faster from the group that exists, as ``ncclCommSplit`` does.
+# PyTorch uses this way where the program has passed ``device_id`` to ``init_process_group``: ``new_group``
+# then calls ``split`` of the backend if ``supportsSplitting`` returns true, and since PyTorch 2.15 the
+# function ``split_group`` does so for CPUs, too. The frame implements ``split``, although it only starts
+# another group, because programs for accelerators rely on it:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/frame/backend.hpp
+#       :part: split
+#
+# NCCL splits a communicator on all of its ranks. So PyTorch calls ``perform_nocolor_split`` on the ranks
+# that are in none of the new groups, and this method must exist in Python. The frame defines it, and it
+# does nothing.
+#
+# The next worker splits a group of three:
+#
+# .. listing:: gallery/right/variants_and_groups/split.py
+#    :part: split
+
+launch("variants_and_groups/split.py", ranks=3)
+
+# %%
+# Bug: waiting for the send before the receive
+# --------------------------------------------
+#
+# Each rank passes a number to its right neighbour, and gets one from its left neighbour. The first
+# function waits for each message before the next one starts, as ``dist.send`` followed by ``dist.recv``
+# does:
+#
+# .. listing:: gallery/right/variants_and_groups/wait_for_each_message.py
+#    :part: mistake
+#
+# The fix is a batch:
+#
+# .. listing:: gallery/right/variants_and_groups/wait_for_each_message.py
+#    :part: cure
+#
+# Three ranks use both functions with the same messages. The first one waits one second for each, with
+# the timeout of ``wait`` from :doc:`timeouts-and-dead-ranks`:
+#
+# .. listing:: gallery/right/variants_and_groups/wait_for_each_message.py
+#    :part: use
+
+output = launch("variants_and_groups/wait_for_each_message.py", ranks=3)
+
+# %%
+# With the first function, all ranks send and none of them receives. A backend whose sends end as soon as
+# the data is copied hides the bug, until a message is too large for the buffer. In the frame, a send ends
+# when its message has been received, so a test finds the bug with any size.
+#
+# Exercise
+# --------
+#
+# ``all_gather`` takes tensors of one size. Suppose that each rank has a tensor of another size, and that
+# all ranks know all sizes. Write a function that gathers these tensors with one collective.
+#
+# .. admonition:: Solution
+#    :collapsible: closed
+#
+#    An all-gather is an all-to-all in which a rank sends the same tensor to everyone. The pieces of an
+#    all-to-all may have any size.
+#
+#    .. listing:: gallery/right/variants_and_groups/gather_other_sizes.py
+#       :part: solution
+#
+#    It has a price: a rank writes its tensor once for each other rank, and not once for all.
+#
+# Two ranks try ``all_gather`` first, and then the solution:
+
+output = launch("variants_and_groups/gather_other_sizes.py", ranks=2)
+
+# %%
+# Not run here: NCCL and its group calls. The frame is complete now, and :doc:`training` puts it to the
+# test that counts.
