@@ -1,0 +1,208 @@
+#pragma once
+
+#include <array>
+
+#include "types.hpp"
+
+namespace mpi_collectives {
+
+using frame::Blob, frame::Blobs, frame::Kind, frame::Pieces;
+
+// Tags below those of messages.
+enum Tag { kHeads, kFirstMessage };
+
+// A communicator of MPI, and this rank in it.
+struct Line {
+  MPI_Comm comm = MPI_COMM_NULL;
+  int rank = 0, size = 1;
+
+  std::vector<int> others() const {
+    std::vector<int> others;
+    for (int other = 0; other < size; ++other) {
+      if (other != rank) others.push_back(other);
+    }
+    return others;
+  }
+};
+
+// [head]
+// What a rank tells each other one before data moves: what it runs, and what it has. Few
+// bytes come along at once.
+struct Head {
+  static constexpr size_t kFew = 1024;
+
+  Note note;
+  uint64_t bytes = 0; // for that rank
+  uint64_t most = 0; // for any
+  std::array<std::byte, kFew> data;
+
+  size_t size() const { return offsetof(Head, data) + (bytes <= kFew ? bytes : 0); }
+};
+
+// The heads of all ranks. A message for each pair of ranks says which one is missing; a
+// collective of MPI would not.
+struct Heads {
+  std::vector<Head> mine, all; // by the other rank
+
+  void post(const Line& line, std::vector<MPI_Request>& requests) {
+    for (const int other : line.others()) {
+      check(MPI_Irecv(&all[other], sizeof(Head), MPI_BYTE, other, kHeads, line.comm,
+                &requests[other]),
+          "MPI_Irecv");
+    }
+    for (const int other : line.others()) {
+      check(MPI_Isend(&mine[other], static_cast<int>(mine[other].size()), MPI_BYTE, other,
+                kHeads, line.comm, &requests[line.size + other]),
+          "MPI_Isend");
+    }
+  }
+};
+// [/head]
+
+// [message]
+// A message and its note, which MPI sends and receives as one.
+struct Message {
+  Operation op; // keeps the tensor
+  Note note; // of this rank, or of the sender once it has come
+
+  void post(const Line& line, std::vector<MPI_Request>& requests) {
+    const bool sends = op.note.kind == Kind::send;
+    const Bytes data = sends ? op.in[0] : op.out[0];
+    const int other = op.note.root < 0 ? MPI_ANY_SOURCE : op.note.root;
+    int tag = highest_tag(line.comm);
+    if (op.note.tag < 0 || op.note.tag > tag) {
+      throw std::runtime_error("MPI takes tags from 0 to " + std::to_string(tag) +
+          ", got " + std::to_string(op.note.tag));
+    }
+    tag = static_cast<int>(op.note.tag) + kFirstMessage;
+    MPI_Count lengths[] = {static_cast<MPI_Count>(data.size()), sizeof(Note)};
+    MPI_Aint begin = 0, end = 0;
+    MPI_Get_address(data.data(), &begin);
+    MPI_Get_address(&note, &end);
+    MPI_Count places[] = {begin, end};
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    check(MPI_Type_create_hindexed_c(2, lengths, places, MPI_BYTE, &type), "MPI_Type");
+    check(MPI_Type_commit(&type), "MPI_Type_commit");
+    // A send ends when its message is received, as the frame promises.
+    const int error = sends
+        ? MPI_Issend(MPI_BOTTOM, 1, type, other, tag, line.comm, &requests[0])
+        : MPI_Irecv(MPI_BOTTOM, 1, type, other, tag, line.comm, &requests[0]);
+    MPI_Type_free(&type); // once the request is done
+    check(error, sends ? "MPI_Issend" : "MPI_Irecv");
+  }
+  // [/message]
+
+  static int highest_tag(MPI_Comm comm) {
+    int* highest = nullptr;
+    int found = 0;
+    MPI_Comm_get_attr(comm, MPI_TAG_UB, &highest, &found);
+    return (found ? *highest : 32767) - kFirstMessage;
+  }
+};
+
+// [collective]
+// A collective of MPI and the memory of which MPI may use until it has ended.
+struct Collective {
+  explicit Collective(const Operation& given) : op(given), in(op.in.begin(), op.in.end()) {
+    const auto overlaps = [](Bytes one, Bytes other) {
+      return one.data() < other.data() + other.size() &&
+          other.data() < one.data() + one.size();
+    };
+    bool copied = false;
+    in_place = op.reduce && in.size() == 1 && op.out.size() == 1 &&
+        in[0].data() == op.out[0].data();
+    for (const Bytes one : in) {
+      // MPI forbids that they overlap.
+      for (const Bytes other : op.out) copied |= !in_place && overlaps(one, other);
+      // It reduces and scatters what lies in one piece.
+      const size_t index = &one - in.data();
+      if (op.reduce && index > 0) {
+        copied |= one.data() != in[index - 1].data() + in[index - 1].size();
+      }
+    }
+    if (!copied) return;
+    for (const Bytes piece : in) copy.insert(copy.end(), piece.begin(), piece.end());
+    Bytes rest(copy);
+    for (Bytes& piece : in) {
+      piece = rest.first(piece.size());
+      rest = rest.subspan(piece.size());
+    }
+  }
+
+  void post(const Line& line, std::vector<MPI_Request>& requests) {
+    auto* const request = &requests[0];
+    const auto size = static_cast<MPI_Count>(op.note.bytes);
+    const int root = op.note.root;
+    const void* const input = in_place ? MPI_IN_PLACE : in.empty() ? nullptr : in[0].data();
+    void* const output = op.out.empty() ? nullptr : op.out[0].data();
+    // MPI reads counts and places until the request is done.
+    from = Places(in);
+    to = Places(op.out);
+    switch (op.note.kind) {
+      case Kind::barrier:
+        return check(MPI_Ibarrier(line.comm, request), "MPI_Ibarrier");
+      case Kind::broadcast: {
+        void* const data = line.rank == root ? in[0].data() : output;
+        return check(MPI_Ibcast_c(data, size, MPI_BYTE, root, line.comm, request),
+            "MPI_Ibcast_c");
+      }
+      case Kind::all_reduce: {
+        const Reduction with(op);
+        return check(MPI_Iallreduce_c(input, output, with.numbers(in[0]), with.type,
+                         with.op, line.comm, request),
+            "MPI_Iallreduce_c");
+      }
+      case Kind::reduce: {
+        const Reduction with(op);
+        return check(MPI_Ireduce_c(input, output, with.numbers(in[0]), with.type, with.op,
+                         root, line.comm, request),
+            "MPI_Ireduce_c");
+      }
+      case Kind::reduce_scatter: {
+        const Reduction with(op);
+        return check(MPI_Ireduce_scatter_block_c(input, output, with.numbers(in[0]),
+                         with.type, with.op, line.comm, request),
+            "MPI_Ireduce_scatter_block_c");
+      }
+      case Kind::all_gather:
+        return check(MPI_Iallgatherv_c(input, size, MPI_BYTE, output, to.counts.data(),
+                         to.offsets.data(), MPI_BYTE, line.comm, request),
+            "MPI_Iallgatherv_c");
+      case Kind::gather:
+        return check(MPI_Igatherv_c(input, size, MPI_BYTE, output, to.counts.data(),
+                         to.offsets.data(), MPI_BYTE, root, line.comm, request),
+            "MPI_Igatherv_c");
+      case Kind::scatter:
+        return check(MPI_Iscatterv_c(input, from.counts.data(), from.offsets.data(),
+                         MPI_BYTE, output, size, MPI_BYTE, root, line.comm, request),
+            "MPI_Iscatterv_c");
+      default:
+        return check(MPI_Ialltoallv_c(input, from.counts.data(), from.offsets.data(),
+                         MPI_BYTE, output, to.counts.data(), to.offsets.data(), MPI_BYTE,
+                         line.comm, request),
+            "MPI_Ialltoallv_c");
+    }
+  }
+  // [/collective]
+
+  // Pieces as MPI describes them: how far each one is from the first.
+  struct Places {
+    Places() = default;
+    explicit Places(Pieces pieces) {
+      for (const Bytes piece : pieces) {
+        counts.push_back(static_cast<MPI_Count>(piece.size()));
+        offsets.push_back(piece.data() - pieces[0].data());
+      }
+    }
+    std::vector<MPI_Count> counts;
+    std::vector<MPI_Aint> offsets;
+  };
+
+  const Operation op; // keeps the tensors
+  std::vector<Bytes> in; // those of the operation, or their copies
+  Blob copy;
+  bool in_place;
+  Places from, to;
+};
+
+} // namespace mpi_collectives

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <fstream>
+#include <set>
+
+#include <ifaddrs.h>
+#include <sys/mman.h>
+
+#include "library.hpp"
+#include "pmi_server.hpp"
+
+namespace mpi_collectives {
+
+// MPI in this process, from the first group to the end of the process, and the
+// communicators of its groups. Only the thread of the library uses it. MPI calls a rank
+// of the first group "a process of WORLD": that group must contain all.
+class Session {
+ public:
+  static Session& get() {
+    static Session session;
+    return session;
+  }
+
+  // Creates the communicator of a group, on each of its ranks.
+  MPI_Comm communicator(const frame::Place& place, const std::string& interface) {
+    if (world_ == MPI_GROUP_NULL) start(place, interface);
+    const auto& ranks = place.names.global_ranks; // none: the same numbers
+    std::vector<int> members(place.size);
+    for (int rank = 0; rank < place.size; ++rank) {
+      members[rank] = ranks.empty() ? rank : static_cast<int>(ranks.at(rank));
+      if (members[rank] >= world_size_) {
+        throw std::runtime_error("the first group of backend mpich had " +
+            to_string(world_size_) + " ranks, so MPI does not know rank " +
+            to_string(members[rank]) + "; create a group of all ranks first");
+      }
+    }
+    MPI_Group group = MPI_GROUP_NULL;
+    check(MPI_Group_incl(world_, place.size, members.data(), &group), "MPI_Group_incl");
+    MPI_Comm comm = MPI_COMM_NULL;
+    check(MPI_Comm_create_from_group(group, place.names.group.c_str(), MPI_INFO_NULL,
+              MPI_ERRORS_RETURN, &comm),
+        "MPI_Comm_create_from_group");
+    MPI_Group_free(&group);
+    forget_names();
+    return comm;
+  }
+
+ private:
+  void start(const frame::Place& place, const std::string& interface) {
+    int initialized = 0;
+    MPI_Initialized(&initialized);
+    const char* const launched = getenv("PMI_SIZE");
+    if (initialized && launched == nullptr) {
+      throw std::runtime_error("another package has initialized MPI for one process; "
+                               "import it after init_process_group, or use mpiexec");
+    }
+    const auto& ranks = place.names.global_ranks;
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      if (ranks[i] == i) continue;
+      throw std::runtime_error("the first group of backend mpich must contain all "
+                               "ranks, in their order");
+    }
+    // The network that a wheel of MPICH can use everywhere, unless somebody has chosen.
+    setenv("MPIR_CVAR_CH4_NETMOD", "ofi", 0);
+    setenv("FI_PROVIDER", "tcp", 0);
+    if (!interface.empty()) {
+      require_interface(interface);
+      setenv("FI_TCP_IFACE", interface.c_str(), 1);
+    }
+    if (launched != nullptr) {
+      require_same("PMI_SIZE", place.size);
+      require_same("PMI_RANK", place.rank);
+    } else {
+      PmiServer::start(place.keys, place.rank, place.size);
+    }
+    MPI_Info info = MPI_INFO_NULL;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "thread_level", "MPI_THREAD_SERIALIZED");
+    check(MPI_Session_init(info, MPI_ERRORS_RETURN, &session_), "MPI_Session_init");
+    MPI_Info_free(&info);
+    check(MPI_Group_from_session_pset(session_, "mpi://WORLD", &world_),
+        "MPI_Group_from_session_pset");
+    MPI_Group_size(world_, &world_size_);
+  }
+
+  // mpiexec has started this process, and MPI believes it.
+  static void require_same(const char* variable, int number) {
+    const std::string text = getenv(variable) ? getenv(variable) : "";
+    if (text == to_string(number)) return;
+    throw std::runtime_error("mpiexec says " + std::string(variable) + "=" + text +
+        ", but this rank of torch.distributed expects " + to_string(number) +
+        "; start as many processes as there are ranks, with the same numbers");
+  }
+
+  static void require_interface(const std::string& name) {
+    ifaddrs* addresses = nullptr;
+    if (getifaddrs(&addresses) != 0) return; // MPI says what is wrong
+    std::set<std::string> known;
+    for (auto* one = addresses; one != nullptr; one = one->ifa_next) known.insert(one->ifa_name);
+    freeifaddrs(addresses);
+    if (known.contains(name)) return;
+    std::string names;
+    for (const auto& each : known) names += (names.empty() ? "" : ", ") + each;
+    throw std::runtime_error("there is no network interface \"" + name + "\" on this host, only " + names);
+  }
+
+  // MPI shares memory between the ranks of a host under names, which it would leave
+  // behind, because it is never finalized. All have opened it by now.
+  static void forget_names() {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+      const size_t name = line.find("/dev/shm/mpich");
+      if (name != std::string::npos) unlink(line.substr(name).c_str());
+    }
+  }
+
+  MPI_Session session_ = MPI_SESSION_NULL;
+  MPI_Group world_ = MPI_GROUP_NULL;
+  int world_size_ = 0;
+};
+
+} // namespace mpi_collectives

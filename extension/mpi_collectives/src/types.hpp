@@ -1,0 +1,98 @@
+#pragma once
+
+#include <map>
+
+#include "library.hpp"
+
+namespace mpi_collectives {
+
+using frame::Bytes, frame::Dtype, frame::Note, frame::Op, frame::Operation;
+
+inline MPI_Datatype type_of(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::uint8: return MPI_UINT8_T;
+    case Dtype::int8: return MPI_INT8_T;
+    case Dtype::int16: return MPI_INT16_T;
+    case Dtype::int32: return MPI_INT32_T;
+    case Dtype::int64: return MPI_INT64_T;
+    case Dtype::uint16: return MPI_UINT16_T;
+    case Dtype::uint32: return MPI_UINT32_T;
+    case Dtype::uint64: return MPI_UINT64_T;
+    case Dtype::float32: return MPI_FLOAT;
+    case Dtype::float64: return MPI_DOUBLE;
+    case Dtype::complex64: return MPI_C_FLOAT_COMPLEX;
+    case Dtype::complex128: return MPI_C_DOUBLE_COMPLEX;
+    default: return MPI_DATATYPE_NULL; // 8 and 16 bits of a float, bool
+  }
+}
+
+// [reduction]
+// A type and an operation with which MPI reduces. Where it has none, these lead to the
+// frame's own: the type has a pointer to it as an attribute, because MPI gives a
+// user-defined operation nothing else. Only the thread of MPI uses this.
+class Reduction {
+ public:
+  explicit Reduction(const Operation& operation) {
+    // In the order of Op. The frame multiplies before PREMUL_SUM, and divides after AVG.
+    static const MPI_Op kOps[] = {MPI_SUM, MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX, MPI_BAND,
+        MPI_BOR, MPI_BXOR, MPI_SUM};
+    const Note& note = operation.note;
+    size_ = frame::size_of(note.dtype);
+    type = type_of(note.dtype);
+    op = kOps[static_cast<size_t>(note.op)];
+    // PyTorch says what is the larger one of a number and a NaN; MPI does not.
+    const bool whole = note.dtype != Dtype::float32 && note.dtype != Dtype::float64;
+    const bool ordered = note.op != Op::min && note.op != Op::max;
+    if (type != MPI_DATATYPE_NULL && (whole || ordered)) return;
+    static const MPI_Op own = create_op();
+    op = own;
+    own_ = true;
+    check(MPI_Type_contiguous(static_cast<int>(size_), MPI_BYTE, &type), "MPI_Type");
+    check(MPI_Type_commit(&type), "MPI_Type_commit");
+    check(MPI_Type_set_attr(type, attribute(), const_cast<Operation*>(&operation)),
+        "MPI_Type_set_attr");
+  }
+  ~Reduction() {
+    if (own_) MPI_Type_free(&type);
+  }
+  Reduction(const Reduction&) = delete;
+
+  MPI_Count numbers(Bytes bytes) const { return bytes.size() / size_; }
+
+  MPI_Datatype type;
+  MPI_Op op;
+
+ private:
+  static void combine(void* in, void* in_out, MPI_Count* count, MPI_Datatype* type) {
+    void* value = nullptr;
+    int found = 0, size = 0;
+    MPI_Type_get_attr(*type, attribute(), &value, &found);
+    MPI_Type_size(*type, &size);
+    const auto view = [&](void* data) {
+      return Bytes(static_cast<std::byte*>(data), *count * size);
+    };
+    const Bytes sources[] = {view(in_out), view(in)};
+    static_cast<const Operation*>(value)->combine(sources[0], sources);
+  }
+  // [/reduction]
+
+  static MPI_Op create_op() {
+    MPI_Op op = MPI_OP_NULL;
+    check(MPI_Op_create_c(&combine, /*commute=*/1, &op), "MPI_Op_create_c");
+    return op;
+  }
+  static int attribute() {
+    static const int key = [] {
+      int created = MPI_KEYVAL_INVALID;
+      check(MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN,
+                &created, nullptr),
+          "MPI_Type_create_keyval");
+      return created;
+    }();
+    return key;
+  }
+  size_t size_;
+  bool own_ = false;
+};
+
+} // namespace mpi_collectives
