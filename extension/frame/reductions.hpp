@@ -40,7 +40,8 @@ class Reduction {
 
  private:
   void run(Bytes target, Pieces sources, int divisor) const {
-    if (add_few_ != nullptr && target.size() <= kFew) return add_few_(target, sources);
+    const bool few = target.size() <= kFew && sources.size() > 1;
+    if (add_few_ != nullptr && few) return add_few_(target, sources);
     const at::AutoDispatchBelowADInplaceOrView no_autograd;
     const size_t item = c10::elementSize(stored_);
     for (size_t start = 0; start < target.size(); start += kChunk * item) {

@@ -22,8 +22,9 @@ namespace frame {
 // [/watch]
 class Watch {
  public:
-  Watch(const Place& place, milliseconds heartbeat)
-      : state_(std::make_shared<State>(place, heartbeat)) {
+  // Rings when the group has failed, and when this rank has left.
+  Watch(const Place& place, milliseconds heartbeat, std::shared_ptr<Bell> bell)
+      : state_(std::make_shared<State>(place, heartbeat, std::move(bell))) {
     place.keys->set_text(
         "home/" + std::to_string(place.rank), std::to_string(getpid()) + " " + home());
   }
@@ -67,8 +68,11 @@ class Watch {
   struct State {
     using Lock = std::unique_lock<std::mutex>;
 
-    State(const Place& place, milliseconds heartbeat)
-        : place(place), heartbeat(heartbeat), ends(place.size) {}
+    State(const Place& place, milliseconds heartbeat, std::shared_ptr<Bell> bell)
+        : place(place),
+          heartbeat(heartbeat),
+          bell(std::move(bell)),
+          ends(place.size) {}
 
     void find_homes() {
       const auto mine = home_of(place.rank);
@@ -105,6 +109,7 @@ class Watch {
         }
         lock.lock();
         has_left = last;
+        if (has_left || failure) bell->ring();
       }
     }
 
@@ -171,6 +176,7 @@ class Watch {
 
     const Place place;
     const milliseconds heartbeat;
+    const std::shared_ptr<Bell> bell;
 
     mutable std::mutex mutex; // guards these
     std::condition_variable changed;

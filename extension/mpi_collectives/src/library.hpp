@@ -154,8 +154,12 @@ class Library {
     auto since = Clock::now(); // nothing has moved
     for (int looks = 0;; ++looks) {
       bool moved = run_jobs(looks, since);
-      for (const auto& call : calls_) moved |= !call->done() && call->test();
-      calls_.remove_if([this](const CallPtr& call) { return call->done() && drop(call); });
+      std::erase_if(calls_, [&](const CallPtr& call) {
+        const bool left_behind = call.use_count() == 1;
+        moved |= call->done() || call->test();
+        if (call->done() && left_behind) keep(call);
+        return call->done();
+      });
       if (moved) looks = 0, since = Clock::now();
     }
   }
@@ -185,12 +189,9 @@ class Library {
   }
   // [/serve]
 
-  // What a failed operation has left behind, which this thread alone still owns, stays for
-  // ever: to let go of a tensor may take Python, which may have ended.
-  bool drop(const CallPtr& call) {
-    if (call.use_count() == 1) new CallPtr(call);
-    return true;
-  }
+  // What a failed operation has left behind stays for ever: to let go of a tensor may take
+  // Python, which may have ended.
+  static void keep(const CallPtr& call) { new CallPtr(call); }
 
   static constexpr int kSpins = 100; // looks
   static constexpr microseconds kYieldFor{500}, kLongestNap{1000};

@@ -3,7 +3,7 @@
 #include "frame/watch.hpp"
 
 #include "calls.hpp"
-#include "session.hpp"
+#include "world.hpp"
 
 namespace mpi_collectives {
 
@@ -15,10 +15,10 @@ class MpiTransport final : public frame::Transport {
  public:
   MpiTransport(const frame::Place& place, const std::string& interface,
       milliseconds heartbeat)
-      : Transport(place), watch_(place, heartbeat) {
+      : Transport(place), watch_(place, heartbeat, bell()) {
     const auto comm = std::make_shared<MPI_Comm>(); // the thread may come too late
     Library::get().run(
-        [=] { *comm = Session::get().communicator(place, interface); }, place.deadline,
+        [=] { *comm = World::get().communicator(place, interface); }, place.deadline,
         "connect the ranks");
     line_ = Line{*comm, rank(), size()};
   }

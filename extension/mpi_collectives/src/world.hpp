@@ -11,39 +11,43 @@
 
 namespace mpi_collectives {
 
+// [world]
 // MPI in this process, from the first group to the end of the process, and the
-// communicators of its groups. Only the thread of the library uses it. MPI calls a rank
-// of the first group "a process of WORLD": that group must contain all.
-class Session {
+// communicators of its groups. Only the thread of the library uses it.
+class World {
  public:
-  static Session& get() {
-    static Session session;
-    return session;
+  static World& get() {
+    static World world;
+    return world;
   }
 
-  // Creates the communicator of a group, on each of its ranks.
+  // Creates the communicator of a group, on each of its ranks. MPI numbers the processes
+  // once, as the first group does, so that must contain all.
   MPI_Comm communicator(const frame::Place& place, const std::string& interface) {
-    if (world_ == MPI_GROUP_NULL) start(place, interface);
+    if (size_ == 0) start(place, interface);
     const auto& ranks = place.names.global_ranks; // none: the same numbers
     std::vector<int> members(place.size);
     for (int rank = 0; rank < place.size; ++rank) {
       members[rank] = ranks.empty() ? rank : static_cast<int>(ranks.at(rank));
-      if (members[rank] >= world_size_) {
+      if (members[rank] >= size_) {
         throw std::runtime_error("the first group of backend mpich had " +
-            to_string(world_size_) + " ranks, so MPI does not know rank " +
+            to_string(size_) + " ranks, so MPI does not know rank " +
             to_string(members[rank]) + "; create a group of all ranks first");
       }
     }
-    MPI_Group group = MPI_GROUP_NULL;
-    check(MPI_Group_incl(world_, place.size, members.data(), &group), "MPI_Group_incl");
+    MPI_Group all = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
     MPI_Comm comm = MPI_COMM_NULL;
+    check(MPI_Comm_group(MPI_COMM_WORLD, &all), "MPI_Comm_group");
+    check(MPI_Group_incl(all, place.size, members.data(), &group), "MPI_Group_incl");
     check(MPI_Comm_create_from_group(group, place.names.group.c_str(), MPI_INFO_NULL,
               MPI_ERRORS_RETURN, &comm),
         "MPI_Comm_create_from_group");
     MPI_Group_free(&group);
+    MPI_Group_free(&all);
     forget_names();
     return comm;
   }
+  // [/world]
 
  private:
   void start(const frame::Place& place, const std::string& interface) {
@@ -73,14 +77,17 @@ class Session {
     } else {
       PmiServer::start(place.keys, place.rank, place.size);
     }
-    MPI_Info info = MPI_INFO_NULL;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "thread_level", "MPI_THREAD_SERIALIZED");
-    check(MPI_Session_init(info, MPI_ERRORS_RETURN, &session_), "MPI_Session_init");
-    MPI_Info_free(&info);
-    check(MPI_Group_from_session_pset(session_, "mpi://WORLD", &world_),
-        "MPI_Group_from_session_pset");
-    MPI_Group_size(world_, &world_size_);
+    int provided = 0;
+    if (!initialized) {
+      check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided),
+          "MPI_Init_thread");
+    }
+    // Errors that belong to no communicator, such as that of a lost connection, would end
+    // the process.
+    for (const MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) {
+      MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    }
+    MPI_Comm_size(MPI_COMM_WORLD, &size_);
   }
 
   // mpiexec has started this process, and MPI believes it.
@@ -114,9 +121,7 @@ class Session {
     }
   }
 
-  MPI_Session session_ = MPI_SESSION_NULL;
-  MPI_Group world_ = MPI_GROUP_NULL;
-  int world_size_ = 0;
+  int size_ = 0; // of MPI_COMM_WORLD, once it is started
 };
 
 } // namespace mpi_collectives
