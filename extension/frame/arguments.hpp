@@ -149,9 +149,8 @@ class Arguments {
         note, in, out, nullptr, nullptr, packed_.get(), source, std::move(owner)};
     if (reduction) {
       operation.reduce = std::cref(*reduction);
-      operation.combine = [this](Bytes to, Pieces from) {
-        reduction->combine(to, from);
-      };
+      operation.combine = [this](
+                              Bytes to, Pieces from) { reduction->combine(to, from); };
     }
     return operation;
   }

@@ -85,8 +85,8 @@ inline std::string home() {
   if (!(file >> boot)) boot = std::strerror(errno);
   char space[64] = "?";
   const auto length = readlink("/proc/self/ns/pid", space, sizeof(space));
-  return "user " + std::to_string(geteuid()) + ", host " + host + ", boot " + boot + ", " +
-      std::string(space, length > 0 ? length : 1);
+  return "user " + std::to_string(geteuid()) + ", host " + host + ", boot " + boot +
+      ", " + std::string(space, length > 0 ? length : 1);
 }
 
 } // namespace frame

@@ -111,8 +111,8 @@ inline std::string name(Dtype dtype) {
 
 // The bytes of an element; 1 for a type that is not listed.
 inline size_t size_of(Dtype dtype) {
-  static constexpr uint8_t kSizes[] = {1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 1, 1, 1, 2, 1,
-      1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 4, 8};
+  static constexpr uint8_t kSizes[] = {1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 1, 1, 1, 2,
+      1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 4, 8};
   const auto index = static_cast<size_t>(dtype);
   return index < std::size(kSizes) ? kSizes[index] : 1;
 }

@@ -69,10 +69,7 @@ class Watch {
     using Lock = std::unique_lock<std::mutex>;
 
     State(const Place& place, milliseconds heartbeat, std::shared_ptr<Bell> bell)
-        : place(place),
-          heartbeat(heartbeat),
-          bell(std::move(bell)),
-          ends(place.size) {}
+        : place(place), heartbeat(heartbeat), bell(std::move(bell)), ends(place.size) {}
 
     void find_homes() {
       const auto mine = home_of(place.rank);
@@ -135,7 +132,8 @@ class Watch {
         const auto beats = place.keys->add("beats/" + std::to_string(rank), 0);
         if (beats != heard.first) heard = {beats, now};
         if (now - heard.second < heartbeat) continue;
-        end(rank, " has not been heard of for " + std::to_string(heartbeat.count()) +
+        end(rank,
+            " has not been heard of for " + std::to_string(heartbeat.count()) +
                 " ms (its host or the network may be down)");
       }
     }
@@ -172,7 +170,8 @@ class Watch {
       return "all other ranks have left the group (they destroyed or lost it)";
     }
 
-    static constexpr const char* kLeft = " has left the group (it destroyed or lost it)";
+    static constexpr const char* kLeft =
+        " has left the group (it destroyed or lost it)";
 
     const Place place;
     const milliseconds heartbeat;

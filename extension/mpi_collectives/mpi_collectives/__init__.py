@@ -1,5 +1,5 @@
 # [package]
-"""The mpi c10d backend; importing it registers "mpi"."""
+"""The mpich c10d backend; importing it registers "mpich"."""
 
 from importlib import import_module, util
 

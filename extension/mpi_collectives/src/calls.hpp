@@ -44,15 +44,15 @@ struct Head {
 struct Heads {
   std::vector<Head> mine, all; // by the other rank
 
-  void post(const Line& line, std::vector<MPI_Request>& requests) {
+  void post(const Line& line, Requests::List& requests) {
     for (const int other : line.others()) {
       check(MPI_Irecv(&all[other], sizeof(Head), MPI_BYTE, other, kHeads, line.comm,
                 &requests[other]),
           "MPI_Irecv");
     }
     for (const int other : line.others()) {
-      check(MPI_Isend(&mine[other], static_cast<int>(mine[other].size()), MPI_BYTE, other,
-                kHeads, line.comm, &requests[line.size + other]),
+      check(MPI_Isend(&mine[other], static_cast<int>(mine[other].size()), MPI_BYTE,
+                other, kHeads, line.comm, &requests[line.size + other]),
           "MPI_Isend");
     }
   }
@@ -65,16 +65,18 @@ struct Message {
   Operation op; // keeps the tensor
   Note note; // of this rank, or of the sender once it has come
 
-  void post(const Line& line, std::vector<MPI_Request>& requests) {
+  void post(const Line& line, Requests::List& requests) {
     const bool sends = op.note.kind == Kind::send;
     const Bytes data = sends ? op.in[0] : op.out[0];
     const int other = op.note.root < 0 ? MPI_ANY_SOURCE : op.note.root;
-    int tag = highest_tag(line.comm);
-    if (op.note.tag < 0 || op.note.tag > tag) {
-      throw std::runtime_error("MPI takes tags from 0 to " + std::to_string(tag) +
-          ", got " + std::to_string(op.note.tag));
+    int *highest = nullptr, found = 0;
+    MPI_Comm_get_attr(line.comm, MPI_TAG_UB, &highest, &found);
+    const int64_t tag = op.note.tag + kFirstMessage;
+    if (tag < kFirstMessage || (found && tag > *highest)) {
+      throw std::runtime_error("MPI takes tags from 0 to " +
+          std::to_string(*highest - kFirstMessage) + ", got " +
+          std::to_string(op.note.tag));
     }
-    tag = static_cast<int>(op.note.tag) + kFirstMessage;
     MPI_Count lengths[] = {static_cast<MPI_Count>(data.size()), sizeof(Note)};
     MPI_Aint begin = 0, end = 0;
     MPI_Get_address(data.data(), &begin);
@@ -84,26 +86,21 @@ struct Message {
     check(MPI_Type_create_hindexed_c(2, lengths, places, MPI_BYTE, &type), "MPI_Type");
     check(MPI_Type_commit(&type), "MPI_Type_commit");
     // A send ends when its message is received, as the frame promises.
-    const int error = sends
-        ? MPI_Issend(MPI_BOTTOM, 1, type, other, tag, line.comm, &requests[0])
-        : MPI_Irecv(MPI_BOTTOM, 1, type, other, tag, line.comm, &requests[0]);
+    const int error = sends ? MPI_Issend(MPI_BOTTOM, 1, type, other,
+                                  static_cast<int>(tag), line.comm, &requests[0])
+                            : MPI_Irecv(MPI_BOTTOM, 1, type, other,
+                                  static_cast<int>(tag), line.comm, &requests[0]);
     MPI_Type_free(&type); // once the request is done
     check(error, sends ? "MPI_Issend" : "MPI_Irecv");
   }
   // [/message]
-
-  static int highest_tag(MPI_Comm comm) {
-    int* highest = nullptr;
-    int found = 0;
-    MPI_Comm_get_attr(comm, MPI_TAG_UB, &highest, &found);
-    return (found ? *highest : 32767) - kFirstMessage;
-  }
 };
 
 // [collective]
 // A collective of MPI and the memory of which MPI may use until it has ended.
 struct Collective {
-  explicit Collective(const Operation& given) : op(given), in(op.in.begin(), op.in.end()) {
+  explicit Collective(const Operation& given)
+      : op(given), in(op.in.begin(), op.in.end()) {
     const auto overlaps = [](Bytes one, Bytes other) {
       return one.data() < other.data() + other.size() &&
           other.data() < one.data() + one.size();
@@ -129,58 +126,51 @@ struct Collective {
     }
   }
 
-  void post(const Line& line, std::vector<MPI_Request>& requests) {
-    auto* const request = &requests[0];
+  void post(const Line& line, Requests::List& requests) {
+    check(start(line, &requests[0]), frame::name(op.note.kind));
+  }
+
+  int start(const Line& line, MPI_Request* request) {
     const auto size = static_cast<MPI_Count>(op.note.bytes);
     const int root = op.note.root;
-    const void* const input = in_place ? MPI_IN_PLACE : in.empty() ? nullptr : in[0].data();
-    void* const output = op.out.empty() ? nullptr : op.out[0].data();
-    // MPI reads counts and places until the request is done.
+    const auto data = [](Pieces pieces) -> void* {
+      return pieces.empty() ? nullptr : pieces[0].data();
+    };
+    const void* const input = in_place ? MPI_IN_PLACE : data(in);
+    void* const output = data(op.out);
+    // MPI reads counts and offsets until the request is done.
     from = Places(in);
     to = Places(op.out);
+    std::optional<Reduction> with; // freed when MPI has begun
+    if (op.reduce) with.emplace(op);
     switch (op.note.kind) {
       case Kind::barrier:
-        return check(MPI_Ibarrier(line.comm, request), "MPI_Ibarrier");
-      case Kind::broadcast: {
-        void* const data = line.rank == root ? in[0].data() : output;
-        return check(MPI_Ibcast_c(data, size, MPI_BYTE, root, line.comm, request),
-            "MPI_Ibcast_c");
-      }
-      case Kind::all_reduce: {
-        const Reduction with(op);
-        return check(MPI_Iallreduce_c(input, output, with.numbers(in[0]), with.type,
-                         with.op, line.comm, request),
-            "MPI_Iallreduce_c");
-      }
-      case Kind::reduce: {
-        const Reduction with(op);
-        return check(MPI_Ireduce_c(input, output, with.numbers(in[0]), with.type, with.op,
-                         root, line.comm, request),
-            "MPI_Ireduce_c");
-      }
-      case Kind::reduce_scatter: {
-        const Reduction with(op);
-        return check(MPI_Ireduce_scatter_block_c(input, output, with.numbers(in[0]),
-                         with.type, with.op, line.comm, request),
-            "MPI_Ireduce_scatter_block_c");
-      }
+        return MPI_Ibarrier(line.comm, request);
+      case Kind::broadcast:
+        return MPI_Ibcast_c(line.rank == root ? data(in) : output, size, MPI_BYTE, root,
+            line.comm, request);
+      case Kind::all_reduce:
+        return MPI_Iallreduce_c(input, output, with->numbers(in[0]), with->type,
+            with->op, line.comm, request);
+      case Kind::reduce:
+        return MPI_Ireduce_c(input, output, with->numbers(in[0]), with->type, with->op,
+            root, line.comm, request);
+      case Kind::reduce_scatter:
+        return MPI_Ireduce_scatter_block_c(input, output, with->numbers(in[0]),
+            with->type, with->op, line.comm, request);
       case Kind::all_gather:
-        return check(MPI_Iallgatherv_c(input, size, MPI_BYTE, output, to.counts.data(),
-                         to.offsets.data(), MPI_BYTE, line.comm, request),
-            "MPI_Iallgatherv_c");
+        return MPI_Iallgatherv_c(input, size, MPI_BYTE, output, to.counts.data(),
+            to.offsets.data(), MPI_BYTE, line.comm, request);
       case Kind::gather:
-        return check(MPI_Igatherv_c(input, size, MPI_BYTE, output, to.counts.data(),
-                         to.offsets.data(), MPI_BYTE, root, line.comm, request),
-            "MPI_Igatherv_c");
+        return MPI_Igatherv_c(input, size, MPI_BYTE, output, to.counts.data(),
+            to.offsets.data(), MPI_BYTE, root, line.comm, request);
       case Kind::scatter:
-        return check(MPI_Iscatterv_c(input, from.counts.data(), from.offsets.data(),
-                         MPI_BYTE, output, size, MPI_BYTE, root, line.comm, request),
-            "MPI_Iscatterv_c");
+        return MPI_Iscatterv_c(input, from.counts.data(), from.offsets.data(), MPI_BYTE,
+            output, size, MPI_BYTE, root, line.comm, request);
       default:
-        return check(MPI_Ialltoallv_c(input, from.counts.data(), from.offsets.data(),
-                         MPI_BYTE, output, to.counts.data(), to.offsets.data(), MPI_BYTE,
-                         line.comm, request),
-            "MPI_Ialltoallv_c");
+        return MPI_Ialltoallv_c(input, from.counts.data(), from.offsets.data(),
+            MPI_BYTE, output, to.counts.data(), to.offsets.data(), MPI_BYTE, line.comm,
+            request);
     }
   }
   // [/collective]

@@ -13,13 +13,12 @@ using frame::milliseconds, frame::Steps;
 // has done, so they cannot block.
 class MpiTransport final : public frame::Transport {
  public:
-  MpiTransport(const frame::Place& place, const std::string& interface,
-      milliseconds heartbeat)
+  MpiTransport(
+      const frame::Place& place, const std::string& interface, milliseconds heartbeat)
       : Transport(place), watch_(place, heartbeat, bell()) {
     const auto comm = std::make_shared<MPI_Comm>(); // the thread may come too late
-    Library::get().run(
-        [=] { *comm = World::get().communicator(place, interface); }, place.deadline,
-        "connect the ranks");
+    library().run([=] { *comm = World::get().communicator(place, interface); },
+        place.deadline, "connect the ranks");
     line_ = Line{*comm, rank(), size()};
   }
 
@@ -35,9 +34,11 @@ class MpiTransport final : public frame::Transport {
       std::vector<Bytes> in, out;
     };
     const auto copies = std::make_shared<Copies>();
-    for (const Bytes piece : shown) copies->shown.emplace_back(piece.begin(), piece.end());
+    for (const Bytes piece : shown)
+      copies->shown.emplace_back(piece.begin(), piece.end());
     const auto heads = std::make_shared<Heads>();
-    for (int rank = 0; rank < size(); ++rank) heads->mine.push_back(head(note, shown, rank));
+    for (int rank = 0; rank < size(); ++rank)
+      heads->mine.push_back(head(note, shown, rank));
     co_await meet(heads);
     bool few = true;
     copies->received.resize(size());
@@ -49,7 +50,8 @@ class MpiTransport final : public frame::Transport {
       if (its.bytes <= Head::kFew) frame::copy(blob, its.data);
       copies->out.push_back(blob);
       const bool one = shown.size() == 1;
-      copies->in.push_back(shown.empty() ? Bytes() : Bytes(copies->shown[one ? 0 : rank]));
+      copies->in.push_back(
+          shown.empty() ? Bytes() : Bytes(copies->shown[one ? 0 : rank]));
     }
     if (!few) {
       Operation op;
@@ -130,7 +132,7 @@ class MpiTransport final : public frame::Transport {
     if (orderly) {
       Operation barrier;
       co_await run(barrier);
-      Library::get().add([comm = line_.comm]() mutable { MPI_Comm_free(&comm); });
+      library().add([comm = line_.comm]() mutable { MPI_Comm_free(&comm); });
     }
     watch_.leave();
     frame::Until left([this] { return watch_.has_left(); });
@@ -138,7 +140,7 @@ class MpiTransport final : public frame::Transport {
   }
   // [/leave]
 
-  bool rest(const frame::Idle&, Clock::time_point limit, const Look& look) override {
+  bool rest(const frame::Idle&, frame::Clock::time_point limit, const Look& look) override {
     const auto heard = bell()->rings();
     if (look()) return true;
     bell()->wait(heard, limit);
@@ -174,15 +176,15 @@ class MpiTransport final : public frame::Transport {
 
   // What MPI is to do: `job` posts its requests, and has the memory for them.
   template <class Job>
-  CallPtr call(size_t requests, std::shared_ptr<Job> job) const {
-    return std::make_shared<Call>(bell(), requests,
+  std::shared_ptr<Requests> call(size_t requests, std::shared_ptr<Job> job) const {
+    return std::make_shared<Requests>(bell(), requests,
         [line = line_, job](auto& requests) { job->post(line, requests); });
   }
 
   // [run]
   // Waits until MPI has ended a call that needs other ranks, or one request for `each`.
-  Steps run(CallPtr call, std::vector<int> ranks, bool each = false) {
-    Library::get().begin(call);
+  Steps run(std::shared_ptr<Requests> call, std::vector<int> ranks, bool each = false) {
+    library().begin(call);
     frame::Until done([&] { return call->done(); },
         [&] {
           auto missing = ranks;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -33,7 +34,8 @@ class PmiServer {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
       throw std::runtime_error("cannot connect MPI to its launcher (socketpair)");
     }
-    if (rank == 0) keys->set_text("pmi/name", "c10d_" + to_string(std::random_device()()));
+    if (rank == 0)
+      keys->set_text("pmi/name", "c10d_" + to_string(std::random_device()()));
     setenv("PMI_FD", to_string(ends[0]).c_str(), 1);
     setenv("PMI_RANK", to_string(rank).c_str(), 1);
     setenv("PMI_SIZE", to_string(size).c_str(), 1);
@@ -47,34 +49,27 @@ class PmiServer {
       : keys_(std::move(keys)), size_(size), socket_(socket) {}
 
   void serve() {
-    std::string text;
-    char buffer[4096];
-    for (ssize_t count; (count = read(socket_, buffer, sizeof(buffer))) > 0;) {
-      text.append(buffer, count);
-      for (size_t end; (end = text.find('\n')) != std::string::npos;) {
-        std::string line;
-        try {
-          line = answer(text.substr(0, end));
-        } catch (const std::exception&) { // the store is lost: MPI reports the failure
-          line = "cmd=error rc=-1 msg=store_lost";
-        }
-        text.erase(0, end + 1);
-        line += "\n";
-        if (write(socket_, line.data(), line.size()) < 0) break;
+    char line[4096];
+    FILE* const lines = fdopen(socket_, "r");
+    while (fgets(line, sizeof(line), lines) != nullptr) {
+      std::string text = "cmd=error rc=-1 msg=store_lost"; // MPI reports the failure
+      try {
+        text = answer({line, strcspn(line, "\n")});
+      } catch (const std::exception&) {
       }
+      if (dprintf(socket_, "%s\n", text.c_str()) < 0) break;
     }
-    close(socket_);
+    fclose(lines);
   }
 
+  // [answer]
   std::string answer(const std::string& line) {
+    static const std::map<std::string, std::string> constants{
+        {"init", "response_to_init rc=0 pmi_version=1 pmi_subversion=1"},
+        {"get_maxes", "maxes rc=0 kvsname_max=256 keylen_max=256 vallen_max=1024"},
+        {"get_appnum", "appnum rc=0 appnum=0"}, {"finalize", "finalize_ack rc=0"}};
     const auto command = field(line, "cmd");
-    if (command == "init") {
-      return "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1";
-    }
-    if (command == "get_maxes") {
-      return "cmd=maxes rc=0 kvsname_max=256 keylen_max=256 vallen_max=1024";
-    }
-    if (command == "get_appnum") return "cmd=appnum rc=0 appnum=0";
+    if (constants.contains(command)) return "cmd=" + constants.at(command);
     if (command == "get_universe_size") {
       return "cmd=universe_size rc=0 size=" + to_string(size_);
     }
@@ -96,9 +91,9 @@ class PmiServer {
       while (keys_->add(key, 0) < size_) nap();
       return "cmd=barrier_out rc=0";
     }
-    if (command == "finalize") return "cmd=finalize_ack rc=0";
     return "cmd=" + command + " rc=-1 msg=not_supported";
   }
+  // [/answer]
 
   // "cmd=put kvsname=... key=... value=..."; a value ends with the line.
   static std::string field(const std::string& line, const std::string& name) {

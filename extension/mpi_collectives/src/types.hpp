@@ -2,28 +2,23 @@
 
 #include <map>
 
-#include "library.hpp"
+#include "requests.hpp"
 
 namespace mpi_collectives {
 
 using frame::Bytes, frame::Dtype, frame::Note, frame::Op, frame::Operation;
 
+// The type of MPI, or none: for floats of 8 and 16 bits, and for bool.
 inline MPI_Datatype type_of(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::uint8: return MPI_UINT8_T;
-    case Dtype::int8: return MPI_INT8_T;
-    case Dtype::int16: return MPI_INT16_T;
-    case Dtype::int32: return MPI_INT32_T;
-    case Dtype::int64: return MPI_INT64_T;
-    case Dtype::uint16: return MPI_UINT16_T;
-    case Dtype::uint32: return MPI_UINT32_T;
-    case Dtype::uint64: return MPI_UINT64_T;
-    case Dtype::float32: return MPI_FLOAT;
-    case Dtype::float64: return MPI_DOUBLE;
-    case Dtype::complex64: return MPI_C_FLOAT_COMPLEX;
-    case Dtype::complex128: return MPI_C_DOUBLE_COMPLEX;
-    default: return MPI_DATATYPE_NULL; // 8 and 16 bits of a float, bool
-  }
+  static const std::map<Dtype, MPI_Datatype> types{{Dtype::uint8, MPI_UINT8_T},
+      {Dtype::int8, MPI_INT8_T}, {Dtype::int16, MPI_INT16_T},
+      {Dtype::int32, MPI_INT32_T}, {Dtype::int64, MPI_INT64_T},
+      {Dtype::uint16, MPI_UINT16_T}, {Dtype::uint32, MPI_UINT32_T},
+      {Dtype::uint64, MPI_UINT64_T}, {Dtype::float32, MPI_FLOAT},
+      {Dtype::float64, MPI_DOUBLE}, {Dtype::complex64, MPI_C_FLOAT_COMPLEX},
+      {Dtype::complex128, MPI_C_DOUBLE_COMPLEX}};
+  const auto found = types.find(dtype);
+  return found == types.end() ? MPI_DATATYPE_NULL : found->second;
 }
 
 // [reduction]
@@ -34,8 +29,8 @@ class Reduction {
  public:
   explicit Reduction(const Operation& operation) {
     // In the order of Op. The frame multiplies before PREMUL_SUM, and divides after AVG.
-    static const MPI_Op kOps[] = {MPI_SUM, MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX, MPI_BAND,
-        MPI_BOR, MPI_BXOR, MPI_SUM};
+    static const MPI_Op kOps[] = {MPI_SUM, MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX,
+        MPI_BAND, MPI_BOR, MPI_BXOR, MPI_SUM};
     const Note& note = operation.note;
     size_ = frame::size_of(note.dtype);
     type = type_of(note.dtype);
@@ -84,8 +79,8 @@ class Reduction {
   static int attribute() {
     static const int key = [] {
       int created = MPI_KEYVAL_INVALID;
-      check(MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN,
-                &created, nullptr),
+      check(MPI_Type_create_keyval(
+                MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN, &created, nullptr),
           "MPI_Type_create_keyval");
       return created;
     }();

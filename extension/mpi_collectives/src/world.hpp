@@ -1,12 +1,11 @@
 #pragma once
 
+#include <filesystem>
 #include <fstream>
-#include <set>
 
-#include <ifaddrs.h>
-#include <sys/mman.h>
+#include <net/if.h>
 
-#include "library.hpp"
+#include "requests.hpp"
 #include "pmi_server.hpp"
 
 namespace mpi_collectives {
@@ -55,20 +54,25 @@ class World {
     MPI_Initialized(&initialized);
     const char* const launched = getenv("PMI_SIZE");
     if (initialized && launched == nullptr) {
-      throw std::runtime_error("another package has initialized MPI for one process; "
-                               "import it after init_process_group, or use mpiexec");
+      throw std::runtime_error(
+          "another package has initialized MPI for one process; "
+          "import it after init_process_group, or use mpiexec");
     }
     const auto& ranks = place.names.global_ranks;
     for (size_t i = 0; i < ranks.size(); ++i) {
       if (ranks[i] == i) continue;
-      throw std::runtime_error("the first group of backend mpich must contain all "
-                               "ranks, in their order");
+      throw std::runtime_error(
+          "the first group of backend mpich must contain all "
+          "ranks, in their order");
     }
     // The network that a wheel of MPICH can use everywhere, unless somebody has chosen.
     setenv("MPIR_CVAR_CH4_NETMOD", "ofi", 0);
     setenv("FI_PROVIDER", "tcp", 0);
     if (!interface.empty()) {
-      require_interface(interface);
+      if (if_nametoindex(interface.c_str()) == 0) {
+        throw std::runtime_error("this host has no network interface \"" + interface +
+            "\"; `ip link` lists those that it has");
+      }
       setenv("FI_TCP_IFACE", interface.c_str(), 1);
     }
     if (launched != nullptr) {
@@ -81,6 +85,10 @@ class World {
     if (!initialized) {
       check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided),
           "MPI_Init_thread");
+    }
+    // Programs that this process starts must not take them for those of mpiexec.
+    if (launched == nullptr) {
+      for (const char* name : {"PMI_FD", "PMI_RANK", "PMI_SIZE"}) unsetenv(name);
     }
     // Errors that belong to no communicator, such as that of a lost connection, would end
     // the process.
@@ -99,25 +107,31 @@ class World {
         "; start as many processes as there are ranks, with the same numbers");
   }
 
-  static void require_interface(const std::string& name) {
-    ifaddrs* addresses = nullptr;
-    if (getifaddrs(&addresses) != 0) return; // MPI says what is wrong
-    std::set<std::string> known;
-    for (auto* one = addresses; one != nullptr; one = one->ifa_next) known.insert(one->ifa_name);
-    freeifaddrs(addresses);
-    if (known.contains(name)) return;
-    std::string names;
-    for (const auto& each : known) names += (names.empty() ? "" : ", ") + each;
-    throw std::runtime_error("there is no network interface \"" + name + "\" on this host, only " + names);
-  }
-
-  // MPI shares memory between the ranks of a host under names, which it would leave
-  // behind, because it is never finalized. All have opened it by now.
+  // MPI shares memory between the ranks of a host under names, which it would leave behind,
+  // because it is never finalized. All have opened it by now. A start that was killed has
+  // left names that no process uses.
   static void forget_names() {
-    std::ifstream maps("/proc/self/maps");
-    for (std::string line; std::getline(maps, line);) {
-      const size_t name = line.find("/dev/shm/mpich");
-      if (name != std::string::npos) unlink(line.substr(name).c_str());
+    namespace fs = std::filesystem;
+    const auto uses = [](const fs::path& process, const std::string& name) {
+      std::ifstream maps(process / "maps");
+      std::string line;
+      while (std::getline(maps, line) && line.find(name) == std::string::npos) {
+      }
+      return bool(maps);
+    };
+    std::error_code none; // others may erase the same
+    for (const auto& entry : fs::directory_iterator("/dev/shm", none)) {
+      const auto name = entry.path().string();
+      if (name.find("/mpich_") == std::string::npos) continue;
+      bool used = false;
+      const auto age = fs::file_time_type::clock::now() - entry.last_write_time(none);
+      if (!uses("/proc/self", name)) {
+        used = age < std::chrono::minutes(1); // another start goes on
+        for (const auto& process : fs::directory_iterator("/proc", none)) {
+          used = used || uses(process, name);
+        }
+      }
+      if (!used) fs::remove(name, none);
     }
   }
 
