@@ -12,43 +12,15 @@ import pytest
 import store_collectives
 import torch
 import torch.distributed as dist
-from ranks import error_of
-from store_ranks import client, run, start
-from torch.distributed import ReduceOp
+from programs import CALLS, MISMATCHES, SOON, mismatches, ones
+from ranks import client, error_of
+from store_ranks import run, start
 
 BOTH_WAYS = pytest.mark.parametrize("can_block", [True, False], ids=["thread", "caller"])
-SOON = timedelta(milliseconds=200)
-
-
-def ones(count=1):
-    return torch.ones(count)
 
 
 def backend(group):
     return group._get_backend(torch.device("cpu"))
-
-
-def lists(size=3):
-    return [ones() for _ in range(size)]
-
-
-# Each kind of operation, of rank 0 or 1 with a group that has lost rank 2.
-CALLS = {
-    "all_reduce": lambda g: dist.all_reduce(ones(), group=g),
-    "reduce": lambda g: dist.reduce(ones(), 2, group=g),
-    "broadcast": lambda g: dist.broadcast(ones(), 2, group=g),
-    "all_gather": lambda g: dist.all_gather(lists(), ones(), group=g),
-    "gather": lambda g: dist.gather(ones(), None, 2, group=g),
-    "scatter": lambda g: dist.scatter(ones(), None, 2, group=g),
-    "reduce_scatter": lambda g: dist.reduce_scatter(ones(), lists(), group=g),
-    "all_to_all": lambda g: dist.all_to_all(lists(), lists(), group=g),
-    "barrier": lambda g: dist.barrier(group=g),
-    "future": lambda g: dist.all_reduce(ones(), group=g, async_op=True).get_future().wait(),
-    "send": lambda g: dist.send(ones(), 2, group=g),
-    "recv": lambda g: dist.recv(ones(), 2, group=g),
-    "recv of any rank": lambda g: dist.recv(ones(), group=g),
-    "monitored_barrier": lambda g: dist.monitored_barrier(g, SOON, wait_all_ranks=True),
-}
 
 
 def without_rank_2(rank, how):
@@ -147,40 +119,6 @@ def test_the_timeout_that_is_nearest_to_the_call_wins():
     errors = run(which_timeout_wins, 2, init=False)[0]
     for number, (_, text, _) in errors.items():
         assert f"{number} ms" in text and "Rank 1" in text, text
-
-
-MISMATCHES = {
-    "operation": (
-        lambda r, g: dist.barrier(g) if r else dist.all_reduce(ones(), group=g),
-        "rank 1 runs barrier #1",
-    ),
-    "size": (lambda r, g: dist.all_reduce(ones(1 + r), group=g), "of 8 bytes of float32"),
-    "dtype": (
-        lambda r, g: dist.all_reduce(ones().to([torch.int, torch.half][r]), group=g),
-        "int32",
-    ),
-    "ReduceOp": (
-        lambda r, g: dist.all_reduce(ones(), [ReduceOp.MIN, ReduceOp.MAX][r], group=g),
-        "with MAX",
-    ),
-    "root": (lambda r, g: dist.broadcast(ones(), r, group=g), "with root 1"),
-    "pieces": (
-        lambda r, g: dist.reduce_scatter(ones(1 + r), [ones(1), ones(3 - r)], group=g),
-        "in different pieces",
-    ),
-    "rows": (
-        lambda r, g: dist.all_to_all_single(ones(4), ones(3), [2, 2], [1 + r, 2 - r], group=g),
-        "sends 4 bytes to rank",
-    ),
-    "message": (
-        lambda r, g: dist.recv(ones(2), 0, g) if r else dist.send(ones(3), 1, g),
-        "send of 12 bytes of float32 with tag 0 to rank 1, rank 1 runs recv of 8 bytes",
-    ),
-}
-
-
-def mismatches(rank):
-    return {name: error_of(call, rank, dist.new_group()) for name, (call, _) in MISMATCHES.items()}
 
 
 @BOTH_WAYS

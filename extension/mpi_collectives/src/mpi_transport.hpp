@@ -127,12 +127,18 @@ class MpiTransport final : public frame::Transport {
 
   // [leave]
   // MPI may still need this process to deliver what others wait for, so it stays until all
-  // have come here.
+  // have come here, or for a second, which is enough for what MPI has taken already.
   Steps leave(bool orderly) override {
     if (orderly) {
+      const auto limit = frame::Clock::now() + std::chrono::seconds(1);
       Operation barrier;
-      co_await run(barrier);
-      library().add([comm = line_.comm]() mutable { MPI_Comm_free(&comm); });
+      const auto call = this->call(1, std::make_shared<Collective>(barrier));
+      library().begin(call);
+      frame::Until ended([&] { return call->done() || frame::Clock::now() > limit; });
+      co_await ended;
+      if (call->done()) {
+        library().add([comm = line_.comm]() mutable { MPI_Comm_free(&comm); });
+      }
     }
     watch_.leave();
     frame::Until left([this] { return watch_.has_left(); });
@@ -140,10 +146,11 @@ class MpiTransport final : public frame::Transport {
   }
   // [/leave]
 
-  bool rest(const frame::Idle&, frame::Clock::time_point limit, const Look& look) override {
+  bool rest(
+      const frame::Idle&, frame::Clock::time_point limit, const Look& look) override {
     const auto heard = bell()->rings();
     if (look()) return true;
-    bell()->wait(heard, limit);
+    bell()->wait(heard, std::min(limit, frame::Clock::now() + milliseconds(50)));
     return false;
   }
 

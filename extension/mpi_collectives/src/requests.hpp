@@ -12,13 +12,17 @@ inline frame::Library& library() {
 }
 
 // [check]
-// Throws the text that MPI has for an error.
+// Throws what MPI says about an error: the kind, and the end of the stack of its functions.
 inline void check(int error, const char* function) {
   if (error == MPI_SUCCESS) return;
-  char text[MPI_MAX_ERROR_STRING] = "";
+  char buffer[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
-  MPI_Error_string(error, text, &length);
-  throw std::runtime_error(std::string(function) + ": " + std::string(text, length));
+  MPI_Error_string(error, buffer, &length);
+  const std::string text(buffer, length);
+  const size_t kind = text.find(", error stack"), last = text.rfind("): ");
+  auto what = std::string(function) + ": " + text.substr(0, kind);
+  if (kind < last && last < text.size()) what += ": " + text.substr(last + 3);
+  throw std::runtime_error(what);
 }
 // [/check]
 
