@@ -105,19 +105,21 @@ class Library {
     for (int looks = 0;; ++looks) {
       bool moved = run_jobs(looks, since);
       std::erase_if(calls_, [&](const CallPtr& call) {
-        // A failed operation leaves its call to this thread, and a failed call may leave
-        // its memory to the library. These stay for ever: to let go of a tensor may also
-        // take Python, which may have ended.
-        const bool left_behind = call.use_count() == 1;
-        if (!call->done()) call->advance([&] { return call->has_ended(); });
-        const bool stays = left_behind || !call->error().empty();
-        if (call->done() && stays) new CallPtr(call);
+        const bool left_behind =
+            call.use_count() == 1; // by an operation that has failed
+        if (!left_behind && !call->done())
+          call->advance([&] { return call->has_ended(); });
+        // The library may still use what such a call owns, and what a failed one does.
+        if (left_behind || !call->error().empty()) keep(call);
         moved |= call->done();
-        return call->done();
+        return left_behind || call->done();
       });
       if (moved) looks = 0, since = Clock::now();
     }
   }
+
+  // For ever: to let go of a tensor may also take Python, which may have ended.
+  static void keep(const CallPtr& call) { new CallPtr(call); }
 
   // Nothing wakes this thread when another rank has sent something. So it looks again at
   // once, then lets others run between its looks, and at last naps, but only for so long
