@@ -14,6 +14,7 @@ import contextlib
 import ctypes
 import multiprocessing
 import os
+import re
 import shutil
 import signal
 import socket
@@ -26,6 +27,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
@@ -196,6 +198,9 @@ def _new_host(name: str, addresses: str) -> int:
     _mount("tmpfs", "/dev/shm", "tmpfs")
     _mount("sysfs", "/sys", "sysfs")  # it names the interfaces
     _mount_text(addresses, "/etc/hosts")
+    with contextlib.suppress(FileNotFoundError):  # no name server can be reached
+        services = Path("/etc/nsswitch.conf").read_text()
+        _mount_text(re.sub(r"(?m)^hosts:.*", "hosts: files", services), "/etc/nsswitch.conf")
     ours, theirs = os.pipe()
     with warnings.catch_warnings():
         # Python warns if a library has threads; the new process uses none.
