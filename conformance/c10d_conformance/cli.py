@@ -83,8 +83,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     _check_arguments(options)
     # The hosts come first: libraries start threads, and a process with threads may not have them.
-    several = options.hosts > 1 and not options.list
-    with simulated_hosts(options.hosts) if several else contextlib.nullcontext([]) as hosts:
+    with contextlib.ExitStack() as stack:
+        several = options.hosts > 1 and not options.list
+        hosts = stack.enter_context(simulated_hosts(options.hosts)) if several else []
         return _run_on(hosts, options)
 
 

@@ -39,6 +39,10 @@ _NEW_USER, _NEW_NET = 0x10000000, 0x40000000
 _NEW_HOST = _NEW_NET | 0x20000000 | 0x08000000 | 0x04000000 | 0x00020000  # PID, IPC, UTS, mounts
 _BIND, _PRIVATE = 0x1000, 0x44000  # the second one with all mounts below
 _CAPABILITIES = 1 << 21 | 1 << 12  # CAP_SYS_ADMIN and CAP_NET_ADMIN
+_THREADS = (
+    "without the capabilities of root, a process can simulate hosts only before it has threads, "
+    "which importing PyTorch may start"
+)
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -165,9 +169,9 @@ def simulated_hosts(count: int) -> Iterator[list[Host]]:
 
 
 def why_not() -> str | None:
-    """Return why hosts cannot be simulated here, or None if they can: another process tries."""
-    if sys.platform == "linux" and not _is_privileged() and len(os.listdir("/proc/self/task")) > 1:
-        return "a process with threads can simulate hosts only with the capabilities of root"
+    """Return why this process cannot simulate hosts, or None if it can: another one tries."""
+    if sys.platform == "linux" and not _is_privileged() and _has_threads():
+        return _THREADS
     done = subprocess.run([sys.executable, "-I", __file__], capture_output=True, text=True)
     return (done.stdout + done.stderr).strip() or None
 
@@ -178,7 +182,13 @@ def _is_privileged() -> bool:
     return int(effective.split()[1], 16) & _CAPABILITIES == _CAPABILITIES
 
 
+def _has_threads() -> bool:
+    return len(os.listdir("/proc/self/task")) > 1
+
+
 def _enter_user_namespace() -> None:
+    if _has_threads():
+        raise HostsError(_THREADS)
     user, group = os.geteuid(), os.getegid()
     _system("unshare", _NEW_USER)
     for name, text in [
