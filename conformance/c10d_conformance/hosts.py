@@ -39,10 +39,6 @@ _NEW_USER, _NEW_NET = 0x10000000, 0x40000000
 _NEW_HOST = _NEW_NET | 0x20000000 | 0x08000000 | 0x04000000 | 0x00020000  # PID, IPC, UTS, mounts
 _BIND, _PRIVATE = 0x1000, 0x44000  # the second one with all mounts below
 _CAPABILITIES = 1 << 21 | 1 << 12  # CAP_SYS_ADMIN and CAP_NET_ADMIN
-_THREADS = (
-    "without the capabilities of root, a process can simulate hosts only before it has threads, "
-    "which importing PyTorch may start"
-)
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -63,7 +59,7 @@ class _Seat(threading.Thread):
             future, function = call
             try:
                 future.set_result(function())
-            except Exception as error:
+            except BaseException as error:
                 future.set_exception(error)
 
     def call(self, function: Callable[[], Any]) -> Any:
@@ -169,9 +165,7 @@ def simulated_hosts(count: int) -> Iterator[list[Host]]:
 
 
 def why_not() -> str | None:
-    """Return why this process cannot simulate hosts, or None if it can: another one tries."""
-    if sys.platform == "linux" and not _is_privileged() and _has_threads():
-        return _THREADS
+    """Return why a new process cannot simulate hosts here, or None if it can: one tries."""
     done = subprocess.run([sys.executable, "-I", __file__], capture_output=True, text=True)
     return (done.stdout + done.stderr).strip() or None
 
@@ -182,22 +176,17 @@ def _is_privileged() -> bool:
     return int(effective.split()[1], 16) & _CAPABILITIES == _CAPABILITIES
 
 
-def _has_threads() -> bool:
-    return len(os.listdir("/proc/self/task")) > 1
-
-
 def _enter_user_namespace() -> None:
-    if _has_threads():
-        raise HostsError(_THREADS)
+    if len(os.listdir("/proc/self/task")) > 1:
+        raise HostsError(
+            "without the capabilities of root, a process can simulate hosts only before it has "
+            "threads, which importing PyTorch may start"
+        )
     user, group = os.geteuid(), os.getegid()
     _system("unshare", _NEW_USER)
-    for name, text in [
-        ("setgroups", "deny"),
-        ("uid_map", f"0 {user} 1"),
-        ("gid_map", f"0 {group} 1"),
-    ]:
-        with open(f"/proc/self/{name}", "w") as file:
-            file.write(text)
+    maps = {"setgroups": "deny", "uid_map": f"0 {user} 1", "gid_map": f"0 {group} 1"}
+    for name, text in maps.items():
+        Path(f"/proc/self/{name}").write_text(text)
 
 
 def _new_host(name: str, addresses: str) -> int:
@@ -232,6 +221,7 @@ def _be_first(ours: int, theirs: int) -> None:
     try:
         _LIBC.prctl(1, signal.SIGKILL)
         os.close(ours)
+        os.setsid()  # Ctrl-C is for the others
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for orphans
         try:
             _mount("proc", "/proc", "proc")
@@ -240,7 +230,9 @@ def _be_first(ours: int, theirs: int) -> None:
         except OSError as error:
             os.write(theirs, str(error).encode())
             return
-        os.closerange(0, os.sysconf("SC_OPEN_MAX"))  # others wait for the ends of pipes
+        for name in os.listdir("/proc/self/fd"):  # others wait for the ends of pipes
+            with contextlib.suppress(OSError):
+                os.close(int(name))
         while True:
             signal.pause()
     finally:

@@ -14,9 +14,9 @@ import pytest
 from c10d_conformance import hosts
 from c10d_conformance.cli import ERROR, main
 
-# A process that has no threads yet may simulate hosts where this one may not.
-WHY_NOT = subprocess.run([sys.executable, "-I", hosts.__file__], capture_output=True, text=True)
-needs_hosts = pytest.mark.skipif(bool(WHY_NOT.stdout), reason=WHY_NOT.stdout.strip())
+# This process has threads, and the suite has none yet: it may simulate hosts where this may not.
+WHY_NOT = hosts.why_not()
+needs_hosts = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
 TIMEOUT = 30
 
 
