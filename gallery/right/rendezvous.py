@@ -2,8 +2,9 @@
 Rendezvous through the store
 ============================
 
-Before ranks can exchange tensors, they must find each other, agree that all have arrived, and connect.
-This page makes that all-or-nothing: either every rank starts, or every rank raises the same error.
+Before ranks can exchange tensors, they must find each other, agree that all have arrived, and connect. This
+page makes that all-or-nothing: either every rank starts, or none does, and each raises an error that says
+why.
 
 The frame runs the rendezvous in the constructor of the backend. Your transport adds the connection, for
 which the ranks exchange addresses, or the unique id of a library.
