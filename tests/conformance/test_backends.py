@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from c10d_conformance.hosts import why_not
 from c10d_conformance.verdicts import FAILURES
 
 from tools.pages.new_project import STARTER
@@ -54,16 +55,30 @@ FAILING = {
 }
 
 
-@pytest.fixture(scope="module", params=MODULES)
+# On two hosts, everything is as on one.
+ON_HOSTS = ("gloo", "store")
+RUNS = [(name, 1) for name in MODULES] + [(name, 2) for name in ON_HOSTS]
+
+
+def paths(backend, hosts):
+    """Return where the report and the claims of a run are."""
+    start = BUILD / "conformance" / (f"{backend}-{hosts}-hosts" if hosts > 1 else backend)
+    return start.with_suffix(".json"), start.with_suffix(".txt")
+
+
+@pytest.fixture(scope="module", params=RUNS, ids=lambda run: f"{run[0]}-{run[1]}")
 def report(request):
     """Return the report of a run of all checks with 2 and 4 ranks; its claims lie beside it."""
-    folder = BUILD / "conformance"
-    folder.mkdir(parents=True, exist_ok=True)
-    path, claims = folder / f"{request.param}.json", folder / f"{request.param}.txt"
+    backend, hosts = request.param
+    if hosts > 1 and (reason := why_not()):
+        pytest.skip(reason)
+    path, claims = paths(backend, hosts)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     claims.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "c10d_conformance", "--backend", request.param]
-    if module := MODULES[request.param]:
+    command = [sys.executable, "-m", "c10d_conformance", "--backend", backend]
+    command += ["--hosts", str(hosts)]
+    if module := MODULES[backend]:
         command += ["--import", module]
     places = os.pathsep.join([str(SUITE), str(INSTALLED_EXTENSIONS)])
     subprocess.run(
@@ -82,9 +97,10 @@ def report(request):
 @pytest.mark.timeout(1000)
 @pytest.mark.skipif(not torch.__version__.startswith(RELEASE), reason="another release")
 def test_a_backend_keeps_its_claims_and_no_more(report):
-    new = BUILD / "conformance" / f"{report['backend']}.txt"
+    _, new = paths(report["backend"], report["hosts"])
     # A new project begins with the transport of store, and with its claims.
-    committed = STARTER / "claims.txt" if new.stem == "store" else CLAIMS / new.name
+    name = report["backend"]
+    committed = STARTER / "claims.txt" if name == "store" else CLAIMS / f"{name}.txt"
     before, after = committed.read_text().splitlines(), new.read_text().splitlines()
     changes = list(difflib.unified_diff(before, after, "committed", "this run", "", "", 0, ""))
     assert not changes, (
