@@ -127,10 +127,10 @@ class MpiTransport final : public frame::Transport {
 
   // [leave]
   // MPI may still need this process to deliver what others wait for, so it stays until all
-  // have come here, or for a second, which is enough for what MPI has taken already.
+  // have come here, or as long as the few bytes take that MPI keeps of ended sends.
   Steps leave(bool orderly) override {
     if (orderly) {
-      const auto limit = frame::Clock::now() + std::chrono::seconds(1);
+      const auto limit = frame::Clock::now() + kDelivery;
       Operation barrier;
       const auto call = this->call(1, std::make_shared<Collective>(barrier));
       library().begin(call);
@@ -202,6 +202,8 @@ class MpiTransport final : public frame::Transport {
     if (!call->error().empty()) throw std::runtime_error(call->error());
   }
   // [/run]
+
+  static constexpr milliseconds kDelivery{250};
 
   Line line_;
   frame::Watch watch_;

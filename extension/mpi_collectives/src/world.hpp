@@ -65,6 +65,7 @@ class World {
           "the first group of backend mpich must contain all "
           "ranks, in their order");
     }
+    // [network]
     // The network that a wheel of MPICH can use everywhere, unless somebody has chosen.
     setenv("MPIR_CVAR_CH4_NETMOD", "ofi", 0);
     setenv("FI_PROVIDER", "tcp", 0);
@@ -75,6 +76,7 @@ class World {
       }
       setenv("FI_TCP_IFACE", interface.c_str(), 1);
     }
+    // [/network]
     if (launched != nullptr) {
       require_same("PMI_SIZE", place.size);
       require_same("PMI_RANK", place.rank);
