@@ -23,6 +23,7 @@ MODULES = {
     "gloo": None,
     "dummy": "dummy_collectives",
     "store": "store_collectives",
+    "mpich": "mpi_collectives",
     "shm": "shm_collectives",
 }
 # The checks that fail. The dummy has no entry: it sets its outputs to zero, so most checks fail.
@@ -51,12 +52,13 @@ FAILING = {
         "failure.abort",
     },
     "store": set(),
+    "mpich": set(),
     "shm": set(),
 }
 
 
 # On two hosts, everything is as on one.
-ON_HOSTS = ("gloo", "store")
+ON_HOSTS = ("gloo", "store", "mpich")
 RUNS = [(name, 1) for name in MODULES] + [(name, 2) for name in ON_HOSTS]
 
 

@@ -55,7 +55,9 @@ def test_a_rank_that_is_lost_is_named(how, reason, way):
             if name == "monitored_barrier":  # it has a timeout of its own
                 assert reason in text or "Rank 2" in text, text
                 continue
-            assert reason in text and seconds < 5, f"{name}: {text}"
+            # To leave one of the groups takes a quarter of a second while others go on in it.
+            limit = 15 if how == "destroys" else 5
+            assert reason in text and seconds < limit, f"{name}: {text}"
 
 
 def dies_while_others_wait(rank):
