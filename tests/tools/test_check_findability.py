@@ -68,9 +68,6 @@ def few_pages(folder, monkeypatch):
     for page in folder.rglob("*.html"):  # The check reads all files.
         if page.parent.name in LEFT_OUT:
             page.unlink()
-    for sitemap in folder.glob("*/sitemap.xml"):
-        entry = rf"(?s)\s*<url>\s*<loc>[^<]*/(?:{'|'.join(LEFT_OUT)})/[^<]*</loc>.*?</url>"
-        sitemap.write_text(re.sub(entry, "", sitemap.read_text()))
 
 
 def test_the_site_as_it_is_passes(edit):
@@ -102,7 +99,6 @@ ENGLISH = rf'<link rel="alternate" hreflang="en" href="{URL}en/tutorial/basics.h
         (r'<meta property="og:title"[^>]*>', "", "one of each: title"),
         ('property="og:url" content="', 'property="og:url" content="x', "get another address"),
         ("card-ko.png", "card-xx.png", "card-xx.png is not an image of 1200x630"),
-        ("verified-with", "other", "does not say with what"),
     ],
     ids=[
         "canonical",
@@ -115,7 +111,6 @@ ENGLISH = rf'<link rel="alternate" hreflang="en" href="{URL}en/tutorial/basics.h
         "preview",
         "address",
         "card",
-        "verified",
     ],
 )
 def test_a_fault_of_a_page_is_found(edit, old, new, expected):
@@ -144,15 +139,6 @@ def test_a_card_of_another_size(edit, folder):
         ("404.html", "/ko/search.html", "/kr/search.html", "404.html: /kr/search.html leads"),
         ("robots.txt", "Sitemap: ", "# ", "robots.txt: does not name"),
         ("sitemap.xml", "/ko/", "/kr/", "sitemap.xml: does not name"),
-        ("ko/sitemap.xml", "(?s)<url>.*?</url>", "", "ko/sitemap.xml: does not list"),
-        ("ko/sitemap.xml", "<loc>[^<]*", "<loc>https://example.org/", "does not list"),
-        ("ko/sitemap.xml", 'hreflang="en"', 'hreflang="fr"', "has other links"),
-        (
-            "ko/tutorial/basics.html",
-            '<section id="',
-            '<section id="more"></section><section id="',
-            "ko/objects.inv: lacks tutorial/basics.html#more",
-        ),
     ],
 )
 def test_a_fault_of_another_file_is_found(edit, name, old, new, expected):
