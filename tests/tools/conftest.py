@@ -66,6 +66,11 @@ class Project:
             self.write(f"gallery/tutorial/{name}/output.txt", output)
         return self.write(f"gallery/tutorial/{name}.py", title + code + "\n")
 
+    def only_english(self):
+        """Let other languages take no time."""
+        languages = self.read("languages.toml")
+        self.write("languages.toml", languages[: languages.index('[[language]]\ngettext = "ko"')])
+
     def run(self, *command, timeout=100, **environment):
         """Run a module of tools; return its exit status and all its output."""
         done = subprocess.run(
