@@ -48,6 +48,15 @@ ASK = """queries => {
     return results.map(result => new URL(result.address, location.href).href);
   });
 }"""
+# The address and the title of each page.
+TITLES = """() => {
+  let place = 0;
+  return searchIndex.pages.map(([address, , anchors]) => {
+    const title = searchIndex.headings[place];
+    place += anchors.length;
+    return [address, title];
+  });
+}"""
 # The texts of the blocks of each page in which words stand beside each other.
 BLOCKS = """pages => pages.map(html => {
   const article = new DOMParser().parseFromString(html, "text/html").querySelector("article");
@@ -95,6 +104,12 @@ def test_the_queries_find_their_pages(page, language):
     print(f"mean reciprocal rank {reciprocal:.3f}, right page first {first:.3f}")
     assert reciprocal >= 0.9
     assert first >= 0.83  # lowest in Korean, where "rank" is in titles of two parts
+
+
+def test_a_title_leads_to_its_page(page):
+    titles = page.evaluate(TITLES)
+    for (address, _), pages in zip(titles, search(page, [x for _, x in titles]), strict=True):
+        assert address.partition(".html")[0] in pages[:2], address
 
 
 def has_letter(word):
