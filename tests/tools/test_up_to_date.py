@@ -15,6 +15,7 @@ from tools.project.paths import ROOT
 from tools.publish import swap, up_to_date
 from tools.render import rendering
 from tools.state.records import Record
+from tools.translate import extract
 
 NOTHING = "Nothing has changed"
 
@@ -33,6 +34,7 @@ def html(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(rendering, "render", lambda: 1)
     monkeypatch.setattr(commands, "run_quick_commands", lambda: 0)
     monkeypatch.setattr(provenance, "write_beside_site", lambda: None)
+    monkeypatch.setattr(extract, "extracted", dict)
 
     def put_there():
         site.mkdir(exist_ok=True)
