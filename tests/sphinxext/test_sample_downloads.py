@@ -57,7 +57,7 @@ A text.
     # Go on.
     print("the end")
 
-.. rst-class:: output
+.. rst-class:: sphx-glr-script-out
 
  .. code-block:: none
 
@@ -84,7 +84,6 @@ sample_downloads = {"index": ZipFile(
 )}
 html_baseurl = "https://example.org/"
 language_switcher_languages = [{"sphinx": "ko", "url": "ko", "html": "ko", "name": "한국어"}]
-sample_downloads_outputs = ["output"]
 """
 OTHER = """\
 :orphan:
