@@ -1,12 +1,10 @@
 """What ranks run in the tests of several backends."""
 
-import random
 import sys
 from datetime import timedelta
 
 import torch
 import torch.distributed as dist
-from random_operations import Operations
 from ranks import error_of
 from torch.distributed import ReduceOp
 from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
@@ -14,23 +12,6 @@ from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
 from tools.project.paths import GALLERY
 
 SOON = timedelta(milliseconds=200)
-
-
-def play(rank, size, seed):
-    """Call operations of all ranks, and of all but rank 0, in an order on which all agree."""
-    groups = [dist.group.WORLD, dist.new_group(range(1, size))]
-    players = [
-        Operations(group, f"{seed} {number}", coalescing=True)
-        for number, group in enumerate(groups)
-        if rank >= number
-    ]
-    shared = random.Random(seed)
-    for _ in range(60):
-        kind, number = shared.choice(["collective", "messages"]), shared.randrange(2)
-        if number < len(players):
-            getattr(players[number], kind)()
-    for player in players:
-        player.finish()
 
 
 def losses(rank):
@@ -57,20 +38,10 @@ def ones(count=1):
     return torch.ones(count)
 
 
-def lists(size=3):
-    return [ones() for _ in range(size)]
-
-
-# Each kind of operation, of rank 0 or 1 with a group that has lost rank 2.
+# Each way to wait, of rank 0 or 1 with a group that has lost rank 2.
 CALLS = {
     "all_reduce": lambda g: dist.all_reduce(ones(), group=g),
-    "reduce": lambda g: dist.reduce(ones(), 2, group=g),
-    "broadcast": lambda g: dist.broadcast(ones(), 2, group=g),
-    "all_gather": lambda g: dist.all_gather(lists(), ones(), group=g),
     "gather": lambda g: dist.gather(ones(), None, 2, group=g),
-    "scatter": lambda g: dist.scatter(ones(), None, 2, group=g),
-    "reduce_scatter": lambda g: dist.reduce_scatter(ones(), lists(), group=g),
-    "all_to_all": lambda g: dist.all_to_all(lists(), lists(), group=g),
     "barrier": lambda g: dist.barrier(group=g),
     "future": lambda g: dist.all_reduce(ones(), group=g, async_op=True).get_future().wait(),
     "send": lambda g: dist.send(ones(), 2, group=g),

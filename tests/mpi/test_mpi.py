@@ -7,7 +7,8 @@ import pytest
 import torch
 import torch.distributed as dist
 from mpi_ranks import BOTH_WAYS, by_mpiexec, run
-from programs import losses, play, power_sgd
+from programs import losses, power_sgd
+from random_operations import play
 from torch.distributed import ReduceOp
 
 
@@ -15,7 +16,7 @@ from torch.distributed import ReduceOp
 @pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 @pytest.mark.parametrize("size", [2, 3])
 def test_random_operations(size, way):
-    run(play, size, size, f"seed {size}")
+    run(play, size, size, f"seed {size}", 60)
 
 
 @BOTH_WAYS
