@@ -71,8 +71,9 @@ class MpiTransport final : public frame::Transport {
   // [run-collective]
   Steps collective(const Operation& op) override {
     const bool all_to_all = op.note.kind == Kind::all_to_all;
-    if (op.note.bytes <= Head::kFew && !all_to_all) {
-      co_await Transport::collective(op); // an exchange of heads
+    const bool few = op.note.bytes <= Head::kFew && !all_to_all;
+    if (few || (op.reduce && is_coarse(op.note.dtype))) {
+      co_await Transport::collective(op); // an exchange with the heads
       co_return;
     }
     const auto heads = std::make_shared<Heads>();
