@@ -2,16 +2,16 @@
 Which thread calls the library
 ==============================
 
-While a program computes or waits, a thread of the backend must call the library, because most libraries make
-progress only inside of their calls. This page helps you decide which thread that is, and what follows for
-deadlines, speed and thread safety.
+Most libraries make progress only inside of their calls, so a thread of the backend must call them while the
+program computes or waits. This page helps you decide which thread that is. The answer determines whether a
+deadline holds, how fast a small collective is, and which thread safety you need.
 
 .. diagram:: library/which_thread_calls/diagram
 
 Two designs
 -----------
 
-A backend can be built in two ways:
+A backend over a library can have one of two designs:
 
 .. list-table::
    :header-rows: 1
@@ -21,29 +21,27 @@ A backend can be built in two ways:
      - one thread of the process makes all calls
    * - time of a small collective
      - a few microseconds
-     - some tens of microseconds more, to hand the call over and to wake the caller
+     - tens of microseconds more, to hand the call over and to wake the caller
    * - a call that does not return
      - hangs the caller, past its deadline
-     - hangs that thread; callers raise at their deadlines
-   * - thread safety that the library needs
-     - any thread may call, although one at a time
-     - one thread calls
+     - hangs that thread, while callers raise at their deadlines
+   * - threads that call
+     - several at a time, if there are several groups
+     - one
 
-The first design is what :doc:`/right/asynchronous-work` calls a caller that drives, and shared memory deserves
-it, because a look at memory always returns. A library promises less than that. ``MPI_Test`` does not wait for
-other ranks, as the standard says, but it may meet a problem of the network: when a rank was killed while MPICH
-used TCP, the test on another rank did not return. For most libraries, choose the second design.
+Shared memory deserves the first design, because a look at memory always returns. A library promises less.
+``MPI_Test`` must not wait for other ranks, but it can hang all the same: when a rank was killed while MPICH used
+TCP, the test of another rank did not return. For most libraries, choose the second design.
 
 Bug: a call that does not return
 --------------------------------
 
-In the next program, ``MPI_Recv`` stands for any call that does not return. Both designs have half a second for
-it:
+In the next program, ``MPI_Recv`` stands for any call that does not return. Each design gives it half a second:
 
 .. listing:: gallery/library/which_thread_calls/call_that_hangs.py
    :part: designs
 
-Another process watches both, and kills the one that hangs:
+The parent process watches both waits, and kills the one that hangs:
 """
 
 from launcher import launch, run_program
@@ -52,14 +50,13 @@ run_program("which_thread_calls/call_that_hangs.py")
 
 # %%
 # A backend that calls ``MPI_Test`` in a loop and looks at the clock in between has the same bug, although it
-# shows only on the day when a test hangs. The fix is that the thread which keeps the deadline never calls the
-# library.
+# shows only when a test hangs. The fix is that a thread which keeps a deadline never calls the library.
 #
 # A thread for the library
 # ------------------------
 #
-# The frame has the second design for any library in ``library.hpp``. A ``Call`` says how something begins in
-# the library and how to ask whether it has ended. Neither function may wait for another rank:
+# The frame implements the second design, for any library, in ``library.hpp``. A ``Call`` says how something
+# begins in the library and how to ask whether it has ended. Neither function may wait for another rank:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -67,22 +64,22 @@ run_program("which_thread_calls/call_that_hangs.py")
 #    .. listing:: extension/frame/library.hpp
 #       :part: call
 #
-# The class ``Library`` has the thread and a queue of jobs. All groups of the process share it, because a
-# library such as MPI has one state for the whole process:
+# ``Library`` has the thread and a queue of jobs. All groups of the process share it, because a library such as
+# MPI has one state for the whole process:
 #
 # .. listing:: extension/frame/library.hpp
 #    :part: library
 #
-# When a call has ended, its thread rings the ``Bell`` of the group, on which the caller sleeps. The transport
-# of ``mpich`` therefore returns false from ``can_block``: the threads that drive it read only what the thread of
-# the library has written, and cannot hang. The caller drives after all, but never enters MPI, so only one
-# hand-over remains. Its ``rest`` sleeps on the bell, and wakes every 50 milliseconds to ask for lost ranks:
+# When a call has ended, the thread rings the ``Bell`` of the group, on which the caller sleeps. The transport of
+# ``mpich`` therefore returns false from ``can_block``, which :doc:`/right/asynchronous-work` explains: threads
+# that drive it only read what the thread of the library has written, so they cannot hang. ``rest`` is how they
+# sleep:
 #
 # .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
 #    :part: rest
 #
-# The worker shows a deadline in this design. It makes a second group with a timeout of one second, in which
-# rank 1 arrives only after rank 0 has given up. Then both ranks use the first group:
+# The next worker shows a deadline. It makes a second group with a timeout of one second, in which rank 1 arrives
+# only after rank 0 has given up. Then both ranks use the first group:
 #
 # .. listing:: gallery/library/which_thread_calls/one_thread.py
 #    :part: program
@@ -90,77 +87,73 @@ run_program("which_thread_calls/call_that_hangs.py")
 launch("which_thread_calls/one_thread.py", ranks=2)
 
 # %%
-# The error comes at the deadline, although the requests of rank 0 have not ended. MPI keeps them, and the thread
-# is free for the first group.
+# The error comes at the deadline, although MPI still waits for the message of rank 1. The thread only tests that
+# request, so it is free for the first group.
 #
 # Calls that must block
 # ---------------------
 #
-# Some functions have no nonblocking form: ``MPI_Init_thread``, and ``MPI_Comm_create_from_group``, which
+# Some functions have no nonblocking form, such as ``MPI_Init_thread``, or ``MPI_Comm_create_from_group``, which
 # connects a new group. ``Library::run`` executes them on the thread, and its caller waits until the deadline of
-# the rendezvous. If the deadline passes, the caller raises, but the thread stays in MPI, and no other group of
-# the process gets on until that function returns.
+# the rendezvous. Then the caller raises an error, but the thread stays in MPI, and all groups of the process
+# stand still until MPI returns.
 #
-# So the frame calls it only when all ranks have arrived, as :doc:`/right/rendezvous` shows, so the call does
-# not begin while a rank is missing. It also means that a new group makes the operations of other groups wait for a moment, and
-# that all ranks must create their groups in the same order. PyTorch demands this order anyway.
+# So that this stays rare, the frame connects a group only when all ranks have arrived, as
+# :doc:`/right/rendezvous` shows. Even so, other groups pause meanwhile, and all ranks must create their groups
+# in the same order, which PyTorch demands anyway.
 #
-# Waiting for data without a bell
-# -------------------------------
+# Waiting for data
+# ----------------
 #
-# Jobs wake the thread, but nothing wakes it when data arrives, because MPI offers neither a file descriptor nor
-# a callback for that. So the thread must test again and again, and the question is how often:
+# A job wakes the thread, but the arrival of data does not, because MPI has no file descriptor to sleep on. So
+# the thread must test again and again, and you must decide how often:
 #
 # .. listing:: extension/frame/library.hpp
 #    :part: serve
 #
-# It begins with 100 looks in a row, for answers that come in microseconds. For the next 500 microseconds it calls
-# ``sched_yield`` between two looks, so that a rank that shares the core can send what this one waits for. This
-# step matters most when there are more ranks than cores. With four ranks on two cores, a blocking all-reduce of
-# MPICH, which spins, took milliseconds for 4 bytes; tests with a yield in between took hundreds of microseconds.
-# At last the thread naps, for an eighth of the time in which nothing has ended, and at most a millisecond. A nap
-# thus adds little to a wait that is long anyway, and an idle rank leaves the core to others. Without any calls,
-# the thread sleeps until the next job.
+# The first 100 looks follow each other at once, for answers that come within microseconds. Until 500
+# microseconds have passed, the thread then calls ``sched_yield`` between two looks, so that a rank that shares
+# the core can send what this one waits for. That matters when there are more ranks than cores. With four ranks
+# on two cores, MPICH's blocking all-reduce of 4 bytes, which does not yield, took milliseconds; tests with a
+# yield in between took hundreds of microseconds. At last the thread naps, each time for an eighth of the time
+# since anything happened, but at most a millisecond, so a nap adds little to a wait that is long anyway.
 #
-# Thread levels, forks and the end
-# --------------------------------
+# Thread levels, forks and the end of the process
+# -----------------------------------------------
 #
-# MPI asks at its start how threads will use it. Because one thread makes all calls of the backend,
-# ``MPI_THREAD_SERIALIZED`` is enough, and MPI needs no locks. ``MPI_THREAD_MULTIPLE`` would be necessary if
-# another package of the process called MPI at the same time.
+# MPI wants to know at its start how threads will use it. Because one thread makes all calls,
+# ``MPI_THREAD_SERIALIZED`` is enough. A process in which another package also calls MPI would need
+# ``MPI_THREAD_MULTIPLE``.
 #
-# A fork has a copy of the memory, but not the thread. A job for it would wait for ever, so ``run`` compares
-# process ids, and raises an error that says how to start ranks instead.
+# A fork copies the memory of a process, but not its threads, so a job would wait for ever. ``run`` therefore
+# compares process ids, and its error says how to start ranks instead.
 #
-# At the end of the process, the thread may be inside of MPI, perhaps for ever. The frame therefore detaches it
-# and never destroys the ``Library``: a destructor that joins the thread would turn a hang of the library into a
-# hang of the program's end.
+# When the process ends, the thread may be inside of MPI. The frame detaches it and never destroys the
+# ``Library``, because a destructor that joined a thread that hangs would hang, too.
 #
 # Other libraries
 # ---------------
-#
-# The question is the same for other libraries, but some answer part of it themselves:
 #
 # .. list-table::
 #    :header-rows: 1
 #
 #    * - library
-#      - who makes progress, and how to wait
+#      - who makes progress, and how a thread can wait
 #    * - NCCL and its relatives
-#      - A collective returns when it is enqueued on a CUDA stream, so any thread may call, and the device and
-#        threads of the library do the rest. A thread of the backend polls ``ncclCommGetAsyncError``; at the
-#        deadline, ``ncclCommAbort`` ends what still runs on the device.
+#      - A collective returns when it is enqueued on a CUDA stream; the device and threads of the library do the
+#        rest. A thread of the backend polls ``ncclCommGetAsyncError``, and ``ncclCommAbort`` ends what still
+#        runs on the device.
 #    * - UCX
-#      - ``ucp_worker_progress`` must be called; a worker is by default for a single thread. With
-#        ``UCP_FEATURE_WAKEUP``, the thread can sleep on the file descriptor of ``ucp_worker_get_efd``, after
-#        ``ucp_worker_arm`` has found no event that is still to be handled.
+#      - ``ucp_worker_progress`` must be called; by default a worker is for a single thread. With
+#        ``UCP_FEATURE_WAKEUP``, ``ucp_worker_get_efd`` has a file descriptor to sleep on; call
+#        ``ucp_worker_arm`` before each sleep.
 #    * - libfabric
 #      - ``fi_cq_read`` returns at once, ``fi_cq_sread`` waits with a timeout. A completion queue that was opened
 #        with ``FI_WAIT_FD`` has a file descriptor; call ``fi_trywait`` before each sleep on it.
 #
-# With a file descriptor, the naps go away: the thread polls it together with an ``eventfd`` that each new job
+# With a file descriptor, you need no naps: the thread polls it together with an ``eventfd`` that each new job
 # signals.
 #
-# Not run here: the libraries of this table, from whose documentation it was made, a test of MPI that hangs after
-# a rank was killed, and the comparison with four ranks. :doc:`requests-and-works` follows one operation through
-# this thread and back.
+# Not run here: these libraries, for which the table follows their documentation; a test of MPI that hangs after
+# a rank was killed; and the comparison with four ranks. The next page, :doc:`requests-and-works`, follows one
+# operation to this thread and back.
