@@ -147,6 +147,7 @@ class MpiTransport final : public frame::Transport {
   }
   // [/leave]
 
+  // [rest]
   bool rest(
       const frame::Idle&, frame::Clock::time_point limit, const Look& look) override {
     const auto heard = bell()->rings();
@@ -154,6 +155,7 @@ class MpiTransport final : public frame::Transport {
     bell()->wait(heard, std::min(limit, frame::Clock::now() + milliseconds(50)));
     return false;
   }
+  // [/rest]
 
  private:
   Head head(const Note& note, Pieces shown, int to) const {
