@@ -75,6 +75,7 @@ class World {
       }
       setenv("FI_TCP_IFACE", interface.c_str(), 1);
     }
+    // [launched]
     if (launched != nullptr) {
       require_same("PMI_SIZE", place.size);
       require_same("PMI_RANK", place.rank);
@@ -90,6 +91,7 @@ class World {
     if (launched == nullptr) {
       for (const char* name : {"PMI_FD", "PMI_RANK", "PMI_SIZE"}) unsetenv(name);
     }
+    // [/launched]
     // Errors that belong to no communicator, such as that of a lost connection, would end
     // the process.
     for (const MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) {
