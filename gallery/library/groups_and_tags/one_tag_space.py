@@ -10,7 +10,7 @@ other = 1 - dist.get_rank()
 
 
 # [wrapper]
-HEAD = 0
+HEAD = 0  # the tag of heads
 
 
 def exchange_heads(size):
