@@ -8,8 +8,10 @@ namespace mpi_collectives {
 
 using frame::Blob, frame::Blobs, frame::Kind, frame::Pieces;
 
+// [tags]
 // Tags below those of messages.
 enum Tag { kHeads, kFirstMessage };
+// [/tags]
 
 // A communicator of MPI, and this rank in it.
 struct Line {

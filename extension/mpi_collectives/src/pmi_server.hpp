@@ -28,6 +28,7 @@ using std::to_string;
 // MPI closes the socket, which is the end of the process.
 class PmiServer {
  public:
+  // [start]
   // Sets the variables of the environment from which MPI learns of the server.
   static void start(std::shared_ptr<frame::Keys> keys, int rank, int size) {
     int ends[2];
@@ -43,6 +44,7 @@ class PmiServer {
       server.serve();
     }).detach();
   }
+  // [/start]
 
  private:
   PmiServer(std::shared_ptr<frame::Keys> keys, int size, int socket)

@@ -77,6 +77,7 @@ class World {
       setenv("FI_TCP_IFACE", interface.c_str(), 1);
     }
     // [/network]
+    // [launched]
     if (launched != nullptr) {
       require_same("PMI_SIZE", place.size);
       require_same("PMI_RANK", place.rank);
@@ -92,6 +93,7 @@ class World {
     if (launched == nullptr) {
       for (const char* name : {"PMI_FD", "PMI_RANK", "PMI_SIZE"}) unsetenv(name);
     }
+    // [/launched]
     // Errors that belong to no communicator, such as that of a lost connection, would end
     // the process.
     for (const MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) {
