@@ -6,12 +6,12 @@ PyTorch passes dtypes and operations that your library does not have, or that it
 For each pair of a dtype and a ``ReduceOp``, you must decide who reduces: the library by itself, the library
 with a function of yours, or the frame.
 
-Which pairs PyTorch defines stands on the page :doc:`/right/tensors-of-every-kind`, and which of them its
-features use, on :doc:`/tutorial/what-a-backend-needs`. The next table compares the first with MPI. A worker
-of two ranks reduces each dtype with each operation, and checks the result of ``mpich``. It then asks MPI
-alone for the same with ``MPI_Reduce_local``, which combines two arrays of one process, in both orders and
-with a NaN among the floats. "MPI" stands where MPI alone is right, and "frame" where the backend needs the
-function of the frame. PyTorch does not define the pairs with "–":
+The page :doc:`/right/tensors-of-every-kind` lists the pairs that PyTorch defines, and
+:doc:`/tutorial/what-a-backend-needs` the operations that its features call. The next table shows which of
+the defined pairs MPI has. A worker of two ranks reduces each dtype with each operation, and checks the
+result of ``mpich``. It then asks MPI alone for the same with ``MPI_Reduce_local``, which combines two
+arrays of one process, in both orders and with a NaN among the floats. "MPI" stands where MPI alone is
+right, and "frame" where MPI needs a function of the frame. PyTorch does not define the pairs with "–":
 
 .. admonition:: The code
    :collapsible: closed
@@ -30,13 +30,20 @@ show_table(header, rows)
 # %%
 # ``AVG`` and ``PREMUL_SUM`` are sums for MPI, because the frame does the rest. It multiplies by the factor
 # of ``PREMUL_SUM`` before it calls the transport. For ``AVG``, the transport lets MPI add, and then passes
-# the sum as the only source to ``op.reduce``, which divides it.
+# the sum as the only source to ``op.reduce``, which divides it:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
+#       :part: run-collective
 #
 # The pairs that MPI lacks fall into two classes:
 #
-# - *The type is missing.* The MPI standard has no floats of 8 or 16 bits, and its bool has logical
-#   operations only. The extension ``MPIX_BFLOAT16`` of MPICH does not help: in version 5.0.2, it can only
-#   be added, and a product ends the process with a failed assertion. So test each pair before you use it.
+# - *The type is missing.* The MPI standard has no C types for floats of 8 or 16 bits, and its bool has
+#   logical operations only. The extension ``MPIX_BFLOAT16`` of MPICH does not help: in version 5.0.2, it
+#   can only be added, and a product ends the process with a failed assertion. So test each pair before you
+#   use it.
 # - *The result is another one.* In PyTorch, the minimum and the maximum of a number and NaN are NaN. MPI
 #   has no rule for that.
 #
@@ -45,9 +52,9 @@ show_table(header, rows)
 #
 # If a library accepts functions, your function can take the place of the missing operation, and the library
 # keeps its algorithms. MPI accepts one through ``MPI_Op_create_c``. But MPI calls it with two pointers, a
-# count and a datatype only, so the function cannot tell which operation of which dtype it should compute. A
-# function for each pair would work, too, but there would be dozens of them. Instead, the backend creates a
-# datatype for the call and gives it an attribute, which points to the operation of the frame:
+# count and a datatype only, so the function learns neither the operation nor, since MPI lacks the type, the
+# dtype. A function for each pair would work, too, but there would be dozens of them. Instead, the backend
+# creates a datatype for the call and gives it an attribute, which points to the operation of the frame:
 #
 # .. diagram:: library/types_and_reductions/diagram
 #
