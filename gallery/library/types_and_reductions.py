@@ -104,7 +104,8 @@ launch("types_and_reductions/maximum_of_nan.py", ranks=2)
 # The number of roundings is a decision. The frame adds up floats of 8 and 16 bits as ``float`` and rounds
 # once, if it has the elements of all ranks at the same time. MPI has two arrays at a time, so each sum is
 # rounded. The backend does both: up to 1 KiB it exchanges the bytes and reduces them in the frame, and
-# above that it calls MPI. On four ranks, the next worker adds 256, 1, 1 and 1 in ``bfloat16``, and averages
+# above that it calls MPI. Floats of 8 bits always take the first way, because they have two or three binary
+# digits, and each rounding is a large error. On four ranks, the next worker adds 256, 1, 1 and 1 in ``bfloat16``, and averages
 # 30,000 in ``float16``:
 #
 # .. listing:: gallery/library/types_and_reductions/rounding.py
