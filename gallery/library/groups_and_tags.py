@@ -143,8 +143,9 @@ launch("groups_and_tags/errors.py", ranks=2)
 #    .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
 #       :part: leave
 #
-# It does so only after a barrier of all ranks, which ends when no rank waits for a message of another any
-# more. After a failure, requests may be left that still use the communicator, so the backend keeps it.
+# It does so only after a barrier of all ranks, because MPI may still need this rank to deliver what another
+# one waits for. After a failure, or if the barrier does not end within a second, the backend keeps the
+# communicator, because requests may still use it.
 #
 # Other libraries
 # ---------------
@@ -169,5 +170,6 @@ launch("groups_and_tags/errors.py", ranks=2)
 #      - none: an endpoint receives from all addresses
 #      - 64 bits, and a mask of those to ignore, so its bits have the opposite meaning
 #
-# With UCX and libfabric you choose the number of the group. All members must have the same, and no two groups
-# of one rank. A hash of the group's name can collide, so agree on the number in the rendezvous.
+# With UCX and libfabric you choose the number of the group. All members must have the same one, and no two
+# groups of a rank. A hash of the group's name can collide. MPICH lets the members exchange which numbers are
+# free on each, and takes one that is free on all; the keys of the group can carry that, too.

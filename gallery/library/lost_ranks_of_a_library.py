@@ -36,9 +36,9 @@ counter stands still for ``Options.heartbeat``, by default 10 seconds, counts as
       .. listing:: extension/frame/watch.hpp
          :part: beats
 
-A thread of its own counts, because otherwise a rank that computes for long would seem dead. This thread
-also makes all other calls of the store. A thread that waits for an operation must not ask the store,
-because a store whose host is down does not answer, and the deadline would pass unnoticed.
+A thread of its own counts, because otherwise a rank that computes for long would seem dead. Once the group
+exists, this thread makes all calls of the store. A thread that waits for an operation must not ask the
+store, because a store whose host is down does not answer, and the deadline would pass unnoticed.
 
 The rank that finds a failure writes the reason into the key ``failed``, so that the others raise the same
 reason. Because a store tells nothing unasked, the watch of each rank reads the key about ten times a second
@@ -62,10 +62,10 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # Deadlines without the library
 # -----------------------------
 #
-# All calls of MPI are made by one thread, and that thread may hang in MPI, for example on a connection to a
-# dead rank. So it must not keep the deadlines. The threads that wait for operations keep them: they look at
-# flags that the thread of MPI sets, and sleep in between, until it rings a bell or for 50 milliseconds.
-# None of them calls MPI. :doc:`which-thread-calls` describes these threads.
+# One thread makes all calls of MPI, and it may hang there, for example on a connection to a dead rank. So
+# it must not keep the deadlines. The threads that wait for operations keep them: they look at flags that
+# the thread of MPI sets, and sleep in between, until it rings a bell or for 50 milliseconds. None of them
+# calls MPI. :doc:`which-thread-calls` describes these threads.
 #
 # What a failed operation leaves behind
 # -------------------------------------
