@@ -78,8 +78,7 @@ class Watch {
         if (home != mine.second) {
           far[rank] = {0, Clock::now()};
         } else if (process != mine.first) {
-          near[rank] = Process::find(process);
-          processes[rank] = process;
+          near[rank] = {process, Process::find(process), std::nullopt};
         }
       }
     }
@@ -139,11 +138,15 @@ class Watch {
     }
     // [/beats]
 
+    // A rank that leaves says so before its process ends, so the thread looks into the
+    // store once more.
     void look_at_processes() {
-      for (const auto& [rank, process] : near) {
-        if (process->ended()) {
-          end(rank, " has died (process " + std::to_string(processes.at(rank)) + ")");
-        }
+      const auto now = Clock::now();
+      for (auto& [rank, one] : near) {
+        if (!one.process->ended()) continue;
+        if (!one.ended) one.ended = now;
+        if (now - *one.ended < kEvery * 3 / 2) continue;
+        end(rank, " has died (process " + std::to_string(one.id) + ")");
       }
     }
 
@@ -183,9 +186,12 @@ class Watch {
     std::optional<std::string> announcement, failure;
     std::vector<std::string> ends; // how each rank has ended; empty: it has not
 
-    // Set before the thread starts.
-    std::map<int, std::shared_ptr<const Process>> near;
-    std::map<int, pid_t> processes;
+    struct Neighbour {
+      pid_t id;
+      std::shared_ptr<const Process> process;
+      std::optional<Clock::time_point> ended; // since when that is known
+    };
+    std::map<int, Neighbour> near; // of the thread that drives
     // The thread's own: the last beat of each rank that this host cannot see.
     std::map<int, std::pair<int64_t, Clock::time_point>> far;
     Clock::time_point next_beat;

@@ -65,7 +65,7 @@ def test_torchrun_starts_ranks_on_two_hosts(hosts):
     outputs = [launcher.communicate(timeout=60) for launcher in launchers]
     assert [launcher.returncode for launcher in launchers] == [0, 0], outputs
     lines = sorted(line for out, _ in outputs for line in out.splitlines())
-    assert lines == ["10 10 0 5", "10 10 1 5", "10 10 2 1", "10 10 3 1"]
+    assert lines == ["(10, 10, 0, 5)", "(10, 10, 1, 5)", "(10, 10, 2, 1)", "(10, 10, 3, 1)"]
 
 
 def answers(processes):
