@@ -4,6 +4,10 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
+
+# The package of the suite: beside gallery/, unless pip has installed it.
+sys.path.append(str(Path(__file__).resolve().parents[3] / "conformance"))
 
 # [hosts]
 from c10d_conformance.hosts import HostsError, simulated_hosts
