@@ -101,7 +101,7 @@ class Library {
  private:
   // [serve]
   void serve() {
-    auto since = Clock::now(); // nothing has ended
+    auto since = Clock::now(); // when anything last moved
     for (int looks = 0;; ++looks) {
       bool moved = run_jobs(looks, since);
       std::erase_if(calls_, [&](const CallPtr& call) {
@@ -109,7 +109,7 @@ class Library {
             call.use_count() == 1; // by an operation that has failed
         if (!left_behind && !call->done())
           call->advance([&] { return call->has_ended(); });
-        // The library may still use what such a call owns, and what a failed one does.
+        // The library may still use the memory of such a call, and of one that failed.
         if (left_behind || !call->error().empty()) keep(call);
         moved |= call->done();
         return left_behind || call->done();

@@ -16,8 +16,11 @@ namespace frame {
 // asks the store, because it may not answer.
 //
 //   home/<rank>: its process, and which host and container this is
+//
 //   beats/<rank>: a counter that increases as long as the rank lives
+//
 //   failed: why the group cannot go on
+//
 //   left/<rank>: the rank has left the group
 // [/watch]
 class Watch {

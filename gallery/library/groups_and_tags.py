@@ -94,8 +94,8 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 #
 # A second communicator for the heads would also do, but then each group would need two.
 #
-# The largest tag of MPI is the attribute ``MPI_TAG_UB``, at least 32767, so the backend raises an error for a
-# larger one. The group is then broken, as after each error of a transport. Negative tags do not come so far,
+# The largest tag of MPI is the attribute ``MPI_TAG_UB``, at least 32767, and a program's is one less. For a
+# larger one the backend raises an error. The group is then broken, as after each error of a transport. Negative tags do not come so far,
 # because the frame refuses them.
 #
 # A message and its note
@@ -112,7 +112,7 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 #    .. listing:: extension/mpi_collectives/src/calls.hpp
 #       :part: message
 #
-# If the sender's tensor is shorter, the receiver notices it by the number of bytes in the status, and its
+# If the sender's tensor is shorter than the receiver's, the receiver notices it by the number of bytes in the status, and its
 # error names both sizes. If the tensor is longer, MPI reports a truncated message. In both cases the sender
 # learns nothing from MPI, which says only that the matching receive has begun. This program sends with a tag
 # that is too large, and then three numbers to a receive of two:
@@ -144,8 +144,8 @@ launch("groups_and_tags/errors.py", ranks=2)
 #       :part: leave
 #
 # It does so only after a barrier of all ranks, because MPI may still need this rank to deliver what another
-# one waits for. After a failure, or if the barrier does not end within a second, the backend keeps the
-# communicator, because requests may still use it.
+# one waits for. After a failure, or if the barrier does not end within a quarter of a second, the backend
+# keeps the communicator, because requests may still use it.
 #
 # Other libraries
 # ---------------

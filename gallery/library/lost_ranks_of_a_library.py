@@ -127,8 +127,8 @@ assert output[1] == ""
 # ranks, that rank has then died.
 #
 # A rank that leaves in good order must not become the reason of a failure. Since MPI may need its process
-# to deliver what others still wait for, it first waits in a barrier, for a second at most, and only then
-# sets its key ``left/<rank>``:
+# to deliver what others still wait for, it first waits in a barrier, for a quarter of a second at most, and
+# only then sets its key ``left/<rank>``:
 #
 # .. admonition:: The code
 #    :collapsible: closed

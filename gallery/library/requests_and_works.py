@@ -23,8 +23,8 @@ Both steps lead to ``run``, which hands a call to the thread of the library and 
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
    :part: run
 
-Two details are about lifetimes. The condition ``done`` has a name, because GCC 12 loses some temporaries of a
-``co_await`` expression. The parameters are values, because a coroutine keeps copies of them, whereas the target
+Two details are about lifetimes. The condition ``done`` has a name, because GCC 12 destroys some temporaries of
+a ``co_await`` expression too early. The parameters are values, because a coroutine keeps copies of them, whereas the target
 of a reference may be gone when it resumes.
 
 A call of ``mpich`` is a list of requests. The thread of :doc:`which-thread-calls` posts them in ``begin``, and
@@ -156,7 +156,7 @@ run_program("requests_and_works/memory_given_back.py")
 #      - end of an operation, and lifetime of its memory
 #    * - NCCL and its relatives
 #      - There is no request; the order of the stream counts. Record a CUDA event behind the collective, query it,
-#        and keep the tensors until then. An all-gather may have its input in the rank's own part of the output.
+#        and keep the tensors until it is complete. An all-gather may have its input in the rank's own part of the output.
 #    * - UCX
 #      - A call returns ``NULL`` if it is done, or an error, or a request. Ask ``ucp_request_check_status``, or
 #        pass a callback; release the request with ``ucp_request_free``.

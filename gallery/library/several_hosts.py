@@ -17,8 +17,8 @@ where shared memory returns. A test suite on one host never runs it, so let your
 uses its network for all ranks if the environment says ``MPIR_CVAR_NOLOCAL=1`` when the first group is created.
 
 MPICH needs one more decision. It has several ways to the network, and the one it would choose by
-itself may not exist on the hosts of your readers. Unless somebody has chosen, the extension takes the one
-that works everywhere, TCP through libfabric, and the option ``interface`` names the network interface:
+itself may not exist on the hosts of your users. Unless the environment names another, the extension takes
+the one that works everywhere, TCP through libfabric, and the option ``interface`` names the network interface:
 
 .. listing:: extension/mpi_collectives/src/world.hpp
    :part: network
@@ -33,8 +33,8 @@ memory nor the processes of each other. The package of the conformance suite sta
 .. listing:: gallery/library/several_hosts/two_hosts.py
    :part: hosts
 
-The ranks check what they have in common. They are started by one ``torchrun`` on each host, with the options
-of two real machines:
+The ranks compute a sum together. One ``torchrun`` on each host starts them, with the options of two real
+machines:
 """
 
 from launcher import launch, run_program
@@ -44,8 +44,8 @@ run_program("several_hosts/two_hosts.py")
 # %%
 # Ranks 0 and 1 are on one host, and ranks 2 and 3 on the other. MPI therefore uses both of its ways at the
 # same time, and every rank gets the same sum. With ``cut()`` a test takes a host off the network, so that it
-# can see what its backend does then: here every rank must raise an error by its deadline, including those
-# that can no longer reach the store.
+# can see what its backend does then: every rank must raise an error by its deadline, including those that
+# can no longer reach the store.
 #
 # With the option ``--hosts 2``, the conformance suite runs all of its checks that way.
 #

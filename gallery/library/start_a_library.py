@@ -22,8 +22,8 @@ a process needs little of ``mpiexec``: its rank, the number of ranks, and the ad
 of c10d knows the first two, and the store of the group can carry the third.
 
 MPICH asks its launcher in version 1.1 of a protocol called PMI, the process management interface: lines of
-text through a socket. The variable ``PMI_FD`` has the number of its descriptor, and ``PMI_RANK`` and
-``PMI_SIZE`` the other two numbers. To see what MPICH asks, a Python program plays the launcher for two
+text through a socket. The variable ``PMI_FD`` has the number of its descriptor, ``PMI_RANK`` the rank, and
+``PMI_SIZE`` the number of ranks. To see what MPICH asks, a Python program plays the launcher for two
 processes, and prints the lines of rank 0:
 
 .. admonition:: The code
@@ -47,7 +47,7 @@ run_program("start_a_library/dialogue.py")
 # The program shortens the lines and leaves out the addresses. Both processes run on one host, where MPI
 # would share memory, so the variable ``MPIR_CVAR_NOLOCAL`` makes MPI use the network.
 #
-# These lines are the whole dialogue. Rank 0 puts its address, waits in a barrier until rank 1 has done the
+# The output above is the whole dialogue. Rank 0 puts its address, waits in a barrier until rank 1 has done the
 # same, and gets both addresses. A ``get`` must not wait for its key, because MPI also asks for keys that no
 # rank puts, such as ``PMI_hwloc_xmlfile``. So only the barrier keeps the order.
 #
@@ -66,8 +66,8 @@ run_program("start_a_library/dialogue.py")
 #    :part: start
 #
 # MPI asks for addresses only until its first communicator exists. The thread still serves to the end of the
-# process, because MPI can end the process if the socket is closed earlier. With these 120 lines, ``torchrun``
-# starts MPI:
+# process, because MPI can end the process if the socket is closed earlier. With the 120 lines of
+# ``pmi_server.hpp``, ``torchrun`` starts MPI:
 #
 # .. listing:: gallery/library/start_a_library/all_reduce.py
 #    :part: start
@@ -125,8 +125,8 @@ launch("start_a_library/first_group.py", ranks=3)
 # Bug: a barrier that is answered at once
 # ---------------------------------------
 #
-# A server that answers each line at once is simpler than one that makes ranks wait. The next program uses
-# the Python launcher with such a barrier, while rank 1 has not started:
+# A server that answers each line at once is simpler than one that makes ranks wait. In the next program, the
+# launcher in Python answers the barrier at once, too, while rank 1 has not started:
 #
 # .. listing:: gallery/library/start_a_library/early_barrier.py
 #    :part: mistake

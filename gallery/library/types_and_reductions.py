@@ -8,7 +8,7 @@ with a function of yours, or the frame.
 
 The page :doc:`/right/tensors-of-every-kind` lists the pairs that PyTorch defines, and
 :doc:`/tutorial/what-a-backend-needs` the operations that its features call. The next table shows which of
-the defined pairs MPI has. A worker of two ranks reduces each dtype with each operation, and checks the
+the defined pairs MPI has. A worker on two ranks reduces each dtype with each operation, and checks the
 result of ``mpich``. It then asks MPI alone for the same with ``MPI_Reduce_local``, which combines two
 arrays of one process, in both orders and with a NaN among the floats. "MPI" stands where MPI alone is
 right, and "frame" where MPI needs a function of the frame. PyTorch does not define the pairs with "–":
@@ -104,8 +104,8 @@ launch("types_and_reductions/maximum_of_nan.py", ranks=2)
 # The number of roundings is a decision. The frame adds up floats of 8 and 16 bits as ``float`` and rounds
 # once, if it has the elements of all ranks at the same time. MPI has two arrays at a time, so each sum is
 # rounded. The backend does both: up to 1 KiB it exchanges the bytes and reduces them in the frame, and
-# above that it calls MPI. Floats of 8 bits always take the first way, because they have two or three binary
-# digits, and each rounding is a large error. On four ranks, the next worker adds 256, 1, 1 and 1 in ``bfloat16``, and averages
+# above that it calls MPI. Floats of 8 bits always take the first way: with two or three bits after the
+# leading one, each rounding is a large error. On four ranks, the next worker adds 256, 1, 1 and 1 in ``bfloat16``, and averages
 # 30,000 in ``float16``:
 #
 # .. listing:: gallery/library/types_and_reductions/rounding.py
@@ -127,7 +127,7 @@ assert output == output[:1] * 4
 # If your users must not see such differences, exchange the bytes for these dtypes, whatever their length:
 # ``Transport::collective`` of the frame does it with ``exchange`` alone. Each rank then receives the input
 # of all ranks, which is n times as much for n ranks. The backend keeps MPI's algorithms, because long
-# gradients would pay most for this. If their averages can overflow, divide before the sum, which loses
+# gradients would pay most for this. If their sums can overflow, divide before the sum, which loses
 # small numbers instead.
 #
 # Other libraries

@@ -9,7 +9,7 @@ namespace mpi_collectives {
 using frame::Blob, frame::Blobs, frame::Kind, frame::Pieces;
 
 // [tags]
-// Tags below those of messages.
+// The tag of heads, and the first one of messages.
 enum Tag { kHeads, kFirstMessage };
 // [/tags]
 
@@ -28,14 +28,14 @@ struct Line {
 };
 
 // [head]
-// What a rank tells each other one before data moves: what it runs, and what it has. Few
-// bytes come along at once.
+// What a rank tells each other one before data moves: what it runs, and how much data it
+// has. Short data comes along.
 struct Head {
   static constexpr size_t kFew = 1024;
 
   Note note;
-  uint64_t bytes = 0; // for that rank
-  uint64_t most = 0; // for any
+  uint64_t bytes = 0; // of the data for that rank
+  uint64_t most = 0; // of the longest data for any rank
   std::array<std::byte, kFew> data;
 
   size_t size() const { return offsetof(Head, data) + (bytes <= kFew ? bytes : 0); }
@@ -99,7 +99,7 @@ struct Message {
 };
 
 // [collective]
-// A collective of MPI and the memory of which MPI may use until it has ended.
+// A collective of MPI, and its memory, which MPI may use until it has ended.
 struct Collective {
   explicit Collective(const Operation& given)
       : op(given), in(op.in.begin(), op.in.end()) {

@@ -192,7 +192,8 @@ class MpiTransport final : public frame::Transport {
   }
 
   // [run]
-  // Waits until MPI has ended a call that needs other ranks, or one request for `each`.
+  // Waits until MPI has ended a call that needs these ranks, with one request for each of
+  // them or for all.
   Steps run(std::shared_ptr<Requests> call, std::vector<int> ranks, bool each = false) {
     library().begin(call);
     frame::Until done([&] { return call->done(); },

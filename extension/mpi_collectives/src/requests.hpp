@@ -39,17 +39,16 @@ class Requests final : public frame::Call {
         post_(std::move(post)),
         requests_(count, MPI_REQUEST_NULL),
         statuses_(count),
-        open_(count) {}
+        open_(count) {
+    for (auto& open : open_) open = true;
+  }
 
   // Whether a request goes on, so that an error can name the rank that it waits for.
   bool open(size_t i) const { return open_[i]; }
   const MPI_Status& status(size_t i) const { return statuses_[i]; }
 
  private:
-  void begin() override {
-    for (auto& open : open_) open = true;
-    post_(requests_);
-  }
+  void begin() override { post_(requests_); }
 
   bool has_ended() override {
     bool all = true;

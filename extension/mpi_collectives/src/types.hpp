@@ -22,7 +22,7 @@ inline MPI_Datatype type_of(Dtype dtype) {
 }
 
 // Whether a sum must not be rounded after each step, as MPI does: floats of 8 bits have two
-// or three digits.
+// or three bits after the leading one.
 inline bool is_coarse(Dtype dtype) {
   return dtype >= Dtype::float8_e5m2 && dtype <= Dtype::float8_e4m3fnuz;
 }
@@ -41,7 +41,7 @@ class Reduction {
     size_ = frame::size_of(note.dtype);
     type = type_of(note.dtype);
     op = kOps[static_cast<size_t>(note.op)];
-    // PyTorch says what is the larger one of a number and a NaN; MPI does not.
+    // PyTorch defines the minimum and the maximum of a number and NaN; MPI does not.
     const bool whole = note.dtype != Dtype::float32 && note.dtype != Dtype::float64;
     const bool ordered = note.op != Op::min && note.op != Op::max;
     if (type != MPI_DATATYPE_NULL && (whole || ordered)) return;

@@ -21,7 +21,7 @@ class World {
   }
 
   // Creates the communicator of a group, on each of its ranks. MPI numbers the processes
-  // once, as the first group does, so that must contain all.
+  // once, as the first group does, so the first group must contain all ranks.
   MPI_Comm communicator(const frame::Place& place, const std::string& interface) {
     if (size_ == 0) start(place, interface);
     const auto& ranks = place.names.global_ranks; // none: the same numbers
@@ -66,7 +66,8 @@ class World {
           "ranks, in their order");
     }
     // [network]
-    // The network that a wheel of MPICH can use everywhere, unless somebody has chosen.
+    // The network that a wheel of MPICH can use everywhere, unless the environment names
+    // another.
     setenv("MPIR_CVAR_CH4_NETMOD", "ofi", 0);
     setenv("FI_PROVIDER", "tcp", 0);
     if (!interface.empty()) {

@@ -1,4 +1,4 @@
-"""Print what the ranks of both hosts share, and what they compute together."""
+"""Compute a sum with the ranks of both hosts."""
 
 import os
 from datetime import timedelta

@@ -62,7 +62,7 @@ def equal(one, other):
 
 # [ways]
 def is_right_by_mpi(one, other, name, expected):
-    """Return whether MPI reduces these inputs, and gets the same in both orders."""
+    """Return whether MPI reduces these inputs, and gets the expected result in both orders."""
     if one.dtype not in TYPES:
         return False
     results = []

@@ -15,7 +15,7 @@ dist.init_process_group("mpich", store=store, rank=rank, world_size=size)
 
 # [program]
 def threads_of_mpi():
-    """Return the numbers of the threads that call MPI, or were started by those."""
+    """Return the ids of the threads that call MPI, or were started by those."""
     numbers = set()
     for thread in Path("/proc/self/task").iterdir():
         with suppress(OSError):  # another thread may end meanwhile
