@@ -38,7 +38,9 @@ setup(
             sources=["src/registration.cpp"],
             # The headers of the frame are included as "frame/...".
             include_dirs=[str(Path(__file__).resolve().parents[1])],
-            extra_compile_args={"cxx": [*fast_to_compile, *strict, f"-isystem{installed['mpi.h'].parent}"]},
+            extra_compile_args={
+                "cxx": [*fast_to_compile, *strict, f"-isystem{installed['mpi.h'].parent}"]
+            },
             **mpi,
         )
     ],

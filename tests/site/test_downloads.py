@@ -140,7 +140,7 @@ def test_links_of_a_notebook_lead_to_the_published_site(language):
     found = 0
     for script in SAMPLES:
         for text in cells(language, script, "markdown"):
-            text = re.sub(r"^(```+).*?^\1$", "", text, flags=MULTI)
+            text = re.sub(r"^((?:> )?```+).*?^\1$", "", text, flags=MULTI)
             for address in re.findall(r"\]\(([^)]+)\)|^> (http\S+)", text, re.M):
                 parts = urlsplit(address[0] or address[1])
                 assert parts.scheme == "https", address

@@ -61,7 +61,7 @@ TITLES = """() => {
 BLOCKS = """pages => pages.map(html => {
   const article = new DOMParser().parseFromString(html, "text/html").querySelector("article");
   article.querySelectorAll(
-    ".headerlink, .languages, .page-times, .sample-downloads, .unsearched"
+    ".headerlink, .languages, .page-times, .sample-downloads, .unsearched, details pre"
   ).forEach(tag => tag.remove());
   const blocks = article.querySelectorAll("p, h1, h2, h3, td, th, dt, pre, figcaption, tspan");
   return [...blocks].map(tag => tag.textContent);
