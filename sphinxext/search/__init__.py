@@ -19,8 +19,9 @@ a form, a place with the id ``search-results``, and a hidden text with the id
 of Furo, such as ``--color-background-primary``.
 
 Elements of the class ``unsearched`` are left out, with all that is in them, and so is folded
-code, which would be half of the index. A page that only lists other pages says how much less it is worth as a result, in its metadata:
-``search-weight: 0.5``. This does not count for a query with all words of its title.
+code, which would be half of the index. A page that only lists other pages says how much less it
+is worth as a result, in its metadata: ``search-weight: 0.5``. This does not count for a query
+with all words of its title.
 
 The texts belong to the message catalog "sphinx", as those of templates do.
 """
