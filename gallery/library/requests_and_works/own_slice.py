@@ -12,7 +12,7 @@ rank, size = dist.get_rank(), dist.get_world_size()
 parameters = torch.zeros(size * 1000)
 shard = parameters.chunk(size)[rank]  # the same memory
 shard.fill_(rank + 1)
-dist.all_gather_into_tensor(parameters, shard)
+dist.all_gather_single(parameters, shard)
 print("gathered:", parameters[::1000].tolist())
 
 rows = torch.arange(size * 1000.0) + 10_000 * rank
