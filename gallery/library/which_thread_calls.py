@@ -16,7 +16,7 @@ A backend over a library can have one of two designs:
 .. list-table::
    :header-rows: 1
 
-   * -
+   * - design
      - the caller of ``wait`` calls the library
      - one thread of the process makes all calls
    * - time of a small collective
