@@ -1,0 +1,138 @@
+#pragma once
+
+#include <atomic>
+
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
+#include "driver.hpp"
+
+namespace sim {
+
+constexpr auto kSim = c10::DeviceType::PrivateUse1;
+constexpr int64_t kPooled = 32; // streams of a device that PyTorch takes by itself
+
+// The stream of PyTorch that is this queue, and the other way round.
+inline c10::Stream handle(const Queue& queue) {
+  const auto device = static_cast<c10::DeviceIndex>(queue.device);
+  return c10::Stream(c10::Stream::UNSAFE, {kSim, device}, queue.id);
+}
+inline Queue& queue(const c10::Stream& stream) {
+  return Driver::get().stream(stream.device_index(), stream.id());
+}
+
+// [guard]
+// The current device and the current stream of each device, which are the thread's own;
+// and the events. All that PyTorch does with devices in general comes here.
+class Guard final : public c10::impl::DeviceGuardImplInterface {
+ public:
+  using Device = c10::Device;
+  using Stream = c10::Stream;
+
+  c10::DeviceType type() const override { return kSim; }
+  c10::DeviceIndex deviceCount() const noexcept override {
+    return static_cast<c10::DeviceIndex>(Driver::get().devices());
+  }
+  Device getDevice() const override { return {kSim, device_}; }
+  void setDevice(Device device) const override {
+    device_ = static_cast<c10::DeviceIndex>(Driver::get().check_device(device.index()));
+  }
+  void uncheckedSetDevice(Device device) const noexcept override {
+    device_ = device.index();
+  }
+  Device exchangeDevice(Device device) const override {
+    const Device before = getDevice();
+    setDevice(device);
+    return before;
+  }
+
+  Stream getStream(Device device) const override {
+    const auto index = index_of(device);
+    return Stream(Stream::UNSAFE, {kSim, index}, streams_[index]);
+  }
+  Stream getDefaultStream(Device device) const override {
+    return Stream(Stream::DEFAULT, {kSim, index_of(device)});
+  }
+  Stream exchangeStream(Stream stream) const override {
+    const Stream before = getStream(stream.device());
+    streams_[stream.device_index()] = queue(stream).id;
+    return before;
+  }
+  Stream getNewStream(Device device, int /* priority */) const override {
+    return handle(Driver::get().new_stream(index_of(device)));
+  }
+  // One after another, for the callbacks of futures.
+  Stream getStreamFromGlobalPool(Device device, bool /* priority */) const override {
+    static std::mutex mutex;
+    static std::map<int, std::vector<Stream>> pools;
+    static size_t taken = 0;
+    const std::lock_guard lock(mutex);
+    auto& pool = pools[index_of(device)];
+    if (pool.size() < kPooled) return pool.emplace_back(getNewStream(device, 0));
+    return pool[taken++ % kPooled];
+  }
+  void* getStreamNativeHandle(const Stream stream) const override {
+    return static_cast<sim::Stream*>(&queue(stream));
+  }
+  bool queryStream(const Stream& stream) const override {
+    return Driver::get().reached(Driver::get().mark(queue(stream)));
+  }
+  void synchronizeStream(const Stream& stream) const override {
+    Driver::get().wait(Driver::get().mark(queue(stream)));
+  }
+  void synchronizeDevice(const c10::DeviceIndex device) const override {
+    for (const Mark mark : Driver::get().marks(index_of({kSim, device}))) {
+      Driver::get().wait(mark);
+    }
+  }
+
+  void record(void** event, const Stream& stream, const c10::DeviceIndex /* device */,
+      const c10::EventFlag /* timing costs nothing */) const override {
+    if (*event == nullptr) *event = new Event();
+    auto& [mark, time] = *static_cast<Event*>(*event);
+    time = std::make_shared<std::atomic<Clock::time_point>>();
+    const auto note = [time] { *time = Clock::now(); };
+    auto& in = queue(stream);
+    mark = {&in, Driver::get().launch(in, "", note, nullptr, false)};
+  }
+  void block(void* event, const Stream& stream) const override {
+    if (event) Driver::get().wait(queue(stream), static_cast<Event*>(event)->mark);
+  }
+  bool queryEvent(void* event) const override {
+    return !event || Driver::get().reached(static_cast<Event*>(event)->mark);
+  }
+  void synchronizeEvent(void* event) const override {
+    if (event) Driver::get().wait(static_cast<Event*>(event)->mark);
+  }
+  void destroyEvent(void* event, const c10::DeviceIndex) const noexcept override {
+    delete static_cast<Event*>(event);
+  }
+  double elapsedTime(void* from, void* to, const c10::DeviceIndex) const override {
+    TORCH_CHECK_VALUE(from && to && queryEvent(from) && queryEvent(to),
+        "sim: elapsed_time() takes two events that have been recorded and reached");
+    const std::chrono::duration<double, std::milli> time =
+        static_cast<Event*>(to)->time->load() - static_cast<Event*>(from)->time->load();
+    return time.count();
+  }
+  void recordDataPtrOnStream(const c10::DataPtr&, const Stream&) const override;
+
+ private:
+  struct Event {
+    Mark mark;
+    std::shared_ptr<std::atomic<Clock::time_point>> time;
+  };
+
+  static c10::DeviceIndex index_of(Device device) {
+    const int index = device.has_index() ? device.index() : device_;
+    return static_cast<c10::DeviceIndex>(Driver::get().check_device(index));
+  }
+
+  static inline thread_local c10::DeviceIndex device_ = 0;
+  static inline thread_local std::map<int, int64_t> streams_; // others have stream 0
+};
+// [/guard]
+
+inline Queue& current_queue(int device) {
+  return queue(Guard().getStream({kSim, static_cast<c10::DeviceIndex>(device)}));
+}
+
+} // namespace sim
