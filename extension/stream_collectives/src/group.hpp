@@ -1,165 +1,197 @@
 #pragma once
 
-#include <list>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
-#include "frame/process.hpp"
 #include "simulated_accelerator/include/stream.hpp"
 
+#include "library.hpp"
 #include "work.hpp"
 
 namespace stream_collectives {
 
+constexpr auto kDevice = c10::DeviceType::PrivateUse1;
 constexpr milliseconds kWatchEvery{50};
-constexpr milliseconds kLastMoments{2000}; // for calls that are not on their way
-
-// One call of the inner backend: begin it, and what to do when it has ended. It has
-// views of the memory and owns none of it.
-struct Piece {
-  std::function<WorkPtr(c10d::Backend&)> begin;
-  std::function<void()> finish;
-};
+constexpr milliseconds kLastMoments{2000}; // for calls that have not begun
 
 // Where a call runs: the collectives of a group in one stream, in the order in which the
-// program calls them; the messages in one for each direction, rank and tag, because two
-// ranks may call them in different orders.
-using Lane = std::tuple<c10d::OpType, int, int>;
-const Lane kCollectives{c10d::OpType::UNKNOWN, -1, -1};
-
-// What a call of the program is until it is launched, alone or with others.
-struct Plan {
-  c10d::OpType type;
-  const char* name;
-  milliseconds timeout = kUnsetTimeout;
-  Lane lane = kCollectives;
-  Tensors inputs, outputs;
-  std::vector<Piece> pieces;
-  std::optional<c10::Device> device;
-  bool blocks_host = false; // its result is for the host
-};
+// program calls them; messages in one for each direction, rank and tag, because ranks
+// may call them in different orders.
+using Lane = std::tuple<c10::DeviceIndex, Kind, int, int64_t>;
 
 // One rank's part of a group: it launches calls on streams, keeps what they use, and
-// watches over them.
-class StreamGroup : public std::enable_shared_from_this<StreamGroup> {
+// watches over them. The frame's backend calls it as it calls its own Group.
+class StreamGroup {
  public:
-  StreamGroup(BackendPtr inner, OptionsPtr options, int rank)
-      : inner_(std::make_shared<BackendPtr>(std::move(inner))),
-        options_(std::move(options)),
-        rank_(rank) {
-    watchdog_ = std::thread([this] { watch(); });
+  StreamGroup(const StorePtr& store, int rank, int size, frame::OptionsPtr options)
+      : options_(c10::dynamic_intrusive_pointer_cast<OptionsSimccl>(options)),
+        rank_(rank),
+        size_(size),
+        library_(std::make_shared<BackendPtr>(options_->connect(store, rank, size))),
+        watchdog_([this] { watch(); }) {}
+  ~StreamGroup() {
+    coalesced_.erase(this);
+    self_->store(nullptr);
+    const frame::WithoutGil without_gil;
+    stop();
   }
-  ~StreamGroup() { stop(); }
 
   OptionsSimccl& options() const { return *options_; }
   uint64_t sequence() const { return sequence_; }
+  void set_timeout(milliseconds timeout) { options_->timeout = timeout; }
 
-  // [launch]
-  // The five steps of a call. The host does not wait in any of them.
-  WorkPtr launch(Plan plan) {
-    const std::lock_guard lock(mutex_);
-    check();
-    let_go();
-    const auto device = *plan.device;
-    const c10::impl::VirtualGuardImpl guard(device.type());
-    const auto current = guard.getStream(device);
-    const auto stream =
-        options_->keeps("own_stream") ? lane(device, plan.lane) : current;
-
-    // 1. The communication comes after what the program has launched so far.
-    c10::Event begin(device.type());
-    begin.record(current);
-    if (options_->keeps("input")) begin.block(stream);
-
-    // 2. The memory stays, whatever the program does with its tensors.
-    Tensors kept = plan.outputs;
-    kept.insert(kept.end(), plan.inputs.begin(), plan.inputs.end());
-    if (!options_->keeps("lifetime")) kept.clear();
-    const auto stash = std::make_shared<Stash>(std::move(kept));
-
-    // 3. The library runs in the stream.
-    const auto call = std::make_shared<Call>();
-    call->title = std::string(plan.name) + " #" + std::to_string(++sequence_) +
-        " of group \"" + options_->group_name + "\" on rank " + std::to_string(rank_);
-    call->timeout = frame::timeout_of_call(plan.timeout, options_->timeout);
-    call->failure = failure_;
-    call->from_any = plan.type == c10d::OpType::RECVANYSOURCE;
-    auto* const native = static_cast<sim::Stream*>(guard.getStreamNativeHandle(stream));
-    native->launch(
-        plan.name,
-        [call, inner = inner_, pieces = std::move(plan.pieces)] {
-          run(*call, **inner, pieces);
-        },
-        /*peers=*/true);
-
-    // 4. An event says when the stream has ended the call.
-    const auto end = std::make_shared<c10::Event>(device.type());
-    end->record(stream);
-
-    // 5. Work and future tell the program's streams.
-    const auto work =
-        c10::make_intrusive<WorkSimccl>(rank_, plan.type, title(plan.name), options_,
-            sequence_.load(), plan.blocks_host && options_->keeps("barrier"));
-    work->call = call;
-    work->end = end;
-    work->stash = stash;
-    work->outputs = std::move(plan.outputs);
-    work->device = device;
-    work->abort_group = [group = weak_from_this()] {
-      if (const auto alive = group.lock()) alive->abort();
-    };
-    work->complete(stream);
-    kept_.push_back({end, stash});
-    const std::lock_guard watched(watched_mutex_);
-    calls_.push_back(call);
-    return work;
+  frame::Arguments begin(Kind kind, milliseconds timeout) const {
+    const auto wins = frame::timeout_of_call(timeout, options_->timeout);
+    return {kind, wins, options_->backend, size_, kDevice};
   }
-  // [/launch]
+
+  // Always returns a Work: waiting for it costs the host nothing.
+  WorkPtr run(frame::Arguments&& given, bool /* async */) {
+    const auto kind = given.note.kind;
+    given.require(LibraryCall::can_reduce(given.note), " cannot reduce tensors of ",
+        frame::name(given.note.dtype), " with ", frame::name(given.note.op));
+    given.require(kind != Kind::monitored_barrier, " is one of the CPU's backend");
+    Calls calls{std::make_shared<frame::Arguments>(std::move(given))};
+    const auto coalesced = coalesced_.find(this);
+    if (coalesced == coalesced_.end()) return launch(kind, std::move(calls));
+    coalesced->second.push_back(calls[0]);
+    return nullptr; // the program waits for the work of all
+  }
+
+  void start_coalescing() {
+    TORCH_CHECK_VALUE(!coalesced_.contains(this), "Backend simccl: coalesces already");
+    coalesced_[this];
+  }
+  WorkPtr end_coalescing() {
+    const auto calls = coalesced_.extract(this);
+    TORCH_CHECK_VALUE(calls, "Backend simccl: does not coalesce");
+    return launch(std::nullopt, std::move(calls.mapped()));
+  }
+  template <class CallOne>
+  WorkPtr together(
+      Kind kind, bool /* async */, size_t outputs, size_t inputs, const CallOne& call) {
+    begin(kind, kNoTimeout)
+        .require(outputs == inputs, " takes as many outputs as inputs");
+    const bool inside = coalesced_.contains(this);
+    if (!inside) start_coalescing();
+    try {
+      for (size_t i = 0; i < inputs; ++i) call(i);
+    } catch (...) {
+      coalesced_.erase(this);
+      throw;
+    }
+    return inside ? nullptr : end_coalescing();
+  }
+
+  // The stream of the collectives.
+  c10::Stream stream(at::Device device) {
+    return stream_of({device.index(), Kind::barrier, 0, 0});
+  }
 
   // [end]
-  // Waits for what the other ranks need of this one, as long as calls may take.
+  // Waits for calls that other ranks need, which have deadlines.
   void shutdown() {
     const frame::WithoutGil without_gil;
     const auto limit = frame::in(kLastMoments);
-    while (!failure_->get() && busy(Clock::now() > limit)) {
-      std::this_thread::sleep_for(milliseconds(1));
-    }
+    while (busy(Clock::now() < limit)) std::this_thread::sleep_for(milliseconds(1));
     stop();
-    failure_->set("its group was destroyed");
-    (*inner_)->shutdown();
+    set_failure("the group was destroyed");
+    (*library_)->shutdown();
     const std::lock_guard lock(mutex_);
     let_go();
     const std::lock_guard free(streams_mutex_);
-    for (const auto& [key, stream] : lanes_) free_streams().push_back(stream);
+    if (&lanes() == &lanes_)
+      std::ranges::move(lanes_ | std::views::values, std::back_inserter(free_));
     lanes_.clear();
   }
 
-  // Ends what the streams of all ranks wait for. A library that cannot do this lets them
-  // wait until its own deadline.
+  // Ends what the streams wait for, if the library can. Otherwise its deadline does.
   void abort() {
     const frame::WithoutGil without_gil;
     end_calls("rank " + std::to_string(rank_) + " has aborted the group");
   }
   // [/end]
 
-  // The stream of the collectives on a device, for programs that look at it.
-  c10::Stream stream(const c10::Device& device) {
-    const std::lock_guard lock(mutex_);
-    return lane(device, kCollectives);
-  }
-
  private:
+  using Calls = std::vector<std::shared_ptr<frame::Arguments>>;
+
+  // [launch]
+  // The five steps of a call. The host waits in none of them.
+  WorkPtr launch(std::optional<Kind> kind, Calls calls) {
+    const std::lock_guard lock(mutex_);
+    check();
+    let_go();
+    auto device = at::Device(kDevice);
+    for (const auto& one : calls) device = one->device;
+    const c10::impl::VirtualGuardImpl guard(kDevice);
+    if (!device.has_index()) device = guard.getDevice(); // a barrier
+    const auto current = guard.getStream(device);
+    const bool message = kind && is_message(*kind);
+    const auto& note = calls.empty() ? frame::Note() : calls[0]->note;
+    const auto stream = !options_->keeps("own_stream") ? current
+        : message ? stream_of({device.index(), *kind, note.root, note.tag})
+                  : this->stream(device);
+    Parts parts{options_, std::make_shared<Call>(), std::make_shared<Stash>(),
+        std::make_shared<c10::Event>(kDevice), device, {}, ++sequence_, nullptr,
+        options_->blocking_wait, [self = self_] {
+          if (auto* const group = self->load()) group->abort();
+        }};
+    parts.call->title = std::string(kind ? name(*kind) : "coalesced") + " #" +
+        std::to_string(sequence_) + " of group \"" + options_->group_name +
+        "\" on rank " + std::to_string(rank_);
+
+    // 1. The communication comes after what the program has launched so far.
+    c10::Event before(kDevice);
+    before.record(current);
+    if (options_->keeps("input")) before.block(stream);
+
+    // 2. The memory stays, whatever the program does with its tensors.
+    std::vector<LibraryCall> library_calls;
+    for (const auto& one : calls) {
+      library_calls.emplace_back(*one);
+      if (options_->keeps("lifetime")) parts.stash->add(one);
+      parts.call->timeout = std::max(parts.call->timeout, one->timeout);
+      parts.source = one->source;
+      parts.outputs.insert(
+          parts.outputs.end(), one->results.begin(), one->results.end());
+    }
+
+    // 3. The library runs in the stream.
+    auto* const native = static_cast<sim::Stream*>(guard.getStreamNativeHandle(stream));
+    const auto task = [call = parts.call, library = library_, size = size_,
+                          library_calls]() mutable {
+      run_in_stream(*call, **library, library_calls, size);
+    };
+    native->launch(kind ? name(*kind) : "coalesced", task, /*peers=*/true);
+    {
+      const c10::StreamGuard in(stream);
+      for (const auto& one : calls) one->finish(); // outputs with strides
+    }
+
+    // 4. An event says when the stream has ended the call.
+    parts.end->record(stream);
+    kept_.push_back({parts.end, parts.stash});
+    {
+      const std::lock_guard watched(watched_mutex_);
+      calls_.push_back(parts.call);
+    }
+
+    // 5. Work and future order the program's streams.
+    if (kind == Kind::barrier) parts.blocks_host |= options_->keeps("barrier");
+    parts.blocks_host |= kind == Kind::receive && note.root < 0; // who has sent it?
+    return c10::make_intrusive<WorkSimccl>(rank_, kind, std::move(parts), stream);
+  }
+  // [/launch]
+
   // [in-the-stream]
-  // On the thread of the stream: from here on, it waits for the other ranks.
-  static void run(Call& call, c10d::Backend& inner, const std::vector<Piece>& pieces) {
+  // On the thread of the stream, which waits for the other ranks.
+  static void run_in_stream(
+      Call& call, c10d::Backend& library, std::vector<LibraryCall>& calls, int size) {
     call.began = Clock::now();
     try {
-      if (const auto reason = call.failure->get()) throw std::runtime_error(*reason);
-      std::vector<WorkPtr> works; // together: one may need the other
-      for (const auto& piece : pieces) works.push_back(piece.begin(inner));
-      for (size_t i = 0; i < pieces.size(); ++i) {
-        if (works[i]) works[i]->wait(); // none: it has ended
-        if (call.from_any) call.source = works[i]->sourceRank();
-        if (pieces[i].finish) pieces[i].finish();
-      }
+      if (const auto error = call.error()) std::rethrow_exception(error);
+      std::vector<WorkPtr> works; // all begin before one is awaited: it may need others
+      for (auto& one : calls) works.push_back(one.begin(library));
+      for (size_t i = 0; i < calls.size(); ++i) calls[i].end(works[i], size);
     } catch (const c10::Error& error) {
       call.fail(error.what_without_backtrace());
     } catch (const std::exception& error) {
@@ -173,147 +205,133 @@ class StreamGroup : public std::enable_shared_from_this<StreamGroup> {
     TORCH_CHECK_WITH(DistBackendError, forks_ == frame::fork_count(),
         "Backend simccl: group \"", options_->group_name,
         "\" belongs to the process that created it, not to a fork of it");
-    const auto reason = failure_->get();
-    TORCH_CHECK_WITH(DistBackendError, !reason, "Backend simccl: group \"",
-        options_->group_name, "\" takes no more calls: ", *reason);
+    const std::lock_guard lock(watched_mutex_);
+    TORCH_CHECK_WITH(DistBackendError, failure_.empty(), "Backend simccl: group \"",
+        options_->group_name, "\" takes no more calls: ", failure_);
   }
 
-  // Lets go of memory that the streams no longer use. On the thread of the program: the
+  // Lets go of memory that no stream uses any more. On the thread of the program: the
   // end of a tensor may need Python's lock.
   void let_go() {
-    std::erase_if(kept_, [](const Kept& kept) {
-      const bool unused = kept.end->query();
-      if (unused) kept.stash->clear();
+    std::erase_if(kept_, [](const auto& kept) {
+      const bool unused = kept.first->query();
+      if (unused) kept.second->clear();
       return unused;
     });
   }
 
-  bool busy(bool only_begun) {
+  bool busy(bool also_new) {
     const std::lock_guard lock(watched_mutex_);
     return std::ranges::any_of(calls_, [&](const auto& call) {
-      const bool begun = call->began.load() != Clock::time_point::max();
-      return !call->ended && (begun || !only_begun);
+      return !call->ended && !call->error() && (also_new || call->begun());
     });
   }
 
+  bool set_failure(const std::string& reason) { // the first reason counts
+    const std::lock_guard lock(watched_mutex_);
+    if (!failure_.empty()) return false;
+    failure_ = reason;
+    return true;
+  }
+
   // [watchdog]
-  // Looks for calls that take too long, and for those that have ended, of which it tells
-  // getFutureResult(). It destroys no tensor and never waits.
+  // Ends the group when a call takes too long or has failed, and tells those who asked
+  // with getFutureResult(). Destroys no tensor and never waits for a stream.
   void watch() {
-    c10::setThreadName("simccl_watchdog");
     std::unique_lock lock(watched_mutex_);
     while (!stopped_.wait_for(lock, kWatchEvery, [this] { return stop_; })) {
       std::list<std::shared_ptr<Call>> ended;
-      std::shared_ptr<Call> late;
-      for (auto call = calls_.begin(); call != calls_.end();) {
-        if ((*call)->is_late()) late = *call;
-        const auto next = std::next(call);
-        if ((*call)->ended) ended.splice(ended.end(), calls_, call);
-        call = next;
+      for (auto each = calls_.begin(); each != calls_.end();) {
+        const auto call = each++;
+        if ((*call)->late()) {
+          (*call)->fail("it has not ended within " +
+              std::to_string((*call)->timeout.count()) +
+              " ms; the ranks may wait for different calls");
+        }
+        const bool failed = (*call)->error() != nullptr;
+        if ((*call)->ended || failed) ended.splice(ended.end(), calls_, call);
       }
       lock.unlock();
-      if (late) {
-        const auto text = "it has not ended within " +
-            std::to_string(late->timeout.count()) +
-            " ms; the group ends, because the ranks may wait for different calls";
-        TORCH_WARN("Backend simccl: ", late->title, ": ", text);
-        late->fail(text);
-        end_calls(late->title + ": " + text);
+      for (const auto& call : ended) {
+        const auto error = call->error();
+        if (error) end_calls(text_of(error));
+        const auto result =
+            error ? c10d::WorkResult::COMM_ERROR : c10d::WorkResult::SUCCESS;
+        call->result->markCompleted(c10::IValue(static_cast<int64_t>(result)));
       }
-      for (const auto& call : ended) tell(*call);
       lock.lock();
     }
   }
   // [/watchdog]
 
-  static void tell(Call& call) {
-    using c10d::WorkResult;
-    const auto result = call.error() ? WorkResult::COMM_ERROR : WorkResult::SUCCESS;
-    if (!call.result->completed()) {
-      call.result->markCompleted(c10::IValue(static_cast<int64_t>(result)));
+  static std::string text_of(const std::exception_ptr& error) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const c10::Error& known) {
+      return known.what_without_backtrace();
     }
   }
 
   void end_calls(const std::string& reason) {
-    failure_->set(reason);
-    std::unique_lock lock(watched_mutex_);
-    for (const auto& call : calls_) {
-      if (!call->ended) call->fail(reason);
+    if (set_failure(reason)) TORCH_WARN(reason); // the program may never wait again
+    {
+      const std::lock_guard lock(watched_mutex_);
+      for (const auto& call : calls_) call->fail(reason);
     }
-    lock.unlock();
-    (*inner_)->abort();
+    (*library_)->abort();
   }
 
   void stop() {
-    std::unique_lock lock(watched_mutex_);
-    stop_ = true;
-    stopped_.notify_all();
-    lock.unlock();
-    if (!watchdog_.joinable()) return;
-    if (forks_ != frame::fork_count() ||
-        watchdog_.get_id() == std::this_thread::get_id()) {
-      watchdog_.detach();
-    } else {
-      watchdog_.join();
+    {
+      const std::lock_guard lock(watched_mutex_);
+      stop_ = true;
     }
+    stopped_.notify_all();
+    if (!watchdog_.joinable()) return;
+    forks_ == frame::fork_count() ? watchdog_.join() : watchdog_.detach();
   }
 
-  // The stream of a lane. Groups that end leave theirs to those that come.
-  c10::Stream lane(const c10::Device& device, const Lane& lane) {
+  // A stream that no other lane has. Groups that end leave theirs to those that come.
+  std::map<Lane, c10::Stream>& lanes() {
+    static auto& of_all_groups = *new std::map<Lane, c10::Stream>();
+    return options_->keeps("group_stream") ? lanes_ : of_all_groups;
+  }
+  c10::Stream stream_of(const Lane& lane) {
     const std::lock_guard lock(streams_mutex_);
-    auto& lanes = options_->keeps("group_stream") ? lanes_ : shared_lanes();
-    const Key key(
-        device.index(), options_->keeps("group_stream") ? lane : kCollectives);
-    if (const auto known = lanes.find(key); known != lanes.end()) return known->second;
-    auto& free = free_streams();
-    const auto found = std::ranges::find(free, device, &c10::Stream::device);
-    const auto stream = found != free.end()
-        ? *found
-        : c10::impl::VirtualGuardImpl(device.type()).getNewStream(device);
-    if (found != free.end()) free.erase(found);
-    return lanes.emplace(key, stream).first->second;
+    if (const auto known = lanes().find(lane); known != lanes().end()) {
+      return known->second;
+    }
+    const at::Device device(kDevice, std::get<0>(lane));
+    const auto free = std::ranges::find(free_, device, &c10::Stream::device);
+    const auto stream = free != free_.end()
+        ? *free
+        : c10::impl::VirtualGuardImpl(kDevice).getNewStream(device);
+    if (free != free_.end()) free_.erase(free);
+    return lanes().emplace(lane, stream).first->second;
   }
 
-  using Key = std::pair<c10::DeviceIndex, Lane>;
-  struct Kept {
-    std::shared_ptr<c10::Event> end;
-    std::shared_ptr<Stash> stash;
-  };
-  static std::vector<c10::Stream>& free_streams() {
-    static auto& streams = *new std::vector<c10::Stream>();
-    return streams;
-  }
-  static std::map<Key, c10::Stream>& shared_lanes() { // of all groups: a broken rule
-    static auto& lanes = *new std::map<Key, c10::Stream>();
-    return lanes;
-  }
-
-  // For profilers, which keep the pointer: "simccl:all_reduce".
-  static const char* title(const char* name) {
-    static std::mutex mutex;
-    static auto& titles = *new std::set<std::string>();
-    const std::lock_guard lock(mutex);
-    return titles.insert(std::string("simccl:") + name).first->c_str();
-  }
-
-  // Streams share the pointer to the pointer, because that of PyTorch may need Python's
-  // lock whenever it is copied.
-  const std::shared_ptr<BackendPtr> inner_;
   const OptionsPtr options_;
-  const int rank_;
+  const int rank_, size_;
+  // Streams share the pointer to the pointer: PyTorch's own may need Python's lock
+  // whenever it is copied.
+  const std::shared_ptr<BackendPtr> library_;
   const uint64_t forks_ = frame::fork_count();
-  const std::shared_ptr<Failure> failure_ = std::make_shared<Failure>();
+  const std::shared_ptr<std::atomic<StreamGroup*>> self_ =
+      std::make_shared<std::atomic<StreamGroup*>>(this); // for works that outlive it
   std::atomic<uint64_t> sequence_{0};
+  static inline thread_local std::map<const StreamGroup*, Calls> coalesced_;
 
-  static inline std::mutex streams_mutex_; // guards the free ones, of all groups
+  std::mutex mutex_; // one call at a time; taken before the others
+  std::list<std::pair<std::shared_ptr<c10::Event>, std::shared_ptr<Stash>>> kept_;
 
-  std::mutex mutex_; // guards these; taken before the others
-  std::map<Key, c10::Stream> lanes_;
-  std::list<Kept> kept_;
+  static inline std::mutex streams_mutex_; // guards these
+  static inline std::vector<c10::Stream> free_;
+  std::map<Lane, c10::Stream> lanes_;
 
-  std::mutex watched_mutex_; // guards these
+  mutable std::mutex watched_mutex_; // guards these
   std::condition_variable stopped_;
   std::list<std::shared_ptr<Call>> calls_;
+  std::string failure_; // why the group takes no more calls
   bool stop_ = false;
   std::thread watchdog_;
 };

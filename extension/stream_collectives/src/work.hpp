@@ -10,155 +10,137 @@ namespace stream_collectives {
 using frame::Clock;
 using Future = c10::ivalue::Future;
 using FuturePtr = c10::intrusive_ptr<Future>;
+using OptionsPtr = c10::intrusive_ptr<OptionsSimccl>;
 
-// Why a group cannot go on. The first reason counts.
-class Failure {
- public:
-  void set(const std::string& reason) {
-    const std::lock_guard lock(mutex_);
-    if (!reason_) reason_ = reason;
+// One call, as its stream and the watchdog see it. It has no tensor, so its end needs
+// nothing of Python.
+struct Call {
+  std::string title; // "all_reduce #3 of ..."
+  milliseconds timeout{0};
+  std::atomic<Clock::time_point> began{Clock::time_point::max()}; // on the stream
+  std::atomic<bool> ended{false};
+  FuturePtr result = c10::make_intrusive<Future>(c10::IntType::get());
+
+  bool begun() const { return began.load() < Clock::time_point::max(); }
+  bool late() const {
+    return !ended && begun() && Clock::now() - began.load() > timeout;
   }
-  std::optional<std::string> get() const {
+  std::exception_ptr error() const {
     const std::lock_guard lock(mutex_);
-    return reason_;
+    return error_;
+  }
+  void fail(const std::string& reason) { // the first reason counts
+    const std::lock_guard lock(mutex_);
+    if (error_ || ended) return;
+    error_ = std::make_exception_ptr(c10::DistBackendError(
+        {__func__, __FILE__, __LINE__}, "Backend simccl: " + title + ": " + reason));
   }
 
  private:
   mutable std::mutex mutex_;
-  std::optional<std::string> reason_;
+  std::exception_ptr error_;
 };
 
-// One call, as its stream and the watchdog see it. It knows no tensor, so its end needs
-// nothing of Python.
-struct Call {
-  std::string title; // "all_reduce #3"
-  milliseconds timeout;
-  std::shared_ptr<Failure> failure;
-  std::atomic<Clock::time_point> began{Clock::time_point::max()}; // on the stream
-  std::atomic<bool> ended{false};
-  bool from_any = false; // a message from any rank, which is
-  std::atomic<int> source{-1};
-  FuturePtr result = c10::make_intrusive<Future>(c10::IntType::get());
-
-  bool is_late() const {
-    const auto start = began.load(); // the longest timeout would overflow a clock
-    return !ended && start < Clock::now() && Clock::now() - start > timeout;
-  }
-  std::exception_ptr error() const {
-    const auto reason = failed_ ? failure->get() : std::nullopt;
-    if (!reason) return nullptr;
-    return std::make_exception_ptr(c10::DistBackendError(
-        {__func__, __FILE__, __LINE__}, "Backend simccl: " + title + ": " + *reason));
-  }
-  void fail(const std::string& reason) {
-    failure->set(reason);
-    failed_ = true;
-  }
-
- private:
-  std::atomic<bool> failed_{false};
-};
-
-// The tensors of a call. Both its Work and its group hold them, and the first of them
-// that knows that nobody uses the memory any more lets go of it.
+// The tensors of a call. Its Work and its group have them; the first that knows that
+// nobody uses the memory lets go of it.
 class Stash {
  public:
-  explicit Stash(Tensors tensors) : tensors_(std::move(tensors)) {}
+  void add(std::shared_ptr<const void> tensors) { kept_.push_back(std::move(tensors)); }
   void clear() {
-    Tensors tensors; // ends without the mutex: it may need Python's lock
+    std::vector<std::shared_ptr<const void>> last; // ends without the mutex
     const std::lock_guard lock(mutex_);
-    tensors.swap(tensors_);
+    last.swap(kept_);
   }
 
  private:
   std::mutex mutex_;
-  Tensors tensors_;
+  std::vector<std::shared_ptr<const void>> kept_;
 };
 
-// The result of a call on a stream. Work and future order streams; the host goes on.
+// What a call gives the program. It orders the streams of the program after that of the
+// communication, and the host goes on.
+struct Parts {
+  OptionsPtr options;
+  std::shared_ptr<Call> call;
+  std::shared_ptr<Stash> stash;
+  std::shared_ptr<c10::Event> end; // on the stream of the communication
+  at::Device device;
+  Tensors outputs;
+  uint64_t sequence;
+  std::shared_ptr<std::atomic<int>> source; // of a message
+  bool blocks_host; // the result is for the host
+  std::function<void()> abort;
+};
+
 class WorkSimccl final : public c10d::Work {
  public:
-  WorkSimccl(int rank, c10d::OpType type, const char* title, OptionsPtr options,
-      uint64_t sequence, bool blocks_host)
-      : Work(rank, type, title),
-        options_(std::move(options)),
-        sequence_(sequence),
-        blocks_host_(blocks_host || options_->blocking_wait) {}
+  WorkSimccl(int rank, std::optional<Kind> kind, Parts parts, const c10::Stream& stream)
+      : Work(rank, frame::type_of(kind), frame::title_of("simccl", kind)),
+        my_(std::move(parts)) {
+    const c10::StreamGuard guard(stream);
+    complete();
+    if (recordFunctionEndCallback_) recordFunctionEndCallback_(); // of a profiler
+  }
 
   // [completion]
-  // The stream has ended the call, so that any stream may use the result.
-  bool isCompleted() override { return !options_->keeps("completion") || end->query(); }
-  bool isSuccess() const override { return end->query() && !exception(); }
-  std::exception_ptr exception() const override { return call->error(); }
+  // The stream has ended the call, so that every stream may use the result.
+  bool isCompleted() override {
+    return !my_.options->keeps("completion") || my_.end->query();
+  }
+  bool isSuccess() const override { return my_.end->query() && !exception(); }
+  std::exception_ptr exception() const override { return my_.call->error(); }
   // [/completion]
-  Tensors result() override { return outputs; }
-  int sourceRank() const override { return call->source; }
-  uint64_t getSequencenumber() const override { return sequence_; }
-  milliseconds getTimeout() const { return call->timeout; } // virtual from 2.14 on
+  Tensors result() override { return my_.outputs; }
+  int sourceRank() const override {
+    return my_.source ? my_.source->load() : c10d::Work::sourceRank();
+  }
+  uint64_t getSequencenumber() const override { return my_.sequence; }
+  milliseconds getTimeout() const { return my_.call->timeout; } // virtual from 2.14 on
+  void abort() override { my_.abort(); }
 
   // [wait]
   // What the current stream gets from now on comes after the communication. The memory
-  // may go then: its stream, if that is the current one, writes to it after that.
+  // may go: if it belongs to that stream, its next owner writes to it after that, too.
   void synchronize() override {
-    const c10::impl::VirtualGuardImpl device(end->device_type());
-    const auto stream = device.getStream(this->device);
-    if (options_->keeps("output")) end->block(stream);
-    stash->clear();
+    const c10::impl::VirtualGuardImpl device(my_.device.type());
+    if (my_.options->keeps("output")) my_.end->block(device.getStream(my_.device));
+    my_.stash->clear();
   }
 
   bool wait(milliseconds timeout = kNoTimeout) override {
-    if (timeout > kNoTimeout) {
-      wait_on_host(timeout);
-    } else if (blocks_host_) {
-      end->synchronize(); // the watchdog keeps the deadline
+    const auto limit = frame::in(timeout);
+    while (timeout > kNoTimeout && !my_.end->query()) {
+      TORCH_CHECK_WITH(DistBackendError, Clock::now() < limit,
+          "Backend simccl: ", my_.call->title, ": it has not ended within the ",
+          timeout.count(), " ms of this wait()");
+      std::this_thread::sleep_for(milliseconds(1)); // events cannot wait with a limit
     }
+    if (my_.blocks_host) my_.end->synchronize(); // the watchdog keeps the deadline
     synchronize();
     if (const auto error = exception()) std::rethrow_exception(error);
     return true;
   }
   // [/wait]
 
-  void abort() override { abort_group(); }
+  FuturePtr getFuture() override { return future_; }
+  FuturePtr getFutureResult() override { return my_.call->result; }
 
+ private:
   // [future]
-  FuturePtr getFuture() override { return future; }
-  FuturePtr getFutureResult() override { return call->result; }
-
-  // The future is complete at once, as NCCL's is. It records an event on the stream that
-  // is current, which here is that of the communication: who waits for the future, and
-  // each callback's stream, waits for that event.
-  void complete(const c10::Stream& communication) {
-    const bool knows = options_->keeps("devices");
-    future = c10::make_intrusive<Future>(c10::ListType::create(c10::TensorType::get()),
-        knows ? std::vector{device} : std::vector<c10::Device>());
-    const c10::StreamGuard guard(communication);
-    future->markCompleted(c10::IValue(outputs));
-    if (recordFunctionEndCallback_) recordFunctionEndCallback_(); // of a profiler
+  // The future is complete at once, as NCCL's is, and records an event on the current
+  // stream, which is that of the communication. The streams of callbacks, and of those
+  // who wait, wait for that event.
+  void complete() {
+    std::vector<at::Device> devices{my_.device};
+    if (!my_.options->keeps("devices")) devices.clear();
+    future_ = c10::make_intrusive<Future>(
+        c10::ListType::create(c10::TensorType::get()), devices);
+    future_->markCompleted(c10::IValue(my_.outputs));
   }
   // [/future]
 
-  std::shared_ptr<Call> call;
-  std::shared_ptr<c10::Event> end;
-  std::shared_ptr<Stash> stash;
-  Tensors outputs;
-  c10::Device device{c10::kCPU};
-  FuturePtr future;
-  std::function<void()> abort_group;
-
- private:
-  void wait_on_host(milliseconds timeout) const {
-    const auto limit = frame::in(timeout);
-    while (!end->query()) {
-      TORCH_CHECK_WITH(DistBackendError, Clock::now() < limit,
-          "Backend simccl: ", call->title, " has not ended within the ",
-          timeout.count(), " ms of this wait()");
-      std::this_thread::sleep_for(milliseconds(1)); // events cannot wait with a limit
-    }
-  }
-
-  const OptionsPtr options_;
-  const uint64_t sequence_;
-  const bool blocks_host_;
+  const Parts my_;
+  FuturePtr future_;
 };
 
 } // namespace stream_collectives

@@ -19,13 +19,13 @@ if util.find_spec(_compiled) is None:
 _module = import_module(_compiled)
 Options = _module.Options
 register = _module.register
-RULES = _module.rules
+RULES = _module.RULES
 # [/package]
 
 
-# [inner]
-def inner_backend(name, store, rank, size, timeout, group, global_ranks):
-    """Return the backend for the CPU that moves the data of a group; called by C++."""
+# [library]
+def connect(name, store, rank, size, timeout, group, global_ranks):
+    """Return the backend for the CPU that moves the data of a group. C++ calls this."""
     if name == "gloo":
         return dist.ProcessGroupGloo(store, rank, size, timeout)
     plugin = dist.Backend._plugins.get(name.upper())
@@ -40,7 +40,7 @@ def inner_backend(name, store, rank, size, timeout, group, global_ranks):
     return plugin.creator_fn(options, None)
 
 
-# [/inner]
+# [/library]
 
 
 def communication_stream(device, group=None):
