@@ -151,7 +151,8 @@ class Queue final : public Stream {
     std::string name; // none: not in the trace
     Task run;
     Ready ready; // holds the stream until it is true
-    bool peers;
+    bool peers; // waits for other processes
+    bool begun = false;
   };
   std::deque<Entry> entries_;
   std::condition_variable launched_;
@@ -213,7 +214,9 @@ inline void Driver::serve(Queue& queue) {
     if (entry.ready) changed_.wait(lock, entry.ready);
     changed_.wait(lock, [this] { return !stopped_; }); // then it stays here
     note("begin", entry.name, queue);
+    entry.begun = true;
     ++running_;
+    changed_.notify_all();
     lock.unlock();
     std::string failure;
     try {
@@ -282,7 +285,7 @@ inline void Driver::settle(bool peers) {
   const auto stands = [peers](const auto& queue) {
     if (queue->entries_.empty()) return true;
     const auto& entry = queue->entries_.front();
-    return entry.ready ? !entry.ready() : entry.peers && !peers;
+    return entry.begun ? entry.peers && !peers : entry.ready && !entry.ready();
   };
   std::unique_lock lock(mutex_);
   wait(lock, [&] {

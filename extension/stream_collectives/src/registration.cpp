@@ -10,6 +10,10 @@ class BackendSimccl final : public frame::BackendOn<StreamGroup> {
   bool supportsCoalescing() const override { return true; }
   // With init_process_group(device_id=...): has the stream before the first call.
   void eagerConnectSingleDevice(at::Device device) override { group_.stream(device); }
+  WorkPtr barrier(const c10d::BarrierOptions& opts) override {
+    const c10::OptionalDeviceGuard guard(opts.device);
+    return BackendOn::barrier(opts);
+  }
   std::tuple<int64_t, int64_t, int64_t> stream(at::Device device) {
     const auto stream = group_.stream(device).pack3();
     return {stream.stream_id, stream.device_index, int64_t(stream.device_type)};
