@@ -11,11 +11,9 @@ from torch.accelerator import (  # noqa: F401
     current_stream,
     empty_cache,
     max_memory_allocated,
-    max_memory_reserved,
     memory_allocated,
     memory_reserved,
     memory_stats,
-    reset_accumulated_memory_stats,
     reset_peak_memory_stats,
     set_stream,
     synchronize,
@@ -83,8 +81,12 @@ def _inductor_backend_init():
 
 
 # [random]
-# DTensor asks for 16 bytes: a seed, and how far the numbers have been used. Asking for the
-# state begins a new part of the numbers, so that the state says which numbers come next.
+# DTensor asks for 16 bytes: a seed, and how far the numbers have been used. If some have
+# been used, asking for the state begins a new part, so that the state says what comes next.
+default_generators = [_module.generator(index) for index in range(device_count())]
+_states = {}
+
+
 def manual_seed(seed, device=None):
     set_rng_state(_state(seed, 0), device)
 
@@ -95,22 +97,25 @@ def manual_seed_all(seed):
 
 
 def set_rng_state(state, device="sim"):
-    seed, used = _random[_index(device)] = state.cpu().view(torch.uint64).tolist()
-    _module.seed(_index(device), (seed + used * 0x9E3779B97F4A7C15) % 2**64)
+    index = _index(device)
+    seed, used = state.cpu().view(torch.uint64).tolist()
+    default_generators[index].manual_seed((seed + used * 0x9E3779B97F4A7C15) % 2**64)
+    _states[index] = state.cpu().clone(), default_generators[index].get_state()
 
 
 def get_rng_state(device="sim"):
-    seed, used = _random.get(_index(device), (torch.initial_seed(), 0))
-    state = _state(seed, used + 4)
-    set_rng_state(state, device)
-    return state
+    index = _index(device)
+    state, unused = _states.get(index, (_state(torch.initial_seed(), 0), None))
+    if unused is None or not torch.equal(unused, default_generators[index].get_state()):
+        seed, used = state.view(torch.uint64).tolist()
+        set_rng_state(_state(seed, used + 4), index)
+    return _states[index][0].clone()
 
 
 def _state(*numbers):
     return torch.tensor(numbers, dtype=torch.uint64).view(torch.uint8)
 
 
-_random = {}
 # [/random]
 
 

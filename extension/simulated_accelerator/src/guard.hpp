@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include "driver.hpp"
@@ -17,7 +18,7 @@ inline c10::Stream handle(const Queue& queue) {
   return c10::Stream(c10::Stream::UNSAFE, {kSim, device}, queue.id);
 }
 inline Queue& queue(const c10::Stream& stream) {
-  return Driver::get().stream(stream.device_index(), stream.id());
+  return driver.stream(stream.device_index(), stream.id());
 }
 
 // [guard]
@@ -30,11 +31,11 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
 
   c10::DeviceType type() const override { return kSim; }
   c10::DeviceIndex deviceCount() const noexcept override {
-    return static_cast<c10::DeviceIndex>(Driver::get().devices());
+    return static_cast<c10::DeviceIndex>(driver.devices());
   }
   Device getDevice() const override { return {kSim, device_}; }
   void setDevice(Device device) const override {
-    device_ = static_cast<c10::DeviceIndex>(Driver::get().check_device(device.index()));
+    device_ = static_cast<c10::DeviceIndex>(driver.check_device(device.index()));
   }
   void uncheckedSetDevice(Device device) const noexcept override {
     device_ = device.index();
@@ -58,31 +59,24 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     return before;
   }
   Stream getNewStream(Device device, int /* priority */) const override {
-    return handle(Driver::get().new_stream(index_of(device)));
+    return handle(driver.new_stream(index_of(device)));
   }
   // One after another, for the callbacks of futures.
   Stream getStreamFromGlobalPool(Device device, bool /* priority */) const override {
-    static std::mutex mutex;
-    static std::map<int, std::vector<Stream>> pools;
-    static size_t taken = 0;
-    const std::lock_guard lock(mutex);
-    auto& pool = pools[index_of(device)];
-    if (pool.size() < kPooled) return pool.emplace_back(getNewStream(device, 0));
-    return pool[taken++ % kPooled];
+    static std::atomic<int64_t> taken{0};
+    return handle(driver.stream(index_of(device), -1 - taken++ % kPooled));
   }
   void* getStreamNativeHandle(const Stream stream) const override {
     return static_cast<sim::Stream*>(&queue(stream));
   }
   bool queryStream(const Stream& stream) const override {
-    return Driver::get().reached(Driver::get().mark(queue(stream)));
+    return driver.reached(driver.mark(queue(stream)));
   }
   void synchronizeStream(const Stream& stream) const override {
-    Driver::get().wait(Driver::get().mark(queue(stream)));
+    driver.wait(driver.mark(queue(stream)));
   }
   void synchronizeDevice(const c10::DeviceIndex device) const override {
-    for (const Mark mark : Driver::get().marks(index_of({kSim, device}))) {
-      Driver::get().wait(mark);
-    }
+    driver.synchronize(index_of({kSim, device}));
   }
 
   void record(void** event, const Stream& stream, const c10::DeviceIndex /* device */,
@@ -92,16 +86,16 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     time = std::make_shared<std::atomic<Clock::time_point>>();
     const auto note = [time] { *time = Clock::now(); };
     auto& in = queue(stream);
-    mark = {&in, Driver::get().launch(in, "", note, nullptr, false)};
+    mark = {&in, driver.launch(in, "", note)};
   }
   void block(void* event, const Stream& stream) const override {
-    if (event) Driver::get().wait(queue(stream), static_cast<Event*>(event)->mark);
+    if (event) driver.wait(queue(stream), static_cast<Event*>(event)->mark);
   }
   bool queryEvent(void* event) const override {
-    return !event || Driver::get().reached(static_cast<Event*>(event)->mark);
+    return !event || driver.reached(static_cast<Event*>(event)->mark);
   }
   void synchronizeEvent(void* event) const override {
-    if (event) Driver::get().wait(static_cast<Event*>(event)->mark);
+    if (event) driver.wait(static_cast<Event*>(event)->mark);
   }
   void destroyEvent(void* event, const c10::DeviceIndex) const noexcept override {
     delete static_cast<Event*>(event);
@@ -113,7 +107,10 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
         static_cast<Event*>(to)->time->load() - static_cast<Event*>(from)->time->load();
     return time.count();
   }
-  void recordDataPtrOnStream(const c10::DataPtr&, const Stream&) const override;
+  void recordDataPtrOnStream(
+      const c10::DataPtr& data, const Stream& stream) const override {
+    c10::getDeviceAllocator(kSim)->recordStream(data, stream);
+  }
 
  private:
   struct Event {
@@ -123,7 +120,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
 
   static c10::DeviceIndex index_of(Device device) {
     const int index = device.has_index() ? device.index() : device_;
-    return static_cast<c10::DeviceIndex>(Driver::get().check_device(index));
+    return static_cast<c10::DeviceIndex>(driver.check_device(index));
   }
 
   static inline thread_local c10::DeviceIndex device_ = 0;

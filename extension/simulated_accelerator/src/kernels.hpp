@@ -2,6 +2,7 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/NativeFunctions.h>
+#include <ATen/ScalarOps.h>
 #include <ATen/native/CPUFallback.h>
 #include <ATen/native/Resize.h>
 #include <torch/library.h>
@@ -43,30 +44,6 @@ inline Tensor& fill(Tensor& self, const at::Scalar& value) {
 
 inline Tensor& zero(Tensor& self) { return fill(self, 0); }
 
-// Runs `kernel(out, a, b)` in the stream if all have one floating type. The caller runs
-// other cases on the CPU. A number that the host knows is copied, as an argument is.
-template <class Kernel>
-bool binary(const char* name, const Tensor& a, const Tensor& b, Tensor& out,
-    const Kernel& kernel) {
-  const auto fits = [&](const Tensor& x) {
-    const bool number = x.is_cpu() && x.dim() == 0;
-    return number ||
-        (x.scalar_type() == out.scalar_type() && x.device() == out.device());
-  };
-  if (!at::isFloatingType(out.scalar_type()) || !fits(a) || !fits(b)) return false;
-  if (at::result_type(a, b) != out.scalar_type()) return false;
-  at::native::resize_output(out, at::infer_size(a.sizes(), b.sizes()));
-  at::assert_no_internal_overlap(out);
-  const auto argument = [](const Tensor& x) {
-    return x.is_cpu() ? at::scalar_tensor(x.item(), x.scalar_type()) : on_host(x);
-  };
-  launch(name, out, [kernel, to = on_host(out), x = argument(a), y = argument(b)] {
-    Tensor target = to;
-    kernel(target, x, y);
-  });
-  return true;
-}
-
 // All that has no kernel here: copies the arguments to the host, runs the kernel of the
 // CPU, and copies the results back, in the order of the current stream. Random numbers
 // come from the generator of the device.
@@ -75,25 +52,36 @@ inline void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     auto& value = (*stack)[stack->size() - arguments.size() + i];
     if (arguments[i].name() != "generator" || !value.isNone()) continue;
-    value = hooks().getDefaultGenerator(-1);
+    value = hooks.getDefaultGenerator(-1);
   }
   at::native::cpu_fallback(op, stack);
 }
 
-inline Tensor& add(
-    const Tensor& a, const Tensor& b, const at::Scalar& alpha, Tensor& out) {
-  const bool launched = binary("add", a, b, out,
-      [alpha](Tensor& to, auto& x, auto& y) { at::add_out(to, x, y, alpha); });
-  if (launched) return out;
-  return at::native::call_fallback_fn<&fallback, ATEN_OP2(add, out)>::call(
-      a, b, alpha, out);
-}
-
-inline Tensor& mul(const Tensor& a, const Tensor& b, Tensor& out) {
-  const bool launched = binary(
-      "mul", a, b, out, [](Tensor& to, auto& x, auto& y) { at::mul_out(to, x, y); });
-  if (launched) return out;
-  return at::native::call_fallback_fn<&fallback, ATEN_OP2(mul, out)>::call(a, b, out);
+// Runs an operation with a last argument `out` in the stream, if all its tensors have one
+// floating type; other cases go to the CPU. A number that the host knows is copied, as the
+// arguments of a kernel are.
+inline void in_stream(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const size_t count = op.schema().arguments().size();
+  const Tensor out = stack->back().toTensor();
+  torch::jit::Stack arguments(stack->end() - count, stack->end());
+  std::vector<int64_t> sizes;
+  bool fits = at::isFloatingType(out.scalar_type());
+  for (auto& value : arguments) {
+    if (!value.isTensor()) continue;
+    const auto& tensor = value.toTensor();
+    const bool number = tensor.is_cpu() && tensor.dim() == 0 && !tensor.is_complex();
+    fits = fits && (number || tensor.options().type_equal(out.options())) &&
+        (number || tensor.device() == out.device());
+    if (!tensor.is_same(out)) sizes = at::infer_size(sizes, tensor.sizes());
+    if (!fits) break;
+    value = number ? at::native::wrapped_scalar_tensor(tensor.item()) : on_host(tensor);
+  }
+  if (!fits || out.sizes() != sizes) return fallback(op, stack);
+  at::assert_no_internal_overlap(out);
+  launch(op.schema().name().c_str() + sizeof("aten::") - 1, out,
+      [op, arguments]() mutable { op.callBoxed(arguments); });
+  torch::jit::drop(*stack, count);
+  stack->push_back(out);
 }
 // [/kernels]
 
@@ -107,20 +95,14 @@ inline Tensor copy_from(const Tensor& self, const Tensor& to, bool non_blocking)
   auto& queue = current_queue(one.device().index());
   const bool across = !from.is_cpu() && !to.is_cpu() && from.device() != to.device();
   auto& other = across ? current_queue(from.device().index()) : queue;
-  Driver::get().wait(queue, Driver::get().mark(other)); // of both devices
+  driver.wait(queue, driver.mark(other)); // of both devices
   const Tensor& host = to.is_cpu() ? to : from;
-  const bool pinned = host.is_cpu() && pinned_pool().owns(host.data_ptr());
-  const bool blocks = host.is_cpu() && !(non_blocking && pinned);
-  if (blocks) { // the host stays, and so do its tensors
-    const Tensor target = to.is_cpu() ? to : on_host(to);
-    const Tensor source = from.is_cpu() ? from : on_host(from);
-    launch("copy", one, [&target, &source] { target.copy_(source); });
-    Driver::get().wait(Driver::get().mark(queue));
-    return to;
-  }
-  if (pinned) pinned_pool().record(host.data_ptr(), queue);
+  const bool pinned = host.is_cpu() && pinned_pool.owns(host.data_ptr());
+  if (pinned) pinned_pool.record(host.data_ptr(), queue);
   launch("copy", one, [to = on_host(to), from = on_host(from)] { to.copy_(from); });
-  Driver::get().wait(other, Driver::get().mark(queue));
+  driver.wait(other, driver.mark(queue));
+  const bool blocks = host.is_cpu() && !(non_blocking && pinned);
+  if (blocks) driver.wait(driver.mark(queue));
   return to;
 }
 // [/copy]
@@ -132,26 +114,24 @@ inline Tensor copy_from_and_resize(const Tensor& self, const Tensor& to) {
 
 constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
 
-inline Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> dtype,
-    std::optional<at::Layout> layout, std::optional<at::Device> device,
-    std::optional<bool> pin, std::optional<at::MemoryFormat> format) {
-  TORCH_CHECK_NOT_IMPLEMENTED(c10::layout_or_default(layout) == at::kStrided,
-      "sim: the device has dense tensors only");
-  TORCH_CHECK_VALUE(!pin.value_or(false), "sim: only tensors of the CPU can be pinned");
-  const c10::OptionalDeviceGuard guard(device);
-  return at::detail::empty_generic(
-      size, &allocator(), kKeys, c10::dtype_or_default(dtype), format);
-}
-
 inline Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride,
-    std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
+    std::optional<at::ScalarType> dtype, std::optional<at::Layout> /* dense */,
     std::optional<at::Device> device, std::optional<bool> pin) {
-  TORCH_CHECK_NOT_IMPLEMENTED(c10::layout_or_default(layout) == at::kStrided,
-      "sim: the device has dense tensors only");
   TORCH_CHECK_VALUE(!pin.value_or(false), "sim: only tensors of the CPU can be pinned");
   const c10::OptionalDeviceGuard guard(device);
   return at::detail::empty_strided_generic(
-      size, stride, &allocator(), kKeys, c10::dtype_or_default(dtype));
+      size, stride, &allocator, kKeys, c10::dtype_or_default(dtype));
+}
+
+inline std::vector<int64_t> strides_of(
+    at::IntArrayRef size, std::optional<at::MemoryFormat> format = std::nullopt) {
+  return at::empty(size, at::device(at::kMeta), format).strides().vec();
+}
+
+inline Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> dtype,
+    std::optional<at::Layout> layout, std::optional<at::Device> device,
+    std::optional<bool> pin, std::optional<at::MemoryFormat> format) {
+  return empty_strided(size, strides_of(size, format), dtype, layout, device, pin);
 }
 
 // Changes what the tensor shows of its storage, which grows if it is too small.
@@ -163,16 +143,14 @@ inline void show(
   const auto bytes =
       at::detail::computeStorageNbytes(size, stride, self.element_size(), offset);
   if (bytes > self.storage().nbytes()) {
-    hooks().resizePrivateUse1Bytes(self.storage(), bytes);
+    hooks.resizePrivateUse1Bytes(self.storage(), bytes);
   }
 }
 
 inline const Tensor& resize(
     const Tensor& self, at::IntArrayRef size, std::optional<at::MemoryFormat> format) {
-  auto memory = format.value_or(at::MemoryFormat::Contiguous);
-  if (memory == at::MemoryFormat::Preserve) memory = self.suggest_memory_format();
-  const auto stride = at::empty(size, at::device(at::kMeta).memory_format(memory));
-  show(self, self.storage_offset(), size, stride.strides());
+  if (format == at::MemoryFormat::Preserve) format = self.suggest_memory_format();
+  show(self, self.storage_offset(), size, strides_of(size, format));
   return self;
 }
 
@@ -181,8 +159,7 @@ inline Tensor& set_part(Tensor& self, at::Storage source, int64_t offset,
   TORCH_CHECK_VALUE(source.device() == self.device(), "sim: a tensor of ",
       self.device(), " cannot show memory of ", source.device());
   self.unsafeGetTensorImpl()->set_storage_keep_dtype(std::move(source));
-  const auto plain = at::empty(size, at::device(at::kMeta));
-  show(self, offset, size, stride.data() ? stride : plain.strides());
+  show(self, offset, size, stride.data() ? stride.vec() : strides_of(size));
   return self;
 }
 
@@ -197,27 +174,22 @@ inline Tensor& set_tensor(Tensor& self, const Tensor& source) {
 }
 
 inline void record_stream(Tensor& self, at::Stream stream) {
-  allocator().recordStream(self.storage().data_ptr(), stream);
+  allocator.recordStream(self.storage().data_ptr(), stream);
 }
-
-inline at::Scalar item(const Tensor& self) { return self.cpu().item(); }
 
 // Lets `tensor.data = other` change the device, which FSDP's offload does.
 inline bool can_show(const Tensor& self, const Tensor& from) {
-  const auto dense = [](const Tensor& x) {
-    return x.layout() == at::kStrided && (x.is_cpu() || x.is_privateuseone());
-  };
-  return dense(self) && dense(from);
+  return self.layout() == at::kStrided && from.layout() == at::kStrided;
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("fill_.Scalar", TORCH_FN(fill));
   m.impl("zero_", TORCH_FN(zero));
-  m.impl("add.out", TORCH_FN(add));
-  m.impl("mul.out", TORCH_FN(mul));
+  for (const char* name : {"add.out", "sub.out", "mul.out", "div.out"}) {
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&in_stream>());
+  }
   m.impl("_copy_from", TORCH_FN(copy_from));
   m.impl("_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
-  m.impl("_local_scalar_dense", TORCH_FN(item));
   m.impl("empty.memory_format", TORCH_FN(empty));
   m.impl("empty_strided", TORCH_FN(empty_strided));
   m.impl("resize_", TORCH_FN(resize));

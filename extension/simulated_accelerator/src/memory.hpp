@@ -12,45 +12,48 @@ namespace sim {
 // streams that use the memory must be named, or they read what the next owner writes.
 class Pool {
  public:
+  using Stat = c10::CachingAllocator::Stat;
   using Stats = c10::CachingDeviceAllocator::DeviceStats;
 
   void* allocate(size_t bytes, int device, int64_t stream) {
-    Driver::get().check_process();
+    driver.check_process();
     const std::lock_guard lock(mutex_);
-    std::erase_if(late_, [this](const Late& late) {
-      if (!std::ranges::all_of(late.marks, is_reached)) return false;
-      make_free(late.data, late.block);
-      return true;
+    std::erase_if(late_, [this](const auto& late) {
+      const auto& [data, block, marks] = late;
+      const auto reached = [](Mark mark) { return driver.reached(mark); };
+      const bool unused = std::ranges::all_of(marks, reached);
+      if (unused) free_[block.place].push_back(data);
+      return unused;
     });
     const size_t size = (bytes + kRounding - 1) / kRounding * kRounding;
     auto& free = free_[{device, stream, size}];
     auto& stats = stats_[device];
-    char* data = nullptr;
     if (free.empty()) {
-      data = static_cast<char*>(std::aligned_alloc(kRounding, size));
-      TORCH_CHECK_WITH(OutOfMemoryError, data, "sim: no memory for ", size, " bytes");
+      auto* const fresh = static_cast<char*>(std::aligned_alloc(kRounding, size));
+      TORCH_CHECK_WITH(OutOfMemoryError, fresh, "sim: no memory for ", size, " bytes");
+      free.push_back(fresh);
       stats.segment[0].increase(1);
       stats.reserved_bytes[0].increase(size);
-    } else {
-      data = free.back(); // the last one that became free
-      free.pop_back();
     }
-    used_[data] = {size, bytes, device, stream, {}};
-    count(used_[data], &c10::CachingAllocator::Stat::increase);
+    char* const data = free.back(); // the last one that became free
+    free.pop_back();
+    used_[data] = {{device, stream, size}, {}};
+    stats.allocation[0].increase(1);
+    stats.allocated_bytes[0].increase(size);
     return data;
   }
 
   void release(void* data) {
-    if (Driver::get().forked()) return; // the parent's
+    if (driver.forked()) return; // the parent's
     const std::lock_guard lock(mutex_);
     const auto entry = used_.extract(static_cast<char*>(data));
-    const Block& block = entry.mapped();
-    count(block, &c10::CachingAllocator::Stat::decrease);
-    if (block.others.empty()) return make_free(entry.key(), block);
-    late_.push_back({entry.key(), block, {}});
-    for (auto* other : block.others) {
-      late_.back().marks.push_back(Driver::get().mark(*other));
-    }
+    const auto& [device, stream, size] = entry.mapped().place;
+    stats_[device].allocation[0].decrease(1);
+    stats_[device].allocated_bytes[0].decrease(size);
+    std::vector<Mark> marks;
+    for (auto* other : entry.mapped().others) marks.push_back(driver.mark(*other));
+    if (marks.empty()) return free_[entry.mapped().place].push_back(entry.key());
+    late_.emplace_back(entry.key(), entry.mapped(), marks);
   }
 
   // Another stream than the one that it belongs to uses the memory, up to now.
@@ -58,8 +61,9 @@ class Pool {
     const std::lock_guard lock(mutex_);
     const auto entry = find(data);
     if (entry == used_.end()) return;
-    auto& [size, bytes, device, stream, others] = entry->second;
-    if (queue.device != device || queue.id != stream) others.insert(&queue);
+    const auto [device, stream, size] = entry->second.place;
+    if (queue.device != device || queue.id != stream)
+      entry->second.others.insert(&queue);
   }
 
   // Whether the address is inside of memory that is in use.
@@ -68,76 +72,53 @@ class Pool {
     return find(data) != used_.end();
   }
 
-  void give_back(int device) { // when no stream can use it any more
-    for (const Mark mark : Driver::get().marks(device)) Driver::get().wait(mark);
+  void give_back() { // when no stream can use it any more
+    for (int i = 0; i < driver.devices(); ++i) driver.synchronize(i);
     const std::lock_guard lock(mutex_);
-    for (auto& [key, free] : free_) {
-      if (std::get<0>(key) != device) continue;
-      for (char* data : std::exchange(free, {})) {
-        std::free(data);
-        stats_[device].segment[0].decrease(1);
-        stats_[device].reserved_bytes[0].decrease(std::get<2>(key));
-      }
+    for (auto& [place, free] : free_) {
+      auto& stats = stats_[std::get<0>(place)];
+      stats.segment[0].decrease(free.size());
+      stats.reserved_bytes[0].decrease(free.size() * std::get<2>(place));
+      for (char* data : std::exchange(free, {})) std::free(data);
     }
   }
 
-  template <class Function>
-  auto with_stats(int device, Function function) {
+  Stats stats(int device) {
     const std::lock_guard lock(mutex_);
-    return function(stats_[Driver::get().check_device(device)]);
+    return stats_[driver.check_device(device)];
+  }
+  void reset(int device, void (Stat::*reset)()) {
+    const std::lock_guard lock(mutex_);
+    auto& all = stats_[driver.check_device(device)];
+    for (auto* const one : {&all.allocation, &all.allocated_bytes})
+      ((*one)[0].*reset)();
+    for (auto* const one : {&all.segment, &all.reserved_bytes}) ((*one)[0].*reset)();
   }
 
  private:
   static constexpr size_t kRounding = 512;
 
+  using Place = std::tuple<int, int64_t, size_t>; // device, stream, size
   struct Block {
-    size_t size, bytes;
-    int device;
-    int64_t stream;
+    Place place;
     std::set<Queue*> others; // streams that have used it, too
   };
-  struct Late {
-    char* data;
-    Block block;
-    std::vector<Mark> marks; // where the other streams no longer use it
-  };
-
-  static bool is_reached(Mark mark) { return Driver::get().reached(mark); }
-  void make_free(char* data, const Block& block) {
-    free_[{block.device, block.stream, block.size}].push_back(data);
-  }
   std::map<char*, Block>::iterator find(const void* data) {
     auto entry = used_.upper_bound(static_cast<char*>(const_cast<void*>(data)));
     if (entry == used_.begin()) return used_.end();
     --entry;
-    return data < entry->first + entry->second.size ? entry : used_.end();
+    return data < entry->first + std::get<2>(entry->second.place) ? entry : used_.end();
   }
-  void count(const Block& block, void (c10::CachingAllocator::Stat::*change)(size_t)) {
-    auto& stats = stats_[block.device];
-    for (auto* number : {&stats.allocation[0], &stats.active[0]}) (number->*change)(1);
-    for (auto* sum : {&stats.allocated_bytes[0], &stats.active_bytes[0]}) {
-      (sum->*change)(block.size);
-    }
-    (stats.requested_bytes[0].*change)(block.bytes);
-  }
-
   std::mutex mutex_; // taken before the driver's
   std::map<char*, Block> used_;
-  std::map<std::tuple<int, int64_t, size_t>, std::vector<char*>> free_;
-  std::vector<Late> late_;
+  std::map<Place, std::vector<char*>> free_;
+  std::vector<std::tuple<char*, Block, std::vector<Mark>>> late_; // others use it
   std::map<int, Stats> stats_;
 };
 // [/pool]
 
 // Never destroyed: static objects of others may own tensors.
-inline Pool& device_pool() {
-  static auto& pool = *new Pool();
-  return pool;
-}
-inline Pool& pinned_pool() {
-  static auto& pool = *new Pool();
-  return pool;
-}
+inline Pool &device_pool = *new Pool(), &pinned_pool = *new Pool();
 
 // The memory of the device, which belongs to the stream that is current now.
 class Allocator final : public c10::DeviceAllocator {
@@ -146,7 +127,7 @@ class Allocator final : public c10::DeviceAllocator {
     const c10::Device device = Guard().getDevice();
     const auto stream = Guard().getStream(device).id();
     void* const data =
-        bytes ? device_pool().allocate(bytes, device.index(), stream) : nullptr;
+        bytes ? device_pool.allocate(bytes, device.index(), stream) : nullptr;
     return {data, data, &release, device};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
@@ -156,34 +137,23 @@ class Allocator final : public c10::DeviceAllocator {
   }
 
   bool initialized() override { return true; }
-  void emptyCache(c10::MempoolId_t) override {
-    for (int i = 0; i < Driver::get().devices(); ++i) device_pool().give_back(i);
-  }
+  void emptyCache(c10::MempoolId_t) override { device_pool.give_back(); }
   void recordStream(const c10::DataPtr& data, c10::Stream stream) override {
-    device_pool().record(data.get(), queue(stream));
+    device_pool.record(data.get(), queue(stream));
   }
   Pool::Stats getDeviceStats(c10::DeviceIndex device) override {
-    return device_pool().with_stats(device, [](auto& stats) { return stats; });
+    return device_pool.stats(device);
   }
   void resetAccumulatedStats(c10::DeviceIndex device) override {
-    reset(device, &c10::CachingAllocator::Stat::reset_accumulated);
+    device_pool.reset(device, &Pool::Stat::reset_accumulated);
   }
   void resetPeakStats(c10::DeviceIndex device) override {
-    reset(device, &c10::CachingAllocator::Stat::reset_peak);
+    device_pool.reset(device, &Pool::Stat::reset_peak);
   }
 
  private:
   static void release(void* data) {
-    if (data) device_pool().release(data);
-  }
-  static void reset(int device, void (c10::CachingAllocator::Stat::*change)()) {
-    device_pool().with_stats(device, [change](auto& stats) {
-      for (auto* number :
-          {&stats.allocation, &stats.active, &stats.segment, &stats.allocated_bytes,
-              &stats.active_bytes, &stats.reserved_bytes, &stats.requested_bytes}) {
-        ((*number)[0].*change)();
-      }
-    });
+    if (data) device_pool.release(data);
   }
 };
 
@@ -192,7 +162,7 @@ class Allocator final : public c10::DeviceAllocator {
 class PinnedAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
-    void* const data = pinned_pool().allocate(std::max<size_t>(bytes, 1), 0, -1);
+    void* const data = pinned_pool.allocate(std::max<size_t>(bytes, 1), 0, -1);
     return {data, data, &release, c10::kCPU};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
@@ -201,17 +171,9 @@ class PinnedAllocator final : public c10::Allocator {
   }
 
  private:
-  static void release(void* data) { pinned_pool().release(data); }
+  static void release(void* data) { pinned_pool.release(data); }
 };
 
-inline c10::DeviceAllocator& allocator() {
-  static auto& allocator = *new Allocator();
-  return allocator;
-}
-
-inline void Guard::recordDataPtrOnStream(
-    const c10::DataPtr& data, const Stream& stream) const {
-  allocator().recordStream(data, stream);
-}
+inline Allocator& allocator = *new Allocator();
 
 } // namespace sim

@@ -40,16 +40,8 @@ void load() {
         "simulated_accelerator: this process has run a backward pass already, and autograd "
         "takes no device after that; import the module before the first backward pass");
   }
-  c10::SetAllocator(kSim, &allocator());
-  at::RegisterPrivateUse1HooksInterface(&hooks());
-}
-
-std::vector<std::tuple<std::string, std::string, int, int64_t>> stop_trace() {
-  std::vector<std::tuple<std::string, std::string, int, int64_t>> trace;
-  for (auto& [what, name, device, stream] : Driver::get().stop_trace()) {
-    trace.emplace_back(what, name, device, stream);
-  }
-  return trace;
+  c10::SetAllocator(kSim, &allocator);
+  at::RegisterPrivateUse1HooksInterface(&hooks);
 }
 
 } // namespace sim
@@ -59,21 +51,17 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   const py::call_guard<py::gil_scoped_release> without_gil;
   module.doc() = "The device sim, compiled for one release of PyTorch.";
   load();
-  module.def("device_count", [] { return Driver::get().devices(); });
-  module.def("is_in_bad_fork", [] { return Driver::get().forked(); });
-  module.def("current_device", [] { return hooks().getCurrentDevice(); });
-  module.def("stop", [] { Driver::get().stop(); }, without_gil);
-  module.def("seed", [](int device, uint64_t number) {
-    auto generator = hooks().getDefaultGenerator(device);
-    const std::lock_guard lock(generator.mutex());
-    generator.set_current_seed(number);
-  });
-  module.def("start_trace", [] { Driver::get().start_trace(); });
-  module.def("stop_trace", &stop_trace);
-  module.def("waiting_threads", [] { return Driver::get().waiting(); });
+  module.def("device_count", [] { return driver.devices(); });
+  module.def("is_in_bad_fork", [] { return driver.forked(); });
+  module.def("current_device", [] { return Guard().getDevice().index(); });
+  module.def("stop", [] { driver.stop(); }, without_gil);
+  module.def("generator", [](int device) { return hooks.getDefaultGenerator(device); });
+  module.def("start_trace", [] { driver.trace(true); });
+  module.def("stop_trace", [] { return driver.trace(false); });
+  module.def("waiting_threads", [] { return driver.waiting(); });
   module.def(
-      "settle", [](bool peers) { Driver::get().settle(peers); },
-      py::arg("peers") = true, without_gil,
+      "settle", [](bool peers) { driver.settle(peers); }, py::arg("peers") = true,
+      without_gil,
       "Return when no stream can go on by itself: each is idle, or waits for a gate or for "
       "another stream. Without `peers`, it may also wait for other processes.");
   py::class_<Gate>(module, "Gate", "Holds streams until the host opens it.")
