@@ -72,7 +72,7 @@ inline void in_stream(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     const bool number = tensor.is_cpu() && tensor.dim() == 0 && !tensor.is_complex();
     fits = fits && (number || tensor.options().type_equal(out.options())) &&
         (number || tensor.device() == out.device());
-    if (!tensor.is_same(out)) sizes = at::infer_size(sizes, tensor.sizes());
+    if (&value != &arguments.back()) sizes = at::infer_size(sizes, tensor.sizes());
     if (!fits) break;
     value = number ? at::native::wrapped_scalar_tensor(tensor.item()) : on_host(tensor);
   }

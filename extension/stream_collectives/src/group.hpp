@@ -9,14 +9,7 @@
 
 namespace stream_collectives {
 
-constexpr auto kDevice = c10::DeviceType::PrivateUse1;
 constexpr milliseconds kWatchEvery{50};
-constexpr milliseconds kLastMoments{2000}; // for calls that have not begun
-
-// Where a call runs: the collectives of a group in one stream, in the order in which the
-// program calls them; messages in one for each direction, rank and tag, because ranks
-// may call them in different orders.
-using Lane = std::tuple<c10::DeviceIndex, Kind, int, int64_t>;
 
 // One rank's part of a group: it launches calls on streams, keeps what they use, and
 // watches over them. The frame's backend calls it as it calls its own Group.
@@ -83,25 +76,21 @@ class StreamGroup {
   }
 
   // The stream of the collectives.
-  c10::Stream stream(at::Device device) {
-    return stream_of({device.index(), Kind::barrier, 0, 0});
-  }
+  c10::Stream stream(at::Device device) { return stream_of(lane(device, {}, {})); }
 
   // [end]
   // Waits for calls that other ranks need, which have deadlines.
   void shutdown() {
     const frame::WithoutGil without_gil;
-    const auto limit = frame::in(kLastMoments);
-    while (busy(Clock::now() < limit)) std::this_thread::sleep_for(milliseconds(1));
+    std::unique_lock lock(watched_mutex_);
+    changed_.wait_until(lock, frame::in(options_->timeout),
+        [this] { return calls_.empty() || !failure_.empty(); });
+    if (failure_.empty()) failure_ = "it was destroyed";
+    lock.unlock();
     stop();
-    set_failure("the group was destroyed");
     (*library_)->shutdown();
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard calls(mutex_);
     let_go();
-    const std::lock_guard free(streams_mutex_);
-    if (&lanes() == &lanes_)
-      std::ranges::move(lanes_ | std::views::values, std::back_inserter(free_));
-    lanes_.clear();
   }
 
   // Ends what the streams wait for, if the library can. Otherwise its deadline does.
@@ -112,7 +101,7 @@ class StreamGroup {
   // [/end]
 
  private:
-  using Calls = std::vector<std::shared_ptr<frame::Arguments>>;
+  using Calls = Stash::Kept;
 
   // [launch]
   // The five steps of a call. The host waits in none of them.
@@ -120,24 +109,15 @@ class StreamGroup {
     const std::lock_guard lock(mutex_);
     check();
     let_go();
-    auto device = at::Device(kDevice);
-    for (const auto& one : calls) device = one->device;
+    const auto work = c10::make_intrusive<WorkSimccl>(rank_, kind, options_);
     const c10::impl::VirtualGuardImpl guard(kDevice);
-    if (!device.has_index()) device = guard.getDevice(); // a barrier
-    const auto current = guard.getStream(device);
-    const bool message = kind && is_message(*kind);
-    const auto& note = calls.empty() ? frame::Note() : calls[0]->note;
-    const auto stream = !options_->keeps("own_stream") ? current
-        : message ? stream_of({device.index(), *kind, note.root, note.tag})
-                  : this->stream(device);
-    Parts parts{options_, std::make_shared<Call>(), std::make_shared<Stash>(),
-        std::make_shared<c10::Event>(kDevice), device, {}, ++sequence_, nullptr,
-        options_->blocking_wait, [self = self_] {
-          if (auto* const group = self->load()) group->abort();
-        }};
-    parts.call->title = std::string(kind ? name(*kind) : "coalesced") + " #" +
-        std::to_string(sequence_) + " of group \"" + options_->group_name +
-        "\" on rank " + std::to_string(rank_);
+    work->device = calls.empty() ? at::Device(kDevice) : calls[0]->device;
+    if (!work->device.has_index()) work->device = guard.getDevice(); // a barrier
+    const auto current = guard.getStream(work->device);
+    const auto stream = options_->keeps("own_stream")
+        ? stream_of(lane(work->device, kind, calls))
+        : current;
+    describe(*work, kind, calls);
 
     // 1. The communication comes after what the program has launched so far.
     c10::Event before(kDevice);
@@ -146,41 +126,51 @@ class StreamGroup {
 
     // 2. The memory stays, whatever the program does with its tensors.
     std::vector<LibraryCall> library_calls;
-    for (const auto& one : calls) {
-      library_calls.emplace_back(*one);
-      if (options_->keeps("lifetime")) parts.stash->add(one);
-      parts.call->timeout = std::max(parts.call->timeout, one->timeout);
-      parts.source = one->source;
-      parts.outputs.insert(
-          parts.outputs.end(), one->results.begin(), one->results.end());
-    }
+    for (const auto& one : calls) library_calls.emplace_back(*one);
+    work->stash =
+        std::make_shared<Stash>(options_->keeps("lifetime") ? calls : Calls());
+    kept_.emplace_back(work->end, work->stash);
 
     // 3. The library runs in the stream.
     auto* const native = static_cast<sim::Stream*>(guard.getStreamNativeHandle(stream));
-    const auto task = [call = parts.call, library = library_, size = size_,
+    const auto task = [call = work->call, library = library_, size = size_,
                           library_calls]() mutable {
       run_in_stream(*call, **library, library_calls, size);
     };
     native->launch(kind ? name(*kind) : "coalesced", task, /*peers=*/true);
+
+    // 4. An event says when the stream has ended the call.
     {
       const c10::StreamGuard in(stream);
       for (const auto& one : calls) one->finish(); // outputs with strides
     }
-
-    // 4. An event says when the stream has ended the call.
-    parts.end->record(stream);
-    kept_.push_back({parts.end, parts.stash});
-    {
-      const std::lock_guard watched(watched_mutex_);
-      calls_.push_back(parts.call);
-    }
+    work->end->record(stream);
 
     // 5. Work and future order the program's streams.
-    if (kind == Kind::barrier) parts.blocks_host |= options_->keeps("barrier");
-    parts.blocks_host |= kind == Kind::receive && note.root < 0; // who has sent it?
-    return c10::make_intrusive<WorkSimccl>(rank_, kind, std::move(parts), stream);
+    work->complete(stream);
+    const std::lock_guard watched(watched_mutex_);
+    calls_.push_back(work->call);
+    return work;
   }
   // [/launch]
+
+  void describe(WorkSimccl& work, std::optional<Kind> kind, const Calls& calls) {
+    work.sequence = ++sequence_;
+    work.call->title = c10::str(kind ? name(*kind) : "coalesced", " #", work.sequence,
+        " of group \"", options_->group_name, "\" on rank ", rank_);
+    for (const auto& one : calls) {
+      work.call->timeout = std::max(work.call->timeout, one->timeout);
+      work.source = one->source;
+      for (const auto& tensor : one->results) work.outputs.push_back(tensor);
+    }
+    const bool asks =
+        kind == Kind::receive && calls[0]->note.root < 0; // for the sender
+    const bool waits = kind == Kind::barrier && options_->keeps("barrier");
+    work.blocks_host |= asks || waits;
+    work.abort_group = [self = self_] {
+      if (auto* const group = self->load()) group->abort();
+    };
+  }
 
   // [in-the-stream]
   // On the thread of the stream, which waits for the other ranks.
@@ -192,10 +182,8 @@ class StreamGroup {
       std::vector<WorkPtr> works; // all begin before one is awaited: it may need others
       for (auto& one : calls) works.push_back(one.begin(library));
       for (size_t i = 0; i < calls.size(); ++i) calls[i].end(works[i], size);
-    } catch (const c10::Error& error) {
-      call.fail(error.what_without_backtrace());
-    } catch (const std::exception& error) {
-      call.fail(error.what());
+    } catch (const std::exception&) {
+      call.fail(frame::text_of(std::current_exception()));
     }
     call.ended = true;
   }
@@ -220,64 +208,38 @@ class StreamGroup {
     });
   }
 
-  bool busy(bool also_new) {
-    const std::lock_guard lock(watched_mutex_);
-    return std::ranges::any_of(calls_, [&](const auto& call) {
-      return !call->ended && !call->error() && (also_new || call->begun());
-    });
-  }
-
-  bool set_failure(const std::string& reason) { // the first reason counts
-    const std::lock_guard lock(watched_mutex_);
-    if (!failure_.empty()) return false;
-    failure_ = reason;
-    return true;
-  }
-
   // [watchdog]
-  // Ends the group when a call takes too long or has failed, and tells those who asked
-  // with getFutureResult(). Destroys no tensor and never waits for a stream.
+  // Ends the group when a call takes too long or has failed. It holds no tensor, and never
+  // waits for a stream.
   void watch() {
     std::unique_lock lock(watched_mutex_);
-    while (!stopped_.wait_for(lock, kWatchEvery, [this] { return stop_; })) {
-      std::list<std::shared_ptr<Call>> ended;
-      for (auto each = calls_.begin(); each != calls_.end();) {
-        const auto call = each++;
-        if ((*call)->late()) {
-          (*call)->fail("it has not ended within " +
-              std::to_string((*call)->timeout.count()) +
-              " ms; the ranks may wait for different calls");
+    while (!changed_.wait_for(lock, kWatchEvery, [this] { return stop_; })) {
+      std::exception_ptr error;
+      for (const auto& call : calls_) {
+        const auto limit = std::to_string(call->timeout.count()) + " ms";
+        if (call->late()) {
+          call->fail("it has not ended within " + limit +
+              "; the ranks may wait for different calls");
         }
-        const bool failed = (*call)->error() != nullptr;
-        if ((*call)->ended || failed) ended.splice(ended.end(), calls_, call);
+        if (!error) error = call->error();
       }
+      std::erase_if(calls_, [](const auto& call) { return call->ended.load(); });
+      changed_.notify_all();
       lock.unlock();
-      for (const auto& call : ended) {
-        const auto error = call->error();
-        if (error) end_calls(text_of(error));
-        const auto result =
-            error ? c10d::WorkResult::COMM_ERROR : c10d::WorkResult::SUCCESS;
-        call->result->markCompleted(c10::IValue(static_cast<int64_t>(result)));
-      }
+      if (error) end_calls(frame::text_of(error));
       lock.lock();
     }
   }
   // [/watchdog]
 
-  static std::string text_of(const std::exception_ptr& error) {
-    try {
-      std::rethrow_exception(error);
-    } catch (const c10::Error& known) {
-      return known.what_without_backtrace();
-    }
-  }
-
   void end_calls(const std::string& reason) {
-    if (set_failure(reason)) TORCH_WARN(reason); // the program may never wait again
     {
       const std::lock_guard lock(watched_mutex_);
       for (const auto& call : calls_) call->fail(reason);
+      if (!failure_.empty()) return;
+      failure_ = reason;
     }
+    TORCH_WARN(reason); // the program may never wait again
     (*library_)->abort();
   }
 
@@ -286,28 +248,29 @@ class StreamGroup {
       const std::lock_guard lock(watched_mutex_);
       stop_ = true;
     }
-    stopped_.notify_all();
+    changed_.notify_all();
     if (!watchdog_.joinable()) return;
     forks_ == frame::fork_count() ? watchdog_.join() : watchdog_.detach();
   }
 
-  // A stream that no other lane has. Groups that end leave theirs to those that come.
-  std::map<Lane, c10::Stream>& lanes() {
-    static auto& of_all_groups = *new std::map<Lane, c10::Stream>();
-    return options_->keeps("group_stream") ? lanes_ : of_all_groups;
+  // Where a call runs: collectives in one stream, in the order in which the program calls
+  // them; messages in one for each direction, rank and tag, because ranks may call them in
+  // different orders.
+  using Lane = std::tuple<c10::DeviceIndex, Kind, int, int64_t>;
+  static Lane lane(at::Device device, std::optional<Kind> kind, const Calls& calls) {
+    const bool message = kind && is_message(*kind);
+    const auto note = message ? calls[0]->note : frame::Note();
+    return {device.index(), note.kind, note.root, note.tag};
   }
+  // Idle streams cost nothing, so a group that ends leaves them.
   c10::Stream stream_of(const Lane& lane) {
-    const std::lock_guard lock(streams_mutex_);
-    if (const auto known = lanes().find(lane); known != lanes().end()) {
-      return known->second;
-    }
-    const at::Device device(kDevice, std::get<0>(lane));
-    const auto free = std::ranges::find(free_, device, &c10::Stream::device);
-    const auto stream = free != free_.end()
-        ? *free
-        : c10::impl::VirtualGuardImpl(kDevice).getNewStream(device);
-    if (free != free_.end()) free_.erase(free);
-    return lanes().emplace(lane, stream).first->second;
+    const std::lock_guard lock(lanes_mutex_);
+    auto& lanes = options_->keeps("group_stream") ? lanes_ : lanes_of_all_groups_;
+    const auto known = lanes.find(lane);
+    if (known != lanes.end()) return known->second;
+    const c10::impl::VirtualGuardImpl guard(kDevice);
+    const auto stream = guard.getNewStream({kDevice, std::get<0>(lane)});
+    return lanes.emplace(lane, stream).first->second;
   }
 
   const OptionsPtr options_;
@@ -322,15 +285,15 @@ class StreamGroup {
   static inline thread_local std::map<const StreamGroup*, Calls> coalesced_;
 
   std::mutex mutex_; // one call at a time; taken before the others
-  std::list<std::pair<std::shared_ptr<c10::Event>, std::shared_ptr<Stash>>> kept_;
+  std::vector<std::pair<std::shared_ptr<c10::Event>, std::shared_ptr<Stash>>> kept_;
 
-  static inline std::mutex streams_mutex_; // guards these
-  static inline std::vector<c10::Stream> free_;
+  static inline std::mutex lanes_mutex_; // guards these
+  static inline std::map<Lane, c10::Stream> lanes_of_all_groups_;
   std::map<Lane, c10::Stream> lanes_;
 
   mutable std::mutex watched_mutex_; // guards these
-  std::condition_variable stopped_;
-  std::list<std::shared_ptr<Call>> calls_;
+  std::condition_variable changed_;
+  std::vector<std::shared_ptr<Call>> calls_;
   std::string failure_; // why the group takes no more calls
   bool stop_ = false;
   std::thread watchdog_;

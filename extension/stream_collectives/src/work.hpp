@@ -7,10 +7,12 @@
 
 namespace stream_collectives {
 
+constexpr auto kDevice = c10::DeviceType::PrivateUse1;
+
 using frame::Clock;
+using OptionsPtr = c10::intrusive_ptr<OptionsSimccl>;
 using Future = c10::ivalue::Future;
 using FuturePtr = c10::intrusive_ptr<Future>;
-using OptionsPtr = c10::intrusive_ptr<OptionsSimccl>;
 
 // One call, as its stream and the watchdog see it. It has no tensor, so its end needs
 // nothing of Python.
@@ -19,11 +21,10 @@ struct Call {
   milliseconds timeout{0};
   std::atomic<Clock::time_point> began{Clock::time_point::max()}; // on the stream
   std::atomic<bool> ended{false};
-  FuturePtr result = c10::make_intrusive<Future>(c10::IntType::get());
 
-  bool begun() const { return began.load() < Clock::time_point::max(); }
   bool late() const {
-    return !ended && begun() && Clock::now() - began.load() > timeout;
+    const auto start = began.load();
+    return !ended && start < Clock::now() && Clock::now() - start > timeout;
   }
   std::exception_ptr error() const {
     const std::lock_guard lock(mutex_);
@@ -41,105 +42,96 @@ struct Call {
   std::exception_ptr error_;
 };
 
-// The tensors of a call. Its Work and its group have them; the first that knows that
+// The tensors of a call. Its Work and its group share them; the first that knows that
 // nobody uses the memory lets go of it.
 class Stash {
  public:
-  void add(std::shared_ptr<const void> tensors) { kept_.push_back(std::move(tensors)); }
+  using Kept = std::vector<std::shared_ptr<frame::Arguments>>;
+  explicit Stash(Kept kept) : kept_(std::move(kept)) {}
   void clear() {
-    std::vector<std::shared_ptr<const void>> last; // ends without the mutex
+    Kept last; // ends without the mutex: it may need Python's lock
     const std::lock_guard lock(mutex_);
     last.swap(kept_);
   }
 
  private:
   std::mutex mutex_;
-  std::vector<std::shared_ptr<const void>> kept_;
+  Kept kept_;
 };
 
-// What a call gives the program. It orders the streams of the program after that of the
+// What a call gives the program. It lets the program's streams wait for that of the
 // communication, and the host goes on.
-struct Parts {
-  OptionsPtr options;
-  std::shared_ptr<Call> call;
-  std::shared_ptr<Stash> stash;
-  std::shared_ptr<c10::Event> end; // on the stream of the communication
-  at::Device device;
-  Tensors outputs;
-  uint64_t sequence;
-  std::shared_ptr<std::atomic<int>> source; // of a message
-  bool blocks_host; // the result is for the host
-  std::function<void()> abort;
-};
-
 class WorkSimccl final : public c10d::Work {
  public:
-  WorkSimccl(int rank, std::optional<Kind> kind, Parts parts, const c10::Stream& stream)
+  WorkSimccl(int rank, std::optional<Kind> kind, OptionsPtr options)
       : Work(rank, frame::type_of(kind), frame::title_of("simccl", kind)),
-        my_(std::move(parts)) {
-    const c10::StreamGuard guard(stream);
-    complete();
-    if (recordFunctionEndCallback_) recordFunctionEndCallback_(); // of a profiler
-  }
+        blocks_host(options->blocking_wait),
+        options_(std::move(options)) {}
 
   // [completion]
   // The stream has ended the call, so that every stream may use the result.
-  bool isCompleted() override {
-    return !my_.options->keeps("completion") || my_.end->query();
-  }
-  bool isSuccess() const override { return my_.end->query() && !exception(); }
-  std::exception_ptr exception() const override { return my_.call->error(); }
+  bool isCompleted() override { return !options_->keeps("completion") || end->query(); }
+  bool isSuccess() const override { return end->query() && !exception(); }
+  std::exception_ptr exception() const override { return call->error(); }
   // [/completion]
-  Tensors result() override { return my_.outputs; }
-  int sourceRank() const override {
-    return my_.source ? my_.source->load() : c10d::Work::sourceRank();
-  }
-  uint64_t getSequencenumber() const override { return my_.sequence; }
-  milliseconds getTimeout() const { return my_.call->timeout; } // virtual from 2.14 on
-  void abort() override { my_.abort(); }
+  Tensors result() override { return outputs; }
+  int sourceRank() const override { return source ? source->load() : -1; }
+  uint64_t getSequencenumber() const override { return sequence; }
+  milliseconds getTimeout() const { return call->timeout; } // virtual from 2.14 on
+  void abort() override { abort_group(); }
 
   // [wait]
   // What the current stream gets from now on comes after the communication. The memory
   // may go: if it belongs to that stream, its next owner writes to it after that, too.
   void synchronize() override {
-    const c10::impl::VirtualGuardImpl device(my_.device.type());
-    if (my_.options->keeps("output")) my_.end->block(device.getStream(my_.device));
-    my_.stash->clear();
+    const c10::impl::VirtualGuardImpl guard(end->device_type());
+    if (options_->keeps("output")) end->block(guard.getStream(device));
+    stash->clear();
   }
 
   bool wait(milliseconds timeout = kNoTimeout) override {
     const auto limit = frame::in(timeout);
-    while (timeout > kNoTimeout && !my_.end->query()) {
+    while (timeout > kNoTimeout && !end->query()) {
       TORCH_CHECK_WITH(DistBackendError, Clock::now() < limit,
-          "Backend simccl: ", my_.call->title, ": it has not ended within the ",
+          "Backend simccl: ", call->title, ": it has not ended within the ",
           timeout.count(), " ms of this wait()");
       std::this_thread::sleep_for(milliseconds(1)); // events cannot wait with a limit
     }
-    if (my_.blocks_host) my_.end->synchronize(); // the watchdog keeps the deadline
+    if (blocks_host) end->synchronize(); // the watchdog keeps the deadline
     synchronize();
     if (const auto error = exception()) std::rethrow_exception(error);
     return true;
   }
   // [/wait]
 
-  FuturePtr getFuture() override { return future_; }
-  FuturePtr getFutureResult() override { return my_.call->result; }
-
- private:
   // [future]
-  // The future is complete at once, as NCCL's is, and records an event on the current
-  // stream, which is that of the communication. The streams of callbacks, and of those
-  // who wait, wait for that event.
-  void complete() {
-    std::vector<at::Device> devices{my_.device};
-    if (!my_.options->keeps("devices")) devices.clear();
+  // The future is complete at once, as NCCL's is, and records an event on the stream that
+  // is current, here that of the communication. The streams of callbacks, and of those who
+  // wait, wait for that event.
+  FuturePtr getFuture() override { return future_; }
+  void complete(const c10::Stream& communication) {
+    std::vector<at::Device> devices{device};
+    if (!options_->keeps("devices")) devices.clear();
     future_ = c10::make_intrusive<Future>(
         c10::ListType::create(c10::TensorType::get()), devices);
-    future_->markCompleted(c10::IValue(my_.outputs));
+    const c10::StreamGuard guard(communication);
+    future_->markCompleted(c10::IValue(outputs));
+    if (recordFunctionEndCallback_) recordFunctionEndCallback_(); // of a profiler
   }
   // [/future]
 
-  const Parts my_;
+  std::shared_ptr<Call> call = std::make_shared<Call>();
+  std::shared_ptr<Stash> stash;
+  std::shared_ptr<c10::Event> end = std::make_shared<c10::Event>(kDevice);
+  at::Device device{kDevice};
+  Tensors outputs;
+  uint64_t sequence = 0;
+  std::shared_ptr<std::atomic<int>> source; // of a message
+  bool blocks_host; // the result is for the host
+  std::function<void()> abort_group;
+
+ private:
+  const OptionsPtr options_;
   FuturePtr future_;
 };
 
