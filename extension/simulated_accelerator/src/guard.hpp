@@ -101,8 +101,6 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     delete static_cast<Event*>(event);
   }
   double elapsedTime(void* from, void* to, const c10::DeviceIndex) const override {
-    TORCH_CHECK_VALUE(from && to && queryEvent(from) && queryEvent(to),
-        "sim: elapsed_time() takes two events that have been recorded and reached");
     const std::chrono::duration<double, std::milli> time =
         static_cast<Event*>(to)->time->load() - static_cast<Event*>(from)->time->load();
     return time.count();

@@ -22,7 +22,8 @@ class Pool {
       const auto& [data, block, marks] = late;
       const auto reached = [](Mark mark) { return driver.reached(mark); };
       const bool unused = std::ranges::all_of(marks, reached);
-      if (unused) free_[block.place].push_back(data);
+      auto& free = free_[block.place];
+      if (unused) free.insert(free.begin(), data); // the next is what went just now
       return unused;
     });
     const size_t size = (bytes + kRounding - 1) / kRounding * kRounding;
