@@ -194,8 +194,12 @@ class StreamGroup {
         "Backend simccl: group \"", options_->group_name,
         "\" belongs to the process that created it, not to a fork of it");
     const std::lock_guard lock(watched_mutex_);
-    TORCH_CHECK_WITH(DistBackendError, failure_.empty(), "Backend simccl: group \"",
-        options_->group_name, "\" takes no more calls: ", failure_);
+    auto reason = failure_;
+    for (const auto& call : calls_) { // the watchdog may not know yet
+      if (reason.empty() && call->error()) reason = frame::text_of(call->error());
+    }
+    TORCH_CHECK_WITH(DistBackendError, reason.empty(), "Backend simccl: group \"",
+        options_->group_name, "\" takes no more calls: ", reason);
   }
 
   // Lets go of memory that no stream uses any more. On the thread of the program: the
