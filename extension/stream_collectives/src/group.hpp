@@ -123,6 +123,10 @@ class StreamGroup {
     c10::Event before(kDevice);
     before.record(current);
     if (options_->keeps("input")) before.block(stream);
+    // The library wants one order of collectives, also where a rank uses two devices.
+    const bool message = kind && is_message(*kind);
+    if (!message && last_) last_->block(stream);
+    if (!message) last_ = work->end;
 
     // 2. The memory stays, whatever the program does with its tensors.
     std::vector<LibraryCall> library_calls;
@@ -289,6 +293,7 @@ class StreamGroup {
   static inline thread_local std::map<const StreamGroup*, Calls> coalesced_;
 
   std::mutex mutex_; // one call at a time; taken before the others
+  std::shared_ptr<c10::Event> last_; // of the collectives
   std::vector<std::pair<std::shared_ptr<c10::Event>, std::shared_ptr<Stash>>> kept_;
 
   static inline std::mutex lanes_mutex_; // guards these

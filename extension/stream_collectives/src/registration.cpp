@@ -11,7 +11,9 @@ class BackendSimccl final : public frame::BackendOn<StreamGroup> {
   // With init_process_group(device_id=...): has the stream before the first call.
   void eagerConnectSingleDevice(at::Device device) override { group_.stream(device); }
   WorkPtr barrier(const c10d::BarrierOptions& opts) override {
-    const c10::OptionalDeviceGuard guard(opts.device);
+    auto device = getBoundDeviceId(); // c10d passes no opts.device
+    if (!opts.device_ids.empty()) device = at::Device(kDevice, opts.device_ids[0]);
+    const c10::OptionalDeviceGuard guard(device);
     return BackendOn::barrier(opts);
   }
   c10::Stream stream(at::Device device) { return group_.stream(device); }
