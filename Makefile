@@ -37,7 +37,7 @@ test: html browser ## build the site, then test the extension, the tools and the
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest $(IN_PARALLEL)
 
-test-audits: html browser ## check all pages in the browser: accessibility, speed, room for longer texts
+test-audits: html browser ## check all pages: valid HTML, accessibility, speed, room for longer texts
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-audits.xml -m audit
 

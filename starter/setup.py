@@ -26,8 +26,9 @@ setup(
             sources=["src/registration.cpp"],
             # For "frame/..." and "store/...". An absolute path, because ninja runs in another folder.
             include_dirs=[str(Path(__file__).resolve().parent)],
-            # A library that moves the bytes is linked here, for example
+            # A library that moves the bytes is linked here, and found there when it is imported:
             # library_dirs=["/opt/acme/lib"], libraries=["acme"],
+            # extra_link_args=["-Wl,-rpath,/opt/acme/lib"],
             extra_compile_args={"cxx": fast_to_compile + strict},
         )
     ],
