@@ -37,7 +37,7 @@ test: html browser ## build the site, then test the extension, the tools and the
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest $(IN_PARALLEL)
 
-test-audits: html browser ## check all pages in the browser: accessibility, speed, room for longer texts
+test-audits: html browser ## check all pages: valid HTML, accessibility, speed, room for longer texts
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-audits.xml -m audit
 
@@ -54,7 +54,7 @@ test-soak: html ## random work on shared memory for SOAK_MINUTES=10, or one epis
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest -s --junitxml=_build/junit-soak.xml -m soak tests/shm
 
-test-conformance: html ## prove the suite of conformance/ with defects, and run it on four backends
+test-conformance: html ## prove the suite of conformance/ with defects, and run it on five backends, three of them also on two hosts
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest --timeout=1000 -o addopts=--strict-markers \
 	    --junitxml=_build/junit-conformance.xml tests/conformance

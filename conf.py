@@ -79,7 +79,6 @@ listing_root = ".."  # of docs/
 project_downloads = project_for_download()
 
 sample_downloads = downloads()
-sample_downloads_outputs = ["sphx-glr-script-out", "result-table"]
 
 # -- Translation -----------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Random operations of one group, the same on all of its ranks, whose results are checked."""
+"""Random operations of groups, the same on all of their ranks, whose results are checked."""
 
 import random
 import time
@@ -167,6 +167,23 @@ class Operations:
         for send in sends:
             send.wait()
         assert sorted(senders) == (sorted(sources) if self.rank == target else [])
+
+
+def play(rank, size, seed, count):
+    """Call operations of all ranks and of all but rank 0, in an order on which all ranks agree."""
+    groups = [dist.group.WORLD, *([dist.new_group(range(1, size))] if size > 1 else [])]
+    players = [
+        Operations(group, f"{seed} {number}", coalescing=True)
+        for number, group in enumerate(groups)
+        if rank >= number
+    ]
+    shared = random.Random(seed)
+    for _ in range(count):
+        kind, number = shared.choice(["collective", "messages"]), shared.randrange(len(groups))
+        if number < len(players):
+            getattr(players[number], kind)()
+    for player in players:
+        player.finish()
 
 
 def poll(work):

@@ -173,3 +173,37 @@ def store_server():
         os.close(receiving)
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
+
+
+def run_by_server(start, function, size, *arguments, init=True, **group):
+    """Return what `function(rank, *arguments)` returns in each rank, or `Killed`.
+
+    The ranks meet in the server of a store that is no rank. With `init`, each begins with
+    `start(**group)`. All have a minute.
+    """
+
+    def in_group(rank):
+        if init:
+            start(**group)
+        return function(rank, *arguments)
+
+    with store_server() as (server, port):
+        os.environ["STORE_SERVER"] = str(server)
+        return run(in_group, size, timeout=60, init=False, port=port, may_be_killed=True)
+
+
+def client():
+    """Return a connection to the store of the ranks, whose keys gate what they do."""
+    return dist.TCPStore("127.0.0.1", int(os.environ["STORE"]), wait_for_workers=False)
+
+
+def start_by_server(backend, options, seconds=30):
+    """Make the default group in the store of the ranks, with a timeout of `seconds`."""
+    dist.init_process_group(
+        backend,
+        store=dist.PrefixStore("group", client()),
+        rank=int(os.environ["RANK"]),
+        world_size=int(os.environ["WORLD_SIZE"]),
+        timeout=timedelta(seconds=seconds),
+        pg_options=options,
+    )

@@ -4,6 +4,7 @@ usage: python -m tools.html
 """
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from .processes.one_build import main, stage
 from .project.paths import SITE, relative
@@ -27,11 +28,16 @@ def run_html() -> None:
     from .project.languages import LANGUAGES
     from .publish.swap import publish
     from .render.rendering import render
+    from .translate.extract import extracted
 
     ran, total = execute()
     run_quick_commands()
     generated = up_to_date.generated()
-    pages = render()
+    with ThreadPoolExecutor() as pool:
+        # The check needs the messages, and reports what is wrong with them. Meanwhile, one core
+        # would be idle beside the last language.
+        pool.submit(extracted)
+        pages = render()
     check()
     with stage("publish"):
         publish()

@@ -2,7 +2,7 @@
 
 usage: python -m tools.test_releases [RELEASE]
 
-RELEASE is one of releases.toml, or "oldest" for the oldest that the site is built with.
+RELEASE is one of releases.toml; without it, all are tried.
 """
 
 from .check.releases import try_releases

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from c10d_conformance import registry
+from c10d_conformance.hosts import MOST, Host, HostsError, simulated_hosts
 from c10d_conformance.registry import Check
 from c10d_conformance.settings import LIMIT, Settings
 
@@ -35,6 +36,13 @@ def parser() -> argparse.ArgumentParser:
     )
     new.add_argument("--device", default="cpu", help="type of the device of all tensors (cpu)")
     new.add_argument("--ranks", default="2,4", metavar="N[,N]", help="world sizes (2,4)")
+    new.add_argument(
+        "--hosts",
+        type=int,
+        default=1,
+        metavar="N",
+        help="on how many hosts the ranks are, which namespaces of Linux simulate (1)",
+    )
     new.add_argument("-k", dest="expression", default="", metavar="EXPR", help="as for pytest")
     new.add_argument("--quick", action="store_true", help="each capability once, with 2 ranks")
     new.add_argument("--skips", metavar="FILE", help="lines of `pattern: reason` of checks to skip")
@@ -67,13 +75,21 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
         return _run(options)
-    except Mistake as mistake:
+    except (Mistake, HostsError) as mistake:
         print(f"c10d-conformance: {mistake}", file=sys.stderr)
         return ERROR
 
 
 def _run(options: argparse.Namespace) -> int:
     _check_arguments(options)
+    # The hosts come first: libraries start threads, and a process with threads may not have them.
+    with contextlib.ExitStack() as stack:
+        several = options.hosts > 1 and not options.list
+        hosts = stack.enter_context(simulated_hosts(options.hosts)) if several else []
+        return _run_on(hosts, options)
+
+
+def _run_on(hosts: list[Host], options: argparse.Namespace) -> int:
     try:
         from c10d_conformance import report
         from c10d_conformance.plugin import Plugin
@@ -87,6 +103,7 @@ def _run(options: argparse.Namespace) -> int:
         module=options.module,
         device=options.device,
         ranks=(2,) if options.quick else _ranks(options.ranks),
+        hosts=hosts,
         quick=options.quick,
         limit=options.limit,
         skips=_skips(options.skips),
@@ -123,6 +140,8 @@ def _check_arguments(options: argparse.Namespace) -> None:
     if not options.backend:
         raise Mistake("--backend is missing, for example: c10d-conformance --backend gloo")
     _ranks(options.ranks)
+    if not 1 <= options.hosts <= MOST:
+        raise Mistake(f"--hosts {options.hosts}: give a number from 1 to {MOST}")
     if options.limit <= 0:
         raise Mistake("--limit must be more than 0 seconds")
     for name in ("report", "junit", "add_claims"):

@@ -22,6 +22,7 @@ import torch.distributed as dist
 
 from c10d_conformance import stacks
 from c10d_conformance.board import Board
+from c10d_conformance.hosts import ENVIRONMENT
 from c10d_conformance.rank import Rank
 from c10d_conformance.registry import Check
 from c10d_conformance.settings import Settings
@@ -81,7 +82,10 @@ class Team:
             with warnings.catch_warnings():
                 # Python warns if a library of the parent has threads; no rank uses those.
                 warnings.simplefilter("ignore", DeprecationWarning)
-                process.start()
+                if settings.hosts:
+                    settings.hosts[_host(rank, size, settings)].call(process.start)
+                else:
+                    process.start()
             theirs.close()
             self._pipes.append(ours)
             self._processes.append(process)
@@ -292,8 +296,10 @@ def _serve(
     sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the pool ends its ranks itself
-    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(size))
-    os.environ.update(environment)
+    host = _host(rank, size, settings)
+    local = sum(_host(other, size, settings) == host for other in range(rank))
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(local), WORLD_SIZE=str(size))
+    os.environ.update((ENVIRONMENT if settings.hosts else {}) | environment)
     stacks.announce()
     warnings.simplefilter("default")  # the filters of the caller are not those of a rank
     torch.set_num_threads(1)
@@ -327,6 +333,11 @@ def _serve(
                 status = _status_of(error, WRONG, "outside of any case: ")
                 CaseReport(context.next_case, check.id, "", status).write(log)
         pipe.send(problem is None)
+
+
+def _host(rank: int, size: int, settings: Settings) -> int:
+    """Return the number of the host of a rank: ranks that follow each other share one."""
+    return rank * max(1, len(settings.hosts)) // size
 
 
 def _status_of(error: Exception, kind: str, place: str = "") -> Status:

@@ -33,6 +33,8 @@ class Rank:
         self.device = torch.device("cpu")  # until `use_device`: the backend's module may name it
         self.quick = settings.quick
         self.folder = folder
+        # Where a program of rank 0 can be reached.
+        self.address = settings.hosts[0].address if settings.hosts else "127.0.0.1"
         self.operation = ""
         self._board = board
         self._log = log

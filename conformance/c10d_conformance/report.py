@@ -65,6 +65,7 @@ def content(settings: Settings, results: list[Result], seconds: float) -> Json:
         "device": settings.device,
         "torch": torch.__version__,
         "ranks": list(settings.ranks),
+        "hosts": max(1, len(settings.hosts)),
         "quick": settings.quick,
         "status": 1 if failed or broken_claims or not total[RIGHT] else 0,
         "counts": {verdict: total[verdict] for verdict in VERDICTS},
@@ -226,10 +227,12 @@ def summary(report: Json, verbose: bool) -> str:
         if item["skipped"]:
             lines.append(f"{item['skipped']}: {item['id']} ({item['ranks']} ranks)")
     counts = ", ".join(f"{count} {verdict}" for verdict, count in report["counts"].items())
-    ranks = ",".join(map(str, report["ranks"]))
+    ranks = ",".join(map(str, report["ranks"])) + " ranks"
+    if report["hosts"] > 1:
+        ranks += f" on {report['hosts']} hosts"
     lines += [
         "",
-        f"{report['backend']} on {report['device']}, PyTorch {report['torch']}, {ranks} ranks: "
+        f"{report['backend']} on {report['device']}, PyTorch {report['torch']}, {ranks}: "
         f"{counts}; {len(failing)} of {len(report['checks'])} checks fail "
         f"({report['seconds']:.0f} s)",
     ]

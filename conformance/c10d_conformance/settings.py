@@ -1,8 +1,10 @@
 """The settings of a run, which its modules share."""
 
 import fnmatch
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from c10d_conformance.hosts import Host
 from c10d_conformance.registry import Check
 
 LIMIT = 10.0  # seconds without progress after which a case hangs
@@ -16,6 +18,7 @@ class Settings:
     module: str | None = None
     device: str = "cpu"
     ranks: tuple[int, ...] = (2,)
+    hosts: Sequence[Host] = ()  # simulated ones; none: all ranks are on this one
     quick: bool = False
     limit: float = LIMIT
     skips: list[tuple[str, str]] = field(default_factory=list)  # a pattern, and the reason

@@ -146,8 +146,12 @@ class Arguments {
   // Made of all this, which must stay where it is; `owner` keeps the tensors.
   Operation operation(std::shared_ptr<const void> owner = nullptr) const {
     Operation operation{
-        note, in, out, nullptr, packed_.get(), source, std::move(owner)};
-    if (reduction) operation.reduce = std::cref(*reduction);
+        note, in, out, nullptr, nullptr, packed_.get(), source, std::move(owner)};
+    if (reduction) {
+      operation.reduce = std::cref(*reduction);
+      operation.combine = [this](
+                              Bytes to, Pieces from) { reduction->combine(to, from); };
+    }
     return operation;
   }
 

@@ -109,6 +109,14 @@ inline std::string name(Dtype dtype) {
   return known.empty() ? "dtype " + std::to_string(static_cast<int>(dtype)) : known;
 }
 
+// The bytes of an element; 1 for a type that is not listed.
+inline size_t size_of(Dtype dtype) {
+  static constexpr uint8_t kSizes[] = {1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 1, 1, 1, 2,
+      1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 4, 8};
+  const auto index = static_cast<size_t>(dtype);
+  return index < std::size(kSizes) ? kSizes[index] : 1;
+}
+
 // The note as text, for errors: "all_reduce #3 of 4 bytes of float32 with SUM".
 inline std::string describe(const Note& note) {
   std::string text = name(note.kind);

@@ -33,6 +33,13 @@ class Reduction {
   // Writes the combination of the sources, which are as long as the target. The target
   // may be the first of them.
   void operator()(Bytes target, Pieces sources) const {
+    run(target, sources, divisor_);
+  }
+  // The same for AVG without the division.
+  void combine(Bytes target, Pieces sources) const { run(target, sources, 1); }
+
+ private:
+  void run(Bytes target, Pieces sources, int divisor) const {
     const bool few = target.size() <= kFew && sources.size() > 1;
     if (add_few_ != nullptr && few) return add_few_(target, sources);
     const at::AutoDispatchBelowADInplaceOrView no_autograd;
@@ -50,13 +57,12 @@ class Reduction {
         combine_(out, sum, widen(view(source)));
         sum = out;
       }
-      if (divisor_ != 1) at::cpu::div_(sum, at::scalar_tensor(divisor_));
+      if (divisor != 1) at::cpu::div_(sum, at::scalar_tensor(divisor));
       if (flip_) sum = widen(sum);
       if (!sum.is_same(result)) result.copy_(sum);
     }
   }
 
- private:
   // Elements that are combined at a time: they fit into the cache of a core, and PyTorch
   // does not start threads for so few.
   static constexpr size_t kChunk = 32 << 10;

@@ -38,8 +38,10 @@ struct Operation {
   //   send, receive   one, or none           none, or one
   Pieces in, out;
   // Combines the sources, each as long as the target, in their order. The target may be
-  // the first of them. A library that reduces itself looks at the note's dtype and op.
-  std::function<void(Bytes target, Pieces sources)> reduce;
+  // the first of them. A library that reduces itself looks at the note's dtype and op. If
+  // it combines two sources at a time, combine() leaves out the division of AVG, and
+  // reduce() of the sum alone divides it.
+  std::function<void(Bytes target, Pieces sources)> reduce, combine;
   Blobs* packed = nullptr; // of a sparse all_reduce: receives the input of each rank
   std::shared_ptr<std::atomic<int>> source; // of a receive: write the sender here
   // Keeps the memory alive: copy it where a library may write after the steps have gone.
@@ -60,6 +62,31 @@ struct Idle {
   Clock::time_point since;
 };
 
+// Lets threads sleep until another thread has something for them.
+class Bell {
+ public:
+  void ring() {
+    const std::lock_guard lock(mutex_);
+    ++rings_;
+    changed_.notify_all();
+  }
+  uint64_t rings() const {
+    const std::lock_guard lock(mutex_);
+    return rings_;
+  }
+  // Waits for more rings than these, or for the limit; returns how many there are.
+  uint64_t wait(uint64_t heard, Clock::time_point limit) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_until(lock, limit, [&] { return rings_ != heard; });
+    return rings_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  uint64_t rings_ = 0;
+};
+
 // The way to move bytes between the ranks of a group. Below this line nothing knows
 // PyTorch, above it nothing knows how bytes move.
 //
@@ -76,8 +103,9 @@ struct Idle {
 //   are coroutines of their own, small ones run at_once(); rest() sleeps on a futex, and
 //   wake() rings it.
 // - A library such as MPI: each method posts nonblocking requests, made of note.tag,
-//   root, dtype and op, and awaits their test. can_block() is true, because a test may
-//   hang. Requests that cannot be cancelled keep `owner`.
+//   root, dtype and op, and awaits their end. A test of MPI may hang, so a thread of its
+//   own makes all calls of MPI, and rings. Then can_block() is false. Requests that
+//   cannot be cancelled keep `owner`.
 class Transport {
  public:
   explicit Transport(Place place) : place_(std::move(place)) {}
@@ -136,21 +164,17 @@ class Transport {
   // 2 ms.
   using Look = std::function<bool()>;
   virtual bool rest(const Idle& idle, Clock::time_point limit, const Look& /* look */) {
-    std::unique_lock lock(mutex_);
     const auto nap =
         std::min(microseconds(50) * (1 << std::min(idle.looks, 6)), kLongestNap);
-    woken_.wait_until(
-        lock, std::min(limit, Clock::now() + nap), [this] { return wake_; });
-    wake_ = false;
+    heard_ = bell_->wait(heard_, std::min(limit, Clock::now() + nap));
     return false;
   }
-  virtual void wake() {
-    const std::lock_guard lock(mutex_);
-    wake_ = true;
-    woken_.notify_one();
-  }
+  virtual void wake() { bell_->ring(); }
 
  protected:
+  // Other threads may ring it, also when the transport is gone.
+  const std::shared_ptr<Bell>& bell() const { return bell_; }
+
   // Checks the size: equal notes say that sizes are equal, except in all_to_all, where
   // each pair of ranks has its own.
   void require_size(Bytes target, size_t bytes, int from) const {
@@ -164,9 +188,8 @@ class Transport {
   static constexpr microseconds kLongestNap{2000};
 
   const Place place_;
-  std::mutex mutex_;
-  std::condition_variable woken_;
-  bool wake_ = false;
+  const std::shared_ptr<Bell> bell_ = std::make_shared<Bell>();
+  std::atomic<uint64_t> heard_ = 0;
 };
 
 // [collective]

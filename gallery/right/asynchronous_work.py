@@ -12,15 +12,14 @@ Operations that can stop
 ------------------------
 
 An operation waits for other ranks many times, and a thread that blocked in each wait could run only one
-operation. So each method of a transport that moves data is a C++20 coroutine, which suspends itself
-where it would have to wait. ``co_await`` takes a condition, and the compiler calls these three methods
-of it:
+operation. So the methods that move data are C++20 coroutines, which suspend themselves where they would have
+to wait. ``co_await`` takes a condition, and the compiler calls these three methods of it:
 
 .. listing:: extension/frame/steps.hpp
    :part: await
 
-If the condition holds, the coroutine goes on at once. Otherwise ``await_suspend`` notes the condition,
-and control returns to the caller of ``advance``, which may be another thread each time:
+If the condition holds, the coroutine goes on at once. Otherwise ``await_suspend`` notes the condition, and
+control returns to the caller of ``advance``, which may be a different thread each time:
 
 .. admonition:: The code
    :collapsible: closed
@@ -28,29 +27,30 @@ and control returns to the caller of ``advance``, which may be another thread ea
    .. listing:: extension/frame/steps.hpp
       :part: resume
 
-A suspended coroutine keeps its local variables. So a transport reads like a program that blocks, keeps
-no record of its state, and can be given up at any ``co_await``.
+Because a suspended coroutine keeps its local variables, a transport reads like a program that blocks. It
+keeps no record of its state, and the frame can give up an operation at any ``co_await``.
 
 Which thread drives
 -------------------
 
-To *drive* means to call the transport, which one thread does at a time. The frame has one rule for it:
+To *drive* means to call the transport, which only one thread does at a time. Which thread it is follows from
+one rule:
 
 - A call that waits drives, if the transport cannot block.
 - One thread drives everything else.
-- One thread calls back, in the order in which operations end.
+- One thread runs the callbacks, in the order in which operations end.
 
 The first line is for speed, because handing an operation to another thread and back costs tens of
-microseconds. It is safe only if each call of the transport returns soon, as when it looks at shared
-memory. A socket, a server or a library may keep the thread, and the caller could not raise its error at
-the deadline. So ``can_block`` is true by default: then the thread drives, the caller sleeps, and it wakes
-at the deadline even if the thread hangs. ``wait`` contains both cases:
+microseconds. It is safe only if each call of the transport returns soon, as when it looks at shared memory.
+A socket, a server or a library may block the thread, and a caller that drives could then not raise its error
+at the deadline. So ``can_block`` is true by default: a thread of the frame drives while the caller sleeps,
+and the caller wakes at the deadline even if that thread hangs. ``wait`` contains both cases:
 
 .. listing:: extension/frame/engine.hpp
    :part: wait
 
-The backend ``store`` has an option for this decision, which otherwise only its tests use. The worker
-counts how often the thread goes to sleep while the program makes synchronous calls:
+To compare both cases, the worker sets an option of ``store`` that otherwise only its tests use. It counts
+how often the thread goes to sleep while the program makes synchronous calls:
 
 .. admonition:: The code
    :collapsible: closed
@@ -64,21 +64,21 @@ from launcher import launch
 launch("asynchronous_work/who_drives.py", ranks=2)
 
 # %%
-# In both cases the thread takes over when a call has returned and its operation goes on, and it takes
-# the last steps when the group ends.
+# In both cases, the thread takes over an operation whose call has returned, and it runs the last steps when
+# the group ends.
 #
-# A synchronous collective returns no ``Work``, and in Python ``None``, unless a profiler runs. PyTorch
-# allows that, and it saves an allocation. The price is that the flight recorder of PyTorch 2.15 never
-# retires the entry of the call, which then looks as if it hung: :doc:`/communicate/debug` shows it. Return
-# a completed ``Work`` if the recorder matters more to you.
+# A synchronous collective returns no ``Work``, but a null pointer, in Python ``None``. PyTorch allows that,
+# and it saves an allocation. The price is that the flight recorder of PyTorch 2.15 never retires the entry
+# of the call, which then looks as if it hung, as :doc:`/communicate/debug` shows. Return a completed
+# ``Work`` if the recorder matters more to you.
 #
 # Bug: a thread for each operation
 # --------------------------------
 #
-# The collectives of a group match by their order, so all ranks must start them in the order of the calls.
+# Collectives of a group are matched by their order, so all ranks must start them in the order of the calls.
 # A backend that gives each operation a thread of its own loses this order, because the operating system
-# decides which thread runs first. The next worker models the bug and its fix with ``store``. In place of
-# the operating system, it lets the second thread of rank 1 run first:
+# decides which thread runs first. The next worker models the bug and its fix with ``store``. In place of the
+# operating system, it lets the second thread of rank 1 run first:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -91,14 +91,15 @@ launch("asynchronous_work/thread_for_each_work.py", ranks=2)
 # %%
 # Without the order, the 1 of rank 0 is added to the 20 of rank 1, and no error appears, because both calls
 # have the same size and dtype. The fix is to decide the order before the call returns: the frame appends the
-# operation to a list, starts collectives from it one after another, and messages side by side.
+# operation to a list, from which it starts collectives one after another and messages side by side.
 #
 # Overlap on a time line
 # ----------------------
 #
-# Three ranks reduce 1 MiB. Ranks 0 and 1 call asynchronously, and compute until the future is complete.
-# Rank 2 comes last, and its call is synchronous. ``let_next_rank_begin`` and ``everyone`` make the ranks
-# wait for each other through the store, so that the order is the same in every run:
+# To show what overlaps, three ranks reduce 1 MiB. Ranks 0 and 1 call asynchronously, and compute until a
+# callback of the future has run. Rank 2 comes last, and its call is synchronous. So that the order is the
+# same in every run, ``let_next_rank_begin`` and ``everyone`` make the ranks wait for each other through the
+# store:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -123,36 +124,37 @@ for what, group in groupby(sorted(events), key=lambda event: event[1]):
 show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 
 # %%
-# On ranks 0 and 1 the call returned before rank 2 had called, and the result came while they computed,
-# although nobody had called ``wait``. The table shows an order and no gain: overlap saves time only where
-# a core is free for the thread.
+# On ranks 0 and 1 the call returned before rank 2 had called, and the result arrived while they computed,
+# before they called ``wait``. The table shows the order, and not what is gained: overlap saves time only
+# where a core is free for the thread.
 #
 # When a future completes
 # -----------------------
 #
-# DDP and callbacks need a future. PyTorch's class ``c10::ivalue::Future`` is final, so a backend cannot
-# override it and only calls ``markCompleted`` or ``setError``. The first ``get_future`` of a work creates
-# it:
+# DDP needs the future of a work, and so do callbacks. PyTorch's class ``c10::ivalue::Future`` is final, so a
+# backend decides only when to call ``markCompleted`` or ``setError``. The first ``get_future`` of a work
+# creates it:
 #
 # .. listing:: extension/frame/work.hpp
 #    :part: one-future
 #
-# The functions that a program attaches may take any time, so a thread of their own calls them:
+# Callbacks may take any time, so a thread of their own runs them:
 #
 # .. listing:: extension/frame/engine.hpp
 #    :part: callbacks
 #
-# All ranks call back in the same order, that in which operations end. A callback may wait for a work. It may
-# also wait for a future that it asks for itself, as DDP's PowerSGD hook does; the thread that ends that
-# operation then completes it. But a callback must not wait for other callbacks, which come after it on
-# the same thread: neither gloo nor NCCL promises more. If callbacks start collectives, give them a group of
-# their own, because nothing orders their calls and those of the program.
+# Collectives end in the same order on all ranks, and so their callbacks run in the same order. Only a
+# callback that is attached to a complete future runs at once, on the thread that attaches it. A callback may
+# wait for a work. It may also wait for a future that it asks for itself, as DDP's PowerSGD hook does,
+# because the thread that ends that operation then completes the future. But it must not wait for other
+# callbacks, which come after it on the same thread: neither gloo nor NCCL promises more. If callbacks start
+# collectives, give them a group of their own, because nothing orders their calls and those of the program.
 #
 # Bug: a future that completes too early
 # --------------------------------------
 #
-# It is tempting to complete the future where the operation is submitted: the tensor exists, and ``wait``
-# still works. The worker models this bug beside its fix:
+# It is tempting to complete the future where the operation is submitted, because the tensor exists, and
+# ``wait`` still works. The worker models this bug beside its fix:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -160,7 +162,8 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 #    .. listing:: gallery/right/asynchronous_work/early_future.py
 #       :part: futures
 #
-# Both futures get the same callback, which reads the tensor. Rank 1 arrives after rank 0 has attached it:
+# Both futures get the same callback, which reads the tensor. Rank 1 arrives only after rank 0 has attached
+# it:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -171,9 +174,9 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 launch("asynchronous_work/early_future.py", ranks=2)
 
 # %%
-# With the early future, the callback reads the numbers of rank 0 alone, without an error, and a test
-# without callbacks passes. The fix is an order: first the data, then the end of the operation, then the
-# callbacks. Copying a result into a tensor that is not contiguous belongs to the data.
+# With the early future, the callback reads only the numbers of rank 0. There is no error, and a test without
+# callbacks passes. The fix is an order: first the data, then the end of the operation, then the callbacks.
+# The data includes the copy of a result into a tensor that is not contiguous.
 #
 # Who keeps what alive
 # --------------------
@@ -191,11 +194,11 @@ launch("asynchronous_work/works_of_a_group.py", ranks=2)
 
 # %%
 # ``shutdown`` waits for the collectives, because other ranks need the steps of this one; ``abort`` does not.
-# A library may write to a tensor even after its operation has failed. Your transport then keeps ``owner`` of
-# the operation, which holds the tensors, until the library has finished.
+# A library may write to a tensor even after its operation has failed. Your transport therefore keeps
+# ``owner`` of the operation, which holds the tensors, until the library has finished.
 #
-# Never destroy a tensor, a work or a callback while you hold a mutex. It may need Python's global
-# interpreter lock, and the thread that has the lock may wait for your mutex.
+# Never destroy a tensor, a work or a callback while you hold a mutex, because their destructors may need
+# Python's global interpreter lock, and the thread that has the lock may wait for your mutex.
 #
 # Exercise
 # --------
@@ -215,5 +218,5 @@ launch("asynchronous_work/works_of_a_group.py", ranks=2)
 launch("asynchronous_work/variance_in_a_callback.py", ranks=2)
 
 # %%
-# All waits on this page had an end, because every rank arrived. :doc:`timeouts-and-dead-ranks` ends those of
+# All waits on this page end, because every rank arrives. :doc:`timeouts-and-dead-ranks` ends the waits for
 # ranks that never do.

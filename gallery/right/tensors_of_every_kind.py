@@ -15,27 +15,28 @@ Refuse before anyone notices
 
 Arguments that cannot be used are an error of one rank, and should not harm the others. So ``Arguments``
 checks everything before the operation gets its number and before the transport is called. The error is a
-``ValueError``, and the group remains usable. A tensor must be on the CPU and dense; all tensors of a call
-have one dtype; lists have one tensor for each rank; and an output must not overlap itself or another
-output. The method below makes the piece of an output:
+``ValueError``, and the group remains usable. The tensors of a call must be dense, on the CPU, and of one
+dtype; a list has one tensor for each rank; and an output must not overlap itself or another output. The
+method below makes the piece of an output:
 
 .. listing:: extension/frame/arguments.hpp
    :part: output
 
-``is_plain`` is true if the memory of the tensor is its elements in their order. It is false for a tensor
-that is not contiguous, and for one with PyTorch's conjugate or negative bit, whose memory contains other
-values. The frame then makes a contiguous copy, which the transport fills.
+``is_plain`` is true if the memory of the tensor contains its elements in their order, and nothing else. It
+is false for a tensor that is not contiguous, and for one with PyTorch's conjugate or negative bit, whose
+memory contains other values. The frame then makes a contiguous copy, which the transport fills.
 
 Which dtype has which reduction
 -------------------------------
 
-``ReduceOp`` has nine operations, and no dtype has all of them. The constructor of a reduction tests the pair
-with this function:
+``ReduceOp`` has nine operations, and no dtype has all of them, so the constructor of a reduction tests each
+pair with this function:
 
 .. listing:: extension/frame/reductions.hpp
    :part: defined
 
-The table tries dtypes of each row with every operation of a column. Below it is the error of one pair:
+For the table, the sample tries several dtypes of each row with every operation of a column. Below it is the
+error of one pair:
 """
 
 import torch
@@ -79,35 +80,36 @@ print(error_of(torch.complex64, ReduceOp.MAX))
 dist.destroy_process_group()
 
 # %%
-# If your library reduces numbers itself, it must give the same results, or refuse. Four of them are easily
+# If your library reduces numbers itself, it must give the same results, or refuse. Four points are easily
 # wrong:
 #
-# - ``AVG`` divides the sum by the number of ranks, and FSDP2 passes it for gradients. Few libraries have it.
-# - ``PREMUL_SUM`` multiplies each input by a factor first. The frame has done that when the transport is
-#   called, so a library adds.
+# - ``AVG`` divides the sum by the number of ranks. FSDP2 passes it for gradients, but MPI, for example, does
+#   not have it.
+# - ``PREMUL_SUM`` multiplies each input by a factor first. The frame does that before it calls the
+#   transport, so a library only adds.
 # - Floating-point types of 8 and 16 bits are combined as ``float`` and rounded once. A library that rounds
 #   after each addition has larger errors with more ranks.
-# - ``MIN`` and ``MAX`` of PyTorch return NaN if an element is NaN, and unsigned types have another order than
-#   signed ones.
+# - ``MIN`` and ``MAX`` return NaN if an element is NaN, and unsigned types have another order than signed
+#   ones.
 #
-# What a library lacks it leaves to ``op.reduce``, the function of the frame: exchange the pieces, and call it
+# Leave what your library lacks to ``op.reduce``, the function of the frame: exchange the pieces, and call it
 # with all of them in the order of the ranks.
 #
 # ``all_reduce`` of Python passes a complex tensor as a view of real numbers, whereas ``reduce`` passes the
-# complex tensor itself, as the message above shows. A sparse tensor can be summed by an all-reduce, in which
-# each rank shows its indices and values to all.
+# complex tensor itself, as the message above shows. An all-reduce can also sum sparse tensors: each rank
+# shows its indices and values to all.
 #
 # Bug: reading the memory instead of the tensor
 # ---------------------------------------------
 #
-# A backend can take ``data_ptr`` and the number of elements, which is wrong if the elements are not next to
-# each other, or in another order. The function below has this bug, in Python:
+# It is tempting to take ``data_ptr`` and the number of elements, which is wrong if the elements are not next
+# to each other, or in another order. The function below has this bug, in Python:
 #
 # .. listing:: gallery/right/tensors_of_every_kind/memory_of_a_tensor.py
 #    :part: mistake
 #
-# Two ranks reduce the same numbers with it and with the all-reduce of ``store``. Each element of the tensor
-# must double:
+# Two ranks reduce the same numbers with it and with the all-reduce of ``store``, so each element of the
+# tensor must double:
 #
 # .. listing:: gallery/right/tensors_of_every_kind/memory_of_a_tensor.py
 #    :part: use
@@ -129,7 +131,7 @@ assert output[0] == output[1]
 
 # %%
 # Both ranks print the same. The first case is right by luck, because the elements have the same order in
-# memory on both ranks, and a test of this case alone passes. In the second, the ranks add elements that do
+# memory on both ranks, so a test of this case alone passes. In the second, the ranks add elements that do
 # not belong together. In the third, the bug also changes an element outside the column. No case raises an
 # error.
 #
@@ -169,5 +171,5 @@ assert output[0] == output[1]
 output = launch("tensors_of_every_kind/wrong_layouts.py", ranks=2)
 
 # %%
-# ``all_reduce_of_copy`` reduces ``tensor.contiguous()``. Its sums are right, but nothing copies them back into
-# the tensor of rank 0. :doc:`variants-and-groups` shows which methods these tensors come through.
+# ``all_reduce_of_copy`` reduces ``tensor.contiguous()``. Its sums are right, but nothing copies them back
+# into the tensor of rank 0. :doc:`variants-and-groups` shows through which methods such tensors arrive.

@@ -10,11 +10,10 @@ compares the losses with gloo's bit for bit, and records what a step of training
 The same losses as gloo
 -----------------------
 
-The next worker trains a small model in four ways. The functions ``ddp``, ``fsdp2``,
-``tensor_parallel`` and ``pipeline`` prepare it as on the pages :doc:`/overview/data-parallel`,
-:doc:`/overview/sharded-training` and :doc:`/overview/tensor-and-pipeline-parallel`. Each gets a
-group, and starts with the same seed. Two groups of one program can have different backends, so both
-trainings run side by side:
+The next worker trains a small model in four ways. The functions ``ddp``, ``fsdp2``, ``tensor_parallel`` and
+``pipeline`` prepare it as on the pages :doc:`/overview/data-parallel`, :doc:`/overview/sharded-training` and
+:doc:`/overview/tensor-and-pipeline-parallel`. Each gets a group, and starts with the same seed. Two groups
+of one program can have different backends, so one worker trains with both:
 
 .. listing:: gallery/right/training/train.py
    :part: compare
@@ -44,7 +43,7 @@ assert all(equal for *_, equal in results[0]["losses"].values())
 # %%
 # All losses are equal bit for bit, and so are the parameters, as the worker asserts. This works with two
 # ranks, because the sum of two numbers does not depend on their order, and because the division by two is
-# exact, except for subnormal numbers. With three ranks neither holds, as the exercise shows.
+# exact, except for subnormal numbers. With three ranks neither holds; the exercise shows that for the sum.
 #
 # Such a comparison must prove that it compares two backends. It is easy to compare one with itself, because
 # ``DeviceMesh`` ignores the group when it compares meshes:
@@ -69,17 +68,17 @@ print("continues equally:", [result["continued"] for result in results])
 print("save uses", *results[0]["save"])
 
 # %%
-# The resumed training has the same losses as one without an interruption. ``save`` uses four collectives,
-# because the ranks agree on who writes what. No step below needs ``gather``, so only a checkpoint would show
-# that it is missing. Likewise, tensor parallelism calls ``scatter`` only before the first step, to distribute
-# the parameters.
+# The resumed training has the same losses as one without an interruption. ``save`` uses four kinds of
+# collectives, because the ranks agree on who writes what. No step below needs ``gather``, so only a
+# checkpoint would show that it is missing. Likewise, tensor parallelism calls ``scatter`` only before the
+# first step, to distribute the parameters.
 #
 # What a step asks of the backend
 # -------------------------------
 #
-# To see which methods a feature needs, record them: a subclass of ``ProcessGroup`` in Python overrides methods,
-# notes each call, and forwards it to a group of ``store``. ``RecordedWork`` does the same for ``wait`` and
-# ``get_future`` of a work:
+# To see which methods a feature needs, record the calls: a subclass of ``ProcessGroup`` in Python overrides
+# methods, notes each call, and forwards it to a group of ``store``. ``RecordedWork`` does the same for
+# ``wait`` and ``get_future`` of a work:
 #
 # .. listing:: gallery/right/training/forwarding.py
 #    :part: record
@@ -95,10 +94,10 @@ show_table(["feature", "calls", "ReduceOp", "method of the work"], rows)
 
 # %%
 # DDP requests a sum, because it divides the gradients itself, and takes the future of the work. FSDP2 calls
-# synchronously, so it gets no work. For ``float32`` and ``bfloat16`` it requests ``AVG``, so the backend must
-# divide. With a divide factor other than the number of ranks, it requests ``PREMUL_SUM``, and each rank
-# multiplies its numbers before the sum. For other dtypes it requests ``SUM`` and divides itself. The factor
-# comes with the ``ReduceOp``:
+# synchronously, so it gets no work. For ``float32`` and ``bfloat16`` it requests ``AVG``, so the backend
+# must divide; for other dtypes it requests ``SUM`` and divides itself. With a divide factor other than the
+# number of ranks, ``PREMUL_SUM`` takes the place of ``AVG``: each rank multiplies its numbers before the
+# sum, by a factor that comes with the ``ReduceOp``:
 #
 # .. listing:: extension/frame/reductions.hpp
 #    :part: premul-sum
@@ -127,18 +126,19 @@ assert adam != other_adam
 
 # %%
 # Nothing fails. DDP is right, because it requests only sums. With FSDP2 and SGD, the gradients are twice as
-# large, as if the learning rate were twice as high. Here the loss even falls faster, so a test that looks for
-# a falling loss passes. Adam hides the bug, because it divides by the size of the gradients, and the losses
-# differ only in later digits.
+# large, as if the learning rate were twice as high. Here the loss even falls faster, so a test that looks
+# for a falling loss passes. Adam hides the bug, because it divides by the size of the gradients, and the
+# losses differ only in later digits.
 #
-# The fix is to implement the operations of ``ReduceOp``, and to refuse those that are missing, as the table of
-# :doc:`tensors-of-every-kind` shows. At the very least, add a check to each method that reduces. This is the
-# one for FSDP2:
+# The fix is to implement the operations of ``ReduceOp``, and to refuse those that are missing, as the table
+# of :doc:`tensors-of-every-kind` shows. At the very least, add a check to each method that reduces. This is
+# the check for FSDP2:
 #
 # .. listing:: gallery/right/training/forwarding.py
 #    :part: cure
 #
-# The first step of FSDP2 then fails. FSDP2 can also train with a backend that only adds:
+# The first step of FSDP2 then fails. FSDP2 can also train with a backend that only adds, if each layer is
+# told to request sums:
 #
 # .. listing:: gallery/right/training/train.py
 #    :part: refuse
@@ -163,8 +163,8 @@ print("with sums only, equal to store:", results[0]["forced"])
 #    .. listing:: gallery/right/training/order_of_sums.py
 #       :part: solution
 #
-#    The frame adds in the order of the ranks on each rank, so their bits are equal. A faster transport may
-#    let each rank add a share, and the others copy it.
+#    The frame adds in the order of the ranks on each rank, so their bits are equal. In a faster transport,
+#    each rank may add a share, which the others copy.
 #
 # Three ranks run the solution:
 
@@ -173,6 +173,6 @@ output = launch("training/order_of_sums.py", ranks=3)
 # %%
 # With more than two ranks, compare losses with a tolerance, and the bits of the ranks without one.
 #
-# Not run here: dtypes other than ``float32``, and more than three ranks. The backend is right now, and slow.
-# :doc:`/tutorial/next-steps` has a project that begins with it under a name of yours, and
+# Not run here: dtypes other than ``float32``, and more than three ranks. The backend is now right, but slow.
+# :doc:`/tutorial/next-steps` has a project that starts as this backend under a name of yours, and
 # :doc:`/communicate/a-backend-that-communicates` studies one that is fast.

@@ -2,17 +2,18 @@
 Method variants, groups and messages
 ====================================
 
-PyTorch has several methods for most operations, groups of some ranks, and messages with tags. This page
-shows what the frame makes of them, so that your transport sees ten kinds of operations and ranks from 0
-to ``size() - 1``.
+PyTorch has several methods for many operations, groups of some ranks, and messages with tags. This page
+shows how the frame turns them into ten kinds of collectives, messages, and ranks from 0 to ``size() -
+1``, which are all that your transport sees.
 
 .. diagram:: right/variants_and_groups/diagram
 
 Many methods, ten kinds
 -----------------------
 
-``c10d::Backend`` has more than twenty methods that communicate, because the same operation takes a list
-of tensors, one large tensor, or several calls at once. The transport does not see the difference:
+``c10d::Backend`` has more than twenty methods that communicate, because one operation comes with a list
+of tensors, with one large tensor, or as several calls at once. The transport does not see the
+difference:
 
 .. list-table::
    :header-rows: 1
@@ -20,7 +21,9 @@ of tensors, one large tensor, or several calls at once. The transport does not s
    * - kind
      - methods of the backend
    * - ``barrier``
-     - ``barrier``, ``monitoredBarrier``
+     - ``barrier``
+   * - ``monitored_barrier``
+     - ``monitoredBarrier``
    * - ``broadcast``
      - ``broadcast``
    * - ``all_reduce``
@@ -30,7 +33,7 @@ of tensors, one large tensor, or several calls at once. The transport does not s
    * - ``all_gather``
      - ``allgather``, ``_allgather_base``, ``allgather_coalesced``, ``allgather_into_tensor_coalesced``
    * - ``gather``
-     - ``gather``, since PyTorch 2.14 ``gather_into_tensor``
+     - ``gather``, and since PyTorch 2.14 ``gather_into_tensor``
    * - ``scatter``
      - ``scatter``
    * - ``reduce_scatter``
@@ -40,16 +43,17 @@ of tensors, one large tensor, or several calls at once. The transport does not s
    * - ``send``, ``receive``
      - ``send``, ``recv``, ``recvAnysource``
 
-:doc:`/tutorial/every-operation` lists which Python function calls which method. The first two variants
+By default, newer names such as ``all_gather_single`` call these methods.
+:doc:`/tutorial/every-operation` lists which Python function calls which of them. The first two variants
 of the all-gather differ only in how they cut the output into pieces, one for each rank:
 
 .. listing:: extension/frame/backend.hpp
    :part: all-gathers
 
-A *coalesced* method gets several tensors and returns one ``Work``. FSDP uses it to gather all
-parameters of a layer at once. The frame runs one operation for each tensor, and completes the work with
-the last. It checks all tensors before the first operation begins, because an error in the middle would
-leave the other ranks waiting:
+A *coalesced* method gets several tensors and returns one ``Work``. In Python, ``_coalescing_manager``
+turns several calls into one such call. The frame runs one operation for each tensor, and the work is
+complete when the last one ends. It checks all tensors before the first operation begins, because an
+error in the middle would leave the other ranks waiting:
 
 .. listing:: extension/frame/backend.hpp
    :part: coalesced
@@ -71,8 +75,8 @@ launch("variants_and_groups/variants.py", ranks=2)
 # Ranks of the group and of the world
 # -----------------------------------
 #
-# A transport has only ranks of its own group. In Python, the arguments ``src`` and ``dst`` are ranks of
-# the world, and PyTorch converts them before it fills in ``opts.rootRank``; ``group_src`` and
+# A transport knows only the ranks of its own group. In Python, the arguments ``src`` and ``dst`` are
+# ranks of the world, and PyTorch converts them before it fills in ``opts.rootRank``; ``group_src`` and
 # ``group_dst`` are ranks of the group. In the next worker, ranks 1 and 2 of the world are ranks 0 and 1
 # of a group. The numbers that they scatter name both ranks: rank 1 sends 102 to rank 2.
 #
@@ -102,16 +106,16 @@ launch("variants_and_groups/variants.py", ranks=2)
 # Messages that belong together
 # -----------------------------
 #
-# If all ranks send to their neighbour and wait, nobody receives. ``batch_isend_irecv`` starts all messages
-# before the program waits:
+# If all ranks send to their neighbour and wait, no rank receives. ``batch_isend_irecv`` starts all
+# messages before the program waits:
 #
 # .. listing:: gallery/right/variants_and_groups/roots_and_messages.py
 #    :part: batch
 #
-# It returns two works, because the frame leaves ``supportsCoalescing`` false. If a backend returns true,
-# PyTorch calls ``startCoalescing`` and ``endCoalescing`` around the messages, and expects one work. But
-# Python then also holds back an all-reduce that another thread calls in the same group. A library with
-# group calls, such as NCCL's, needs the brackets; ``store`` does not.
+# It returns two works, because the frame leaves ``supportsCoalescing`` false. If a backend returns
+# true, PyTorch calls ``startCoalescing`` and ``endCoalescing`` around the messages, and expects one
+# work. But Python then also holds back an all-reduce that another thread calls in the same group. A
+# library with group calls, such as NCCL, needs these two calls; ``store`` does not.
 
 launch("variants_and_groups/roots_and_messages.py", ranks=3)
 
@@ -122,11 +126,11 @@ launch("variants_and_groups/roots_and_messages.py", ranks=3)
 # Each group is a backend of its own, with a rendezvous, a transport and two threads. This keeps groups
 # independent: a failure in one does not reach another, and their operations run side by side.
 #
-# A library often creates a sub-group faster from the group that exists, as ``ncclCommSplit`` does.
-# PyTorch uses this way where the program has passed ``device_id`` to ``init_process_group``: ``new_group``
-# then calls ``split`` of the backend if ``supportsSplitting`` returns true, and since PyTorch 2.15 the
-# function ``split_group`` does so for CPUs, too. The frame implements ``split``, although it only starts
-# another group, because programs for accelerators rely on it:
+# A library can often create a sub-group faster from a group that exists, as ``ncclCommSplit`` does. So
+# ``split_group`` calls ``split`` of the backend if ``supportsSplitting`` returns true, since PyTorch
+# 2.15 for CPUs, too. ``split`` of the frame only starts another group, but programs for accelerators
+# need it, because ``init_device_mesh`` calls ``split_group`` if they have passed ``device_id`` to
+# ``init_process_group``:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -134,9 +138,9 @@ launch("variants_and_groups/roots_and_messages.py", ranks=3)
 #    .. listing:: extension/frame/backend.hpp
 #       :part: split
 #
-# NCCL splits a communicator on all of its ranks. So PyTorch calls ``perform_nocolor_split`` on the ranks
-# that are in none of the new groups, and this method must exist in Python. The frame defines it, and it
-# does nothing.
+# NCCL splits a communicator on all of its ranks. So with ``device_id``, ``new_group`` calls
+# ``perform_nocolor_split`` on the ranks outside the new group, and this method must exist in Python.
+# The frame defines it, and it does nothing.
 #
 # The next worker splits a group of three:
 #
@@ -170,15 +174,15 @@ launch("variants_and_groups/split.py", ranks=3)
 output = launch("variants_and_groups/wait_for_each_message.py", ranks=3)
 
 # %%
-# With the first function, all ranks send and none of them receives. A backend whose sends end as soon as
-# the data is copied hides the bug, until a message is too large for the buffer. In the frame, a send ends
-# when its message has been received, so a test finds the bug with any size.
+# With the first function, all ranks send and none of them receives. A backend whose sends end as soon
+# as the data is copied hides the bug, until a message is too large for the buffer. In the frame, a send
+# ends when its message has been received, so a test finds the bug with a message of any size.
 #
 # Exercise
 # --------
 #
-# ``all_gather`` takes tensors of one size. Suppose that each rank has a tensor of another size, and that
-# all ranks know all sizes. Write a function that gathers these tensors with one collective.
+# ``all_gather`` takes tensors of one size. Suppose that the tensors of the ranks differ in size, and
+# that all ranks know all sizes. Write a function that gathers these tensors with one collective.
 #
 # .. admonition:: Solution
 #    :collapsible: closed
@@ -189,7 +193,7 @@ output = launch("variants_and_groups/wait_for_each_message.py", ranks=3)
 #    .. listing:: gallery/right/variants_and_groups/gather_other_sizes.py
 #       :part: solution
 #
-#    It has a price: a rank writes its tensor once for each other rank, and not once for all.
+#    The price is that a rank writes its tensor once for each other rank, and not once for all.
 #
 # Two ranks try ``all_gather`` first, and then the solution:
 

@@ -26,7 +26,8 @@ if there is no toolkit. Choose it for all builds or for none, and not by
 ``torch.cuda.is_available()``: a wheel must not depend on the GPU of the computer that builds it.
 
 A backend for real hardware links its communication library here, with ``library_dirs`` and
-``libraries``. `Mooncake <https://github.com/kvcache-ai/Mooncake/tree/main/mooncake-pg>`__ is an
+``libraries``. So that the extension also finds the library when it is imported, it needs a run path, which
+:doc:`/library/several-hosts` explains. `Mooncake <https://github.com/kvcache-ai/Mooncake/tree/main/mooncake-pg>`__ is an
 example of such a backend in a repository of its own.
 
 ``pyproject.toml`` describes what the build needs and what the package is. It leaves the requirement

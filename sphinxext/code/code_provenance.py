@@ -36,9 +36,10 @@ Configuration; names of files have slashes and are relative to ``code_provenance
 
 import json
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -52,8 +53,8 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.osutil import relative_uri
 
-from ..text.gallery_scripts import code_lines, prose_lines
-from .not_executed import directive_around, facts
+from ..text.gallery_scripts import code_lines
+from .not_executed import ancestors, facts
 
 logger = logging.getLogger(__name__)
 
@@ -131,18 +132,17 @@ class FindSources(SphinxTransform):
         """Return the kind of a listing, its file, and the lines there or None."""
         included = node.get("source")
         if included:
-            return "include", included, place(text, _read(included).split("\n"))
+            return "include", included, place(text, _read(included))
         if script is None:
             page = str(self.env.doc2path(self.env.docname))
-            return "typed", page, place(text, _read(page).split("\n"))
+            return "typed", page, place(text, _read(page))
         self.env.note_dependency(script)
-        if OUTPUT_CLASS in _classes(node):
+        if any(OUTPUT_CLASS in x.get("classes", []) for x in ancestors(node)):
             return "output", script, None
-        for number, (code, first, last) in enumerate(cells):
-            if code == text:
-                del cells[: number + 1]
-                return "cell", script, (first, last)
-        return "typed", script, place(text, prose_lines(_read(script)))
+        if cells and cells[0][0] == text:
+            _, first, last = cells.pop(0)
+            return "cell", script, (first, last)
+        return "typed", script, place(text, re.sub(r"^# ?", "", _read(script), flags=re.M))
 
 
 def _nodes(document: nodes.document) -> list[nodes.Element]:
@@ -150,25 +150,17 @@ def _nodes(document: nodes.document) -> list[nodes.Element]:
     return list(document.findall(lambda node: isinstance(node, kinds)))
 
 
-def _classes(node: Any) -> Iterator[str]:
-    while node is not None:
-        yield from node.get("classes", [])
-        node = node.parent
-
-
 def _read(path: str | Path) -> str:
     return Path(path).read_text(encoding="utf-8")
 
 
-def place(text: str, lines: list[str]) -> tuple[int, int] | None:
+def place(text: str, whole: str) -> tuple[int, int] | None:
     """Return the first and last line number of a text, however indented, or None."""
-    text = dedent(text).rstrip()
-    length = text.count("\n") + 1
-    first = text.partition("\n")[0].strip()
+    text, lines = dedent(text).rstrip(), whole.split("\n")
+    first, length = text.partition("\n")[0].strip(), text.count("\n") + 1
     for start, line in enumerate(lines):
         if line.strip() == first:
-            candidate = "\n".join(islice(lines, start, start + length))
-            if dedent(candidate).rstrip() == text:
+            if dedent("\n".join(lines[start : start + length])).rstrip() == text:
                 return start + 1, start + length
     return None
 
@@ -178,8 +170,8 @@ def collect(app: Sphinx, doctree: nodes.document) -> None:
     listings = app.env.metadata[app.env.docname]["code_provenance"] = []
     for node in _nodes(doctree):
         listing = node["provenance"]
-        if directive := directive_around(node):
-            listing = replace(listing, **facts(directive, node, listing.lines))
+        if said := facts(node, listing.lines):
+            listing = replace(listing, **said)
             if not listing.not_executed:
                 logger.warning("not-executed needs a reason", location=node)
         listings.append(listing)
@@ -191,45 +183,34 @@ def collect(app: Sphinx, doctree: nodes.document) -> None:
 def demand_proofs(app: Sphinx, env: BuildEnvironment) -> None:
     if app.builder.format != "html":
         return  # Messages can be collected while a proof is still missing.
-    for page in sorted(env.found_docs):
-        for listing in _of_page(env, page):
-            where = f"listing {listing.number}, from {listing.file},"
-            if listing.lines is None:
-                problem = (
-                    "has a text that the file does not contain: make the page again, or include "
-                    "the text from a file"
-                )
-            elif listing.needs_run and not _runs_of(app, listing):
-                where += f" lines {listing.lines[0]} to {listing.lines[1]},"
-                problem = (
-                    "is not executed: show code of a file that is executed, or say in the "
-                    "directive not-executed why it cannot be"
-                )
-            else:
-                continue
-            logger.warning("%s %s", where, problem, location=page)
+    for page, listing, runs in sorted(_proved(app), key=lambda x: x[0]):
+        where = f"listing {listing.number}, from {listing.file},"
+        if listing.lines is None:
+            problem = (
+                "has a text that the file does not contain: make the page again, or include "
+                "the text from a file"
+            )
+        elif listing.needs_run and not runs:
+            where += f" lines {listing.lines[0]} to {listing.lines[1]},"
+            problem = (
+                "is not executed: show code of a file that is executed, or say in the "
+                "directive not-executed why it cannot be"
+            )
+        else:
+            continue
+        logger.warning("%s %s", where, problem, location=page)
 
 
-def _of_page(env: BuildEnvironment, page: str) -> list[Listing]:
-    return env.metadata[page].get("code_provenance", [])
-
-
-def _runs_of(app: Sphinx, listing: Listing) -> list[str]:
-    """Return the names of the runs that executed what a listing shows."""
-    if not listing.needs_run:
-        return []
+def _proved(app: Sphinx) -> Iterator[tuple[str, Listing, list[str]]]:
+    """Yield each listing with its page and its runs, in the order of reading."""
     runs = app.config.code_provenance_runs.items()
-    of_text, of_file = (
-        [name for name, run in runs if subject in run.get("executes", ())]
-        for subject in (listing.typed, listing.file)
-    )
-    return of_text or of_file
-
-
-def _pages(app: Sphinx) -> list[str]:
-    """Return all pages with listings, in the order of reading."""
-    names = dict.fromkeys([*app.env.collect_relations(), *sorted(app.env.found_docs)])
-    return [page for page in names if _of_page(app.env, page)]
+    for page in dict.fromkeys([*app.env.collect_relations(), *sorted(app.env.found_docs)]):
+        for listing in app.env.metadata[page].get("code_provenance", []):
+            of_text, of_file = (
+                [name for name, run in runs if subject in run.get("executes", ())]
+                for subject in (listing.typed, listing.file)
+            )
+            yield page, listing, (of_text or of_file) if listing.needs_run else []
 
 
 def fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -237,9 +218,10 @@ def fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         if app.builder.format != "html":
             placeholder.parent.remove(placeholder)
             continue
+        pages = groupby(_proved(app), key=lambda x: x[0])
         values = {
             "listed": placeholder["listed"],
-            "pages": [_for_template(app, docname, page) for page in _pages(app)],
+            "pages": [_for_template(app, docname, page, of_page) for page, of_page in pages],
             **app.config.html_context,
             "language_root": relative_uri(app.builder.get_target_uri(docname), ""),
         }
@@ -247,7 +229,7 @@ def fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         placeholder.replace_self(nodes.raw("", html, format="html"))
 
 
-def _for_template(app: Sphinx, docname: str, page: str) -> dict[str, Any]:
+def _for_template(app: Sphinx, docname: str, page: str, proved: Iterable[Any]) -> dict[str, Any]:
     def link(target: str) -> dict[str, str]:
         return {
             "href": app.builder.get_relative_uri(docname, target),
@@ -258,14 +240,17 @@ def _for_template(app: Sphinx, docname: str, page: str) -> dict[str, Any]:
         run = app.config.code_provenance_runs[name]
         return {"name": name, **run, **(link(run["page"]) if "page" in run else {})}
 
-    def listing(listing: Listing) -> dict[str, Any]:
-        return {**asdict(listing), "href": f"{link(page)['href']}#code-{listing.number}"}
-
+    here = link(page)
     groups = [
-        {"runs": [run(name) for name in names], "listings": [listing(x) for x in group]}
-        for names, group in groupby(_of_page(app.env, page), key=lambda x: _runs_of(app, x))
+        {
+            "runs": [run(name) for name in names],
+            "listings": [
+                asdict(x) | {"href": f"{here['href']}#code-{x.number}"} for _, x, _ in group
+            ],
+        }
+        for names, group in groupby(proved, key=lambda x: x[2])
     ]
-    return {**link(page), "groups": groups}
+    return {**here, "groups": groups}
 
 
 def write_data(app: Sphinx, exception: Exception | None) -> None:
@@ -279,10 +264,9 @@ def write_data(app: Sphinx, exception: Exception | None) -> None:
         {
             "page": page,
             **{name: x for name, x in asdict(listing).items() if x not in (None, ())},
-            "runs": _runs_of(app, listing),
+            "runs": names,
         }
-        for page in _pages(app)
-        for listing in _of_page(app.env, page)
+        for page, listing, names in _proved(app)
     ]
     data = {"runs": runs, "listings": listings}
     text = json.dumps(data, indent=1, ensure_ascii=False, sort_keys=True) + "\n"

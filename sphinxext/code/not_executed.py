@@ -20,6 +20,7 @@ texts of templates do; the reason belongs to that of the page. The box has the c
 ``not-executed``, and the label the class ``label``.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from docutils import nodes
@@ -48,31 +49,31 @@ class NotExecuted(SphinxDirective):
         return [node]
 
 
-def directive_around(listing: nodes.Element) -> not_executed | None:
-    node = listing.parent
-    while node is not None and not isinstance(node, not_executed):
+def ancestors(node: Any) -> Iterator[Any]:
+    """Yield a node, and those around it."""
+    while node is not None:
+        yield node
         node = node.parent
-    return node
 
 
-def facts(
-    directive: not_executed, listing: nodes.Element, lines: tuple[int, int] | None
-) -> dict[str, Any]:
-    """Return what the directive around a listing says about it, as a dictionary.
+def facts(listing: nodes.Element, lines: tuple[int, int] | None) -> dict[str, Any]:
+    """Return what the directive around a listing says about it; nothing if there is none.
 
     ``lines`` are the first and the last line of the listing in its file, or None. The
     dictionary has ``not_executed``, the reason in one line, and ``partly``. If it is partly
     executed, ``lines_not_executed`` are the numbers of the highlighted lines in the file.
     """
-    paragraphs = [_text(x) for x in directive.children if isinstance(x, nodes.paragraph)]
-    partly = directive["partly"]
-    highlighted = listing.get("highlight_args", {}).get("hl_lines", []) if partly else []
-    first = lines[0] if lines else 1
-    return {
-        "not_executed": " ".join(" ".join(paragraphs).split()),
-        "partly": partly,
-        "lines_not_executed": tuple(first - 1 + line for line in highlighted),
-    }
+    for directive in (x for x in ancestors(listing) if isinstance(x, not_executed)):
+        paragraphs = [_text(x) for x in directive.children if isinstance(x, nodes.paragraph)]
+        partly = directive["partly"]
+        highlighted = listing.get("highlight_args", {}).get("hl_lines", []) if partly else []
+        first = lines[0] if lines else 1
+        return {
+            "not_executed": " ".join(" ".join(paragraphs).split()),
+            "partly": partly,
+            "lines_not_executed": tuple(first - 1 + line for line in highlighted),
+        }
+    return {}
 
 
 def _text(paragraph: nodes.Element) -> str:

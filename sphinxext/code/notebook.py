@@ -16,6 +16,8 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
+# The classes of what the code has put on the page: of sphinx-gallery, and tables of results.
+OUTPUTS = {"sphx-glr-script-out", "result-table"}
 
 
 def notebook(
@@ -25,15 +27,13 @@ def notebook(
     address: str,
     note: str,
     blocks: dict[int, str],
-    outputs: set[str],
 ) -> str:
     """Return the text of the notebook, which is JSON.
 
     ``address`` is where the page is published, and ``note`` a text for below its title.
     ``blocks`` maps numbers to the blocks of code of the script. A listing of the page whose
     attribute ``block_of_sample`` is such a number becomes that block; a block that the page
-    does not show comes before the next one that it shows. Nodes with one of the classes
-    ``outputs`` are left out.
+    does not show comes before the next one that it shows. Outputs are left out.
     """
     markdown = Markdown(env, address)
     blocks = dict(blocks)
@@ -60,7 +60,7 @@ def notebook(
             text.append(markdown.title(node, level))
             if level == 1:
                 text.append("\n".join(f"> {line}  " for line in note.split("\n")))
-        elif not outputs.intersection(node.get("classes", [])):
+        elif not OUTPUTS.intersection(node.get("classes", [])):
             text += filter(None, [markdown.block(node)])
     end_text()
     add_code_before(None)

@@ -9,24 +9,16 @@ its ``Project``; default ``{}``. ``language_switcher`` knows the address of the 
 """
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sphinx.addnodes import download_reference, pending_xref
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
-from sphinx.util import logging
 
 from ..addresses.language_switcher import own_address
-from .translated_files import (
-    comments_of,
-    gettext_of_comment,
-    language_of,
-    translate_comments,
-    zipped,
-)
-
-logger = logging.getLogger(__name__)
+from .translated_files import gettext_of_comment, language_of, translate_comments, zipped
 
 
 @dataclass(frozen=True)
@@ -72,13 +64,9 @@ def contents(app: Sphinx, project: Project) -> dict[str, bytes]:
 
 
 def _translated(app: Sphinx, path: str, text: str) -> str:
-    language = language_of(Path(path).suffix)
-    pairs = ((x, gettext_of_comment(app, x)) for x in comments_of(text, language))
-    try:
-        return translate_comments(text, language, tuple((x, y) for x, y in pairs if x != y))
-    except ValueError as error:
-        logger.warning("%s of a project to download: %s", path, error)
-        return text
+    what = f"{path} of a project to download"
+    gettext = partial(gettext_of_comment, app)
+    return translate_comments(text, language_of(Path(path).suffix), gettext, what)
 
 
 def setup(app: Sphinx) -> dict:

@@ -14,9 +14,6 @@ Configuration:
 
 ``sample_downloads``
     A dictionary from page to ``ZipFile``; default ``{}``.
-``sample_downloads_outputs``
-    A list of the classes of output that the code put on the page; notebooks leave it out. Default
-    ``["sphx-glr-script-out"]``.
 
 The project must provide three templates, in a folder of ``templates_path``.
 ``sample-downloads.html`` makes the links, of ``downloads``, a list of dictionaries with
@@ -49,7 +46,6 @@ from ..text.rest_source import translate_rest
 from .notebook import notebook
 from .translated_files import (
     catalogs_of,
-    comments_of,
     gettext_of_comment,
     language_of,
     translate_comments,
@@ -195,15 +191,10 @@ class Sample:
         return translation if translation != message else gettext_of_comment(self.app, message)
 
     def _translated_code(self, code: str, language: str = "python") -> str:
-        pairs = ((x, self._gettext_of_comment(x)) for x in comments_of(code, language))
-        translated = tuple((x, y) for x, y in pairs if x != y)
         if language == "python":
             code = self._pointing_to_zip(code)
-        try:
-            return translate_comments(code, language, translated)
-        except ValueError as error:
-            logger.warning("translated sample: %s", error, location=self.docname)
-            return code
+        gettext = self._gettext_of_comment
+        return translate_comments(code, language, gettext, "translated sample", self.docname)
 
     def _pointing_to_zip(self, code: str) -> str:
         """Add, behind each import of a helper, a comment that says where to find the helper."""
@@ -245,7 +236,6 @@ class Sample:
             address=self.address,
             note=self._rendered("note").strip(),
             blocks={number: x for number, (kind, x) in enumerate(blocks) if kind == "code"},
-            outputs=set(self.app.config.sample_downloads_outputs),
         )
 
 
@@ -256,7 +246,6 @@ def _read(path: str) -> str:
 def setup(app: Sphinx) -> dict:
     app.setup_extension("sphinxext.addresses.language_switcher")
     app.add_config_value("sample_downloads", {}, "env", types=[dict])
-    app.add_config_value("sample_downloads_outputs", ["sphx-glr-script-out"], "env")
     app.add_transform(MarkCells)
     app.connect("doctree-resolved", add_downloads)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -5,7 +5,7 @@ This module has no ``setup``: ``sample_downloads`` and ``project_downloads`` sha
 
 import io
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from gettext import GNUTranslations
 from pathlib import Path
@@ -13,8 +13,11 @@ from pathlib import Path
 from pygments.lexers import get_lexer_for_filename
 from pygments.util import ClassNotFound
 from sphinx.application import Sphinx
+from sphinx.util import logging
 
 from ..translation.translatable_comments import paragraphs, translate
+
+logger = logging.getLogger(__name__)
 
 ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # The same bytes, whenever the file is made.
 
@@ -64,6 +67,18 @@ def comments_of(code: str, language: str) -> list[str]:
     return [message for *_, message in paragraphs(code, language)]
 
 
+def translate_comments(
+    code: str, language: str, gettext: Callable[[str], str], what: str, page: str | None = None
+) -> str:
+    """Return code with its comments translated; warn of ``what`` if the code would change."""
+    pairs = ((x, gettext(x)) for x in comments_of(code, language))
+    try:
+        return _translate(code, language, tuple((x, y) for x, y in pairs if x != y))
+    except ValueError as error:
+        logger.warning("%s: %s", what, error, location=page)
+        return code
+
+
 @cache
-def translate_comments(code: str, language: str, translated: tuple[tuple[str, str], ...]) -> str:
+def _translate(code: str, language: str, translated: tuple[tuple[str, str], ...]) -> str:
     return translate(code, language, dict(translated)) if translated else code

@@ -18,9 +18,10 @@ a form, a place with the id ``search-results``, and a hidden text with the id
 ``search-failed``. Forms on other pages lead to it. Colours and sizes come from the variables
 of Furo, such as ``--color-background-primary``.
 
-Elements of the class ``unsearched`` are left out, with all that is in them. A page that only
-lists other pages says how much less it is worth as a result, in its metadata:
-``search-weight: 0.5``. This does not count for a query with all words of its title.
+Elements of the class ``unsearched`` are left out, with all that is in them, and so is folded
+code, which would be half of the index. A page that only lists other pages says how much less it
+is worth as a result, in its metadata: ``search-weight: 0.5``. This does not count for a query
+with all words of its title.
 
 The texts belong to the message catalog "sphinx", as those of templates do.
 """
@@ -76,7 +77,9 @@ class Sections(HTMLParser):
         if tag in VOID:
             return
         classes = (attributes.get("class") or "").split()
-        if self.unseen is None and (tag in UNSEEN or UNSEEN_CLASSES.intersection(classes)):
+        unseen = tag in UNSEEN or UNSEEN_CLASSES.intersection(classes)
+        folded_code = tag == "pre" and "details" in self.elements
+        if self.unseen is None and (unseen or folded_code):
             self.unseen = len(self.elements)
         if tag in TERM and self.open and self.unseen is None and self.term is None:
             self._add(MARK)

@@ -76,14 +76,3 @@ def code_lines(script: str) -> Iterator[tuple[str, int, int]]:
             places = [place for place, line in enumerate(code) if line.strip()]
             yield visible(source), number + places[0], number + places[-1]
         number += len(lines) - 1
-
-
-def prose_lines(script: str) -> list[str]:
-    """Return the lines of a script, those of its texts without the marks of a comment."""
-    return [
-        line
-        for kind, source in split(script)
-        for line in (
-            source if kind != "text" else re.sub(r"^# ?", "", source, flags=re.M)
-        ).splitlines()
-    ]

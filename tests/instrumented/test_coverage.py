@@ -166,15 +166,6 @@ def test_every_line_on_a_page_was_executed_or_is_highlighted(lines):
     assert not list(unexecuted(shown, lines))
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(TIMEOUT + 120)
-def test_what_is_highlighted_would_be_found(lines):
-    marks = {"lines_not_executed": []}
-    faults = unexecuted([x | marks for x in listings()], lines)
-    marked = {x["file"] for x in listings() if x.get("lines_not_executed")}
-    assert {text.partition(":")[0] for text in faults} == marked and len(marked) >= 3
-
-
 def test_what_is_found():
     name = "gallery/operations/point_to_point/deadlock.py"
     listing = {"file": name, "lines": [1, 8], "page": "page"}

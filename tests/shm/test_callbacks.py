@@ -24,32 +24,6 @@ def call_back(rank, count, callback):
     return [future.then(lambda _, x=number: callback(x)) for number, future in enumerate(futures)]
 
 
-def blocked_until_another_work_has_ended(rank, message):
-    """Let the callback of one work wait for a later work, which was submitted before."""
-    other_has_ended, in_time = threading.Event(), []
-    if rank == 1:
-        time.sleep(0.2)  # Then rank 0 has submitted both.
-    first = dist.all_reduce(ones(), async_op=True)
-    if rank == 0:
-        done = first.get_future().then(lambda _: in_time.append(other_has_ended.wait(5)))
-    if message:
-        call = dist.isend if rank else dist.irecv
-        second = call(ones(), 1 - rank)
-    else:
-        second = dist.all_reduce(ones(), async_op=True)
-    if rank == 0:
-        second.wait()
-        other_has_ended.set()
-        done.wait()
-        assert in_time == [True]
-    second.wait()
-
-
-@pytest.mark.parametrize("message", [False, True], ids=["collective", "message"])
-def test_a_callback_that_waits_for_another_work_does_not_hold_it_up(message):
-    run(blocked_until_another_work_has_ended, 2, message)
-
-
 def chains(rank):
     """Let the callbacks of several works use the group; return what these calls give."""
     random.seed(rank)

@@ -23,18 +23,6 @@ from ranks import error_of, run, start_group, store_server
 from shm_collectives import Options
 
 
-def without(rank, absent):
-    return None if rank == absent else error_of(start_group, timeout=0.5)
-
-
-@pytest.mark.parametrize("absent", [0, 1])
-def test_ranks_that_do_not_come_are_named(absent):
-    answers = run(without, 3, absent, init=False)
-    for kind, text, seconds in answers[:absent] + answers[absent + 1 :]:
-        assert kind == "DistStoreError" and seconds < 3
-        assert f"rank {absent} did not come within 500 ms" in text and "gloo" not in text
-
-
 def one_after_another(rank):
     time.sleep((0.3, 0.65, 0)[rank])
     return error_of(start_group, timeout=0.5)

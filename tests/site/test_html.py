@@ -3,7 +3,11 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tools.project.paths import SITE
+
+pytestmark = pytest.mark.audit
 
 RULES = Path(__file__).with_name("html-validate.mjs")
 SCRIPT = "html-validate/bin/html-validate.mjs"

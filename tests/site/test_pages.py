@@ -15,11 +15,9 @@ READING = re.compile(r'<p class="page-times">\D*(\d+)')
 NEXT = re.compile(r'<a class="next-page" href="([^"]+)"')
 
 
-def test_there_are_pages():
-    assert len(PAGES) > 10
-
-
-def test_pages_load_without_a_fault(visit, address, language):
+def test_pages_load_without_a_fault(visit, address):
+    """In one language; the audits look at the pages of all."""
+    language = LANGUAGES[-1]
     page, titles = visit(f"{address}/{language.url}/index.html"), set()
     for name in PAGES:
         page.goto(f"{address}/{language.url}/{name}")
@@ -28,7 +26,7 @@ def test_pages_load_without_a_fault(visit, address, language):
         titles.add(page.title())
         if page.locator("a.next-page").count():
             page.locator("a.next-page").click(trial=True)
-    assert len(titles) == len(PAGES)
+    assert len(titles) == len(PAGES) > 10
 
 
 def test_old_addresses_lead_to_the_new_ones(visit, address, language):

@@ -48,11 +48,20 @@ ASK = """queries => {
     return results.map(result => new URL(result.address, location.href).href);
   });
 }"""
+# The address and the title of each page.
+TITLES = """() => {
+  let place = 0;
+  return searchIndex.pages.map(([address, , anchors]) => {
+    const title = searchIndex.headings[place];
+    place += anchors.length;
+    return [address, title];
+  });
+}"""
 # The texts of the blocks of each page in which words stand beside each other.
 BLOCKS = """pages => pages.map(html => {
   const article = new DOMParser().parseFromString(html, "text/html").querySelector("article");
   article.querySelectorAll(
-    ".headerlink, .languages, .page-times, .sample-downloads, .unsearched"
+    ".headerlink, .languages, .page-times, .sample-downloads, .unsearched, details pre"
   ).forEach(tag => tag.remove());
   const blocks = article.querySelectorAll("p, h1, h2, h3, td, th, dt, pre, figcaption, tspan");
   return [...blocks].map(tag => tag.textContent);
@@ -97,6 +106,12 @@ def test_the_queries_find_their_pages(page, language):
     assert first >= 0.83  # lowest in Korean, where "rank" is in titles of two parts
 
 
+def test_a_title_leads_to_its_page(page):
+    titles = page.evaluate(TITLES)
+    for (address, _), pages in zip(titles, search(page, [x for _, x in titles]), strict=True):
+        assert address.partition(".html")[0] in pages[:2], address
+
+
 def has_letter(word):
     return any(character.isalnum() for character in word)
 
@@ -105,8 +120,8 @@ def samples_of(blocks, chance):
     """Words, phrases with and without spaces, and parts of words, from the blocks of one page."""
     blocks = [block.split() for block in blocks if has_letter(block)]
     words = [word for block in blocks for word in block if has_letter(word)]
-    yield from chance.sample(words, min(6, len(words)))
-    for _ in range(6):
+    yield from chance.sample(words, min(3, len(words)))
+    for _ in range(3):
         block = chance.choice(blocks)
         start = chance.randrange(len(block))
         phrase = block[start : start + chance.randint(2, 5)]
@@ -114,7 +129,7 @@ def samples_of(blocks, chance):
             yield " ".join(phrase)
             yield "".join(phrase)
     runs = re.findall(r"[\uac00-\ud7a3\u4e00-\u9fff]+", " ".join(words))
-    for run in chance.choices(runs, k=6 if runs else 0):
+    for run in chance.choices(runs, k=3 if runs else 0):
         start = chance.randrange(len(run))
         yield run[start : start + chance.randint(1, 6)]
 
@@ -130,14 +145,14 @@ def test_what_stands_on_a_page_finds_the_page(page, language):
         samples = list(samples_of(blocks, chance))
         queries += samples
         expected += [path.relative_to(folder).with_suffix("").as_posix()] * len(samples)
-    assert len(queries) > 10 * len(paths)
+    assert len(queries) > 5 * len(paths)
     missed = [
         (name, query)
         for name, query, pages in zip(expected, queries, search(page, queries), strict=True)
         if name not in pages
     ]
     # Of texts that are mostly signs, there may be one without enough words.
-    assert len(missed) <= len(queries) / 1000, missed
+    assert len(missed) <= max(1, len(queries) / 1000), missed
 
 
 def test_what_stands_on_no_page_finds_none(page):

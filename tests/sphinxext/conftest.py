@@ -51,9 +51,3 @@ class Documents:
 @pytest.fixture
 def documents(tmp_path):
     return Documents(tmp_path)
-
-
-@pytest.fixture(scope="module")
-def shared_documents(tmp_path_factory):
-    """Return a folder of sources that all tests of a module share."""
-    return Documents(tmp_path_factory.mktemp("documents"))

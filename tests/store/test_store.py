@@ -1,58 +1,27 @@
-"""The backend `store`, and with it the frame: values, training, hosts, threads."""
+"""The backend `store`, and with it the frame: values, training, threads."""
 
 import os
-import random
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
-from launcher import launch
-from random_operations import Operations
+from programs import losses, power_sgd
+from random_operations import play
 from store_ranks import run
-from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
 
-from tools.project.paths import EXTENSIONS, FRAME, GALLERY
-
-HERE = Path(__file__).parent
+from tools.project.paths import EXTENSIONS, FRAME
 
 # With each of the two ways of the engine: its thread drives, or a synchronous call does.
 BOTH_WAYS = pytest.mark.parametrize("can_block", [True, False], ids=["thread", "caller"])
-
-
-def play(rank, size, seed):
-    """Call operations of all ranks, and of all but rank 0, in an order on which all agree."""
-    groups = [dist.group.WORLD, dist.new_group(range(1, size))]
-    players = [
-        Operations(group, f"{seed} {number}", coalescing=True)
-        for number, group in enumerate(groups)
-        if rank >= number
-    ]
-    shared = random.Random(seed)
-    for _ in range(60):
-        kind, number = shared.choice(["collective", "messages"]), shared.randrange(2)
-        if number < len(players):
-            getattr(players[number], kind)()
-    for player in players:
-        player.finish()
 
 
 @BOTH_WAYS
 @pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 @pytest.mark.parametrize("size", [2, 3])
 def test_random_operations(size, can_block):
-    run(play, size, size, f"seed {size}", can_block=can_block)
-
-
-def losses(rank):
-    sys.path.insert(0, str(GALLERY))
-    import training_runs
-
-    groups = dist.group.WORLD, dist.new_group(backend="gloo")
-    features = training_runs.ddp, training_runs.fsdp2
-    return [[[x.step() for _ in range(10)] for x in map(f, groups)] for f in features]
+    run(play, size, size, f"seed {size}", 60, can_block=can_block)
 
 
 @BOTH_WAYS
@@ -62,31 +31,16 @@ def test_training_has_the_losses_of_gloo(can_block):
             assert ours == theirs and ours[-1] < ours[0]
 
 
-def power_sgd(rank):
-    """Train with a hook whose callback waits for a future that it asks for itself."""
-    torch.manual_seed(0)
-    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
-    state = powerSGD_hook.PowerSGDState(None, start_powerSGD_iter=2)
-    model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
-    for _ in range(4):
-        model(torch.ones(2, 64) + rank).square().mean().backward()
-    return float(model.module.weight.grad.sum())
-
-
 @BOTH_WAYS
 def test_a_callback_waits_for_another_future(can_block):
     one, other = run(power_sgd, 2, can_block=can_block)
     assert one == other
 
 
-def test_two_hosts():
-    lines = launch(HERE / "two_hosts.py", ranks=4, nodes=2, show=False)
-    expected = [f"{r // 2} 10 10 {(r + 2) % 4} {1 if r < 2 else 5}" for r in range(4)]
-    assert [line.strip() for line in lines] == expected
-
-
 def many_threads(rank):
     """Let asynchronous calls, messages and callbacks of a group overlap; return the sums."""
+    long = torch.ones(3_000_000)  # longer than a value of the store
+    long_sum = dist.all_reduce(long, async_op=True)
     futures, sends = [], []
     for number in range(40):
         tensor = torch.full((10,), float(number))
@@ -100,8 +54,9 @@ def many_threads(rank):
             got = torch.empty(10)
             dist.recv(got, 1 - rank, tag=tag)
             assert got[0] == number
-    for send in sends:
-        send.wait()
+    for work in [long_sum, *sends]:
+        work.wait()
+    assert (long == 2).all()
     return [future.wait() for future in futures]
 
 
@@ -111,11 +66,11 @@ def test_calls_messages_and_callbacks_overlap(can_block):
     assert run(many_threads, 2, can_block=can_block) == [sums] * 2
 
 
-@pytest.mark.parametrize("transport", ["store_transport", "transport"], ids=["store", "shm"])
+@pytest.mark.parametrize("transport", ["store_transport", "transport", "mpi_transport"])
 def test_a_transport_needs_no_header_of_pytorch(transport):
     [header] = [path for x in EXTENSIONS for path in x.glob(f"src/{transport}.hpp")]
     command = [os.environ.get("CXX", "c++"), "-std=c++20", "-fsyntax-only", "-x", "c++"]
-    command += [f"-I{FRAME.parent}", str(header)]
+    command += [f"-I{FRAME.parent}", f"-I{sys.prefix}/include", str(header)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

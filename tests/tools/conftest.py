@@ -38,6 +38,13 @@ class Project:
             shutil.copyfile(ROOT / "gallery" / name, root / "gallery" / name)
         shutil.copytree(INSTALLED_EXTENSIONS, root / "_build" / "extension", ignore=LEFT_OUT)
 
+    def run_without_torch(self, *command):
+        """Run a module with no compiler, and end if it imports what runs samples."""
+        for name in ("torch", "matplotlib", "sphinx_gallery", "numpy"):
+            self.write(f"forbidden/{name}.py", f"import os; print({name!r}); os._exit(9)\n")
+        forbidden = str(self.root / "forbidden")
+        return self.run(*command, PYTHONPATH=forbidden, PATH="/nowhere", CXX="none")
+
     def copy(self, root, *ignored):
         """Return a copy of the present project, without files of the given names."""
         shutil.copytree(self.root, root, ignore=shutil.ignore_patterns(*ignored))
@@ -65,6 +72,11 @@ class Project:
         else:
             self.write(f"gallery/tutorial/{name}/output.txt", output)
         return self.write(f"gallery/tutorial/{name}.py", title + code + "\n")
+
+    def only_english(self):
+        """Let other languages take no time."""
+        languages = self.read("languages.toml")
+        self.write("languages.toml", languages[: languages.index('[[language]]\ngettext = "ko"')])
 
     def run(self, *command, timeout=100, **environment):
         """Run a module of tools; return its exit status and all its output."""

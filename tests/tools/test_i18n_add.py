@@ -22,6 +22,7 @@ def test_the_tag_of_a_language(gettext, expected):
 def test_the_direction_and_the_tag_are_on_its_pages(project):
     project.write("docs/index.md", "# Title\n\nThe `first` text.\n")
     project.write("docs/tutorial/sample.rst", ":orphan:\n\nPage\n====\n")
+    project.only_english()
     for language in ("ar", "sr@latin"):
         assert project.run("tools.i18n_add", language)[0] == 0
     assert project.run("tools.i18n_update")[0] == 0
@@ -40,10 +41,7 @@ def test_the_direction_and_the_tag_are_on_its_pages(project):
 def test_a_language_is_added_once_and_may_be_incomplete(project):
     project.write("docs/index.md", "# Title\n\nThe `first` text.\n")
     project.write("docs/tutorial/sample.rst", ":orphan:\n\nPage\n====\n")
-    for language in ("ko", "zh_CN"):  # Only the new one is of interest here.
-        text = project.read("languages.toml")
-        name = f'gettext = "{language}"\n'
-        project.write("languages.toml", text.replace(name, name + "complete = false\n"))
+    project.only_english()
     assert project.run("tools.i18n_add", "pt_BR")[0] == 0
     entry = project.read("languages.toml").rsplit("[[language]]", 1)[1]
     assert 'url = "pt-br"' in entry and 'html = "pt-BR"' in entry

@@ -73,8 +73,7 @@ def test_a_build_with_a_listing_that_nothing_executes_fails(project):
 
 
 def test_the_moment_of_a_run_is_beside_the_site(project):
-    languages = project.read("languages.toml")
-    project.write("languages.toml", languages[: languages.index('[[language]]\ngettext = "ko"')])
+    project.only_english()
     project.write("docs/index.md", "# Title\n\n```{toctree}\ntutorial/sample\n```\n")
     project.sample("print(1)\n")
     status, output = project.run("tools.html")

@@ -3,6 +3,7 @@
 import pytest
 
 from tools.state import records
+from tools.state.digests import installed
 from tools.state.records import Record
 from tools.state.runs import Run
 
@@ -34,6 +35,11 @@ def test_other_tools_expire_only_what_depends_on_them(record, monkeypatch):
     record.save({"a": 1})
     monkeypatch.setattr(records, "_tools", lambda: "other tools")
     assert record.load() == (None if record.of_tools else {"a": 1})
+
+
+def test_packages_that_only_tests_need_expire_nothing():
+    names = {name.partition("-")[0] for name in installed()}
+    assert {"sphinx", "myst_parser"} <= names and not {"ruff", "mypy"} & names
 
 
 def test_what_was_made_from_what(record, tmp_path):

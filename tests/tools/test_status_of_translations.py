@@ -20,17 +20,20 @@ FUZZY = '\n#, fuzzy\nmsgid "Third, changed."\nmsgstr "셋째."\n'
 
 
 def git(folder, *arguments, day="2026-01-01"):
+    """Run git as a person of the tests, on a day; return what it prints."""
     time = f"{day}T23:30:00+00:00"
     name = {"NAME": "name", "EMAIL": "name@example.org", "DATE": time}
     environment = {f"GIT_{who}_{x}": name[x] for who in ("AUTHOR", "COMMITTER") for x in name}
-    subprocess.run(
+    done = subprocess.run(
         ["git", *arguments],
         cwd=folder,
         env={**os.environ, **environment, "GIT_CONFIG_GLOBAL": os.devnull},
         check=True,
         capture_output=True,
+        text=True,
         timeout=30,
     )
+    return done.stdout.strip()
 
 
 def commit(project, text, day):

@@ -9,11 +9,13 @@ from tools import html as building
 from tools.check import site as check
 from tools.compile import toolchain
 from tools.execute import execution
+from tools.pages import commands, provenance
 from tools.project import git
 from tools.project.paths import ROOT
 from tools.publish import swap, up_to_date
 from tools.render import rendering
 from tools.state.records import Record
+from tools.translate import extract
 
 NOTHING = "Nothing has changed"
 
@@ -30,6 +32,9 @@ def html(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(check, "check", lambda: None)
     monkeypatch.setattr(execution, "execute", lambda: (0, 0))
     monkeypatch.setattr(rendering, "render", lambda: 1)
+    monkeypatch.setattr(commands, "run_quick_commands", lambda: 0)
+    monkeypatch.setattr(provenance, "write_beside_site", lambda: None)
+    monkeypatch.setattr(extract, "extracted", dict)
 
     def put_there():
         site.mkdir(exist_ok=True)

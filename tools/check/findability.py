@@ -10,13 +10,11 @@ from urllib.parse import urljoin, urlsplit
 from xml.etree import ElementTree
 
 from ..project.languages import LANGUAGES, SOURCE_LANGUAGE
-from ..project.paths import VERSIONS
 from ..project.published import PUBLISHED
 
 CARD_SIZE = (1200, 630)
 ONCE = ("title", "description", "type", "url", "image", "image:width", "image:height")
 SITEMAP = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
-XHTML = "{http://www.w3.org/1999/xhtml}"
 
 
 def findings(site, pages, facts):
@@ -28,14 +26,11 @@ def findings(site, pages, facts):
         for page in sorted(pages):
             name, here = f"{language.url}/{page}", facts[folder / page]
             of_page = _head(site, here, _address(language, page), _alternates(page))
-            of_page += _about_the_build(here)
             descriptions.update(here.descriptions[:1])
             faults += [f"{name}: {fault}" for fault in of_page]
         for text, count in descriptions.items():
             if count > 1:
                 faults.append(f"{language.url}: {count} pages share the description, {text!r}")
-        faults += _sitemap(folder, language, pages - {"search.html"})
-        faults += _inventory(folder, language, pages - {"search.html"}, facts)
     return faults
 
 
@@ -85,13 +80,6 @@ def _png_size(path):
     return struct.unpack(">II", path.read_bytes()[16:24])
 
 
-def _about_the_build(page):
-    """Check that the footer names the versions that the samples ran with, if they ran."""
-    if VERSIONS.is_file() != page.says_with_what_verified:
-        return ["the footer does not say with what the page was verified"]
-    return []
-
-
 def _start_page(site, facts):
     faults = _head(site, facts[site / "index.html"], PUBLISHED.url, _alternates("index.html"))
     return [f"index.html: {fault}" for fault in faults]
@@ -100,8 +88,8 @@ def _start_page(site, facts):
 def _not_found_page(site, facts):
     """Check 404.html. Hosts show it at any address, so its links must begin at the root."""
     mount, faults = urlsplit(PUBLISHED.url).path, []
-    for _, link in facts[site / "404.html"].links:
-        if link and not (link.startswith(mount) and (site / link.removeprefix(mount)).is_file()):
+    for _, link, _ in facts[site / "404.html"].links:
+        if not (link.startswith(mount) and (site / link.removeprefix(mount)).is_file()):
             faults.append(f"404.html: {link} leads nowhere")
     return faults
 
@@ -117,31 +105,3 @@ def _root_files(site):
     if f"Sitemap: {PUBLISHED.url}sitemap.xml\n" not in (site / "robots.txt").read_text():
         faults.append("robots.txt: does not name the sitemap")
     return faults
-
-
-def _sitemap(folder, language, pages):
-    name = f"{language.url}/sitemap.xml"
-    entries = ElementTree.parse(folder / "sitemap.xml").getroot()
-    addresses = [entry.findtext(f"{SITEMAP}loc", "") for entry in entries]
-    if sorted(addresses) != sorted(_address(language, page) for page in pages):
-        return [f"{name}: does not list exactly the pages"]
-    faults = []
-    for entry, address in zip(entries, addresses, strict=True):
-        links = {x.get("hreflang"): x.get("href") for x in entry.iter(f"{XHTML}link")}
-        page = address.removeprefix(_address(language, ""))
-        if links != _alternates(page):
-            faults.append(f"{name}: {page} has other links to its languages")
-    return faults
-
-
-def _inventory(folder, language, pages, facts):
-    """Check that other projects can refer to every page and every section."""
-    from sphinx.util.inventory import InventoryFile
-
-    with open(folder / "objects.inv", "rb") as file:
-        inventory = InventoryFile.load(file, "", lambda base, uri: uri)
-    targets = {item.uri for items in inventory.values() for item in items.values()}
-    expected = set(pages)
-    for page in pages:
-        expected |= {f"{page}#{section}" for section in facts[folder / page].sections}
-    return [f"{language.url}/objects.inv: lacks {target}" for target in sorted(expected - targets)]

@@ -19,8 +19,8 @@ from bs4 import BeautifulSoup, NavigableString
 
 from ..state.records import Results
 
-# Attributes through which a page makes the browser load something.
-LOADING = [("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src")]
+# Elements that lead somewhere, or load something.
+LINKING = ["a", "link", "script", "img", "iframe"]
 # Markup of the sources, and of templates, as a reader would see it.
 MARKUP = re.compile(
     r"`|\*\*|\]\(|:[a-z][\w:]*:(?=`)|\{[a-z:]+\}`|^\.\. |:::|^#+ |\\[ *_`]|"
@@ -49,13 +49,12 @@ class PageFacts:
     listings: list[tuple[int, str]]
     problems: list[str]  # Markup that docutils could not parse.
     leaked_markup: list[tuple[str, str]]  # With some of the text around it.
-    loaded: list[tuple[str, list[str]]]  # Addresses, with the relations of a link.
-    links: list[tuple[str, str | None]]  # The name of the element, and the address.
+    # The name of the element, the address, and the relations of a <link>.
+    links: list[tuple[str, str, list[str]]]
     canonical: list[str]
     alternates: list[tuple[str, str]]  # Languages and addresses.
     descriptions: list[str]
     previews: dict[str, list[str]]  # The properties of Open Graph.
-    says_with_what_verified: bool
 
 
 def facts_of_pages(site: Path) -> dict[Path, PageFacts]:
@@ -94,10 +93,10 @@ def read(html: str) -> dict[str, Any]:
         "listings": [_listing(tag) for tag in page.find_all("pre")],
         "problems": [x.get_text() for x in page.find_all(class_=PROBLEMS)],
         "leaked_markup": list(_leaked_markup(page)),
-        "loaded": list(_loaded(page)),
         "links": [
-            (tag.name, tag.get("href") or tag.get("src"))
-            for tag in page.find_all(["a", "link", "script", "img"])
+            (tag.name, address, tag.get("rel") or [])
+            for tag in page.find_all(LINKING)
+            if (address := tag.get("href") or tag.get("src"))
         ],
         "canonical": [tag["href"] for tag in head.find_all("link", rel="canonical")],
         "alternates": [
@@ -106,7 +105,6 @@ def read(html: str) -> dict[str, Any]:
         ],
         "descriptions": [x["content"] for x in head.find_all("meta", {"name": "description"})],
         "previews": previews,
-        "says_with_what_verified": page.find(class_="verified-with") is not None,
     }
 
 
@@ -133,10 +131,3 @@ def _leaked_markup(page: Element) -> Iterator[tuple[str, str]]:
         if is_shown and markup and not any(parent.name in CODE for parent in text.parents):
             around = text[max(markup.start() - 30, 0) : markup.end() + 30]
             yield markup[0], " ".join(around.split())
-
-
-def _loaded(page: Element) -> Iterator[tuple[str, list[str]]]:
-    """Yield each address that may be loaded, with the relations of a link."""
-    for name, attribute in LOADING:
-        for tag in page.find_all(name, **{attribute: True}):
-            yield tag[attribute], tag.get("rel") or []

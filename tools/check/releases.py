@@ -21,7 +21,7 @@ from xml.etree import ElementTree
 from ..processes.run import WITHOUT_CUDA, Outcome, run
 from ..project.errors import BuildError
 from ..project.paths import BUILD, DOCS, ROOT, relative
-from ..project.releases import DEFAULT, ENVIRONMENT, RELEASES, Release, oldest, series
+from ..project.releases import DEFAULT, ENVIRONMENT, RELEASES, Release, series
 from ..state.digests import project_files
 
 TABLE = DOCS / "tutorial" / "releases" / "releases.csv"
@@ -108,8 +108,6 @@ def try_releases(versions: list[str], *, accept: bool) -> None:
     Raises BuildError if a release is unknown or cannot be tried, or if the results differ from
     the committed ones.
     """
-    if versions == ["oldest"]:
-        versions = [oldest().version]
     if unknown := set(versions) - {x.version for x in RELEASES}:
         names = ", ".join(x.version for x in RELEASES)
         raise BuildError(f"TORCH={unknown.pop()}: releases.toml names {names}")

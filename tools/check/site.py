@@ -79,8 +79,9 @@ def _check_page(language: Language, page: str, facts: Facts, files: dict[str, Pa
         findings.append(f"{name}: shows the markup {markup!r} in {text!r}")
     if str(ROOT) in path.read_text():
         findings.append(f"{name}: shows the path of the machine that built it")
-    for address, relations in here.loaded:
-        if not NAMING.intersection(relations) and urlsplit(address).netloc:
+    for element, address, relations in here.links:
+        loads = element != "a" and not NAMING.intersection(relations)
+        if loads and urlsplit(address).netloc:
             findings.append(f"{name}: loads {address} from another site")
     return findings + _check_links(path, facts, files)
 
@@ -88,7 +89,7 @@ def _check_page(language: Language, page: str, facts: Facts, files: dict[str, Pa
 def _check_links(path: Path, facts: Facts, files: dict[str, Path]) -> list[str]:
     """Return findings on relative addresses that lead to no file or no anchor in it."""
     findings, name = [], path.relative_to(RENDERED).as_posix()
-    for address in dict.fromkeys(address for _, address in facts[path].links if address):
+    for address in dict.fromkeys(address for _, address, _ in facts[path].links):
         parts = urlsplit(address)
         if parts.scheme or parts.netloc:
             continue

@@ -44,11 +44,6 @@ def current():
     return next((x for x in RELEASES if x.version == version), DEFAULT)
 
 
-def oldest():
-    """Return the oldest release that is supported."""
-    return RELEASES[-1]
-
-
 def pins(release):
     """Return the file that pins the dependencies of a release."""
     return ROOT / "requirements" / "torch" / f"{release.version}.txt"

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import sysconfig
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from ..project.paths import EXECUTED, ROOT
 
 IGNORED = {"__pycache__"}
+PINNING = ("render", "execute")  # requirements/
 # At the top of the clone: nothing is made from these.
 NO_SOURCES = {"_build", "locales", "tests", "README.md"}
 
@@ -41,8 +43,14 @@ def generated_pages() -> list[Path]:
 
 
 def installed() -> list[str]:
-    """Return the names and versions of the packages in .venv."""
-    return sorted(path.name for path in Path(sysconfig.get_path("purelib")).glob("*-info"))
+    """Return the names and versions of the packages in .venv that a build of the site needs.
+
+    Those for tests, which are installed later, change nothing in the site.
+    """
+    pinned = "\n".join((ROOT / f"requirements/{name}.txt").read_text() for name in PINNING)
+    needed = {x.replace("-", "_").lower() for x in re.findall(r"^([\w-]+)==", pinned, re.M)}
+    names = [path.name for path in Path(sysconfig.get_path("purelib")).glob("*-info")]
+    return sorted(x for x in names if x.partition("-")[0].lower() in needed)
 
 
 def digest(files: Iterable[Path], *facts: object) -> str:

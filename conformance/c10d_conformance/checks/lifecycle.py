@@ -139,10 +139,10 @@ def one_rank(rank: Rank) -> None:
 def init_methods(rank: Rank, method: str) -> None:
     # The launching process cannot hold a port for the ranks, so rank 0 takes a free one.
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind(("", 0))
         port = rank.share(str(probe.getsockname()[1]))[0]
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
-    place = {"env": "", "tcp": f"127.0.0.1:{port}", "file": f"{rank.folder}/meeting"}[method]
+    os.environ.update(MASTER_ADDR=rank.address, MASTER_PORT=port)
+    place = {"env": "", "tcp": f"{rank.address}:{port}", "file": f"{rank.folder}/meeting"}[method]
     rank.init(init_method=f"{method}://{place}")
     try:
         total(rank)

@@ -21,15 +21,15 @@
 #define MADV_POPULATE_WRITE 23 // from Linux 5.14 on
 #endif
 
-#include "frame/note.hpp"
 #include "frame/bytes.hpp"
+#include "frame/host.hpp"
+#include "frame/note.hpp"
 
-#include "process.hpp"
 #include "waiting.hpp"
 
 namespace shm_collectives {
 
-using frame::Bytes, frame::Note;
+using frame::Bytes, frame::Descriptor, frame::Note, frame::Process;
 
 constexpr size_t kCacheLine = 64;
 constexpr uint64_t kSlots = 4; // steps that a rank may be ahead of the slowest

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <climits>
-#include <fstream>
 #include <sstream>
 #include <thread>
 
@@ -11,20 +9,6 @@
 namespace shm_collectives {
 
 using std::to_string;
-
-// What processes must have in common in order to share memory: the running
-// kernel, the user, and the processes that they can see.
-inline std::string home() {
-  char host[HOST_NAME_MAX + 1] = "?";
-  gethostname(host, sizeof(host) - 1);
-  std::string boot;
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  if (!(file >> boot)) boot = std::strerror(errno);
-  char space[64] = "?";
-  const auto length = readlink("/proc/self/ns/pid", space, sizeof(space));
-  return "user " + to_string(geteuid()) + ", host " + host + ", boot " + boot + ", " +
-      std::string(space, length > 0 ? length : 1);
-}
 
 // Rank 0 makes the memory and says where it is: its process, a descriptor, the time at
 // which it made it, and its home. The other ranks open it.
@@ -36,7 +20,7 @@ inline Memory create_or_open(const frame::Place& place, const Layout& layout) {
       Memory memory = Memory::create(layout, nonce);
       place.keys->set_text(kKey,
           to_string(getpid()) + " " + to_string(memory.descriptor()) + " " +
-              to_string(nonce) + " " + home());
+              to_string(nonce) + " " + frame::home());
       return memory;
     } catch (const std::exception&) {
       place.keys->set_text(kKey, "none");
@@ -55,9 +39,10 @@ inline Memory create_or_open(const frame::Place& place, const Layout& layout) {
   if (!text) throw std::runtime_error("there is no memory to share");
   std::string its_home;
   std::getline(text, its_home);
-  if (its_home != home()) {
+  const auto home = frame::home();
+  if (its_home != home) {
     throw std::runtime_error("it cannot share memory with " + place.names.who(0) +
-        ": it is \"" + home() + "\", " + place.names.who(0) + " is \"" + its_home +
+        ": it is \"" + home + "\", " + place.names.who(0) + " is \"" + its_home +
         "\"; ranks of different hosts, containers or users can use gloo");
   }
   return Memory::open(process, descriptor, layout, nonce);

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cerrno>
+#include <climits>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -13,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace shm_collectives {
+namespace frame {
 
 // An open file, closed with its last owner.
 class Descriptor {
@@ -73,4 +75,18 @@ class Process {
   bool ended_;
 };
 
-} // namespace shm_collectives
+// What processes must have in common in order to share memory: the running
+// kernel, the user, and the processes that they can see.
+inline std::string home() {
+  char host[HOST_NAME_MAX + 1] = "?";
+  gethostname(host, sizeof(host) - 1);
+  std::string boot;
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  if (!(file >> boot)) boot = std::strerror(errno);
+  char space[64] = "?";
+  const auto length = readlink("/proc/self/ns/pid", space, sizeof(space));
+  return "user " + std::to_string(geteuid()) + ", host " + host + ", boot " + boot +
+      ", " + std::string(space, length > 0 ? length : 1);
+}
+
+} // namespace frame

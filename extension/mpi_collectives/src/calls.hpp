@@ -1,0 +1,200 @@
+#pragma once
+
+#include <array>
+
+#include "types.hpp"
+
+namespace mpi_collectives {
+
+using frame::Blob, frame::Blobs, frame::Kind, frame::Pieces;
+
+// [tags]
+// The tag of heads, and the first one of messages.
+enum Tag { kHeads, kFirstMessage };
+// [/tags]
+
+// A communicator of MPI, and this rank in it.
+struct Line {
+  MPI_Comm comm = MPI_COMM_NULL;
+  int rank = 0, size = 1;
+
+  std::vector<int> others() const {
+    std::vector<int> others;
+    for (int other = 0; other < size; ++other) {
+      if (other != rank) others.push_back(other);
+    }
+    return others;
+  }
+};
+
+// [head]
+// What a rank tells each other one before data moves: what it runs, and how much data it
+// has. Short data comes along.
+struct Head {
+  static constexpr size_t kFew = 1024;
+
+  Note note;
+  uint64_t bytes = 0; // of the data for that rank
+  uint64_t most = 0; // of the longest data for any rank
+  std::array<std::byte, kFew> data;
+
+  size_t size() const { return offsetof(Head, data) + (bytes <= kFew ? bytes : 0); }
+};
+
+// The heads of all ranks. A message for each pair of ranks says which one is missing; a
+// collective of MPI would not.
+struct Heads {
+  std::vector<Head> mine, all; // by the other rank
+
+  void post(const Line& line, Requests::List& requests) {
+    for (const int other : line.others()) {
+      check(MPI_Irecv(&all[other], sizeof(Head), MPI_BYTE, other, kHeads, line.comm,
+                &requests[other]),
+          "MPI_Irecv");
+    }
+    for (const int other : line.others()) {
+      check(MPI_Isend(&mine[other], static_cast<int>(mine[other].size()), MPI_BYTE,
+                other, kHeads, line.comm, &requests[line.size + other]),
+          "MPI_Isend");
+    }
+  }
+};
+// [/head]
+
+// [message]
+// A message and its note, which MPI sends and receives as one.
+struct Message {
+  Operation op; // keeps the tensor
+  Note note; // of this rank, or of the sender once it has come
+
+  void post(const Line& line, Requests::List& requests) {
+    const bool sends = op.note.kind == Kind::send;
+    const Bytes data = sends ? op.in[0] : op.out[0];
+    const int other = op.note.root < 0 ? MPI_ANY_SOURCE : op.note.root;
+    int *highest = nullptr, found = 0;
+    MPI_Comm_get_attr(line.comm, MPI_TAG_UB, &highest, &found);
+    const int64_t tag = op.note.tag + kFirstMessage;
+    if (tag < kFirstMessage || (found && tag > *highest)) {
+      throw std::runtime_error("MPI takes tags from 0 to " +
+          std::to_string(*highest - kFirstMessage) + ", got " +
+          std::to_string(op.note.tag));
+    }
+    MPI_Count lengths[] = {static_cast<MPI_Count>(data.size()), sizeof(Note)};
+    MPI_Aint begin = 0, end = 0;
+    MPI_Get_address(data.data(), &begin);
+    MPI_Get_address(&note, &end);
+    MPI_Count places[] = {begin, end};
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    check(MPI_Type_create_hindexed_c(2, lengths, places, MPI_BYTE, &type), "MPI_Type");
+    check(MPI_Type_commit(&type), "MPI_Type_commit");
+    // A send ends when its message is received, as the frame promises.
+    const int error = sends ? MPI_Issend(MPI_BOTTOM, 1, type, other,
+                                  static_cast<int>(tag), line.comm, &requests[0])
+                            : MPI_Irecv(MPI_BOTTOM, 1, type, other,
+                                  static_cast<int>(tag), line.comm, &requests[0]);
+    MPI_Type_free(&type); // once the request is done
+    check(error, sends ? "MPI_Issend" : "MPI_Irecv");
+  }
+  // [/message]
+};
+
+// [collective]
+// A collective of MPI, and its memory, which MPI may use until it has ended.
+struct Collective {
+  explicit Collective(const Operation& given)
+      : op(given), in(op.in.begin(), op.in.end()) {
+    const auto overlaps = [](Bytes one, Bytes other) {
+      return one.data() < other.data() + other.size() &&
+          other.data() < one.data() + one.size();
+    };
+    bool copied = false;
+    in_place = op.reduce && in.size() == 1 && op.out.size() == 1 &&
+        in[0].data() == op.out[0].data();
+    for (const Bytes one : in) {
+      // MPI forbids that they overlap.
+      for (const Bytes other : op.out) copied |= !in_place && overlaps(one, other);
+      // It reduces and scatters what lies in one piece.
+      const size_t index = &one - in.data();
+      if (op.reduce && index > 0) {
+        copied |= one.data() != in[index - 1].data() + in[index - 1].size();
+      }
+    }
+    if (!copied) return;
+    for (const Bytes piece : in) copy.insert(copy.end(), piece.begin(), piece.end());
+    Bytes rest(copy);
+    for (Bytes& piece : in) {
+      piece = rest.first(piece.size());
+      rest = rest.subspan(piece.size());
+    }
+  }
+
+  void post(const Line& line, Requests::List& requests) {
+    check(start(line, &requests[0]), frame::name(op.note.kind));
+  }
+
+  int start(const Line& line, MPI_Request* request) {
+    const auto size = static_cast<MPI_Count>(op.note.bytes);
+    const int root = op.note.root;
+    const auto data = [](Pieces pieces) -> void* {
+      return pieces.empty() ? nullptr : pieces[0].data();
+    };
+    const void* const input = in_place ? MPI_IN_PLACE : data(in);
+    void* const output = data(op.out);
+    // MPI reads counts and offsets until the request is done.
+    from = Places(in);
+    to = Places(op.out);
+    std::optional<Reduction> with; // freed when MPI has begun
+    if (op.reduce) with.emplace(op);
+    switch (op.note.kind) {
+      case Kind::barrier:
+        return MPI_Ibarrier(line.comm, request);
+      case Kind::broadcast:
+        return MPI_Ibcast_c(line.rank == root ? data(in) : output, size, MPI_BYTE, root,
+            line.comm, request);
+      case Kind::all_reduce:
+        return MPI_Iallreduce_c(input, output, with->numbers(in[0]), with->type,
+            with->op, line.comm, request);
+      case Kind::reduce:
+        return MPI_Ireduce_c(input, output, with->numbers(in[0]), with->type, with->op,
+            root, line.comm, request);
+      case Kind::reduce_scatter:
+        return MPI_Ireduce_scatter_block_c(input, output, with->numbers(in[0]),
+            with->type, with->op, line.comm, request);
+      case Kind::all_gather:
+        return MPI_Iallgatherv_c(input, size, MPI_BYTE, output, to.counts.data(),
+            to.offsets.data(), MPI_BYTE, line.comm, request);
+      case Kind::gather:
+        return MPI_Igatherv_c(input, size, MPI_BYTE, output, to.counts.data(),
+            to.offsets.data(), MPI_BYTE, root, line.comm, request);
+      case Kind::scatter:
+        return MPI_Iscatterv_c(input, from.counts.data(), from.offsets.data(), MPI_BYTE,
+            output, size, MPI_BYTE, root, line.comm, request);
+      default:
+        return MPI_Ialltoallv_c(input, from.counts.data(), from.offsets.data(),
+            MPI_BYTE, output, to.counts.data(), to.offsets.data(), MPI_BYTE, line.comm,
+            request);
+    }
+  }
+  // [/collective]
+
+  // Pieces as MPI describes them: how far each one is from the first.
+  struct Places {
+    Places() = default;
+    explicit Places(Pieces pieces) {
+      for (const Bytes piece : pieces) {
+        counts.push_back(static_cast<MPI_Count>(piece.size()));
+        offsets.push_back(piece.data() - pieces[0].data());
+      }
+    }
+    std::vector<MPI_Count> counts;
+    std::vector<MPI_Aint> offsets;
+  };
+
+  const Operation op; // keeps the tensors
+  std::vector<Bytes> in; // those of the operation, or their copies
+  Blob copy;
+  bool in_place;
+  Places from, to;
+};
+
+} // namespace mpi_collectives

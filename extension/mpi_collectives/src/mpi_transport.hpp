@@ -1,0 +1,216 @@
+#pragma once
+
+#include "frame/watch.hpp"
+
+#include "calls.hpp"
+#include "world.hpp"
+
+namespace mpi_collectives {
+
+using frame::milliseconds, frame::Steps;
+
+// Moves bytes with MPI. The threads that drive only look at what the thread of the library
+// has done, so they cannot block.
+class MpiTransport final : public frame::Transport {
+ public:
+  MpiTransport(
+      const frame::Place& place, const std::string& interface, milliseconds heartbeat)
+      : Transport(place), watch_(place, heartbeat, bell()) {
+    const auto comm = std::make_shared<MPI_Comm>(); // the thread may come too late
+    library().run([=] { *comm = World::get().communicator(place, interface); },
+        place.deadline, "connect the ranks");
+    line_ = Line{*comm, rank(), size()};
+  }
+
+  bool can_block() const override { return false; }
+  void joined() override { watch_.start(); }
+
+  // [exchange]
+  // Data that is too long for the heads goes through MPI's exchange of all with all, in
+  // memory of its own: nobody keeps `shown` for MPI.
+  Steps exchange(const Note& note, Pieces shown, int from, Blobs& received) override {
+    struct Copies {
+      Blobs shown, received;
+      std::vector<Bytes> in, out;
+    };
+    const auto copies = std::make_shared<Copies>();
+    for (const Bytes piece : shown)
+      copies->shown.emplace_back(piece.begin(), piece.end());
+    const auto heads = std::make_shared<Heads>();
+    for (int rank = 0; rank < size(); ++rank)
+      heads->mine.push_back(head(note, shown, rank));
+    co_await meet(heads);
+    bool few = true;
+    copies->received.resize(size());
+    for (int rank = 0; rank < size(); ++rank) {
+      Head& its = heads->all[rank];
+      auto& blob = copies->received[rank];
+      few = few && its.most <= Head::kFew;
+      blob.resize(its.bytes);
+      if (its.bytes <= Head::kFew) frame::copy(blob, its.data);
+      copies->out.push_back(blob);
+      const bool one = shown.size() == 1;
+      copies->in.push_back(
+          shown.empty() ? Bytes() : Bytes(copies->shown[one ? 0 : rank]));
+    }
+    if (!few) {
+      Operation op;
+      op.note.kind = Kind::all_to_all;
+      op.in = copies->in;
+      op.out = copies->out;
+      op.owner = copies;
+      co_await run(op);
+    }
+    for (int rank = 0; rank < size(); ++rank) {
+      if (from != frame::kEveryone && from != rank) continue;
+      std::swap(received[rank], copies->received[rank]);
+    }
+  }
+  // [/exchange]
+
+  // [run-collective]
+  Steps collective(const Operation& op) override {
+    const bool all_to_all = op.note.kind == Kind::all_to_all;
+    const bool few = op.note.bytes <= Head::kFew && !all_to_all;
+    if (few || (op.reduce && is_coarse(op.note.dtype))) {
+      co_await Transport::collective(op); // an exchange with the heads
+      co_return;
+    }
+    const auto heads = std::make_shared<Heads>();
+    for (int rank = 0; rank < size(); ++rank) {
+      heads->mine.push_back(head(op.note, {}, rank));
+      if (all_to_all) heads->mine[rank].most = op.in[rank].size();
+    }
+    co_await meet(heads);
+    for (int rank = 0; rank < size() && all_to_all; ++rank) {
+      require_size(op.out[rank], heads->all[rank].most, rank);
+    }
+    co_await run(op);
+    if (op.note.op == frame::Op::avg && !op.out.empty()) {
+      const Bytes sum[] = {op.out[0]};
+      op.reduce(op.out[0], sum); // MPI has no average
+    }
+  }
+  // [/run-collective]
+
+  // [messages]
+  Steps send(const Operation& op) override {
+    const auto message = std::make_shared<Message>(op, op.note);
+    const auto sent = call(1, message);
+    const std::vector to{op.note.root};
+    co_await run(sent, to);
+  }
+
+  Steps receive(const Operation& op) override {
+    const auto message = std::make_shared<Message>(op, op.note);
+    const auto received = call(1, message);
+    std::vector<int> from;
+    if (op.note.root >= 0) from.push_back(op.note.root);
+    co_await run(received, from);
+    op.source->store(received->status(0).MPI_SOURCE);
+    MPI_Count bytes = 0;
+    MPI_Get_elements_c(&received->status(0), MPI_BYTE, &bytes);
+    // The note is the end of what was expected, or of less.
+    require_size(op.out[0], bytes - sizeof(Note), *op.source);
+    if (message->note.dtype != op.note.dtype) {
+      throw std::runtime_error("the ranks do not agree: " + names().who(*op.source) +
+          " runs " + describe(message->note) + ", " + names().who(rank()) + " runs " +
+          describe(op.note));
+    }
+  }
+  // [/messages]
+
+  std::optional<std::string> failure() override { return watch_.failure(); }
+  std::optional<std::string> lost(const std::vector<int>& missing) override {
+    return watch_.lost(missing);
+  }
+  void announce(const std::string& reason) override { watch_.announce(reason); }
+
+  // [leave]
+  // MPI may still need this process to deliver what others wait for, so it stays until all
+  // have come here, or as long as the few bytes take that MPI keeps of ended sends.
+  Steps leave(bool orderly) override {
+    if (orderly) {
+      const auto limit = frame::Clock::now() + kDelivery;
+      Operation barrier;
+      const auto call = this->call(1, std::make_shared<Collective>(barrier));
+      library().begin(call);
+      frame::Until ended([&] { return call->done() || frame::Clock::now() > limit; });
+      co_await ended;
+      if (call->done()) {
+        library().add([comm = line_.comm]() mutable { MPI_Comm_free(&comm); });
+      }
+    }
+    watch_.leave();
+    frame::Until left([this] { return watch_.has_left(); });
+    co_await left;
+  }
+  // [/leave]
+
+  // [rest]
+  bool rest(
+      const frame::Idle&, frame::Clock::time_point limit, const Look& look) override {
+    const auto heard = bell()->rings();
+    if (look()) return true;
+    bell()->wait(heard, std::min(limit, frame::Clock::now() + milliseconds(50)));
+    return false;
+  }
+  // [/rest]
+
+ private:
+  Head head(const Note& note, Pieces shown, int to) const {
+    Head head{note, 0, 0, {}};
+    if (shown.empty()) return head;
+    const Bytes piece = shown[shown.size() == 1 ? 0 : to];
+    head.bytes = piece.size();
+    for (const Bytes each : shown) head.most = std::max(head.most, each.size());
+    if (piece.size() <= Head::kFew) frame::copy(head.data, piece);
+    return head;
+  }
+
+  // Waits for the heads of all ranks, and compares their notes.
+  Steps meet(std::shared_ptr<Heads> heads) {
+    heads->all.resize(size());
+    heads->all[rank()] = heads->mine[rank()];
+    const auto met = call(2 * size(), heads);
+    const auto others = line_.others();
+    co_await run(met, others, /*each=*/true);
+    std::vector<Note> notes;
+    for (const Head& head : heads->all) notes.push_back(head.note);
+    frame::compare(notes, names());
+  }
+
+  Steps run(const Operation& op) {
+    return run(call(1, std::make_shared<Collective>(op)), line_.others());
+  }
+
+  // What MPI is to do: `job` posts its requests, and has the memory for them.
+  template <class Job>
+  std::shared_ptr<Requests> call(size_t requests, std::shared_ptr<Job> job) const {
+    return std::make_shared<Requests>(bell(), requests,
+        [line = line_, job](auto& requests) { job->post(line, requests); });
+  }
+
+  // [run]
+  // Waits until MPI has ended a call that needs these ranks, with one request for each of
+  // them or for all.
+  Steps run(std::shared_ptr<Requests> call, std::vector<int> ranks, bool each = false) {
+    library().begin(call);
+    frame::Until done([&] { return call->done(); },
+        [&] {
+          auto missing = ranks;
+          std::erase_if(missing, [&](int rank) { return each && !call->open(rank); });
+          return missing;
+        });
+    co_await done;
+    if (!call->error().empty()) throw std::runtime_error(call->error());
+  }
+  // [/run]
+
+  static constexpr milliseconds kDelivery{250};
+
+  Line line_;
+  frame::Watch watch_;
+};
+
+} // namespace mpi_collectives

@@ -1,0 +1,175 @@
+"""
+Communicators, groups and tags
+==============================
+
+PyTorch tells messages apart by group, sender and tag. On this page you decide how these three become what
+your library matches by, and how to keep the backend's own messages apart from those of the program.
+
+MPI has the same three: a *communicator* for the group, a rank in it, and a tag. Yet the backend cannot simply
+pass them on, because not all ranks take part when PyTorch creates a group, and because the backend also
+sends messages that the program does not know.
+
+.. diagram:: library/groups_and_tags/diagram
+
+A communicator for each group
+-----------------------------
+
+The usual function is ``MPI_Comm_split``, which all ranks of an existing communicator must call. PyTorch,
+however, calls the create function only on the members of the new group. So the backend uses
+``MPI_Comm_create_from_group``, which only the members call. Its string argument tells several of these calls
+apart, and the backend passes the name of the group:
+
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: extension/mpi_collectives/src/world.hpp
+      :part: world
+
+The call needs the members as ranks of ``MPI_COMM_WORLD``. These are PyTorch's global ranks, because the first
+group contains all ranks in their order, as :doc:`start-a-library` explains. The list of members has the order
+of the group, so both number the ranks alike, and no later call has to translate.
+
+This call waits for the other members. It runs on the thread of the library, as :doc:`which-thread-calls`
+explains, so the caller can give up at its deadline. A rank that never creates the group is noticed earlier,
+because the rendezvous of the frame runs first and names it.
+
+Why messages of two groups never mix
+------------------------------------
+
+MPI matches a message by communicator, sender and tag, so equal tags in two groups are different messages. It
+also keeps its collectives apart from messages in the same communicator. In the next program, ranks 0 and 2
+have two groups in common. Rank 2 receives in the other order than rank 0 has sent:
+
+.. listing:: gallery/library/groups_and_tags/groups.py
+   :part: groups
+
+Within a group, messages must stay in order. The frame begins them in the order of the calls, and one thread
+passes them to MPI, which promises that messages do not overtake: if two messages of one sender match the
+same receive, it gets the earlier one. For a receive from any rank, the backend passes ``MPI_ANY_SOURCE``, and
+learns the sender from the status:
+
+.. listing:: gallery/library/groups_and_tags/groups.py
+   :part: order
+"""
+
+from launcher import launch
+
+launch("groups_and_tags/groups.py", ranks=3)
+
+# %%
+# Messages of the two senders may alternate in any way, but those of each are in order.
+#
+# Bug: one space of tags for two purposes
+# ---------------------------------------
+#
+# Before a collective, the ranks exchange *heads*, short messages that say what each one runs, so that errors
+# can describe calls that do not agree. They use the communicator of the group, and so do the messages of the
+# program. To show what can go wrong, the next program does the same in Python:
+#
+# .. listing:: gallery/library/groups_and_tags/one_tag_space.py
+#    :part: wrapper
+#
+# It passes the tags of the program through one of these functions:
+#
+# .. listing:: gallery/library/groups_and_tags/one_tag_space.py
+#    :part: tags
+#
+# Rank 0 sends the number 42 with tag 0, which is PyTorch's default, and then begins a collective of 4096
+# bytes. Rank 1 begins the collective and then receives the message, which is correct:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/library/groups_and_tags/one_tag_space.py
+#       :part: use
+
+launch("groups_and_tags/one_tag_space.py", ranks=2)
+
+# %%
+# With ``same``, rank 1 takes the message for a head, and the head for the message. MPI has kept its promise,
+# because the message was sent first. The fix moves the tags of the program above those of the backend:
+#
+# .. listing:: extension/mpi_collectives/src/calls.hpp
+#    :part: tags
+#
+# A second communicator for the heads would also do, but then each group would need two.
+#
+# The largest tag of MPI is the attribute ``MPI_TAG_UB``, at least 32767, and a program's is one less. For a
+# larger one the backend raises an error. The group is then broken, as after each error of a transport. Negative tags do not come so far,
+# because the frame refuses them.
+#
+# A message and its note
+# ----------------------
+#
+# Each message carries a *note* that describes the tensor, so that the receiver can compare the dtype. As a
+# message of its own, the note could come from one sender and the tensor from another, if a receive accepts
+# any rank. A buffer for both would need a copy of the tensor. With an MPI datatype that lists both places in
+# memory, MPI sends them as one message without a copy by the backend:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/mpi_collectives/src/calls.hpp
+#       :part: message
+#
+# If the sender's tensor is shorter than the receiver's, the receiver notices it by the number of bytes in the status, and its
+# error names both sizes. If the tensor is longer, MPI reports a truncated message. In both cases the sender
+# learns nothing from MPI, which says only that the matching receive has begun. This program sends with a tag
+# that is too large, and then three numbers to a receive of two:
+#
+# .. listing:: gallery/library/groups_and_tags/errors.py
+#    :part: errors
+
+launch("groups_and_tags/errors.py", ranks=2)
+
+# %%
+# The program shortens the errors. The second send has returned, although the group is broken from then on:
+# the receiver announces its error, and later operations of both ranks raise it.
+#
+# Sends are synchronous: ``MPI_Issend`` ends only when the matching receive has begun. A standard send may end
+# as soon as MPI has copied the data. Then a program in which all ranks send before they receive works with
+# small tensors and hangs with large ones. With synchronous sends the bug shows at any size, as
+# :doc:`/right/variants-and-groups` demonstrates.
+#
+# The end of a communicator
+# -------------------------
+#
+# A library has a limited number of communicators, and a long program may create and destroy many groups. So
+# the backend frees a communicator in the last steps of its group:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
+#       :part: leave
+#
+# It does so only after a barrier of all ranks, because MPI may still need this rank to deliver what another
+# one waits for. After a failure, or if the barrier does not end within a quarter of a second, the backend
+# keeps the communicator, because requests may still use it.
+#
+# Other libraries
+# ---------------
+#
+# This table is from their documentation and headers; nothing of it was run:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - library
+#      - groups
+#      - tags
+#    * - NCCL and its relatives
+#      - a new unique id for each group, or ``ncclCommSplit``, which all ranks of the old communicator call;
+#        those outside pass ``NCCL_SPLIT_NOCOLOR``
+#      - ``ncclSend`` and ``ncclRecv`` have none
+#    * - UCX
+#      - none: a worker receives from all its endpoints
+#      - 64 bits, and a mask of those that must match. Put group, sender and tag into them, as MPICH does when
+#        it uses UCX; a receive from any rank leaves the sender out of the mask
+#    * - libfabric
+#      - none: an endpoint receives from all addresses
+#      - 64 bits, and a mask of those to ignore, so its bits have the opposite meaning
+#
+# With UCX and libfabric you choose the number of the group. All members must have the same one, and no two
+# groups of a rank. A hash of the group's name can collide. MPICH lets the members exchange which numbers are
+# free on each, and takes one that is free on all; the keys of the group can carry that, too.

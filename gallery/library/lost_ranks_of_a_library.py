@@ -1,0 +1,165 @@
+"""
+Timeouts, dead ranks, and what MPI cannot give
+==============================================
+
+MPI moves the data of ``mpich``, but it does not promise to say that a rank has died, to give up after a
+time, or to let go of a tensor. This page shows what the backend does instead. For your library, you must
+decide who watches the ranks, who keeps the deadlines, and what becomes of the memory of an operation that
+has failed.
+
+What PyTorch expects of these errors is on the page :doc:`/right/timeouts-and-dead-ranks`.
+
+A watch beside the library
+--------------------------
+
+If a rank dies, the requests of the others stay open, as if the rank were late. MPI may report a broken
+connection late or never, and over shared memory there is no connection. So the frame has a class ``Watch``,
+which uses two other sources, the kernel and the store:
+
+.. diagram:: library/lost_ranks_of_a_library/diagram
+
+.. listing:: extension/frame/watch.hpp
+   :part: watch
+
+For a rank on this host, the kernel knows: a pidfd, a file descriptor for one process, becomes readable when
+the process ends. The engine looks at it every 50 milliseconds while an operation waits. A kernel does not
+know the processes of another host, so each rank counts up a key in the store, its *heartbeat*. A rank whose
+counter stands still for ``Options.heartbeat``, by default 10 seconds, counts as dead:
+
+.. admonition:: The code
+   :collapsible: closed
+
+   .. not-executed::
+
+      All ranks of this page are on one host.
+
+      .. listing:: extension/frame/watch.hpp
+         :part: beats
+
+A thread of its own counts, because otherwise a rank that computes for long would seem dead. Once the group
+exists, this thread makes all calls of the store. A thread that waits for an operation must not ask the
+store, because a store whose host is down does not answer, and the deadline would pass unnoticed.
+
+The rank that finds a failure writes the reason into the key ``failed``, so that the others raise the same
+reason. Because a store tells nothing unasked, the watch of each rank reads the key about ten times a second
+while an operation waits.
+
+The next program loses rank 2 in three ways, while the others wait for it in a barrier with a timeout of two
+seconds. A stopped process has not ended, so only the deadline helps:
+
+.. listing:: gallery/library/lost_ranks_of_a_library/killed_ranks.py
+   :part: ways
+
+Each way is run a second time with ``MPIR_CVAR_NOLOCAL=1``, which makes MPICH use the network between ranks
+of one host. A backend that is tested over shared memory alone may hang there:
+"""
+
+from launcher import launch, run_program
+
+output = run_program("lost_ranks_of_a_library/killed_ranks.py")
+
+# %%
+# Deadlines without the library
+# -----------------------------
+#
+# One thread makes all calls of MPI, and it may hang there, for example on a connection to a dead rank. So
+# it must not keep the deadlines. The threads that wait for operations keep them: they look at flags that
+# the thread of MPI sets, and sleep in between, until it rings a bell or for 50 milliseconds. None of them
+# calls MPI. :doc:`which-thread-calls` describes these threads.
+#
+# What a failed operation leaves behind
+# -------------------------------------
+#
+# When an operation has failed, its requests in MPI may still be open, and the backend cannot withdraw them.
+# The standard forbids ``MPI_Cancel`` for nonblocking collectives and deprecates it for sends; MPICH ignores
+# it for sends over the network. Of a receive, a cancel can come too late. So the backend cancels nothing.
+# It no longer tests such a request, whose result is of no use, and keeps the memory until the process ends:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/frame/library.hpp
+#       :part: serve
+#
+# The price is memory: what was in progress at a failure is never freed. The alternative is worse, since MPI
+# would write into memory that has another owner by then.
+#
+# Bug: the tensor of a failed receive
+# -----------------------------------
+#
+# The memory of a kept tensor is not freed, but MPI may still write to it. In the next worker, rank 1 is
+# late, and the group fails on rank 0 while a receive is open:
+#
+# .. listing:: gallery/library/lost_ranks_of_a_library/late_data.py
+#    :part: receive
+#
+# Rank 0 then fills the same tensor with sevens, and rank 1 sends. The barrier runs in the default group,
+# which has not failed:
+#
+# .. listing:: gallery/library/lost_ranks_of_a_library/late_data.py
+#    :part: ways
+
+output = launch("lost_ranks_of_a_library/late_data.py", ranks=2, show=False)
+print(output[0], end="")
+
+# sphinx_gallery_start_ignore
+assert output[1] == ""
+# sphinx_gallery_end_ignore
+
+# %%
+# In the first case, the message of rank 1 has replaced the sevens, long after the receive had raised its
+# error: while MPI ran the barrier, it also completed the receive. No rank reports that. The fix is the
+# second case: after an error, a program drops the tensors of the operations that have failed, and continues
+# with new ones. Say this in the documentation of your backend. The alternative is to receive into memory of
+# the backend, and to copy at the end, as ``mpich`` does for small collectives. For messages it does not,
+# because long ones would pay for the copy.
+#
+# After a failure
+# ---------------
+#
+# A failed group stays failed, and ``MPI_COMM_WORLD`` cannot get a new process in place of a dead one. So
+# the ranks start again as new processes: ``torchrun --max-restarts``, as :doc:`/overview/elastic` shows.
+#
+# Some failures end the process at once. The backend sets ``MPI_ERRORS_RETURN`` for its communicators, for
+# ``MPI_COMM_WORLD`` and for ``MPI_COMM_SELF``, so that MPI returns errors. But MPICH marks some errors as
+# fatal, and for these it ends the process whatever the handler is. In MPICH 5.0.2, an unexpected error of
+# libfabric is one, so a connection that breaks in the middle of a transfer can end a rank. To the other
+# ranks, that rank has then died.
+#
+# A rank that leaves in good order must not become the reason of a failure. Since MPI may need its process
+# to deliver what others still wait for, it first waits in a barrier, for a quarter of a second at most, and
+# only then sets its key ``left/<rank>``:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
+#       :part: leave
+#
+# Other libraries
+# ---------------
+#
+# From headers and documentation; none of them was run here, and neither were heartbeats between two hosts.
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - library
+#      - dead ranks, and operations in progress
+#    * - Open MPI 5 with ULFM
+#      - With ``mpirun --with-ft ulfm``, a call that involves a dead rank returns ``MPIX_ERR_PROC_FAILED``.
+#        ``MPIX_Comm_revoke`` interrupts the others, ``MPIX_Comm_shrink`` makes a communicator of those that
+#        live, and ``MPIX_Comm_agree`` lets them agree. MPICH declares these functions, too.
+#    * - NCCL 2.30
+#      - Poll ``ncclCommGetAsyncError``; ``ncclCommAbort`` also ends operations on the device.
+#        ``ncclCommRevoke`` stops them but keeps the communicator, from which ``ncclCommShrink`` makes one
+#        without the dead ranks. PyTorch's own backend polls in a watchdog thread, which also keeps the
+#        deadlines.
+#    * - UCX
+#      - With ``UCP_ERR_HANDLING_MODE_PEER``, sends end, with an error if need be, and the ``err_handler``
+#        of the endpoint is called when the transport notices a failure.
+#    * - libfabric
+#      - An operation that fails puts an entry into the completion queue, which ``fi_cq_readerr`` reads.
+#        What it notices, and when, depends on the provider.
+#
+# If your library can abort, let ``announce`` call its abort, so that operations on the device end, too.

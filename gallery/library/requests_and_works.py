@@ -1,0 +1,171 @@
+"""
+From a request of the library to a Work
+=======================================
+
+PyTorch expects a ``Work``, while a library gives you a request and borrows your memory. This page follows one
+call of ``mpich`` from one to the other, so that you can decide what the ranks compare before data moves, and who
+owns the memory until the library is done.
+
+.. diagram:: library/requests_and_works/diagram
+
+Steps of a collective
+---------------------
+
+For each call, the frame asks your transport for a coroutine, which is suspended where it needs another rank, as
+:doc:`/right/asynchronous-work` explains. A collective of ``mpich`` has two steps. First the ranks exchange
+heads, which describe the call, and then MPI moves the data:
+
+.. listing:: extension/mpi_collectives/src/mpi_transport.hpp
+   :part: run-collective
+
+Both steps lead to ``run``, which hands a call to the thread of the library and suspends until it has ended:
+
+.. listing:: extension/mpi_collectives/src/mpi_transport.hpp
+   :part: run
+
+Two details are about lifetimes. The condition ``done`` has a name, because GCC 12 destroys some temporaries of
+a ``co_await`` expression too early. The parameters are values, because a coroutine keeps copies of them, whereas the target
+of a reference may be gone when it resumes.
+
+A call of ``mpich`` is a list of requests. The thread of :doc:`which-thread-calls` posts them in ``begin``, and
+then tests those that are open:
+
+.. listing:: extension/mpi_collectives/src/requests.hpp
+   :part: requests
+
+When all have ended, the thread rings, and the coroutine resumes. Its end is that of the ``Work``, and a thread
+for callbacks then completes the future.
+
+The next worker has several works at a time. Rank 0 begins three all-reduces, which rank 1 calls late, and
+meanwhile sends a message:
+
+.. listing:: gallery/library/requests_and_works/works_side_by_side.py
+   :part: program
+"""
+
+from launcher import launch, run_program
+
+launch("requests_and_works/works_side_by_side.py", ranks=2)
+
+# %%
+# The message overtakes the all-reduces, because it has a request of its own. The all-reduces run one after
+# another, so their futures complete in the order of the calls.
+#
+# Heads before data
+# -----------------
+#
+# If one rank reduces 1000 numbers and another one 2000, MPI may return an error, wait, or write past the end of
+# a tensor, because the standard defines no result. If a rank is missing, MPI does not say which. So each rank
+# first sends each other one a head, with the note of its call:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/mpi_collectives/src/calls.hpp
+#       :part: head
+#
+# Only when the notes of all ranks agree does a rank go on. In this worker, the sizes differ:
+#
+# .. listing:: gallery/library/requests_and_works/heads.py
+#    :part: program
+
+launch("requests_and_works/heads.py", ranks=2)
+
+# %%
+# Because each rank's head has a request of its own, the error of a timeout can name the late ranks. The single
+# request of a collective could not tell.
+#
+# Heads cost a round of messages. In return, up to 1 KiB of data comes along in them, so small collectives, except
+# ``all_to_all``, need no other call of MPI: each rank combines or copies what it has received. But a rank sends
+# a head to all others, so with very many ranks you may prefer to compare notes only in a debug mode, as PyTorch
+# does with ``TORCH_DISTRIBUTED_DEBUG=DETAIL``.
+#
+# The nonblocking collective
+# --------------------------
+#
+# More data goes to a nonblocking function whose name ends in ``_c``. These functions of MPI 4 have counts of 64
+# bits, whereas an ``int`` cannot count the bytes of a tensor of 2 GiB:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/mpi_collectives/src/calls.hpp
+#       :part: collective
+#
+# PyTorch may pass a list of tensors where MPI takes one buffer. To avoid copies, the backend gives MPI the first
+# tensor as the buffer, and the distance of each tensor from the first as its offset. Only ``reduce_scatter``
+# must have its input in one piece.
+#
+# MPI also forbids that input and output overlap, unless the input is ``MPI_IN_PLACE``:
+#
+# .. listing:: gallery/library/requests_and_works/aliased.py
+#    :part: alias
+
+run_program("requests_and_works/aliased.py")
+
+# %%
+# MPICH notices only equal addresses, so do not rely on its error. PyTorch allows overlaps, and FSDP2 makes use of
+# that: the input of its all-gather is a slice of the output. So the backend compares the memory of all pieces.
+# For a reduction in place it passes ``MPI_IN_PLACE``, and otherwise it copies an input that overlaps:
+#
+# .. listing:: gallery/library/requests_and_works/own_slice.py
+#    :part: program
+
+launch("requests_and_works/own_slice.py", ranks=2)
+
+# %%
+# Bug: memory given back too early
+# --------------------------------
+#
+# After a timeout, the ``Work`` has failed, and the caller may drop its tensors. The allocator then gives their
+# memory to the next tensor. But MPI still has the request, and cannot cancel a collective. The next program
+# models this with one process and a receive that fails before its data comes. ``Pool`` is the allocator:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/library/requests_and_works/memory_given_back.py
+#       :part: calls
+#
+# .. listing:: gallery/library/requests_and_works/memory_given_back.py
+#    :part: late
+
+run_program("requests_and_works/memory_given_back.py")
+
+# %%
+# In the first line, MPI has written into a tensor that has nothing to do with the operation. The fix is a call
+# that owns everything that MPI may use:
+#
+# - the tensors, through the ``owner`` of the ``Operation``;
+# - the copy of an input that overlaps, and the heads;
+# - the counts and offsets, which MPI reads until the request is done;
+# - the requests.
+#
+# The steps share the call with the thread of the library. When a failure destroys the steps, the thread is the
+# last owner, and keeps the call for ever. This leak is deliberate, and small, because the first failure ends the
+# group. Late data can then only reach the tensors of the failed operation, which a program must not use after
+# the error.
+#
+# Other libraries
+# ---------------
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - library
+#      - end of an operation, and lifetime of its memory
+#    * - NCCL and its relatives
+#      - There is no request; the order of the stream counts. Record a CUDA event behind the collective, query it,
+#        and keep the tensors until it is complete. An all-gather may have its input in the rank's own part of the output.
+#    * - UCX
+#      - A call returns ``NULL`` if it is done, or an error, or a request. Ask ``ucp_request_check_status``, or
+#        pass a callback; release the request with ``ucp_request_free``.
+#    * - libfabric
+#      - You pass a context pointer, which an entry of the completion queue returns: let it point to the call.
+#        ``fi_cq_readerr`` returns the entries of operations that have failed.
+#
+# UCX moves messages only, and so does libfabric where a provider lacks ``FI_COLLECTIVE``; you then write the
+# collectives yourself, as steps. Both can try to cancel an operation, with ``ucp_request_cancel`` and
+# ``fi_cancel``. Its memory is free when the library has reported its end.
+#
+# Not run here: these libraries, for which the table follows their documentation.

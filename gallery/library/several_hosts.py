@@ -1,0 +1,106 @@
+"""
+Several hosts, interfaces and linking
+=====================================
+
+A backend that wraps a library reaches further than one host, and it depends on files of that library. This
+page tests both on one machine: the way between hosts, which is hidden as long as all ranks share one, and
+the way in which the extension finds the library where it is installed.
+
+.. diagram:: library/several_hosts/diagram
+
+The way that one host hides
+---------------------------
+
+Between ranks of one host MPICH copies through shared memory. Only ranks of different hosts use the network,
+which is other code with other bugs: it connects late, it is slower to notice a lost rank, and it may hang
+where shared memory returns. A test suite on one host never runs it, so let your tests take both ways: MPICH
+uses its network for all ranks if the environment says ``MPIR_CVAR_NOLOCAL=1`` when the first group is created.
+
+MPICH needs one more decision. It has several ways to the network, and the one it would choose by
+itself may not exist on the hosts of your users. Unless the environment names another, the extension takes
+the one that works everywhere, TCP through libfabric, and the option ``interface`` names the network interface:
+
+.. listing:: extension/mpi_collectives/src/world.hpp
+   :part: network
+
+Two hosts on one machine
+------------------------
+
+Linux can give a process its own network, host name, process ids and ``/dev/shm``. These namespaces are what
+containers are made of, and two sets of them behave like two hosts: ranks in different sets see neither the
+memory nor the processes of each other. The package of the conformance suite starts programs in them:
+
+.. listing:: gallery/library/several_hosts/two_hosts.py
+   :part: hosts
+
+The ranks compute a sum together. One ``torchrun`` on each host starts them, with the options of two real
+machines:
+"""
+
+from launcher import launch, run_program
+
+run_program("several_hosts/two_hosts.py")
+
+# %%
+# Ranks 0 and 1 are on one host, and ranks 2 and 3 on the other. MPI therefore uses both of its ways at the
+# same time, and every rank gets the same sum. With ``cut()`` a test takes a host off the network, so that it
+# can see what its backend does then: every rank must raise an error by its deadline, including those that
+# can no longer reach the store.
+#
+# With the option ``--hosts 2``, the conformance suite runs all of its checks that way.
+#
+# Bug: a library that is found on one machine only
+# ------------------------------------------------
+#
+# The compiler needs the path of the library to link the extension, and the dynamic loader needs it again in
+# each process that imports it. ``library_dirs`` and ``libraries`` in ``setup.py`` tell the compiler alone. The
+# extension then works where the library lies in a folder of the system, as it often does on the machine that
+# builds it, and fails on others. The next program takes the paths for the loader out of a copy of the
+# extension, which leaves what such a build would have made:
+
+run_program("several_hosts/find_the_library.py")
+
+# %%
+# The fix is a run path, which the linker writes into the extension and the loader searches first. The wheel of
+# MPICH puts ``libmpi.so.12`` into ``lib`` of the environment. Seen from the folder of the package, which the
+# loader calls ``$ORIGIN``, that is three folders up, on every machine:
+#
+# .. listing:: extension/mpi_collectives/setup.py
+#    :part: library
+#
+# Declare the library in ``install_requires``, with the range of versions whose binary interface you have built
+# against, and leave it out of your wheel. ``auditwheel repair`` would copy it into the wheel, so that a process
+# which also imports ``mpi4py`` has two copies of MPI, of which only one is initialized;
+# ``--exclude libmpi.so.12`` keeps it out. :doc:`/communicate/ship-it` has the rest of the release.
+#
+# Several interfaces
+# ------------------
+#
+# A host often has more than one network: one for its users and a faster one for the ranks. Each library that
+# takes part chooses for itself, so a job that hangs while it connects often has one library on the wrong
+# network. These are the places to choose:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - Library
+#      - Choice of the interface
+#    * - the ``mpich`` backend
+#      - ``Options.interface``, or ``FI_TCP_IFACE``
+#    * - Gloo
+#      - ``GLOO_SOCKET_IFNAME``
+#    * - NCCL
+#      - ``NCCL_SOCKET_IFNAME``
+#    * - UCX
+#      - ``UCX_NET_DEVICES``
+#    * - the store
+#      - the address in ``--master-addr`` or ``--rdzv-endpoint``
+#
+# If the interface does not exist, MPICH would say so in its own words on some ranks only. The extension looks
+# first, and names the interface:
+
+launch("several_hosts/no_such_interface.py", ranks=2)
+
+# %%
+# Two real machines were not available: the simulated hosts have separate networks, names, processes and shared
+# memory, but one kernel and one clock. RDMA networks, and NCCL and UCX in the table, were not run.

@@ -1,0 +1,173 @@
+"""
+Start a library without its launcher
+====================================
+
+A communication library often comes with a launcher that tells each process its rank and passes addresses
+around. Under ``torchrun`` that launcher is missing. On this page you decide how your library starts all the
+same, who initializes it, and which groups of PyTorch it can then serve.
+
+Read this part if you have a library: a vendor's CCL, MPI, UCX or libfabric. It builds on the frame of
+:doc:`/right/smallest-backend`. In the case study you can then skip :doc:`/communicate/lay-out-the-memory`,
+:doc:`/communicate/step-by-step`, :doc:`/communicate/build-a-collective` and
+:doc:`/communicate/wait-without-wasting`, because your library does that work. The example is the backend
+``mpich`` in ``extension/mpi_collectives``, which wraps MPICH 5.0.2 as pip installs it.
+
+.. diagram:: library/start_a_library/diagram
+
+The store answers for the launcher
+----------------------------------
+
+MPI programs start with ``mpiexec``, and PyTorch's own backend ``mpi`` needs a PyTorch built from source. Yet
+a process needs little of ``mpiexec``: its rank, the number of ranks, and the addresses of the others. A rank
+of c10d knows the first two, and the store of the group can carry the third.
+
+MPICH asks its launcher in version 1.1 of a protocol called PMI, the process management interface: lines of
+text through a socket. The variable ``PMI_FD`` has the number of its descriptor, ``PMI_RANK`` the rank, and
+``PMI_SIZE`` the number of ranks. To see what MPICH asks, a Python program plays the launcher for two
+processes, and prints the lines of rank 0:
+
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: gallery/library/start_a_library/dialogue.py
+      :part: process
+
+   .. listing:: gallery/library/start_a_library/dialogue.py
+      :part: answer
+
+   .. listing:: gallery/library/start_a_library/dialogue.py
+      :part: shown
+"""
+
+from launcher import launch, run_program
+
+run_program("start_a_library/dialogue.py")
+
+# %%
+# The program shortens the lines and leaves out the addresses. Both processes run on one host, where MPI
+# would share memory, so the variable ``MPIR_CVAR_NOLOCAL`` makes MPI use the network.
+#
+# The output above is the whole dialogue. Rank 0 puts its address, waits in a barrier until rank 1 has done the
+# same, and gets both addresses. A ``get`` must not wait for its key, because MPI also asks for keys that no
+# rank puts, such as ``PMI_hwloc_xmlfile``. So only the barrier keeps the order.
+#
+# The backend gives these answers from the keys of the group, which the frame keeps apart from those of all
+# other groups:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/mpi_collectives/src/pmi_server.hpp
+#       :part: answer
+#
+# MPI asks while its initialization blocks, so another thread of the process must answer:
+#
+# .. listing:: extension/mpi_collectives/src/pmi_server.hpp
+#    :part: start
+#
+# MPI asks for addresses only until its first communicator exists. The thread still serves to the end of the
+# process, because MPI can end the process if the socket is closed earlier. With the 120 lines of
+# ``pmi_server.hpp``, ``torchrun`` starts MPI:
+#
+# .. listing:: gallery/library/start_a_library/all_reduce.py
+#    :part: start
+
+launch("start_a_library/all_reduce.py", ranks=2)
+
+# %%
+# The process owns the library
+# ----------------------------
+#
+# A program creates and destroys groups, but MPI can be initialized only once in a process. So MPI belongs to
+# the process, and the first group starts it:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/mpi_collectives/src/world.hpp
+#       :part: world
+#
+# The backend never calls ``MPI_Finalize``. After that call no group could start; the call may wait for all
+# ranks, of which one may be dead; and it requires that all requests are complete, while a failed operation
+# may have left some behind. Since MPI thus never tidies up, the backend does so right after the start:
+#
+# - MPI shares memory between the ranks of a host under names in ``/dev/shm``. All ranks have opened it when
+#   the communicator exists, so the backend then removes the names. It also removes those of a killed start,
+#   if they are older than a minute and no process uses them.
+# - The variables of PMI exist only during the start, because a program that the rank starts later would take
+#   them for its own. None is left in the output above.
+#
+# If ``mpiexec`` has started the process, the variables exist already. Then the backend starts no thread, and
+# only checks that MPI and PyTorch number the ranks alike. So the same extension runs under both launchers:
+#
+# .. listing:: extension/mpi_collectives/src/world.hpp
+#    :part: launched
+#
+# Another package may have initialized MPI already. Under ``mpiexec`` the backend uses that MPI. Otherwise it
+# raises an error that says what to do, because that MPI consists of one process.
+#
+# The first group contains all ranks
+# ----------------------------------
+#
+# MPI numbers its processes once, at the start. A first group that lacks ranks would leave them out for good,
+# so the backend refuses it. The next program tries such a group, and then creates one of all ranks first:
+#
+# .. listing:: gallery/library/start_a_library/first_group.py
+#    :part: groups
+
+launch("start_a_library/first_group.py", ranks=3)
+
+# %%
+# Both ranks raise the same error, because the frame collects what each one throws in ``connect``, as
+# :doc:`/right/rendezvous` shows. MPI has not started then, so the program can create the right group
+# afterwards. A program that passes ``"mpich"`` to ``init_process_group`` never meets this error.
+#
+# Bug: a barrier that is answered at once
+# ---------------------------------------
+#
+# A server that answers each line at once is simpler than one that makes ranks wait. In the next program, the
+# launcher in Python answers the barrier at once, too, while rank 1 has not started:
+#
+# .. listing:: gallery/library/start_a_library/early_barrier.py
+#    :part: mistake
+
+run_program("start_a_library/early_barrier.py")
+
+# %%
+# Rank 0 finds no address of rank 1, and MPI returns no error: an assertion inside MPI ends the process. If
+# all ranks start at the same time, the bug shows only now and then. The fix is in ``answer`` above: the
+# thread increases a counter in the store, and answers when the counter has reached the number of ranks. The
+# key of the counter has a number, so that each barrier has its own.
+#
+# If a rank dies during the start, the others wait in ``MPI_Init_thread``. They give up at their deadline,
+# because the library runs on a thread of its own, as :doc:`which-thread-calls` shows.
+#
+# Other libraries
+# ---------------
+#
+# The store can start these libraries, too. The table is from their documentation; nothing of it was run:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - library
+#      - what the store carries
+#      - who owns it
+#    * - NCCL and its relatives
+#      - a unique id of 128 bytes: one rank calls ``ncclGetUniqueId``, the others read it, and all call
+#        ``ncclCommInitRank``
+#      - the group: each communicator has an id of its own, so the first need not contain all ranks
+#    * - UCX
+#      - the address of each rank's worker, from ``ucp_worker_get_address``, for ``ucp_ep_create``
+#      - the process or the group, as you like
+#    * - libfabric
+#      - the address of each rank's endpoint, from ``fi_getname``, for ``fi_av_insert``
+#      - the process or the group, as you like
+#    * - Open MPI, which uses PMIx
+#      - what a PMIx server is asked for: ``PMIx_Put``, ``PMIx_Fence`` and ``PMIx_Get`` have the roles of
+#        put, barrier and get. PMIx defines functions and no lines of text, so a server links its library
+#      - the process, as here
+#
+# With a unique id or an address for each rank, you need no second thread: set the key and read those of the
+# others in ``connect``, which all ranks run at the same time. MPI has started now, and
+# :doc:`which-thread-calls` decides who may call it.

@@ -1,0 +1,155 @@
+"""
+Dtypes and reductions that the library lacks
+============================================
+
+PyTorch passes dtypes and operations that your library does not have, or that it computes in another way.
+For each pair of a dtype and a ``ReduceOp``, you must decide who reduces: the library by itself, the library
+with a function of yours, or the frame.
+
+The page :doc:`/right/tensors-of-every-kind` lists the pairs that PyTorch defines, and
+:doc:`/tutorial/what-a-backend-needs` the operations that its features call. The next table shows which of
+the defined pairs MPI has. A worker on two ranks reduces each dtype with each operation, and checks the
+result of ``mpich``. It then asks MPI alone for the same with ``MPI_Reduce_local``, which combines two
+arrays of one process, in both orders and with a NaN among the floats. "MPI" stands where MPI alone is
+right, and "frame" where MPI needs a function of the frame. PyTorch does not define the pairs with "–":
+
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: gallery/library/types_and_reductions/what_mpi_has.py
+      :part: ways
+"""
+
+from launcher import launch
+from result_table import show_table
+
+output = launch("types_and_reductions/what_mpi_has.py", ranks=2, show=False)
+header, *rows = [line.split("\t") for line in output[0].splitlines()]
+show_table(header, rows)
+
+# %%
+# ``AVG`` and ``PREMUL_SUM`` are sums for MPI, because the frame does the rest. It multiplies by the factor
+# of ``PREMUL_SUM`` before it calls the transport. For ``AVG``, the transport lets MPI add, and then passes
+# the sum as the only source to ``op.reduce``, which divides it:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
+#       :part: run-collective
+#
+# The pairs that MPI lacks fall into two classes:
+#
+# - *The type is missing.* The MPI standard has no C types for floats of 8 or 16 bits, and its bool has
+#   logical operations only. The extension ``MPIX_BFLOAT16`` of MPICH does not help: in version 5.0.2, it
+#   can only be added, and a product ends the process with a failed assertion. So test each pair before you
+#   use it.
+# - *The result is another one.* In PyTorch, the minimum and the maximum of a number and NaN are NaN. MPI
+#   has no rule for that.
+#
+# A user-defined operation
+# ------------------------
+#
+# If a library accepts functions, your function can take the place of the missing operation, and the library
+# keeps its algorithms. MPI accepts one through ``MPI_Op_create_c``. But MPI calls it with two pointers, a
+# count and a datatype only, so the function learns neither the operation nor, since MPI lacks the type, the
+# dtype. A function for each pair would work, too, but there would be dozens of them. Instead, the backend
+# creates a datatype for the call and gives it an attribute, which points to the operation of the frame:
+#
+# .. diagram:: library/types_and_reductions/diagram
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/mpi_collectives/src/types.hpp
+#       :part: reduction
+#
+# The datatype is as long as one element, so MPI never splits an element when it divides the data among the
+# ranks. ``combine`` is the reduction without the division of ``AVG``, since MPI calls it once for each two
+# arrays.
+#
+# Bug: an operation that has the same name
+# ----------------------------------------
+#
+# ``MPI_FLOAT`` and ``MPI_MAX`` look like the right choice for ``MAX`` of ``float32``. The next worker calls
+# them with ``ctypes``:
+#
+# .. listing:: gallery/library/types_and_reductions/maximum_of_nan.py
+#    :part: mistake
+#
+# Rank 0 has a NaN and rank 1 the number one. Each rank takes an optimizer step only if the result is
+# finite, as programs do that skip steps with bad gradients:
+#
+# .. listing:: gallery/library/types_and_reductions/maximum_of_nan.py
+#    :part: use
+
+launch("types_and_reductions/maximum_of_nan.py", ranks=2)
+
+# %%
+# MPICH computes ``a > b ? a : b``, and a comparison with NaN is false, so the second operand wins. The
+# ranks have the operands in opposite order, and therefore get different results: one takes the step, the
+# other skips it. A test with finite numbers, or one that looks at rank 0 only, does not find this bug.
+#
+# The fix is the condition in ``Reduction`` above, which sends ``MIN`` and ``MAX`` of floats to the frame's
+# function.
+#
+# Order and rounding
+# ------------------
+#
+# The backend creates its operation as commutative, so MPI may combine the ranks in any order. Two ranks may
+# then combine the same two arrays in opposite order, as the bug has shown. So the function must return the
+# same bits for both orders, otherwise the ranks can disagree. The sum of two floats does not depend on the
+# order. The sum of three does, because each addition rounds.
+#
+# The number of roundings is a decision. The frame adds up floats of 8 and 16 bits as ``float`` and rounds
+# once, if it has the elements of all ranks at the same time. MPI has two arrays at a time, so each sum is
+# rounded. The backend does both: up to 1 KiB it exchanges the bytes and reduces them in the frame, and
+# above that it calls MPI. Floats of 8 bits always take the first way: with two or three bits after the
+# leading one, each rounding is a large error. On four ranks, the next worker adds 256, 1, 1 and 1 in ``bfloat16``, and averages
+# 30,000 in ``float16``:
+#
+# .. listing:: gallery/library/types_and_reductions/rounding.py
+#    :part: sums
+
+output = launch("types_and_reductions/rounding.py", ranks=4, show=False)
+print(output[0], end="")
+
+# sphinx_gallery_start_ignore
+assert output == output[:1] * 4
+# sphinx_gallery_end_ignore
+
+# %%
+# All ranks print the same. The exact sum, 259, lies between two numbers of ``bfloat16``, 258 and 260. The
+# short tensor has 260, the result of one rounding. The long one has 258, because a one was lost on the way:
+# 256 + 1 was rounded to 256. The average of the long tensor is infinite, since the sum of 120,000 exceeds
+# the largest number of ``float16``, 65,504. The short one was divided as ``float``.
+#
+# If your users must not see such differences, exchange the bytes for these dtypes, whatever their length:
+# ``Transport::collective`` of the frame does it with ``exchange`` alone. Each rank then receives the input
+# of all ranks, which is n times as much for n ranks. The backend keeps MPI's algorithms, because long
+# gradients would pay most for this. If their sums can overflow, divide before the sum, which loses
+# small numbers instead.
+#
+# Other libraries
+# ---------------
+#
+# From headers and documentation; none of them was run here.
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - library
+#      - what it reduces
+#    * - NCCL 2.30
+#      - ``ncclFloat16``, ``ncclBfloat16``, ``ncclFloat8e4m3`` and ``ncclFloat8e5m2``; ``ncclAvg``;
+#        ``ncclRedOpCreatePreMulSum`` for ``PREMUL_SUM``. It has no complex types, no integers of 16 bits,
+#        no bit operations and no user-defined functions.
+#    * - UCX
+#      - nothing: it moves bytes. UCC, which can use UCX, has collectives with reductions.
+#    * - libfabric
+#      - ``fi_allreduce``, where the provider has it: ``fi_query_collective`` tells for a dtype and an
+#        operation.
+#
+# If a library moves bytes only, let ``Transport::collective`` reduce until you write an algorithm of your
+# own. If a CCL lacks a pair and takes no functions, gather with the CCL and call ``op.reduce``, or raise an
+# error that names the dtype and the operation.

@@ -1,0 +1,159 @@
+"""
+Which thread calls the library
+==============================
+
+Most libraries make progress only inside of their calls, so a thread of the backend must call them while the
+program computes or waits. This page helps you decide which thread that is. The answer determines whether a
+deadline holds, how fast a small collective is, and which thread safety you need.
+
+.. diagram:: library/which_thread_calls/diagram
+
+Two designs
+-----------
+
+A backend over a library can have one of two designs:
+
+.. list-table::
+   :header-rows: 1
+
+   * - design
+     - the caller of ``wait`` calls the library
+     - one thread of the process makes all calls
+   * - time of a small collective
+     - a few microseconds
+     - tens of microseconds more, to hand the call over and to wake the caller
+   * - a call that does not return
+     - hangs the caller, past its deadline
+     - hangs that thread, while callers raise at their deadlines
+   * - threads that call
+     - several at a time, if there are several groups
+     - one
+
+Shared memory deserves the first design, because a look at memory always returns. A library promises less.
+``MPI_Test`` must not wait for other ranks, but it can hang all the same: when a rank was killed while MPICH used
+TCP, the test of another rank did not return. For most libraries, choose the second design.
+
+Bug: a call that does not return
+--------------------------------
+
+In the next program, ``MPI_Recv`` stands for any call that does not return. Each design gives it half a second:
+
+.. listing:: gallery/library/which_thread_calls/call_that_hangs.py
+   :part: designs
+
+The parent process watches both waits, and kills the one that hangs:
+"""
+
+from launcher import launch, run_program
+
+run_program("which_thread_calls/call_that_hangs.py")
+
+# %%
+# A backend that calls ``MPI_Test`` in a loop and looks at the clock in between has the same bug, although it
+# shows only when a test hangs. The fix is that a thread which keeps a deadline never calls the library.
+#
+# A thread for the library
+# ------------------------
+#
+# The frame implements the second design, for any library, in ``library.hpp``. A ``Call`` says how something
+# begins in the library and how to ask whether it has ended. Neither function may wait for another rank:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/frame/library.hpp
+#       :part: call
+#
+# ``Library`` has the thread and a queue of jobs. All groups of the process share it, because a library such as
+# MPI has one state for the whole process:
+#
+# .. listing:: extension/frame/library.hpp
+#    :part: library
+#
+# When a call has ended, the thread rings the ``Bell`` of the group, on which the caller sleeps. The transport of
+# ``mpich`` therefore returns false from ``can_block``, which :doc:`/right/asynchronous-work` explains: threads
+# that drive it only read what the thread of the library has written, so they cannot hang. ``rest`` is how they
+# sleep:
+#
+# .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
+#    :part: rest
+#
+# The next worker shows a deadline. It makes a second group with a timeout of one second, in which rank 1 arrives
+# only after rank 0 has given up. Then both ranks use the first group:
+#
+# .. listing:: gallery/library/which_thread_calls/one_thread.py
+#    :part: program
+
+launch("which_thread_calls/one_thread.py", ranks=2)
+
+# %%
+# The error comes at the deadline, although MPI still waits for the message of rank 1. The thread only tests that
+# request, so it is free for the first group.
+#
+# Calls that must block
+# ---------------------
+#
+# Some functions have no nonblocking form, such as ``MPI_Init_thread``, or ``MPI_Comm_create_from_group``, which
+# connects a new group. ``Library::run`` executes them on the thread, and its caller waits until the deadline of
+# the rendezvous. Then the caller raises an error, but the thread stays in MPI, and all groups of the process
+# stand still until MPI returns.
+#
+# So that this stays rare, the frame connects a group only when all ranks have arrived, as
+# :doc:`/right/rendezvous` shows. Even so, other groups pause meanwhile, and all ranks must create their groups
+# in the same order, which PyTorch demands anyway.
+#
+# Waiting for data
+# ----------------
+#
+# A job wakes the thread, but the arrival of data does not, because MPI has no file descriptor to sleep on. So
+# the thread must test again and again, and you must decide how often:
+#
+# .. listing:: extension/frame/library.hpp
+#    :part: serve
+#
+# The first 100 looks follow each other at once, for answers that come within microseconds. Until 500
+# microseconds have passed, the thread then calls ``sched_yield`` between two looks, so that a rank that shares
+# the core can send what this one waits for. That matters when there are more ranks than cores. With four ranks
+# on two cores, MPICH's blocking all-reduce of 4 bytes, which does not yield, took milliseconds; a nonblocking
+# one, tested with a yield after each test, took hundreds of microseconds. At last the thread naps, each time for an eighth of the time
+# since anything happened, but at most a millisecond, so a nap adds little to a wait that is long anyway.
+#
+# Thread levels, forks and the end of the process
+# -----------------------------------------------
+#
+# MPI wants to know at its start how threads will use it. Because one thread makes all calls,
+# ``MPI_THREAD_SERIALIZED`` is enough. A process in which another package also calls MPI would need
+# ``MPI_THREAD_MULTIPLE``.
+#
+# A fork copies the memory of a process, but not its threads, so a job would wait for ever. ``run`` therefore
+# compares process ids, and its error says how to start ranks instead.
+#
+# When the process ends, the thread may be inside of MPI. The frame detaches it and never destroys the
+# ``Library``, because a destructor that joined a thread that hangs would hang, too.
+#
+# Other libraries
+# ---------------
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - library
+#      - who makes progress, and how a thread can wait
+#    * - NCCL and its relatives
+#      - A collective returns when it is enqueued on a CUDA stream; the device and threads of the library do the
+#        rest. A thread of the backend polls ``ncclCommGetAsyncError``, and ``ncclCommAbort`` ends what still
+#        runs on the device.
+#    * - UCX
+#      - ``ucp_worker_progress`` must be called; by default a worker is for a single thread. With
+#        ``UCP_FEATURE_WAKEUP``, ``ucp_worker_get_efd`` has a file descriptor to sleep on; call
+#        ``ucp_worker_arm`` before each sleep.
+#    * - libfabric
+#      - ``fi_cq_read`` returns at once, ``fi_cq_sread`` waits with a timeout. A completion queue that was opened
+#        with ``FI_WAIT_FD`` has a file descriptor; call ``fi_trywait`` before each sleep on it.
+#
+# With a file descriptor, you need no naps: the thread polls it together with an ``eventfd`` that each new job
+# signals.
+#
+# Not run here: these libraries, for which the table follows their documentation; a test of MPI that hangs after
+# a rank was killed; and the comparison with four ranks. The next page, :doc:`requests-and-works`, follows one
+# operation to this thread and back.

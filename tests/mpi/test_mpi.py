@@ -1,0 +1,117 @@
+"""The backend `mpich`: values, training, groups, starts."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+from mpi_ranks import BOTH_WAYS, by_mpiexec, run
+from programs import losses, power_sgd
+from random_operations import play
+from torch.distributed import ReduceOp
+
+
+@BOTH_WAYS
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+@pytest.mark.parametrize("size", [2, 3])
+def test_random_operations(size, way):
+    run(play, size, size, f"seed {size}", 60)
+
+
+@BOTH_WAYS
+def test_training_has_the_losses_of_gloo(way):
+    for of_rank in run(losses, 2):
+        for ours, theirs in of_rank:
+            assert ours == theirs and ours[-1] < ours[0]
+
+
+@BOTH_WAYS
+def test_a_callback_waits_for_another_future(way):
+    one, other = run(power_sgd, 2)
+    assert one == other
+
+
+def reductions(rank):
+    """Reduce what MPI cannot: by the frame, in a call of MPI. Long enough for one."""
+    size = dist.get_world_size()
+    results = {}
+    for dtype in [torch.half, torch.bfloat16, torch.float8_e4m3fn, torch.bool]:
+        tensor = torch.full((3001,), rank % 2, dtype=torch.float).to(dtype)
+        dist.all_reduce(tensor)
+        results[str(dtype)] = tensor.to(torch.float).unique().tolist()
+    average = torch.full((3001,), float(rank)).to(torch.bfloat16)
+    dist.all_reduce(average, ReduceOp.AVG)
+    results["AVG"] = average.unique().tolist()
+    largest = torch.full((3001,), float("nan") if rank == 1 else 1.0)
+    dist.all_reduce(largest, ReduceOp.MAX)
+    results["MAX"] = largest.isnan().all().item()
+    part = torch.empty(1001)
+    whole = torch.arange(1001.0 * size)
+    dist.reduce_scatter_tensor(part, whole, ReduceOp.AVG)
+    results["part"] = part.equal(whole[rank * 1001 : (rank + 1) * 1001])
+    return results
+
+
+@BOTH_WAYS
+def test_reductions_that_mpi_does_not_have(way):
+    for results in run(reductions, 4):
+        assert results.pop("torch.bool") == [1]
+        assert results.pop("AVG") == [1.5]
+        assert results.pop("MAX") is True and results.pop("part") is True
+        assert set(map(tuple, results.values())) == {(2.0,)}
+
+
+def shared_memory(rank):
+    """Gather into the tensor that has the input, as FSDP2 does, and exchange in place."""
+    size, count = dist.get_world_size(), 5000
+    whole = torch.full((size * count,), -1.0)
+    own = whole[rank * count : (rank + 1) * count]
+    own.fill_(rank)
+    dist.all_gather_into_tensor(whole, own)
+    rows = torch.arange(size * 300.0) + 1000 * rank
+    dist.all_to_all_single(rows, rows)
+    return whole[::count].tolist(), rows[::300].tolist()
+
+
+@BOTH_WAYS
+def test_input_and_output_may_be_the_same_memory(way):
+    for rank, (whole, rows) in enumerate(run(shared_memory, 3)):
+        assert whole == [0, 1, 2]
+        assert rows == [300 * rank + 1000 * other for other in range(3)]
+
+
+def starts_again(rank):
+    """Make a group three times, each in another store."""
+    totals = []
+    for number in range(3):
+        if number:
+            place = f"file://{os.environ['MEETING']}-{number}"
+            dist.init_process_group("mpich", init_method=place, rank=rank, world_size=2)
+        total = torch.ones(1000)
+        dist.all_reduce(total)
+        totals.append(total[0].item())
+        dist.destroy_process_group()
+    return totals
+
+
+@BOTH_WAYS
+def test_a_process_makes_its_group_again(way, tmp_path, monkeypatch):
+    monkeypatch.setenv("MEETING", str(tmp_path / "meeting"))
+    assert run(starts_again, 2) == [[2, 2, 2]] * 2
+
+
+def traces(rank):
+    maps = Path("/proc/self/maps").read_text()
+    names = {line.split()[5] for line in maps.splitlines() if "/dev/shm/mpich" in line}
+    return [name for name in names if Path(name).exists()], [x for x in os.environ if "PMI" in x]
+
+
+def test_other_programs_see_nothing_of_the_start():
+    """Neither names in shared memory nor variables for the programs that a rank starts."""
+    assert run(traces, 2) == [([], [])] * 2
+
+
+def test_mpiexec_starts_the_ranks():
+    done = by_mpiexec()
+    assert done.stdout.split() == ["2.0", "2.0"], done.stderr

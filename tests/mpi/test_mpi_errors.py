@@ -1,0 +1,235 @@
+"""Errors of the backend `mpich`: each names what the reader must know, and nothing hangs."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+from mpi_ranks import BOTH_WAYS, by_mpiexec, run, start
+from programs import CALLS, MISMATCHES, SOON, mismatches, ones
+from ranks import client, error_of
+
+# MPI tells the sender of a message nothing.
+OF_COLLECTIVES = {x: y for x, y in MISMATCHES.items() if x != "message"}
+
+
+def without_rank_2(rank, how):
+    groups = {name: dist.new_group() for name in CALLS}
+    dist.barrier()
+    if rank == 2:
+        if how == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif how == "destroys":
+            dist.destroy_process_group()
+        else:
+            for group in groups.values():
+                group.abort()
+            client().wait(["0 has ended", "1 has ended"])
+        return None
+    if how == "destroys":  # the other rank could still send
+        del groups["recv of any rank"]
+    errors = {name: error_of(CALLS[name], groups[name]) for name in groups}
+    client().set(f"{rank} has ended", "")
+    return errors
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("killed", "rank 2 has died (process "),
+        ("destroys", "rank 2 has left the group"),
+        ("aborts", "rank 2 has aborted the group"),
+    ],
+)
+def test_a_rank_that_is_lost_is_named(how, reason, way):
+    for errors in run(without_rank_2, 3, how)[:2]:
+        for name, (_, text, seconds) in errors.items():
+            if name == "monitored_barrier":  # it has a timeout of its own
+                assert reason in text or "Rank 2" in text, text
+                continue
+            # To leave one of the groups takes a quarter of a second while others go on in it.
+            limit = 15 if how == "destroys" else 5
+            assert reason in text and seconds < limit, f"{name}: {text}"
+
+
+def dies_while_others_wait(rank):
+    """Return when a rank died, as the killer saw it, and when the others got their errors."""
+    dist.all_reduce(ones(1000))
+    store = client()
+    if rank == 2:
+        store.set("pid", str(os.getpid()))
+        signal.pause()
+    if rank == 1:
+        process = int(store.get("pid"))
+        work = dist.all_reduce(ones(1_000_000), async_op=True)
+        begun = time.monotonic()
+        os.kill(process, signal.SIGKILL)
+        kind, text, _ = error_of(work.wait)
+        return text, time.monotonic() - begun
+    return error_of(dist.all_reduce, ones(1_000_000))[1:]
+
+
+@BOTH_WAYS
+def test_a_rank_that_dies_is_named_within_half_a_second(way):
+    results = run(dies_while_others_wait, 3)[:2]
+    assert all("rank 2 has died" in text for text, _ in results)
+    assert results[1][1] < 0.5
+
+
+def late(rank):
+    group = dist.new_group(timeout=SOON)
+    if rank == 1:
+        client().wait(["done"])
+        return None
+    errors = error_of(dist.all_reduce, ones(), group=group)
+    client().set("done", "")
+    return errors
+
+
+@BOTH_WAYS
+def test_a_late_rank_is_named(way):
+    kind, text, _ = run(late, 2)[0]
+    assert kind == "DistBackendError" and "200 ms" in text and "Rank 1" in text, text
+
+
+@BOTH_WAYS
+def test_calls_that_do_not_agree_are_described(way):
+    both = run(mismatches, 2, OF_COLLECTIVES)
+    for name, (_, expected) in OF_COLLECTIVES.items():
+        for rank, (kind, text, seconds) in enumerate(x[name] for x in both):
+            assert kind == "DistBackendError" and seconds < 5, text
+            assert f"failed on rank {rank}: " in text, text
+            assert "the ranks do not agree: " in text and expected in text, f"{name}: {text}"
+
+
+def message_of_another_size(rank):
+    """Return what the receiver says. MPI tells the sender nothing."""
+    if rank == 0:
+        dist.send(ones(3), 1)
+        client().wait(["done"])
+        return None
+    errors = error_of(dist.recv, ones(2), 0), error_of(dist.barrier)
+    client().set("done", "")
+    return errors
+
+
+@BOTH_WAYS
+def test_a_message_of_another_size_is_described(way):
+    received, later = run(message_of_another_size, 2)[1]
+    assert "recv of 8 bytes of float32 with tag 0 from rank 0 of group" in received[1]
+    for _, text, _ in (received, later):
+        assert "MPI_Test: Message truncated" in text
+
+
+def only_a_sub_group(rank):
+    """Let gloo make the default group, so that the first group of MPI lacks a rank."""
+    store = dist.PrefixStore("default", client())
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=3)
+    return error_of(dist.new_group, [1, 2], backend="mpich") if rank else None
+
+
+def test_a_first_group_that_lacks_ranks():
+    for kind, text, seconds in run(only_a_sub_group, 3, init=False)[1:]:
+        assert kind == "DistStoreError" and seconds < 5
+        assert "the first group of backend mpich must contain all ranks" in text
+
+
+def tags(rank):
+    """Send with the highest tag, and with one that MPI does not take."""
+    if rank:
+        got = torch.zeros(3)
+        dist.recv(got, 0, tag=1000)
+        client().wait(["done"])
+        return got.tolist()
+    dist.send(ones(3), 1, tag=1000)
+    error = error_of(dist.send, ones(), 1, tag=2**31 - 1)
+    client().set("done", "")
+    return error
+
+
+def test_a_tag_that_mpi_does_not_take():
+    (_, text, seconds), got = run(tags, 2)
+    assert re.search(r"MPI takes tags from 0 to \d+, got 2147483647", text) and seconds < 5
+    assert got == [1, 1, 1]
+
+
+def no_such_interface(rank):
+    return error_of(start, interface="nowhere0")
+
+
+def test_an_interface_that_does_not_exist():
+    for kind, text, _ in run(no_such_interface, 2, init=False):
+        assert kind == "DistStoreError"
+        assert 'this host has no network interface "nowhere0"; `ip link` lists' in text
+
+
+def mpi_is_initialized(rank):
+    import ctypes
+
+    name = next(x.split()[5] for x in Path("/proc/self/maps").open() if "/libmpi.so" in x)
+    ctypes.CDLL(name).MPI_Init(None, None)
+    return error_of(start)
+
+
+def test_another_package_has_initialized_mpi():
+    for kind, text, _ in run(mpi_is_initialized, 2, init=False):
+        assert kind == "DistStoreError"
+        assert "another package has initialized MPI for one process" in text
+
+
+def test_mpiexec_starts_another_number_of_ranks():
+    done = by_mpiexec("alone")
+    assert done.returncode != 0
+    assert re.search(r"mpiexec says PMI_(SIZE=2|RANK=1), but this rank of torch", done.stderr)
+
+
+def forks(rank):
+    dist.all_reduce(ones())
+    receiving, sending = os.pipe()
+    if os.fork() == 0:
+        os.write(sending, error_of(dist.all_reduce, ones())[1].encode())
+        os._exit(0)
+    os.wait()
+    dist.all_reduce(ones())
+    return os.read(receiving, 1000).decode()
+
+
+def test_a_fork_is_told_what_to_do():
+    for text in run(forks, 2):
+        assert re.search(r'group "\d+" belongs to the process that created it', text)
+
+
+@contextlib.contextmanager
+def mapped_elsewhere(path):
+    """Let a process that is no parent of the ranks map a file."""
+    program = "import mmap, sys; file = open(sys.argv[1], 'r+b'); _ = mmap.mmap(file.fileno(), 0)"
+    command = [sys.executable, "-c", f"{program}; print(flush=True); input()", path]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        yield
+        process.communicate(b"\n")
+
+
+def test_a_start_removes_what_a_killed_one_has_left():
+    """Not what is younger than a minute, or in use: that may be of a start that goes on."""
+    old, young, used = (Path(f"/dev/shm/mpich_shm_test_{x}") for x in ("old", "young", "used"))
+    try:
+        for path in (old, young, used):
+            path.write_bytes(bytes(4096))
+        long_ago = time.time() - 100
+        os.utime(old, (long_ago, long_ago))
+        os.utime(used, (long_ago, long_ago))
+        with mapped_elsewhere(used):
+            run(lambda rank: None, 2)
+        assert [path.exists() for path in (old, young, used)] == [False, True, True]
+    finally:
+        for path in (old, young, used):
+            path.unlink(missing_ok=True)
