@@ -1,12 +1,13 @@
 """Each broken rule of streams shows a wrong result; the kept one shows the right result."""
 
 import re
-from pathlib import Path
 
 import pytest
 from launcher import launch
 
-HERE = Path(__file__).parent
+from tools.project.paths import GALLERY
+
+FOLDERS = GALLERY / "accelerators"
 LATE = "deadlock: Backend simccl: all_reduce #1 .* has not ended within 1000 ms.*"
 OVERLAPS = "begin all_reduce, begin mul, end mul, end all_reduce"
 IN_A_ROW = "begin all_reduce, end all_reduce, begin mul, end mul"
@@ -32,7 +33,8 @@ PROGRAMS = {
 
 def run(name):
     stderr = "Backend simccl: |.*Warning: Backend simccl: "
-    outputs = launch(HERE / f"{name}.py", ranks=2, expected_stderr=stderr, show=False)
+    (program,) = FOLDERS.glob(f"*/{name}.py")
+    outputs = launch(program, ranks=2, expected_stderr=stderr, show=False)
     for output, kept, broken in zip(outputs, *PROGRAMS[name], strict=True):
         assert re.fullmatch(f"kept: {kept}\nbroken: {broken}\n", output), output
 
