@@ -3,7 +3,7 @@ Test it and ship it
 ===================
 
 After this page you can let sanitizers search a backend for faults, and build a package of it
-for each minor release of PyTorch. You also know what changes for an accelerator.
+for each minor release of PyTorch.
 
 :doc:`test-your-backend` tests what a backend promises. A *sanitizer* looks for faults that
 such a test may miss. The compiler adds checks to your code, and a library, the *runtime*, reports
@@ -194,72 +194,6 @@ temporary.cleanup()
 # ``TORCH_TARGET_VERSION`` asks for it.
 #
 # :doc:`/tutorial/step-3-found-by-name` shows what PyTorch does with the entry point from 2.14 on.
-#
-# What changes for an accelerator
-# -------------------------------
-#
-# An accelerator executes what a program has enqueued in a *stream*, in order, while the program
-# continues. A collective then enqueues its work and returns. An *event* is a mark in one stream,
-# and another stream can wait for it. The listing shows how a collective orders its stream and the
-# program's, which ``shm`` does not need. ``enqueue`` is your own function here:
-#
-# .. admonition:: The code
-#    :collapsible: closed
-#
-#    .. not-executed::
-#
-#       PyTorch's repository has a simulated accelerator, ``torch_openreg``, with a c10d backend, OCCL.
-#       PyPI does not have them, and OCCL moves no data, so they cannot run this listing.
-#
-#       .. code-block:: cpp
-#
-#          c10::intrusive_ptr<Work> BackendMine::allreduce(
-#              std::vector<at::Tensor>& tensors, const AllreduceOptions& options) {
-#            const c10::Device device = tensors[0].device();
-#            const c10::impl::VirtualGuardImpl streams(device.type());
-#            c10::Event ready(device.type());
-#            ready.record(streams.getStream(device)); // the program's stream
-#            ready.block(stream_);                    // ours waits for it
-#
-#            const c10::StreamGuard current(stream_);
-#            tensors[0].record_stream(stream_);
-#            enqueue(tensors[0], options.reduceOp, stream_);
-#            auto future = c10::make_intrusive<c10::ivalue::Future>(
-#                c10::ListType::ofTensors(), std::vector{device});
-#            future->markCompleted(c10::IValue(tensors));
-#            return c10::make_intrusive<WorkMine>(std::move(future));
-#          }
-#
-#          bool WorkMine::wait(std::chrono::milliseconds) {
-#            future_->waitAndThrow();
-#            return true;
-#          }
-#
-#    The headers of PyTorch 2.15 explain the lines of the listing:
-#
-#    * ``markCompleted`` records an event on the current stream of each device of the result. The
-#      guard has made ``stream_`` the current one. The future is complete before the data is there.
-#    * ``waitAndThrow`` makes the current stream of the caller wait for these events. The thread
-#      continues.
-#    * The devices in the constructor of the future are essential. Without them it records no
-#      event, and nothing reports that.
-#    * ``record_stream`` keeps the memory of the tensor from being reused while ``stream_`` uses it.
-#      NCCL's backend holds references to the tensors until ``wait`` instead.
-#
-# A backend needs more than the listing has:
-#
-# * ``isCompleted`` has to ask the accelerator, because the future is complete too early. A
-#   thread, in NCCL's backend its ``Watchdog``, looks for timeouts and errors, and ``abort`` ends
-#   what hangs. ``wait`` has to honour its argument.
-# * ``barrier`` has to block the thread. With ``asyncOp == false``, an operation may run on the
-#   stream of the program. An operation may be captured in a graph.
-# * A program that passes ``device_id`` to ``init_process_group`` lets PyTorch split groups.
-#   Implement ``supportsSplitting``, ``split`` and ``getBackendOptions``, because otherwise
-#   ``init_device_mesh`` with two dimensions fails.
-# * If ``supportsSplitting`` returns true and there is a ``device_id``, ``new_group`` calls
-#   ``perform_nocolor_split`` on each rank outside of the new group. ``c10d::Backend`` does not
-#   have this method. Bind your class with ``py::class_<BackendMine, c10d::Backend,
-#   c10::intrusive_ptr<BackendMine>>`` and define it there.
 #
 # Exercise
 # --------
