@@ -77,10 +77,10 @@ format: ## format all Python code, and correct what ruff can correct
 	@$(VENV_PYTHON) -m ruff check --fix --quiet
 	@$(VENV_PYTHON) -m ruff format --quiet
 
-bench-backend: compile ## measure the shared-memory backend and gloo in turns (six minutes)
-	@$(VENV_PYTHON) -m tools.bench_backend
+bench-backend: compile ## measure a backend and gloo in turns (BACKEND=shm or mpich; six minutes)
+	@$(VENV_PYTHON) -m tools.bench_backend $(or $(BACKEND),shm)
 
-accept-bench-backend: ## keep what was measured last, in extension/measurements.csv
+accept-bench-backend: ## keep what was measured last, in extension/measurements*.csv
 	$(call SET_UP,execute)
 	@$(VENV_PYTHON) -m tools.accept_bench_backend
 

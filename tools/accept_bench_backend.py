@@ -1,4 +1,4 @@
-"""Accept what was last measured of the shared-memory backend: copy it into the project.
+"""Accept what was last measured of each backend: copy it into the project.
 
 usage: python -m tools.accept_bench_backend
 """
@@ -6,14 +6,16 @@ usage: python -m tools.accept_bench_backend
 import shutil
 
 from .project.errors import BuildError, run_command
-from .project.paths import BACKEND_MEASURED, MEASUREMENTS, relative
+from .project.paths import MEASURED, MEASUREMENTS, relative
 
 
 def accept() -> None:
-    if not BACKEND_MEASURED.is_file():
-        raise BuildError(f"{relative(BACKEND_MEASURED)} is missing: run `make bench-backend` first")
-    shutil.copyfile(BACKEND_MEASURED, MEASUREMENTS)
-    print(f"wrote {relative(MEASUREMENTS)}")
+    measured = [path for path in MEASUREMENTS.values() if (MEASURED / path.name).is_file()]
+    if not measured:
+        raise BuildError(f"{relative(MEASURED)} has no results: run `make bench-backend` first")
+    for path in measured:
+        shutil.copyfile(MEASURED / path.name, path)
+        print(f"wrote {relative(path)}")
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@ import os
 
 import psutil
 import pytest
+from c10d_conformance.hosts import why_not
 
-from tools.measure.cases import Case
+from tools.measure.cases import Case, Setup
 from tools.measure.ranks import measure
-from tools.measure.summary import BACKENDS
+from tools.measure.summary import BACKENDS, LIBRARIES
 from tools.project.errors import BuildError
 
 
@@ -25,9 +26,18 @@ def test_every_backend_is_measured_by_ranks_in_their_own_sessions():
         Case("step of DDP", 1000, "parameters"),
         Case("step of FSDP2", 1000, "parameters"),
     ]
-    medians = measure(2, 2, cases, rounds=1, limit=100)
+    medians = measure(Setup(2, cases), rounds=1, limit=100)
     assert [set(times) for times in medians] == [set(BACKENDS)] * len(cases)
     assert all(time > 0 for times in medians for time in times.values())
+
+
+@pytest.mark.parametrize("network", ["TCP", "two hosts"])
+def test_a_library_is_measured(network):
+    if network == "two hosts" and (reason := why_not()):
+        pytest.skip(reason)
+    setup = Setup(2, [Case("all_reduce", 4)], LIBRARIES[1:], network=network)
+    [medians] = measure(setup, rounds=1, limit=100)
+    assert {*medians} == {"mpich", "gloo"} and all(time > 0 for time in medians.values())
 
 
 @pytest.mark.parametrize(
@@ -38,6 +48,6 @@ def test_every_backend_is_measured_by_ranks_in_their_own_sessions():
 def test_no_rank_outlives_a_failure(limit, message):
     before = set(psutil.Process().children())
     with pytest.raises(BuildError, match=message):
-        measure(2, 1, [InItsOwnSession("barrier", 0)], rounds=1, limit=limit)
+        measure(Setup(2, [InItsOwnSession("barrier", 0)], sessions=1), rounds=1, limit=limit)
     for process in set(psutil.Process().children()) - before:
         assert "resource_tracker" in " ".join(process.cmdline())  # multiprocessing's own

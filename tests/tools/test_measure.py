@@ -2,14 +2,15 @@
 
 import csv
 
-from tools.measure.cases import Case, all_cases, configurations
+from tools.measure.cases import Case, Setup, all_cases, of_a_library, of_shared_memory
 from tools.measure.machine import machine
 from tools.measure.summary import GOALS, as_csv, goals_table, lines, rows
 
 
 def made_up(case, ranks, gloo, shm=10, floor=6):
     """Return the rows of a case; `gloo` has the microseconds of its runs."""
-    return rows(case, ranks, ranks, [{"fake": floor, "shm": shm, "gloo": time} for time in gloo])
+    times = [{"fake": floor, "shm": shm, "gloo": time} for time in gloo]
+    return rows(case, Setup(ranks, [case]), times)
 
 
 def test_the_csv_file_has_the_machine_and_the_range_of_the_runs():
@@ -24,9 +25,9 @@ def test_the_csv_file_has_the_machine_and_the_range_of_the_runs():
 def test_every_goal_concerns_a_case():
     table = [
         row
-        for ranks, _, cases in configurations()
-        for case in cases
-        for row in made_up(case, ranks, gloo=[1000])
+        for setup in of_shared_memory()
+        for case in setup.cases
+        for row in made_up(case, setup.ranks, gloo=[1000])
     ]
     for goal in GOALS:
         assert goal.worst(table), goal
@@ -50,3 +51,10 @@ def test_a_line_shows_all_backends():
     [text] = lines(made_up(Case("step of DDP", 4_000_000, "parameters"), 2, gloo=[15, 9]))
     assert "2 ranks, 2 sessions  step of DDP" in text and "4 million" in text
     assert "shm      10.0 (10.0-10.0)" in text and "gloo      12.0 (9.0-15.0)" in text
+
+
+def test_a_line_of_a_library_has_the_backends_of_its_network():
+    setup = of_a_library()[-1]
+    times = dict.fromkeys(setup.backends, 9)
+    [text] = lines(rows(setup.cases[0], setup, [times]))
+    assert text.startswith("4 ranks, two hosts  all_reduce") and "shm" not in text

@@ -10,7 +10,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
-from .summary import KIB, LARGE, MIB, MODELS, SMALL
+from .summary import BACKENDS, KIB, LARGE, LIBRARIES, MIB, MODELS, NETWORKS, SMALL
 
 ELEMENT = 4  # bytes of a float32
 LAYERS, SAMPLES = 4, 32
@@ -161,12 +161,41 @@ def all_cases():
     return cases
 
 
-def configurations():
-    """Return ranks, the number of their sessions, and the cases, for each group of a run.
+@dataclass(frozen=True)
+class Setup:
+    """What some ranks measure together.
 
     torchrun starts each rank in a session of its own. One session matters if the ranks share
     the cores, for the time in which they wait for each other.
     """
+
+    ranks: int
+    cases: list[Case]
+    backends: tuple[str, ...] = BACKENDS
+    sessions: int = 0  # by default, one for each rank
+    network: str = ""  # one of NETWORKS, if the table compares them
+
+    def place(self):
+        """Return the columns that tell setups with the same number of ranks apart."""
+        if self.network:
+            return {"network": self.network}
+        return {"sessions": self.sessions or self.ranks}
+
+
+def of_shared_memory():
+    """Return the setups that compare shm with gloo."""
     cases = all_cases()
     waiting = [case for case in cases if case.operation in ("all_reduce", "barrier")]
-    return [(2, 2, cases), (4, 4, cases), (4, 1, waiting)]
+    return [Setup(2, cases), Setup(4, cases), Setup(4, waiting, sessions=1)]
+
+
+def of_a_library():
+    """Return the setups that compare mpich with gloo, and with shm where it reaches all ranks."""
+    cases = [Case("all_reduce", size) for size in (*SMALL, MIB, 16 * MIB)]
+    cases += [Case("send and recv", size) for size in (4, 64 * KIB, 4 * MIB)]
+    cases.append(Case("barrier", 0))
+    return [
+        Setup(ranks, cases, LIBRARIES if network == "shared memory" else LIBRARIES[1:], 0, network)
+        for network in NETWORKS
+        for ranks in (2, 4)
+    ]

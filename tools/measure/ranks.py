@@ -1,12 +1,16 @@
 """Run the cases in the ranks of a group of each backend, interleaved."""
 
+import contextlib
 import gc
 import json
 import os
 import statistics
+import sys
 import tempfile
 import time
 from datetime import timedelta
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import torch
@@ -14,64 +18,93 @@ import torch.distributed as dist
 from torch.multiprocessing.spawn import ProcessException, start_processes
 
 from ..project.errors import BuildError
-from .summary import BACKENDS
+from ..project.paths import ROOT
+
+# The modules that register backends, except those that PyTorch registers itself.
+MODULES = {
+    "fake": "torch.testing._internal.distributed.fake_pg",
+    "shm": "shm_collectives",
+    "mpich": "mpi_collectives",
+}
 
 BLOCK = 0.01  # seconds that a sample takes, apart from calls that take longer
 MOST_CALLS = 1000  # in a sample
 OPERATION_TIMEOUT = timedelta(seconds=60)
 
 
-def measure(ranks, sessions, cases, rounds, limit):
+def measure(setup, rounds, limit):
     """Return the median microseconds of each backend, for each case, of `rounds` samples.
 
-    The ranks are new processes, all in the session of the caller, or each in one of its own.
-    Raises BuildError if a rank fails, or if they have not ended after `limit` seconds. No rank
-    is left running.
+    The ranks are new processes, all in the session of the caller, or each in one of its own, and
+    on one host or on two simulated ones. Raises BuildError if a rank fails, or if they have not
+    ended after `limit` seconds. No rank is left running.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        context = start_processes(
-            _measure_in_rank, (ranks, sessions, cases, rounds, folder), ranks, join=False
-        )
+    with tempfile.TemporaryDirectory() as folder, _hosts(setup) as hosts:
+        ranks = setup.ranks // len(hosts)
+        contexts = []
         try:
+            for number, call in enumerate(hosts):
+                arguments = (number * ranks, setup, rounds, folder)
+                start = partial(start_processes, _measure_in_rank, arguments, ranks, join=False)
+                contexts.append(call(start))
             deadline = time.monotonic() + limit
-            while not context.join(max(0, deadline - time.monotonic())):
+            while False in [context.join(0.1) for context in contexts]:
                 if time.monotonic() > deadline:
-                    raise BuildError(f"the {ranks} ranks have not ended after {limit} s")
+                    raise BuildError(f"the {setup.ranks} ranks have not ended after {limit} s")
         except ProcessException as error:
             raise BuildError(f"a rank failed: {error}") from None
         finally:
-            for process in context.processes:
+            for process in (x for context in contexts for x in context.processes):
                 process.kill()
                 process.join()
         return json.loads(Path(folder, "medians.json").read_text())
 
 
-def order(number):
+@contextlib.contextmanager
+def _hosts(setup):
+    """Return for each host a function that calls another one there."""
+    if setup.network != "two hosts":
+        yield [lambda function: function()]
+        return
+    sys.path.insert(0, str(ROOT / "conformance"))
+    from c10d_conformance.hosts import HostsError, simulated_hosts
+
+    try:
+        with simulated_hosts(2) as hosts:
+            yield [host.call for host in hosts]
+    except HostsError as error:
+        raise BuildError(str(error)) from None
+
+
+def order(backends, number):
     """Return the backends in the order of a round: the other way around in every second one."""
-    return BACKENDS if number % 2 == 0 else BACKENDS[::-1]
+    return backends if number % 2 == 0 else backends[::-1]
 
 
-def _measure_in_rank(rank, ranks, sessions, cases, rounds, folder):
-    import shm_collectives  # noqa: F401
-    from torch.testing._internal.distributed import fake_pg  # noqa: F401
-
-    if sessions > 1:
+def _measure_in_rank(rank, first, setup, rounds, folder):
+    rank += first
+    for backend in setup.backends:
+        if backend in MODULES:
+            import_module(MODULES[backend])
+    if setup.sessions != 1:
         os.setsid()  # As torchrun does. Linux then schedules the ranks in different autogroups.
     torch.set_num_threads(1)
     gc.disable()  # It would run in some samples and not in others.
-    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    os.environ["GLOO_SOCKET_IFNAME"] = "eth0" if setup.network == "two hosts" else "lo"
+    if setup.network == "TCP":
+        os.environ["MPIR_CVAR_NOLOCAL"] = "1"
     # PyTorch's flight recorder takes some microseconds of each call of shm and gloo, but none of
     # fake's, which would then not be the floor.
     os.environ["TORCH_FR_BUFFER_SIZE"] = "0"
     dist.init_process_group(
         "gloo",
-        store=dist.FileStore(f"{folder}/store", ranks),
+        store=dist.FileStore(f"{folder}/store", setup.ranks),
         rank=rank,
-        world_size=ranks,
+        world_size=setup.ranks,
         timeout=OPERATION_TIMEOUT,
     )
-    groups = {x: dist.new_group(backend=x, timeout=OPERATION_TIMEOUT) for x in BACKENDS}
-    medians = [_medians(case, groups, rounds) for case in cases]
+    groups = {x: dist.new_group(backend=x, timeout=OPERATION_TIMEOUT) for x in setup.backends}
+    medians = [_medians(case, groups, rounds) for case in setup.cases]
     if rank == 0:
         Path(folder, "medians.json").write_text(json.dumps(medians))
     dist.destroy_process_group()
@@ -82,9 +115,9 @@ def _medians(case, groups, rounds):
     gc.collect()
     calls = {backend: case.call(group) for backend, group in groups.items()}
     counts = {backend: _calls_in_a_sample(call) for backend, call in calls.items()}
-    samples: dict[str, list[float]] = {backend: [] for backend in BACKENDS}
+    samples: dict[str, list[float]] = {backend: [] for backend in groups}
     for number in range(rounds):
-        for backend in order(number):
+        for backend in order([*groups], number):
             samples[backend].append(_seconds(calls[backend], counts[backend]))
     slowest = {backend: _of_the_slowest_rank(seconds) for backend, seconds in samples.items()}
     return {backend: statistics.median(seconds) * 1e6 for backend, seconds in slowest.items()}

@@ -2,17 +2,22 @@
 
 import csv
 import io
+import itertools
 import statistics
 from dataclasses import dataclass
 
 # "fake" is PyTorch's own backend that communicates nothing: the floor under all others.
 BACKENDS = ("fake", "shm", "gloo")
+LIBRARIES = ("shm", "mpich", "gloo")
+# How MPICH reaches the other ranks: on one host by default, or as if they were on others; or on
+# two simulated hosts. Gloo takes TCP everywhere.
+NETWORKS = ("shared memory", "TCP", "two hosts")
 KIB, MIB = 2**10, 2**20
 SMALL, LARGE = (4, KIB, 8 * KIB, 64 * KIB), (MIB, 16 * MIB, 64 * MIB)
 MODELS = (1_000_000, 4_000_000)
 
 
-def rows(case, ranks, sessions, runs):
+def rows(case, setup, runs):
     """Return a row for each backend; `runs` has the microseconds of all backends in each run.
 
     The size of a case is in its unit, and the times are in microseconds: the median, the
@@ -24,14 +29,14 @@ def rows(case, ranks, sessions, runs):
             "operation": case.operation,
             "size": case.size,
             "unit": case.unit,
-            "ranks": ranks,
-            "sessions": sessions,
+            "ranks": setup.ranks,
+            **setup.place(),
             "runs": len(runs),
             "median": round(statistics.median(run[backend] for run in runs), 1),
             "lowest": round(min(run[backend] for run in runs), 1),
             "highest": round(max(run[backend] for run in runs), 1),
         }
-        for backend in BACKENDS
+        for backend in setup.backends
     ]
 
 
@@ -56,8 +61,9 @@ def size_text(size, unit):
 
 def cases_of(table):
     """Yield the rows of each case: a list of one for each backend, in their order."""
-    for i in range(0, len(table), len(BACKENDS)):
-        yield table[i : i + len(BACKENDS)]
+    own = {"backend", "runs", "median", "lowest", "highest"}
+    for _, case in itertools.groupby(table, lambda row: [row[x] for x in row if x not in own]):
+        yield [*case]
 
 
 def lines(table):
@@ -65,11 +71,15 @@ def lines(table):
     for case in cases_of(table):
         row = case[0]
         what = f"{row['operation']:25}{size_text(row['size'], row['unit']):>10}"
-        text = f"{row['ranks']} ranks, {row['sessions']} sessions  {what}"
+        text = f"{row['ranks']} ranks, {_place_text(row)}  {what}"
         for times in case:
             span = f"({times['lowest']:.1f}-{times['highest']:.1f})"
             text += f"  {times['backend']} {times['median']:9.1f} {span:21}"
         yield f"{text} µs"
+
+
+def _place_text(row):
+    return row.get("network") or f"{row['sessions']} sessions"
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,16 @@ EXTENSIONS = tuple(sorted(path.parent for path in ROOT.glob("extension/*/setup.p
 FRAME = ROOT / "extension" / "frame"
 # The suite that tests any backend, a Python project of its own.
 SUITE = ROOT / "conformance"
-# The accepted comparison of the shared-memory backend with gloo.
-MEASUREMENTS = ROOT / "extension" / "measurements.csv"
+# The accepted comparisons of a backend with gloo.
+MEASUREMENTS = {
+    "shm": ROOT / "extension" / "measurements.csv",
+    "mpich": ROOT / "extension" / "measurements_of_mpich.csv",
+}
 
 BUILD = ROOT / "_build"
 LOGS = BUILD / "logs"
-# The last comparison of the shared-memory backend with gloo.
-BACKEND_MEASURED = BUILD / "bench-backend.csv"
+# The last comparisons with gloo, in files of the same names.
+MEASURED = BUILD / "bench-backend"
 # The compiled extensions; the samples find them through PYTHONPATH.
 INSTALLED_EXTENSIONS = BUILD / "extension"
 # The record of the last execution of each sample.
