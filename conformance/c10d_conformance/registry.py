@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., str | None])
 
 MODULES = ["lifecycle", "values", "messages", "works", "objects", "groups", "failure", "debug"]
-MODULES += ["features"]
+MODULES += ["streams", "features"]
 
 # The devices that a check is for.
 ANY = ""
