@@ -25,7 +25,8 @@ class Gate:
         self._gate = self._module.Gate() if hasattr(self._module, "Gate") else None
         self._ends: list[torch.Event] = []  # of slow kernels
         self._opened = False
-        self._timer = threading.Timer(MOST, self.open)
+        self.timed_out = False  # as the host waited for a stream that the gate holds
+        self._timer = threading.Timer(MOST, self._time_out)
         self._timer.daemon = True
 
     def __enter__(self) -> "Gate":
@@ -49,6 +50,10 @@ class Gate:
                 torch.mm(numbers, numbers)
         self._ends.append(torch.Event(self._device))
         self._ends[-1].record()
+
+    def _time_out(self) -> None:
+        self.timed_out = self._gate is not None and not self._opened
+        self.open()
 
     def open(self) -> None:
         """Let the streams go on."""

@@ -15,10 +15,10 @@ pytestmark = pytest.mark.slow
 CHECKS = {check.id: check for check in registry.load()}
 
 
-def outcomes(check, size, defect="", backend="defective", limit=6.0):
+def outcomes(check, size, defect="", backend="defective", limit=6.0, **options):
     """Return the outcomes of one check, by the name of the case."""
-    module = "defective" if backend == "defective" else None
-    settings = Settings(backend, module=module, limit=limit, checks=list(CHECKS.values()))
+    options.setdefault("module", "defective" if backend == "defective" else None)
+    settings = Settings(backend, limit=limit, checks=list(CHECKS.values()), **options)
     os.environ["C10D_DEFECT"] = defect
     pool = Pool(settings)
     try:

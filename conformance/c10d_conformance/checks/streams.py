@@ -42,16 +42,20 @@ Seen = list[tuple[Expectation, torch.Tensor]]
 
 
 class Works(list[Any]):
-    """Several works that are waited for as one."""
+    """Several works that are waited for as one, or some of them: the others have no outputs."""
+
+    def __init__(self, works: list[Any], first: int = 0) -> None:
+        super().__init__(works)
+        self._waited = works[first:]
 
     def wait(self) -> None:
-        wait_all(self)
+        wait_all(self._waited)
 
     def is_completed(self) -> bool:
         return all(work.is_completed() for work in self)
 
 
-def _messages(start: Callable[[list[dist.P2POp]], list[Any]]) -> Callable[[Setting], Call]:
+def _messages(start: Callable[[list[dist.P2POp]], Works]) -> Callable[[Setting], Call]:
     """Return a call that sends to the next rank and receives from the one before."""
 
     def ring(s: Setting) -> Call:
@@ -62,7 +66,7 @@ def _messages(start: Callable[[list[dist.P2POp]], list[Any]]) -> Callable[[Setti
             dist.P2POp(dist.irecv, got.tensor, source),
         ]
         return Call(
-            lambda async_op: Works(start(messages)),
+            lambda async_op: start(messages),
             [
                 Expectation("the message", got, s.of(source)),
                 Expectation("the input", sent, s.of(s.me)),
@@ -72,8 +76,12 @@ def _messages(start: Callable[[list[dist.P2POp]], list[Any]]) -> Callable[[Setti
     return ring
 
 
-def _one_by_one(messages: list[dist.P2POp]) -> list[Any]:
-    return [message.op(message.tensor, message.peer) for message in messages]
+def _one_by_one(messages: list[dist.P2POp]) -> Works:
+    return Works([message.op(message.tensor, message.peer) for message in messages], first=1)
+
+
+def _batch(messages: list[dist.P2POp]) -> Works:
+    return Works(dist.batch_isend_irecv(messages))
 
 
 def _coalesced(operation: str) -> Callable[[Setting], Call]:
@@ -94,7 +102,7 @@ def _coalesced(operation: str) -> Callable[[Setting], Call]:
 
 MESSAGES = {
     "isend and irecv": _messages(_one_by_one),
-    "batch_isend_irecv": _messages(dist.batch_isend_irecv),
+    "batch_isend_irecv": _messages(_batch),
 }
 COALESCED = {
     f"coalesced {operation}": _coalesced(operation)
@@ -171,19 +179,25 @@ def late_input(rank: Rank, name: str, place: str) -> None:
             tensor.copy_(content)
         work = call.run(True)
         gate.settle()
+        blocks = gate.timed_out
         gate.open()
         work.wait()
         call.check()
+    require(not blocks, "the call has blocked the host until its input was there")
 
 
 def _wait_orders(rank: Rank, name: str, mode: str = "async") -> None:
-    _, call = _make(rank, name)
+    setting, call = _make(rank, name)
     with Gate(rank.device) as gate:
         kept = _hold(rank, gate, name)
         work = call.run(mode == "async")
         if mode == "async":
             work.wait()
         seen = _look(call)
+        if isinstance(work, Works):
+            wait_all(work)
+        for x in setting.laid:
+            x.tensor.zero_()  # what is written after wait() is not sent
         gate.settle()
         gate.open()
         _verify(seen, "after wait()")
@@ -192,7 +206,7 @@ def _wait_orders(rank: Rank, name: str, mode: str = "async") -> None:
 
 @check(
     "streams",
-    "Kernels that are launched after wait(), or after a synchronous call, see the result.",
+    "Kernels after wait(), or after a synchronous call, see the result, and may write the inputs.",
     f"{WORK}:86-96 (wait)",
     quick=True,
     device=ACCELERATOR,
