@@ -150,6 +150,8 @@ def _check_arguments(options: argparse.Namespace) -> None:
     if not options.backend:
         raise Mistake("--backend is missing, for example: c10d-conformance --backend gloo")
     _ranks(options.ranks)
+    if options.blocking_wait and options.device == "cpu":
+        raise Mistake("--blocking-wait is for an accelerator, which --device names")
     if not 1 <= options.hosts <= MOST:
         raise Mistake(f"--hosts {options.hosts}: give a number from 1 to {MOST}")
     if options.limit <= 0:

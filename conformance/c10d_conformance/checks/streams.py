@@ -209,7 +209,7 @@ def _wait_orders(rank: Rank, name: str, mode: str = "async") -> None:
     "Kernels after wait(), or after a synchronous call, see the result, and may write the inputs.",
     f"{WORK}:86-96 (wait)",
     quick=True,
-    device=ACCELERATOR,
+    device=STREAMS,
     cases=lambda rank: [
         *_cases(OPERATIONS, "async", "sync")(rank),
         ("isend and irecv", "isend and irecv"),
@@ -223,7 +223,7 @@ def wait_orders_the_stream(rank: Rank, name: str, mode: str = "async") -> None:
     "streams",
     "One wait() for coalesced calls, or for a batch of messages, is enough for all their tensors.",
     "torch/csrc/distributed/c10d/Backend.hpp:333-347 (startCoalescing, endCoalescing)",
-    device=ACCELERATOR,
+    device=STREAMS,
     cases=_cases([*COALESCED, "batch_isend_irecv"]),
 )
 def wait_for_coalesced_calls(rank: Rank, name: str) -> None:
@@ -254,7 +254,7 @@ def wait_returns(rank: Rank, name: str) -> None:
     "streams",
     "wait() orders the stream that is current then, whatever stream the call was made in.",
     f"{WORK}:91-93; {NCCL}:362",
-    device=ACCELERATOR,
+    device=STREAMS,
     cases=_cases(CALLS),
 )
 def wait_in_other_streams(rank: Rank, name: str) -> None:
