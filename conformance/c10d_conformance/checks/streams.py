@@ -138,8 +138,10 @@ def _hold(rank: Rank, gate: Gate, name: str = "", here: bool = True) -> list[Any
     An all_reduce waits for a stream that stands, and later calls of the group wait for it, because
     collectives, and messages of one tag, keep their order.
     """
-    names = ["all_reduce", *([name] if name == "isend and irecv" else [])]
-    calls = [CALLS[name](for_all_ranks(rank, name, shape=(1,))) for name in names]
+    makers = [OPERATIONS["all_reduce"]]
+    if name == "isend and irecv":
+        makers.append(MESSAGES[name])
+    calls = [make(for_all_ranks(rank, "all_reduce", shape=(1,))) for make in makers]
     rank.synchronize()
     with rank.own_stream():
         if here:
@@ -626,11 +628,11 @@ def watchdog(rank: Rank) -> None:
         rank.leave()
         ctypes.PyDLL(None).read(descriptor, ctypes.create_string_buffer(1), 1)  # with the GIL
         os._exit(0)
-    before, deadline = output.stat().st_size, time.monotonic() + 8
+    before, deadline = output.stat().st_size, time.monotonic() + 6
     text = ""
     while not is_clear(text, rank.backend, "all_reduce") and time.monotonic() < deadline:
         time.sleep(0.02)
         text = output.read_text(errors="replace")[before:]
     os.write(os.open(pipe, os.O_RDWR), b"x")
-    require(text.strip(), "8 s after a call with a timeout of 2 s, nothing is reported")
+    require(text.strip(), "6 s after a call with a timeout of 2 s, nothing is reported")
     require(is_clear(text, rank.backend, "all_reduce"), f"the report is unclear: {text[:300]}")
