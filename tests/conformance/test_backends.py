@@ -23,7 +23,9 @@ MODULES = {
     "store": "store_collectives",
     "mpich": "mpi_collectives",
     "shm": "shm_collectives",
+    "simccl": "stream_collectives",
 }
+DEVICES = {"simccl": "sim"}
 # The cases of each verdict. Those that are all right are listed check by check in the claims of
 # the new project, which begins with the transport of store.
 COUNTS = {
@@ -58,6 +60,7 @@ FAILING = {
     "store": set(),
     "mpich": set(),
     "shm": set(),
+    "simccl": {"failure.other_size"},  # as gloo, which moves its data
 }
 
 
@@ -83,7 +86,7 @@ def report(request):
     path.unlink(missing_ok=True)
     claims.unlink(missing_ok=True)
     command = [sys.executable, "-m", "c10d_conformance", "--backend", backend]
-    command += ["--hosts", str(hosts)]
+    command += ["--hosts", str(hosts), "--device", DEVICES.get(backend, "cpu")]
     if module := MODULES[backend]:
         command += ["--import", module]
     places = os.pathsep.join([str(SUITE), str(INSTALLED_EXTENSIONS)])

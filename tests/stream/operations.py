@@ -120,6 +120,26 @@ def batch(where):
     return tensor
 
 
+def batch_behind_messages(where):
+    """A batch does not overtake messages of its tag, whose sizes are others."""
+    outputs = torch.zeros(3, device=where), torch.zeros(4, device=where)
+    target, source = (rank + 1) % size, (rank - 1) % size
+    sent, gate = numbers(where, 3), torch.sim.Gate()
+    late = where == device and rank == 0
+    with torch.Stream(device):
+        if late:
+            gate.hold()
+        works = [dist.isend(sent, target), dist.irecv(outputs[0], source)]
+    messages = [(dist.isend, numbers(where, 4), target), (dist.irecv, outputs[1], source)]
+    works += dist.batch_isend_irecv([dist.P2POp(*message) for message in messages])
+    if late:
+        torch.sim.settle(peers=False)
+    gate.open()
+    for work in works:
+        work.wait()
+    return list(outputs)
+
+
 def coalesced(where):
     tensors = [numbers(where) * i for i in range(3)]
     if where.type == "cpu":  # gloo does not coalesce
@@ -160,7 +180,7 @@ def split(where):
 
 CALLS = [all_reduce, with_strides, reduce, broadcast, all_gather, reduce_scatter]
 CALLS += [gather_and_scatter, all_to_all, lists_of_all_to_all, messages, any_source, batch]
-CALLS += [coalesced, future, subgroup, split]
+CALLS += [batch_behind_messages, coalesced, future, subgroup, split]
 KINDS = [
     (dtype, op)
     for dtype in (torch.half, torch.double, torch.int8, torch.long, torch.cfloat)

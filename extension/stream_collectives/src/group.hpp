@@ -127,6 +127,13 @@ class StreamGroup {
     const bool message = kind && is_message(*kind);
     if (!message && last_) last_->block(stream);
     if (!message) last_ = work->end;
+    // Messages of one tag keep their order, also those of a batch.
+    for (const auto& one : calls) {
+      if (!is_message(one->note.kind)) continue;
+      auto& last = last_messages_[lane(work->device, one->note.kind, {one})];
+      if (last) last->block(stream);
+      last = work->end;
+    }
 
     // 2. The memory stays, whatever the program does with its tensors.
     std::vector<LibraryCall> library_calls;
@@ -294,6 +301,7 @@ class StreamGroup {
 
   std::mutex mutex_; // one call at a time; taken before the others
   std::shared_ptr<c10::Event> last_; // of the collectives
+  std::map<Lane, std::shared_ptr<c10::Event>> last_messages_;
   std::vector<std::pair<std::shared_ptr<c10::Event>, std::shared_ptr<Stash>>> kept_;
 
   static inline std::mutex lanes_mutex_; // guards these

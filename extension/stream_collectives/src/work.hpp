@@ -91,13 +91,13 @@ class WorkSimccl final : public c10d::Work {
 
   bool wait(milliseconds timeout = kNoTimeout) override {
     const auto limit = frame::in(timeout);
-    while (timeout > kNoTimeout && !end->query()) {
+    while (timeout > kNoTimeout && !end->query() && !exception()) {
       TORCH_CHECK_WITH(DistBackendError, Clock::now() < limit,
           "Backend simccl: ", call->title, ": it has not ended within the ",
           timeout.count(), " ms of this wait()");
       std::this_thread::sleep_for(milliseconds(1)); // events cannot wait with a limit
     }
-    if (blocks_host) end->synchronize(); // the watchdog keeps the deadline
+    if (blocks_host && !exception()) end->synchronize(); // the watchdog has the deadline
     synchronize();
     if (const auto error = exception()) std::rethrow_exception(error);
     return true;
