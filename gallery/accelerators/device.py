@@ -2,10 +2,10 @@
 A device for PyTorch
 ====================
 
-Before a backend can launch anything in a stream, PyTorch must know the device, its streams and its memory. This
-page follows the 800 lines that make the simulated device, in the order in which PyTorch needs them. If your
-accelerator already runs ``torch.ones``, use the table to check which parts a communication backend relies on;
-otherwise, it is a plan for the first weeks.
+Before a backend can launch anything in a stream, PyTorch must know the device, its streams and its memory.
+This page follows the 800 or so lines of code that make the simulated device, in the order in which PyTorch
+needs them. If your accelerator already runs ``torch.ones``, use the table to check which parts a
+communication backend relies on; otherwise, it is a plan for the first weeks.
 
 PyTorch reserves the device type ``PrivateUse1`` for devices that are not part of its own code:
 
@@ -39,9 +39,9 @@ Importing the Python package registers the name and the module:
 .. listing:: extension/simulated_accelerator/simulated_accelerator/__init__.py
    :part: registration
 
-From then on, ``torch.accelerator`` works with the device, so programs need not name it. Two functions of the module
-are asked for by ``torch.accelerator`` itself, ``device_count`` and ``is_available``. The others serve callers that
-look for them by name, such as ``torch.autocast``:
+From then on, programs can use ``torch.accelerator`` and need not name the device. It calls two functions of
+the module, ``device_count`` and ``is_available``. Other parts of PyTorch look for the rest by name;
+``torch.autocast``, for example, calls ``get_amp_supported_dtype``:
 
 .. admonition:: The code
    :collapsible: closed
@@ -59,7 +59,8 @@ Streams and events: the guard
 
 A *guard* makes a device or a stream current and restores the one before. For each type of device, PyTorch
 does that through ``DeviceGuardImplInterface``, which also has the events. To a backend, this class is the
-most important part, because ``c10::Stream``, ``c10::Event`` and the futures of c10d reach the device only through it.
+most important part, because ``c10::Stream``, ``c10::Event`` and the futures of c10d reach the device only
+through it.
 
 The current stream belongs to a thread, and a stream with number 0 must always exist:
 
@@ -67,17 +68,17 @@ The current stream belongs to a thread, and a stream with number 0 must always e
    :start-at: Stream getStream(Device device) const override {
    :end-before: Stream getDefaultStream(
 
-The header promises what ``record`` and ``block`` do: they queue a command and return. An event that was never
-recorded counts as reached. If an event is recorded again, a stream that waits already keeps waiting for the
-earlier version:
+The header promises what ``record`` and ``block`` do: they queue a command and return. An event that was
+never recorded counts as reached. If an event is recorded again, a stream that already waits keeps waiting
+for the earlier version:
 
 .. listing:: extension/simulated_accelerator/src/guard.hpp
    :start-at: void record(void** event
    :end-before: void destroyEvent(
 
-In the simulation, an event is a place in a stream: a stream and the number of tasks that it must have ended.
-All of it rests on a small driver without PyTorch. There, a stream is a queue with a thread, and one mutex guards
-all streams, so that a trace has one order:
+In the simulation, an event is a place in a stream: a stream and the number of tasks that it must have
+ended. All of it rests on a small driver without PyTorch. There, a stream is a queue with a thread, and one
+mutex guards all streams, so that a trace has one order:
 
 .. admonition:: The code
    :collapsible: closed
@@ -97,15 +98,15 @@ all streams, so that a trace has one order:
 Memory
 ------
 
-The allocator gives each block to the stream that is current. When the block is free, that stream gets it again
-at once, without waiting, because its order protects the old owner's kernels:
+The allocator gives each block to the stream that is current. When the block is free, that stream gets it
+again at once, without waiting, because its order protects the old owner's kernels:
 
 .. listing:: gallery/accelerators/device/first_use.py
    :part: memory
 
-That speed is the reason why a backend must keep memory; the code is on the page :doc:`memory`. With the hooks,
-PyTorch asks for the rest: memory of the host from which streams copy (pinned), generators, and a storage
-that changes its size, which FSDP uses to free parameters:
+That speed is the reason why a backend must keep memory; the code is on the page :doc:`memory`. With the
+hooks, PyTorch asks for the rest: memory of the host from which streams copy (pinned), generators, and a
+storage that changes its size, which FSDP uses to free parameters:
 
 .. admonition:: The code
    :collapsible: closed
@@ -119,17 +120,17 @@ that changes its size, which FSDP uses to free parameters:
 Kernels and one fallback
 ------------------------
 
-PyTorch has more than two thousand operators, and the device implements about twenty. Those that create tensors or
-views, and the copy, have no substitute. For everything else, one fallback copies the arguments to the host, runs
-the kernel of the CPU, and copies the results back:
+PyTorch has about 3,000 operators, counting overloads, and the device implements about twenty. Those that
+create tensors or views, and the copy, have no substitute. For everything else, one fallback copies the
+arguments to the host, runs the kernel of the CPU, and copies the results back:
 
 .. listing:: extension/simulated_accelerator/src/kernels.hpp
    :start-at: TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
    :end-before: // A copy resolves lazy
 
-A fallback makes the host wait, so it hides the bugs that this part is about. Therefore ``fill_``, ``zero_`` and four
-arithmetic operators run in the stream. They are structured operators, so ``a + b``, ``a.add_(b)`` and
-``torch.add(a, b)`` all arrive at ``add.out``:
+A fallback makes the host wait, so it hides the bugs that this part is about. Therefore ``fill_``, ``zero_``
+and four arithmetic operators run in the stream. The arithmetic operators of PyTorch are structured, so ``a
++ b``, ``a.add_(b)`` and ``torch.add(a, b)`` all arrive at ``add.out``:
 
 .. admonition:: The code
    :collapsible: closed
@@ -149,20 +150,20 @@ from launcher import run_program
 run_program("device/first_use.py")
 
 # %%
-# ``add`` is one task of the stream. ``cumsum`` launches only copies: its input and its output to the host, and the
-# result back.
+# ``add`` is one task of the stream. ``cumsum`` launches only copies: its input and its output to the host,
+# and the result back.
 #
 # Load the device early
 # ---------------------
 #
-# Autograd starts one thread for each device when the first backward pass runs, and learns of no device later. A
-# device that is imported after that cannot run a backward pass, so ``sim`` refuses to load:
+# Autograd starts one thread for each device when the first backward pass runs, and learns of no device
+# later. A device that is imported after that cannot run a backward pass, so ``sim`` refuses to load:
 #
 # .. listing:: gallery/accelerators/device/errors.py
 #    :part: late
 #
-# Import the device at the top of the program, or let an entry point of the group ``torch.backends`` do it, which
-# ``import torch`` loads unless ``TORCH_DEVICE_BACKEND_AUTOLOAD=0``:
+# Import the device at the top of the program, or let an entry point of the group ``torch.backends`` do it,
+# which ``import torch`` loads unless ``TORCH_DEVICE_BACKEND_AUTOLOAD=0``:
 #
 # .. listing:: extension/simulated_accelerator/pyproject.toml
 #    :part: entry-point
@@ -170,8 +171,8 @@ run_program("device/first_use.py")
 # Forks
 # -----
 #
-# A fork copies the memory of the process and none of its threads, so a stream in the child would stand still for
-# ever. The driver starts threads only with the first launch, so a fork before that is harmless:
+# A fork copies the memory of the process and none of its threads, so a stream in the child would stand
+# still for ever. The driver starts threads only with the first launch, so a fork before that is harmless:
 #
 # .. listing:: gallery/accelerators/device/errors.py
 #    :part: forks
@@ -179,26 +180,28 @@ run_program("device/first_use.py")
 # Errors
 # ------
 #
-# Whatever a kernel could refuse, the host checks before the launch, because an error in the stream is raised far from
-# its cause. What still fails in the stream is raised by the next call that lets the host wait, and by all that
-# follow, as after a failed kernel on CUDA:
+# The host checks arguments before the launch, because an error in the stream is raised far from its cause.
+# If a kernel fails all the same, the next call that lets the host wait raises the error, and so does each
+# one after it:
 #
 # .. listing:: gallery/accelerators/device/errors.py
 #    :part: errors
 #
-# The first two lines of the output are from forks before the first use; the third is from the fork after it:
+# The first three lines of the output are from forks: the late import, and a use of the device before and
+# after its parent's first use:
 
 run_program("device/errors.py")
 
 # %%
-# The last error belongs to ``torch.add``, which has returned long before. A number of the wrong type, passed with
-# ``out=``, is not checked until the kernel runs.
+# The last error is that of ``torch.add``, which has returned before. With ``out=``, PyTorch calls
+# ``add.out`` directly, so that only the kernel checks the complex ``alpha``.
 #
 # On hardware
 # -----------
 #
-# PyTorch's repository contains OpenReg, an example of a ``PrivateUse1`` device with the same interfaces. Its
-# documentation says that its communication backend has no streams and no background progress, so this
-# part does not build on it.
+# PyTorch's repository contains OpenReg, an example of a ``PrivateUse1`` device that implements the same
+# interfaces. A comment in the source of its communication backend says that it moves no data and involves
+# neither streams nor synchronization of the device, so this part does not build on it.
 #
-# Not run here: OpenReg and other devices. :doc:`to-hardware` compares each call of this part with CUDA's.
+# Not run here: OpenReg, and devices other than ``sim``. :doc:`to-hardware` compares the calls of this part
+# with those of CUDA.
