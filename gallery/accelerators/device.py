@@ -49,11 +49,6 @@ the module, ``device_count`` and ``is_available``. Other parts of PyTorch look f
    .. listing:: extension/simulated_accelerator/simulated_accelerator/__init__.py
       :part: module
 
-The program for this page uses one part after another. It begins with the module:
-
-.. listing:: gallery/accelerators/device/first_use.py
-   :part: module
-
 Streams and events: the guard
 -----------------------------
 
@@ -92,62 +87,75 @@ mutex guards all streams, so that a trace has one order:
    .. listing:: extension/simulated_accelerator/src/driver.hpp
       :part: serve
 
+The program uses the module and the guard as programs for any accelerator do:
+
+.. listing:: gallery/accelerators/device/first_use.py
+   :part: module
+
 .. listing:: gallery/accelerators/device/first_use.py
    :part: guard
-
-Memory
-------
-
-The allocator gives each block to the stream that is current. When the block is free, that stream gets it
-again at once, without waiting, because its order protects the old owner's kernels:
-
-.. listing:: gallery/accelerators/device/first_use.py
-   :part: memory
-
-That speed is the reason why a backend must keep memory; the code is on the page :doc:`memory`. With the
-hooks, PyTorch asks for the rest: memory of the host from which streams copy (pinned), generators, and a
-storage that changes its size, which FSDP uses to free parameters:
-
-.. admonition:: The code
-   :collapsible: closed
-
-   .. listing:: extension/simulated_accelerator/src/hooks.hpp
-      :part: hooks
-
-.. listing:: gallery/accelerators/device/first_use.py
-   :part: hooks
-
-Kernels and one fallback
-------------------------
-
-PyTorch has about 3,000 operators, counting overloads, and the device implements about twenty. Those that
-create tensors or views, and the copy, have no substitute. For everything else, one fallback copies the
-arguments to the host, runs the kernel of the CPU, and copies the results back:
-
-.. listing:: extension/simulated_accelerator/src/kernels.hpp
-   :start-at: TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-   :end-before: // A copy resolves lazy
-
-A fallback makes the host wait, so it hides the bugs that this part is about. Therefore ``fill_``, ``zero_``
-and four arithmetic operators run in the stream. The arithmetic operators of PyTorch are structured, so ``a
-+ b``, ``a.add_(b)`` and ``torch.add(a, b)`` all arrive at ``add.out``:
-
-.. admonition:: The code
-   :collapsible: closed
-
-   .. listing:: extension/simulated_accelerator/src/kernels.hpp
-      :part: kernels
-
-   .. listing:: extension/simulated_accelerator/src/kernels.hpp
-      :part: copy
-
-.. listing:: gallery/accelerators/device/first_use.py
-   :part: kernels
+   :no-caption:
 """
 
 from launcher import run_program
 
 run_program("device/first_use.py")
+
+# %%
+# Memory
+# ------
+#
+# The allocator gives each block to the stream that is current. When the block is free, that stream gets it
+# again at once, without waiting, because its order protects the old owner's kernels:
+#
+# .. listing:: gallery/accelerators/device/memory.py
+#    :part: memory
+#
+# That speed is the reason why a backend must keep memory; the code is on the page :doc:`memory`. With the
+# hooks, PyTorch asks for the rest: memory of the host from which streams copy (pinned), generators, and a
+# storage that changes its size, which FSDP uses to free parameters:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/simulated_accelerator/src/hooks.hpp
+#       :part: hooks
+#
+# .. listing:: gallery/accelerators/device/memory.py
+#    :part: hooks
+#    :no-caption:
+
+run_program("device/memory.py")
+
+# %%
+# Kernels and one fallback
+# ------------------------
+#
+# PyTorch has about 3,000 operators, counting overloads, and the device implements about twenty. Those that
+# create tensors or views, and the copy, have no substitute. For everything else, one fallback copies the
+# arguments to the host, runs the kernel of the CPU, and copies the results back:
+#
+# .. listing:: extension/simulated_accelerator/src/kernels.hpp
+#    :start-at: TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+#    :end-before: // A copy resolves lazy
+#
+# A fallback makes the host wait, so it hides the bugs that this part is about. Therefore ``fill_``,
+# ``zero_`` and four arithmetic operators run in the stream. The arithmetic operators of PyTorch are
+# structured: ``torch.add(a, b)``, ``a + b`` and ``a.add_(b)`` all arrive at ``add.out``:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/simulated_accelerator/src/kernels.hpp
+#       :part: kernels
+#
+#    .. listing:: extension/simulated_accelerator/src/kernels.hpp
+#       :part: copy
+#
+# .. listing:: gallery/accelerators/device/kernels.py
+#    :part: program
+
+run_program("device/kernels.py")
 
 # %%
 # ``add`` is one task of the stream. ``cumsum`` launches only copies: its input and its output to the host,

@@ -21,8 +21,8 @@ To *launch* means to put a task into a stream; the launch returns at once.
 Because samples should not depend on time, a *gate* takes the place of a slow kernel: it holds a stream
 until the host opens it. In the next program, the host launches two kernels behind a gate:
 
-.. listing:: gallery/accelerators/streams/two_streams.py
-   :part: one
+.. listing:: gallery/accelerators/streams/one_stream.py
+   :part: program
 
 A trace of the device records when each task is launched, begins and ends. In the time line that is drawn
 from it, the first line has the launches, brackets show a running task, and dots mean that the stream waits:
@@ -30,11 +30,11 @@ from it, the first line has the launches, brackets show a running task, and dots
 
 from launcher import launch, run_program
 
-run_program("streams/two_streams.py")
+run_program("streams/one_stream.py")
 
 # %%
-# In the first time line, the host has launched everything before the first kernel begins. By then, the
-# tensor has a shape and an address, but its memory still contains the old number.
+# The host has launched everything before the first kernel begins. By then, the tensor has a shape and an
+# address, but its memory still contains the old number.
 #
 # An event
 # --------
@@ -42,11 +42,14 @@ run_program("streams/two_streams.py")
 # Two streams have no order between them. If one needs the result of the other, the program records an
 # *event* in one stream and lets the other stream wait for it. Neither call lets the host wait: ``block``,
 # in ``DeviceGuardImplInterface.h``, inserts a command into the queue of the stream, which stops there until
-# the event is reached. The program computes ``twice`` in both ways:
+# the event is reached. The next program computes ``twice`` in both ways:
 #
 # .. listing:: gallery/accelerators/streams/two_streams.py
-#    :part: two
-#
+#    :part: program
+
+run_program("streams/two_streams.py")
+
+# %%
 # Without the event, the other stream doubles the old number, a zero. There is no error, because the device
 # cannot know which order the program means. Most bugs of this part are of that kind: a result is wrong, or
 # it is right only as long as the device happens to be fast. A gate makes such a bug visible in every run.
@@ -63,12 +66,15 @@ run_program("streams/two_streams.py")
 # .. listing:: extension/simulated_accelerator/src/kernels.hpp
 #    :part: view
 #
-# The last lines of the program delete a tensor while a kernel that reads it waits behind a gate. The next
-# tensor gets the same memory, so the kernel doubles 99:
+# The next program deletes a tensor while a kernel that reads it waits behind a gate. The next tensor gets
+# the same memory, so the kernel doubles 99:
 #
-# .. listing:: gallery/accelerators/streams/two_streams.py
-#    :part: owns-nothing
-#
+# .. listing:: gallery/accelerators/streams/dead_tensor.py
+#    :part: program
+
+run_program("streams/dead_tensor.py")
+
+# %%
 # Within one stream, this reuse is correct, because what the next owner launches comes later in the queue.
 # With two streams, the program must keep the memory, and a backend always has two, so :doc:`memory` is
 # about that.
@@ -78,8 +84,8 @@ run_program("streams/two_streams.py")
 #
 # ``simccl``, the backend of this part, runs its collectives in a stream of its own, so that kernels of the
 # program can run beside them, as :doc:`overlap` shows. Hence the first rule: **the communication waits for
-# the caller's stream**. That is the stream that is current when the program makes the call, because kernels
-# in it may still be writing the input.
+# the caller's stream**. That is the stream that is current when the program makes the call, and its kernels
+# may still be writing the input.
 #
 # The rule costs an event and two lines:
 #

@@ -29,34 +29,3 @@ print("reached:", end.query(), stream.query(), "after a time:", begin.elapsed_ti
 stream.synchronize()
 torch.accelerator.synchronize("sim:0")
 # [/guard]
-
-# [memory]
-address = number.data_ptr()
-print("bytes in use:", torch.accelerator.memory_allocated())
-del number
-with stream:
-    print("used again:", torch.empty(1000, device="sim").data_ptr() == address)
-print("used by another stream:", torch.empty(1000, device="sim").data_ptr() == address)
-# [/memory]
-
-# [hooks]
-numbers = torch.arange(4.0).pin_memory()
-there = numbers.to("sim", non_blocking=True)
-print("pinned:", numbers.is_pinned(), "copied:", there.tolist())
-there.untyped_storage().resize_(0)
-there.untyped_storage().resize_(16)
-generator = torch.Generator("sim").manual_seed(0)
-drawn = torch.rand(2, device="sim", generator=generator)
-torch.manual_seed(0)
-print("the same numbers:", torch.rand(2, device="sim").tolist() == drawn.tolist())
-# [/hooks]
-
-# [kernels]
-torch.accelerator.synchronize()
-for name, operation in [("add", lambda: there + there), ("cumsum", lambda: there.cumsum(0))]:
-    torch.sim.start_trace()
-    operation()
-    torch.accelerator.synchronize()
-    names = [step[1] for step in torch.sim.stop_trace() if step[0] == "launch"]
-    print(f"{name} launches", ", ".join(names))
-# [/kernels]
