@@ -2,9 +2,9 @@
 Waiting on the host and in a stream
 ===================================
 
-``wait`` has one name and two meanings. On the CPU, the caller returns with the result; on a device, only
-its stream waits, and the host goes on. This page shows for each method of a ``Work`` who has to wait, so
-that you can decide that in your backend and find the programs that rely on the other meaning.
+On the CPU, ``wait`` returns when the result is there. On a device, it returns at once, and a stream waits
+in place of the host. This page shows in which calls the host waits and in which a stream does, so that you
+can decide that in your backend, and find programs that rely on the other meaning.
 
 The table comes from a worker that holds the communication by a gate, makes the call in another thread, and
 looks whether the call returns:
@@ -53,15 +53,16 @@ assert outputs[0] == outputs[1]
 launch("waiting/output.py", ranks=2)
 
 # %%
-# With the rule broken, ``mul`` runs before the all-reduce, so the result is ten times the rank's own
-# number.
+# The sum is 3, so the right result is 30. With the rule broken, ``mul`` runs before the all-reduce, and the
+# result is ten times the rank's own number.
 #
 # The third rule: completion
 # --------------------------
 #
-# **A work is completed when the stream has ended the call.** A program that asks ``is_completed`` in a loop
-# need not call ``wait`` afterwards, and may use the result on any stream. So it is not enough that the call
-# was launched:
+# **A work is completed when the stream has ended the call.** A program may ask ``is_completed`` in a loop,
+# and then use the result on any stream. ``Work.hpp`` wants ``synchronize`` to be called after such a loop,
+# but that method is deprecated in Python, so a program may do without it. Therefore it is not enough that
+# the call was launched:
 #
 # .. listing:: extension/stream_collectives/src/work.hpp
 #    :start-at: // The stream has ended the call
@@ -123,8 +124,8 @@ launch("waiting/barrier.py", ranks=2)
 # .. admonition:: Solution
 #    :collapsible: closed
 #
-#    Only ``item`` lets the host wait. The synchronous ``all_reduce`` calls ``wait``, which orders the current
-#    stream behind the communication. ``item`` copies the number in that stream, so it comes after the sum,
+#    Only ``item`` lets the host wait. The synchronous ``all_reduce`` calls ``wait``, which orders the
+#    current stream behind the communication. ``item`` copies the number in that stream, so it comes after the sum,
 #    and the printed number is right. The last but one row of the table is such a program.
 #
 # NCCL's backend
