@@ -5,6 +5,7 @@
 
 namespace sim {
 
+// [stream]
 // A stream, as a library for the device sees it: c10::impl::VirtualGuardImpl gives it as
 // the native handle of a c10::Stream. CUDA's is cudaStream_t.
 class Stream {
@@ -19,5 +20,6 @@ class Stream {
  protected:
   ~Stream() = default;
 };
+// [/stream]
 
 } // namespace sim

@@ -70,6 +70,10 @@ def get_amp_supported_dtype():
     return [torch.bfloat16, torch.float16]
 
 
+# [/module]
+
+
+# [inductor]
 def _inductor_backend_init():
     raise RuntimeError(
         "torch.compile: inductor generates no code for the device sim; use "
@@ -77,7 +81,7 @@ def _inductor_backend_init():
     )
 
 
-# [/module]
+# [/inductor]
 
 
 # [random]
@@ -124,7 +128,9 @@ def _index(device):
     return current_device() if index is None else index
 
 
+# [registration]
 torch.utils.rename_privateuse1_backend("sim")
 torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
 torch._register_device_module("sim", sys.modules[__name__])
 _PRIVATE = int(torch._C._autograd.DeviceType.PrivateUse1)
+# [/registration]

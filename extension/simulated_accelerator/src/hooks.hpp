@@ -20,6 +20,7 @@ class Hooks final : public at::PrivateUse1HooksInterface {
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
 
+  // [hooks]
   bool isPinnedPtr(const void* data) const override { return pinned_pool.owns(data); }
   at::Allocator* getPinnedMemoryAllocator() const override {
     static auto& pinned = *new PinnedAllocator();
@@ -45,6 +46,7 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     impl->set_data_ptr_noswap(std::move(data));
     impl->set_nbytes(bytes);
   }
+  // [/hooks]
 
  private:
   std::vector<at::Generator> generators_;

@@ -32,7 +32,10 @@ struct Engine : torch::autograd::Engine {
   }
 };
 
+// [registration]
 C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard)
+
+// [/registration]
 
 void load() {
   if (Engine::runs()) {

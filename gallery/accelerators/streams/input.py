@@ -5,6 +5,7 @@ import torch.distributed as dist
 from two_ways import device, rank, show
 
 
+# [program]
 def sum_of_late_numbers(group):
     number = torch.zeros(1, device=device)
     gate = torch.sim.Gate()
@@ -18,3 +19,4 @@ def sum_of_late_numbers(group):
 
 
 show("input", sum_of_late_numbers)
+# [/program]

@@ -14,6 +14,7 @@ if rank == 0:
 folder = Path(store.get("folder").decode())
 
 
+# [program]
 def file_after_the_barrier(group):
     """Rank 0 writes a file when rank 1 waits in the barrier, or is already behind it."""
     file, key = folder / group.group_name, f"rank 1 of {group.group_name}"
@@ -39,3 +40,4 @@ def file_after_the_barrier(group):
 
 
 show("barrier", file_after_the_barrier)
+# [/program]

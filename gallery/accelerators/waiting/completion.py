@@ -5,6 +5,7 @@ import torch.distributed as dist
 from two_ways import device, hold_communication, rank, show
 
 
+# [program]
 def ten_times_the_sum(group):
     number = torch.full((1,), rank + 1.0, device=device)
     torch.accelerator.synchronize()
@@ -20,3 +21,4 @@ def ten_times_the_sum(group):
 
 
 show("completion", ten_times_the_sum)
+# [/program]

@@ -5,6 +5,7 @@ import torch.distributed as dist
 from two_ways import device, hold_communication, rank, show
 
 
+# [program]
 def ten_times_the_sum(group):
     number = torch.full((1,), rank + 1.0, device=device)
     gate = hold_communication(group)
@@ -16,3 +17,4 @@ def ten_times_the_sum(group):
 
 
 show("output", ten_times_the_sum)
+# [/program]

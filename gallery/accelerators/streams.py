@@ -1,0 +1,131 @@
+"""
+Streams and events
+==================
+
+On an accelerator, a call returns when its work is queued, and the host does not know when the device does
+that work. When a method of your backend is called, its input may therefore not exist yet. This page shows
+what the host knows instead, so that you can decide, for each step of your backend, whether the host waits,
+a stream waits, or neither does.
+
+All programs of this part run on a simulated device, ``sim``, so you need no hardware. The simulation has
+what matters to a communication backend: streams, events, and memory that is used again at once. The next
+page, :doc:`device`, shows how it is made.
+
+A stream
+--------
+
+A *stream* is a queue of the device, in which tasks run one after another. PyTorch promises that order in
+``c10/core/Stream.h``: a kernel does not launch before the one ahead of it in the same stream has finished.
+To *launch* means to put a task into a stream; the launch returns at once.
+
+Because samples should not depend on time, a *gate* takes the place of a slow kernel: it holds a stream
+until the host opens it. In the next program, the host launches two kernels behind a gate:
+
+.. listing:: gallery/accelerators/streams/one_stream.py
+   :part: program
+
+A trace of the device records when each task is launched, begins and ends. In the time line that is drawn
+from it, the first line has the launches, brackets show a running task, and dots mean that the stream waits:
+"""
+
+from launcher import launch, run_program
+
+run_program("streams/one_stream.py")
+
+# %%
+# The host has launched everything before the first kernel begins. By then, the tensor has a shape and an
+# address, but its memory still contains the old number.
+#
+# An event
+# --------
+#
+# Two streams have no order between them. If one needs the result of the other, the program records an
+# *event* in one stream and lets the other stream wait for it. Neither call lets the host wait: ``block``,
+# in ``DeviceGuardImplInterface.h``, inserts a command into the queue of the stream, which stops there until
+# the event is reached. The next program computes ``twice`` in both ways:
+#
+# .. listing:: gallery/accelerators/streams/two_streams.py
+#    :part: program
+
+run_program("streams/two_streams.py")
+
+# %%
+# Without the event, the other stream doubles the old number, a zero. There is no error, because the device
+# cannot know which order the program means. Most bugs of this part are of that kind: a result is wrong, or
+# it is right only as long as the device happens to be fast. A gate makes such a bug visible in every run.
+#
+# To let the host wait, a program calls ``synchronize`` of an event, of a stream or of the whole device.
+# That is safe but slow, because the device runs out of work while the host waits for it.
+#
+# A kernel owns nothing
+# ---------------------
+#
+# A kernel gets addresses and sizes. It does not know the tensors that they came from, so it cannot keep
+# their memory. In the simulation, a kernel works on a view that owns nothing, for the same reason:
+#
+# .. listing:: extension/simulated_accelerator/src/kernels.hpp
+#    :part: view
+#
+# The next program deletes a tensor while a kernel that reads it waits behind a gate. The next tensor gets
+# the same memory, so the kernel doubles 99:
+#
+# .. listing:: gallery/accelerators/streams/dead_tensor.py
+#    :part: program
+
+run_program("streams/dead_tensor.py")
+
+# %%
+# Within one stream, this reuse is correct, because what the next owner launches comes later in the queue.
+# With two streams, the program must keep the memory, and a backend always has two, so :doc:`memory` is
+# about that.
+#
+# The first rule: the input
+# -------------------------
+#
+# ``simccl``, the backend of this part, runs its collectives in a stream of its own, so that kernels of the
+# program can run beside them, as :doc:`overlap` shows. Hence the first rule: **the communication waits for
+# the caller's stream**. That is the stream that is current when the program makes the call, and its kernels
+# may still be writing the input.
+#
+# The rule costs an event and two lines:
+#
+# .. listing:: extension/stream_collectives/src/group.hpp
+#    :start-at: // 1. The communication comes after
+#    :end-before: // The library wants one order
+#
+# To show what a rule is for, a group can break it on purpose. Without ``before.block``, the all-reduce runs
+# before the ranks have written their numbers:
+#
+# .. listing:: gallery/accelerators/streams/input_on_a_time_line.py
+#    :part: program
+
+launch("streams/input_on_a_time_line.py", ranks=2)
+
+# %%
+# With the rule kept, the all-reduce begins when ``fill`` has ended. The dots behind ``fill`` show what a
+# synchronous call means on a device: the caller's stream waits for the result, and the host goes on, as
+# :doc:`waiting` explains. With the rule broken, the all-reduce runs while ``fill`` still waits.
+#
+# The next worker prints what a program gets then. Rank 0 has the number 1, and rank 1 the number 2:
+#
+# .. listing:: gallery/accelerators/streams/input.py
+#    :part: program
+
+launch("streams/input.py", ranks=2)
+
+# %%
+# The right sum is 3. With the rule broken, the ranks add the zeros with which their tensors began, and
+# afterwards ``fill`` overwrites the sum with the number of the rank. In training, such ranks would go on
+# with different gradients, and no error would stop them.
+#
+# A test finds this bug only if the kernel ahead of the call is slow. Therefore let your tests hold the
+# stream, here with a gate, and on hardware with a kernel that runs for a long time.
+#
+# NCCL's backend
+# --------------
+#
+# ``ProcessGroupNCCL.hpp`` documents the same design. Each call is scheduled on a CUDA stream that is not
+# the current one, for the sake of concurrency, and the caller lets its stream wait for the result by
+# ``wait`` or ``synchronize`` of the work.
+#
+# Not run here: NCCL's backend, about which this page repeats what its header says.
