@@ -2,7 +2,7 @@
 Futures with devices
 ====================
 
-DDP waits for the futures of its all-reduces and never for their works, so a backend whose ``wait`` is right can
+DDP waits for the futures of its all-reduces and not for their works, so a backend whose ``wait`` is right can
 still train wrongly, without an error. This page shows what a future must know about the device, so that you can
 decide when your backend completes it, and on which stream.
 
