@@ -43,25 +43,25 @@ launch("memory/lifetime.py", ranks=2)
 # -------
 #
 # The backend fixes this with a *stash*: it holds the tensors of the call, so the allocator never sees them deleted.
-# ``launch`` fills the stash before the library gets the addresses:
+# ``launch`` fills the stash before it launches the task of the library:
 #
 # .. listing:: extension/stream_collectives/src/group.hpp
 #    :start-at: // 2. The memory stays
 #    :end-before: // 3. The library runs
 #
-# Two owners share the stash, because either may be the one that learns first that the memory is free:
+# The work and the group share the stash, because either may be the first to know that the memory is free:
 #
-# - **The work**, in ``wait``. The caller's stream now waits for the end of the communication. Whatever it launches
-#   later runs after that, including the kernels of the next owner of the memory.
-# - **The group**, at its next call. A program may drop its work without a ``wait``, and then only the end event says
-#   when the stream has finished:
+# - The work lets go in ``wait``. From then on, the caller's stream waits for the communication, so whatever the program
+#   launches later comes after it, including the kernels of the next owner of the memory.
+# - The group lets go at its next call. It needs this for works that the program drops without a ``wait``, for which
+#   only the end event says when the stream has finished:
 #
 # .. listing:: extension/stream_collectives/src/group.hpp
 #    :part: let-go
 #
 # ``let_go`` runs on the thread that makes the call and not on the watchdog's, because the destructor of a tensor may
-# need Python's global interpreter lock. A watchdog that waited for the lock could no longer watch. For the same
-# reason, ``clear`` moves the tensors out of the stash while it holds the mutex, and they are destroyed after it:
+# need Python's global interpreter lock, and a watchdog that waits for the lock does not watch. For a similar reason,
+# ``clear`` only moves the tensors while it holds the mutex, and they are destroyed after it is unlocked:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -101,14 +101,14 @@ launch("memory/other_stream.py", ranks=2)
 
 # %%
 # Only the program can know this, so the fix is a line of the program: ``record_stream`` names a stream that uses the
-# memory, too. Here that is the stream which waits, since its queue ends behind the communication. The allocator notes
-# the stream, and when the tensor is deleted, it remembers the end of that stream's queue:
+# memory, too. Here that is the stream which waits, since its queue now ends behind the communication. The allocator
+# notes the stream, and when the tensor is deleted, it remembers the end of that queue:
 #
 # .. listing:: extension/simulated_accelerator/src/memory.hpp
 #    :start-at: void release(void* data) {
 #    :end-before: // Whether the address
 #
-# The block joins the free ones when the stream has come so far, which the allocator checks at the next allocation.
+# The block is free again when the stream has come so far, which the allocator checks at each allocation.
 # ``DeviceGuardImplInterface.h`` asks for exactly this in ``recordDataPtrOnStream``: the allocator must not recycle
 # the memory "until all work on that stream is done".
 #

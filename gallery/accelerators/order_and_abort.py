@@ -32,6 +32,9 @@ launch("order_and_abort/group_stream.py", ranks=2, expected_stderr=stderr)
 # that is queued behind the one that runs. Because both calls have returned on each rank, the hosts meet the deadlock
 # only in ``synchronize``, and a stack of the program does not show the cause.
 #
+# Before your backend makes this promise, find out whether a device can always run two collectives at once. If all
+# its compute units can be taken by one of them, the deadlock comes back, whatever the streams are.
+#
 # What the program must order
 # ---------------------------
 #
@@ -122,9 +125,9 @@ launch("order_and_abort/abort.py", ranks=2, expected_stderr=stderr)
 # NCCL's backend
 # --------------
 #
-# NCCL's backend demands more of programs: the documentation of ``new_group`` says that with several groups the user
-# "must ensure a globally consistent execution order of collectives across ranks". Streams of their own are not
-# enough there, because kernels of both groups need the same compute units.
+# NCCL's backend demands more of programs, although its groups have streams of their own, too: the documentation of
+# ``new_group`` says that with several groups the user "must ensure a globally consistent execution order of
+# collectives across ranks".
 #
 # According to ``ProcessGroupNCCL.hpp``, the watchdog is a thread because the backend "can't rely on the user calling
 # certain methods like wait(), isCompleted()". It looks for errors and timeouts, and aborts communicators. What

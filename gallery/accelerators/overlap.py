@@ -94,8 +94,8 @@ launch("overlap/ddp_buckets.py", ranks=2, expected_stderr=stderr)
 #
 # One more stream is good, but not many more. The collectives of a group must run in the same order on all ranks, and
 # a single stream keeps the order of the calls without effort. Messages are different, because a rank may receive
-# tags in another order than its peer sends them. ``simccl`` therefore has one stream for the collectives of a group,
-# and one for each direction, rank and tag of messages:
+# tags in another order than its peer sends them. So ``simccl`` has one stream for the collectives of a group, and one
+# for each direction, rank and tag of messages. The code calls such a stream a lane:
 #
 # .. admonition:: The code
 #    :collapsible: closed
