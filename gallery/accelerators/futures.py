@@ -46,15 +46,16 @@ launch("futures/callbacks.py", ranks=2)
 # multiplication in the stream of the callback, and a wait for that stream in the program's. Only ``item`` lets the
 # host wait for the number.
 #
-# Two consequences matter to users. First, ``done`` says nothing about the device; only ``is_completed`` of the work
-# does. Secondly, a callback should not read a number on the host, because it runs on the thread that attaches it. If
-# the callback above called ``item``, the thread would never come to the line that opens the gate.
+# Users of your backend notice two consequences. First, ``done`` says nothing about the device, for which they need
+# ``is_completed`` of the work. Second, a callback should not read a number on the host, because it runs on the thread
+# that attaches it. If the callback above called ``item``, this thread would never open the gate.
 #
 # Bug: a future without devices
 # -----------------------------
 #
-# If a backend omits the devices, all of that machinery is silent. The future does not record an event, and callbacks
-# run under the current stream. With ``options.broken = "devices"``, the backend constructs such a future:
+# If a backend omits the devices, the future records no event, and a callback runs under the stream that is current.
+# PyTorch takes such a future for one of the CPU. The backend constructs one if it breaks the rule of this page: **the
+# future knows its device**.
 #
 # .. listing:: gallery/accelerators/futures/devices.py
 #    :part: program
@@ -63,11 +64,9 @@ launch("futures/devices.py", ranks=2)
 
 # %%
 # The sum is 3. With the rule broken, the multiplication runs at once and sees the number that the rank had before,
-# so the results are 10 and 20. PyTorch does not help to find the bug: a comment in ``markCompleted`` calls it "a
-# silent synchronization/correctness issue", which the function does not check for reasons of speed.
-#
-# If you pass the wrong devices, you do get an error: ``markCompleted`` sets one in the future if the value has
-# tensors on other devices than the constructor was told.
+# so the results are 10 and 20. PyTorch does not report this bug: a comment in ``markCompleted`` calls it "a silent
+# synchronization/correctness issue", and gives speed on the CPU as the reason why there is no check. Only the wrong
+# devices raise an error, namely when the value has tensors on a device that the constructor was not given.
 #
 # The same bug in DDP
 # -------------------

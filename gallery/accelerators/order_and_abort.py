@@ -1,6 +1,6 @@
 """
-Order, late errors and abort
-============================
+Order of calls, late errors and abort
+=====================================
 
 Streams of different ranks can deadlock while all hosts go on, and an error in a stream comes after the call has
 returned. This page helps you decide which order of calls your backend demands from programs, and how a group ends

@@ -13,8 +13,8 @@ If two tasks share a stream, one waits for the other. So a backend that launches
 stream gets right results with less effort: the order of the stream replaces most events, and the stash. But then the
 program's next kernel waits for the slowest rank, even if it does not need the result.
 
-The rule that avoids this is: **the communication has a stream of its own**. It decides one value in the call
-that :doc:`five-steps` explains:
+The rule that avoids this is: **the communication has a stream of its own**. In the call, which :doc:`five-steps`
+explains, it decides one value, the stream in which the library runs:
 
 .. listing:: extension/stream_collectives/src/group.hpp
    :start-at: const auto current = guard.getStream
@@ -34,13 +34,14 @@ launch("overlap/own_stream.py", ranks=2)
 
 # %%
 # With the rule kept, the multiplication is finished before rank 1 arrives. With the rule broken, it begins when the
-# sum is there. The results are equal, so no test of values notices the difference; a backend needs a test of the order.
+# sum is there. The results are equal, so a test of values does not notice the difference, and a backend needs a test of
+# the order.
 #
 # Where a program waits
 # ---------------------
 #
-# The second stream is only a chance, which the program can lose. Everything that the program launches after ``wait``
-# comes after the communication, because the caller's stream waits. Here the program first calls ``wait`` behind the
+# A second stream makes overlap possible, but the program can still lose it. What the program launches after ``wait``
+# comes after the communication, because the caller's stream waits. The next worker first calls ``wait`` after the
 # multiplication, and then before it:
 #
 # .. listing:: gallery/accelerators/overlap/where_to_wait.py
@@ -59,9 +60,9 @@ launch("overlap/where_to_wait.py", ranks=2)
 # Buckets of DDP
 # --------------
 #
-# DDP is built for overlap. The backward pass computes the gradients of the last layer first. As soon as all gradients
-# of a bucket have been launched, DDP starts the all-reduce of the bucket, and the pass continues with the layers
-# before. DDP waits for the futures only at the end of the pass.
+# DDP is built for overlap. The backward pass computes the gradients of the last layer first. As soon as the kernels for
+# all gradients of a bucket are launched, DDP starts the all-reduce of the bucket, and the pass continues with the
+# layer before. DDP waits for the futures only at the end of the pass.
 #
 # The next worker has three layers, each with a weight of 1 MiB. As ``bucket_cap_mb`` is 1, each weight is a bucket:
 #
@@ -92,10 +93,10 @@ launch("overlap/ddp_buckets.py", ranks=2, expected_stderr=stderr)
 # How many streams
 # ----------------
 #
-# One more stream is good, but not many more. The collectives of a group must run in the same order on all ranks, and
-# a single stream keeps the order of the calls without effort. Messages are different, because a rank may receive
-# tags in another order than its peer sends them. So ``simccl`` has one stream for the collectives of a group, and one
-# for each direction, rank and tag of messages. The code calls such a stream a lane:
+# The collectives of a group must run in the same order on all ranks, and a single stream keeps the order of the calls
+# without effort. Messages are different, because a rank may receive tags in another order than its peer sends them. So
+# ``simccl`` has one stream for the collectives of a group, and one for each direction, rank and tag of messages. The
+# code calls the key of such a stream a lane:
 #
 # .. admonition:: The code
 #    :collapsible: closed
