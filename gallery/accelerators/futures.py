@@ -10,14 +10,14 @@ A future that is complete at once
 ---------------------------------
 
 On the CPU, a future completes when the data is there, as :doc:`/right/asynchronous-work` shows. On a device with
-streams, ``c10::ivalue::Future`` offers something better: it can be complete while the data is still on its way. Then
-a thread that waits for the future does not wait for the device, and a stream does.
+streams, ``c10::ivalue::Future`` offers something better: it can be complete while the data is still on its way. A
+thread that waits for the future then returns at once, and only its stream waits.
 
 For this, the future must have been constructed with the devices of its value. ``ivalue_inl.h`` has the rest:
 
 - ``markCompleted`` records an event on the current stream of each device that the value has tensors on.
 - ``wait`` lets the current stream of the caller wait for these events. It also calls ``recordDataPtrOnStream``, so
-  the value stays in memory for that stream.
+  that the allocator does not reuse the memory of the value while that stream may need it.
 - ``then`` runs a callback under a stream from ``getStreamFromGlobalPool``, which also waits for the events first. The
   future of the callback's result has the same devices, so the next reader waits for that stream.
 
@@ -54,8 +54,8 @@ launch("futures/callbacks.py", ranks=2)
 # -----------------------------
 #
 # If a backend omits the devices, the future records no event, and a callback runs under the stream that is current.
-# PyTorch takes such a future for one of the CPU. The backend constructs one if it breaks the rule of this page: **the
-# future knows its device**.
+# PyTorch takes such a future for one of the CPU. ``simccl`` constructs one if it breaks the rule of this page: **the
+# future knows its device**. The worker is the one above without its prints:
 #
 # .. listing:: gallery/accelerators/futures/devices.py
 #    :part: program
@@ -66,7 +66,8 @@ launch("futures/devices.py", ranks=2)
 # The sum is 3. With the rule broken, the multiplication runs at once and sees the number that the rank had before,
 # so the results are 10 and 20. PyTorch does not report this bug: a comment in ``markCompleted`` calls it "a silent
 # synchronization/correctness issue", and gives speed on the CPU as the reason why there is no check. Only the wrong
-# devices raise an error, namely when the value has tensors on a device that the constructor was not given.
+# devices lead to an error, which ``markCompleted`` sets when the value has tensors on a device that the constructor
+# was not given.
 #
 # The same bug in DDP
 # -------------------
