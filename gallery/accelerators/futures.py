@@ -55,7 +55,7 @@ launch("futures/callbacks.py", ranks=2)
 #
 # If a backend omits the devices, the future records no event, and a callback runs under the stream that is current.
 # PyTorch takes such a future for one of the CPU. ``simccl`` constructs one if it breaks the rule of this page: **the
-# future knows its device**. The worker is the one above without its prints:
+# future knows its device**. This worker is a short form of the one above:
 #
 # .. listing:: gallery/accelerators/futures/devices.py
 #    :part: program
