@@ -213,6 +213,7 @@ class StreamGroup {
         options_->group_name, "\" takes no more calls: ", reason);
   }
 
+  // [let-go]
   // Lets go of memory that no stream uses any more. On the thread of the program: the
   // end of a tensor may need Python's lock.
   void let_go() {
@@ -222,6 +223,7 @@ class StreamGroup {
       return unused;
     });
   }
+  // [/let-go]
 
   // [watchdog]
   // Ends the group when a call takes too long or has failed. It holds no tensor, and never
@@ -247,6 +249,7 @@ class StreamGroup {
   }
   // [/watchdog]
 
+  // [end-calls]
   void end_calls(const std::string& reason) {
     {
       const std::lock_guard lock(watched_mutex_);
@@ -257,6 +260,7 @@ class StreamGroup {
     TORCH_WARN(reason); // the program may never wait again
     (*library_)->abort();
   }
+  // [/end-calls]
 
   void stop() {
     {
@@ -268,6 +272,7 @@ class StreamGroup {
     forks_ == frame::fork_count() ? watchdog_.join() : watchdog_.detach();
   }
 
+  // [lanes]
   // Where a call runs: collectives in one stream, in the order in which the program calls
   // them; messages in one for each direction, rank and tag, because ranks may call them in
   // different orders.
@@ -287,6 +292,7 @@ class StreamGroup {
     const auto stream = guard.getNewStream({kDevice, std::get<0>(lane)});
     return lanes.emplace(lane, stream).first->second;
   }
+  // [/lanes]
 
   const OptionsPtr options_;
   const int rank_, size_;

@@ -42,6 +42,7 @@ struct Call {
   std::exception_ptr error_;
 };
 
+// [stash]
 // The tensors of a call. Its Work and its group share them; the first that knows that
 // nobody uses the memory lets go of it.
 class Stash {
@@ -58,6 +59,7 @@ class Stash {
   std::mutex mutex_;
   Kept kept_;
 };
+// [/stash]
 
 // What a call gives the program. It lets the program's streams wait for that of the
 // communication, and the host goes on.

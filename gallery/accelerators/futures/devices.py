@@ -5,6 +5,7 @@ import torch.distributed as dist
 from two_ways import device, hold_communication, rank, show
 
 
+# [program]
 def ten_times_the_sum(group):
     number = torch.full((1,), rank + 1.0, device=device)
     torch.accelerator.synchronize()
@@ -14,6 +15,7 @@ def ten_times_the_sum(group):
     torch.sim.settle()
     gate.open()
     return ten_times.wait().item()
+# [/program]
 
 
 show("devices", ten_times_the_sum)

@@ -4,6 +4,7 @@ import torch
 from two_ways import device, hold_communication, rank, show
 
 
+# [program]
 def gradient(group):
     model = torch.nn.Linear(1, 1, bias=False, device=device)
     model = torch.nn.parallel.DistributedDataParallel(model, process_group=group)
@@ -14,6 +15,7 @@ def gradient(group):
     torch.sim.settle()
     gate.open()
     return gradient.item()
+# [/program]
 
 
 show("devices", gradient)

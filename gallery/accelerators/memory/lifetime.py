@@ -5,6 +5,7 @@ import torch.distributed as dist
 from two_ways import device, hold_communication, rank, show
 
 
+# [program]
 def gather_what_is_gone(group):
     number = torch.full((1,), rank + 1.0, device=device)
     all_numbers = [torch.empty(1, device=device) for _ in range(2)]
@@ -16,6 +17,7 @@ def gather_what_is_gone(group):
     gate.open()
     work.wait()
     return [each.item() for each in all_numbers]
+# [/program]
 
 
 show("lifetime", gather_what_is_gone)

@@ -5,6 +5,7 @@ import torch.distributed as dist
 from two_ways import device, end, hold_communication, new_group, rank
 
 
+# [program]
 def gather_what_is_gone(recorded):
     group = new_group()
     number = torch.full((1,), rank + 1.0, device=device)
@@ -22,6 +23,7 @@ def gather_what_is_gone(recorded):
     gate.open()
     torch.accelerator.synchronize()
     return [each.item() for each in all_numbers]
+# [/program]
 
 
 print("kept:", gather_what_is_gone(True))

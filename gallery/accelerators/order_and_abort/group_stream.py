@@ -5,6 +5,7 @@ import torch.distributed as dist
 from two_ways import device, end, new_group, rank
 
 
+# [program]
 def sums_in_two_groups(broken):
     groups = [new_group(broken, seconds=1) for _ in range(2)]
     numbers = torch.ones(2, 1, device=device)
@@ -17,6 +18,7 @@ def sums_in_two_groups(broken):
     except dist.DistBackendError as error:
         return f"deadlock: {error}"
     return numbers.flatten().tolist()
+# [/program]
 
 
 print("kept:", sums_in_two_groups(""))

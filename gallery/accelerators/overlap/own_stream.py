@@ -7,6 +7,7 @@ from two_ways import device, rank, show
 store = dist.distributed_c10d._get_default_store()
 
 
+# [program]
 def time_line(group):
     """Return the order of what happens in the streams of rank 0, while rank 1 is late."""
     number, other = torch.ones(2, 1, device=device)
@@ -26,6 +27,9 @@ def time_line(group):
     torch.accelerator.synchronize()
     steps = [(what, name) for what, name, _, _ in torch.sim.stop_trace() if "wait" not in name]
     return ", ".join(f"{what} {name}" for what, name in steps if what != "launch")
+
+
+# [/program]
 
 
 show("own_stream", time_line)
