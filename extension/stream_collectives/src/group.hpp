@@ -261,6 +261,7 @@ class StreamGroup {
     forks_ == frame::fork_count() ? watchdog_.join() : watchdog_.detach();
   }
 
+  // [lanes]
   // Where a call runs: collectives in one stream, in the order in which the program calls
   // them; messages in one for each direction, rank and tag, because ranks may call them in
   // different orders.
@@ -280,6 +281,7 @@ class StreamGroup {
     const auto stream = guard.getNewStream({kDevice, std::get<0>(lane)});
     return lanes.emplace(lane, stream).first->second;
   }
+  // [/lanes]
 
   const OptionsPtr options_;
   const int rank_, size_;
