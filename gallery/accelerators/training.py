@@ -2,9 +2,9 @@
 Training on the accelerator
 ===========================
 
-Programs that train call the device and the backend in ways that no test of single operations covers. This page
-trains in the usual ways, compares the losses with gloo's on the CPU, and shows what each way asks of a device
-beyond collectives, so that you can decide what to implement first.
+Programs that train call the device and the backend in ways that no test of single operations covers. This
+page trains in the usual ways, compares the losses with gloo's on the CPU, and shows what each way asks of a
+device beyond collectives, so that you can decide what to implement first.
 
 Losses as on the CPU
 --------------------
@@ -21,8 +21,8 @@ chooses the backend by it:
    .. listing:: gallery/accelerators/training/train.py
       :part: checkpoint
 
-To prove that the accelerator did the work, the worker also takes from the trace which calls ``simccl`` has put
-into a stream:
+To prove that the accelerator did the work, the worker also takes from the trace which calls ``simccl`` has
+put into a stream:
 
 .. listing:: gallery/accelerators/training/train.py
    :part: compare
@@ -57,10 +57,10 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 # sphinx_gallery_end_ignore
 
 # %%
-# Bits are equal here for three reasons: kernels of the CPU compute for the simulated device, gloo moves the data
-# of both backends, and there are two ranks. On hardware, kernels add in another order, so compare with a
-# tolerance there, and compare the bits of the ranks with each other. ``continued`` saves a checkpoint from the
-# accelerator, and loads it there and on the CPU, so a model can move between both.
+# Bits are equal here for three reasons: kernels of the CPU compute for the simulated device, gloo moves the
+# data of both backends, and there are two ranks. On hardware, kernels add in another order, so compare with
+# a tolerance there, and compare the bits of the ranks with each other. ``continued`` saves a checkpoint from
+# the accelerator, and loads it there and on the CPU, so a model can move between both.
 #
 # What each way asks of a device
 # ------------------------------
@@ -77,8 +77,8 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 #      - Streams and events from the module of the device, ``torch.sim.Stream`` here, ``ReduceOp.AVG``, and
 #        storages that can be resized, because it frees the parameters that it has gathered.
 #    * - HSDP
-#      - A mesh of two dimensions, so groups that are split. The two ranks here have two copies of one shard, so
-#        nothing is gathered.
+#      - A mesh of two dimensions, so groups that are split. The two ranks here have two copies of one shard,
+#        so nothing is gathered.
 #    * - tensor parallelism
 #      - Random numbers with a state of 16 bytes, a seed and an offset, if DTensor draws them.
 #    * - pipeline
@@ -88,8 +88,8 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 #    * - checkpoint
 #      - Copies to the host, and object collectives, for which the group has gloo.
 #
-# Most missing items end the first step with an error. The exception is the first row: :doc:`futures` shows how
-# DDP goes wrong without one.
+# Most missing items end the first step with an error. The exception is the first row: :doc:`futures` shows
+# how DDP goes wrong without one.
 #
 # Autocast
 # --------
@@ -106,12 +106,12 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 # torch.compile
 # -------------
 #
-# The compiler has two parts. The first records the program, and functional collectives become operators of the
-# graph. It works for every device, and the backend ``aot_eager`` then runs the graph with the device's own
-# kernels. The second part, inductor, generates kernels. It needs a code generator for the device, which a module
-# registers with ``register_backend_for_device``. PyTorch calls the function ``_inductor_backend_init`` of the
-# device's module first. In ``torch.sim`` it raises an error that says what to do instead, where otherwise
-# a ``KeyError`` would come out of the compiler.
+# The compiler has two parts. The first records the program, and functional collectives become operators of
+# the graph. It works for every device, and the backend ``aot_eager`` then runs the graph with the device's
+# own kernels. The second part, inductor, generates kernels. It needs a code generator for the device, which
+# a module registers with ``register_backend_for_device``. PyTorch calls the function
+# ``_inductor_backend_init`` of the device's module first. In ``torch.sim`` it raises an error that says what
+# to do instead, where otherwise a ``KeyError`` would come out of the compiler.
 #
 # What does not work
 # ------------------
@@ -125,20 +125,21 @@ launch("training/limits.py", ranks=2, timeout=110)
 
 # %%
 # - For generated kernels, write a backend of inductor, or let users take ``aot_eager``.
-# - ``SyncBatchNorm`` has operators that only CUDA implements. A fallback to the CPU finds nothing there, so a
-#   device needs kernels of its own for ``batch_norm_stats`` and the operators beside it.
+# - ``SyncBatchNorm`` has operators that only CUDA implements. A fallback to the CPU finds nothing there, so
+#   a device needs kernels of its own for ``batch_norm_stats`` and the operators beside it.
 # - Symmetric memory gives the ranks access to each other's memory, and PyTorch wants an allocator for it,
 #   registered in C++ for the type of device.
 # - A group shrinks if its backend overrides ``supportsShrinking`` and ``shrink``.
 #
-# DDP also warns that it takes time statistics for the CPU and CUDA only. To add a device, register a class in
-# ``TimerRegistry`` of ``reducer_timer.hpp``.
+# DDP also warns that it takes time statistics for the CPU and CUDA only. To add a device, register a class
+# in ``TimerRegistry`` of ``reducer_timer.hpp``.
 #
 # NCCL's backend
 # --------------
 #
-# On CUDA, the same features find all of this in place, because PyTorch was written for it first. Some code asks
-# for CUDA by name instead of asking the device: PowerSGD synchronizes with ``torch.cuda.synchronize``, for
-# example. A feature that works with NCCL can therefore fail on another device although its backend is right.
+# On CUDA, the same features find all of this in place, because PyTorch was written for it first. Some code
+# asks for CUDA by name instead of asking the device: PowerSGD synchronizes with ``torch.cuda.synchronize``,
+# for example. A feature that works with NCCL can therefore fail on another device although its backend is
+# right.
 #
 # Not run here: hardware, more than two ranks, and offload to the CPU.
