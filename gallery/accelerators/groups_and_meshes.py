@@ -15,7 +15,8 @@ the default group has gloo for the CPU, and a second group has ``simccl`` only:
 .. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
    :part: backends
 
-Its second half gives each rank two devices, and reduces a tensor on each:
+Its second half gives each rank two devices, and reduces a tensor on each. A gate holds the communication of
+the first device until both calls are in their streams:
 
 .. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
    :part: devices
@@ -37,7 +38,8 @@ launch("groups_and_meshes/two_devices.py", ranks=2)
 #    :part: connect
 #
 # On two devices, a group needs two streams. But its library matches collectives by their order, so the
-# second one waits for an event of the first, although it runs on another device. The time line shows that.
+# second one waits for an event of the first. The time line shows that: the gate is in the stream of
+# ``sim:0``, and the stream of ``sim:1`` stands, too.
 #
 # When a group connects
 # ---------------------

@@ -2,7 +2,7 @@
 
 import os
 
-import stream_collectives  # noqa: F401
+import stream_collectives
 import time_line
 import torch
 import torch.distributed as dist
@@ -25,16 +25,18 @@ except RuntimeError as error:
 
 # [devices]
 numbers = [torch.ones(1, device=f"sim:{index}") for index in range(2)]
-for index in range(2):
-    torch.accelerator.synchronize(index)
+gate = torch.sim.Gate()
+torch.accelerator.synchronize(0), torch.accelerator.synchronize(1)
 torch.sim.start_trace()
+with stream_collectives.communication_stream("sim:0"):
+    gate.hold()
 works = [dist.all_reduce(number, async_op=True) for number in numbers]
+torch.sim.settle(peers=False)
+gate.open()
 for work in works:
     work.wait()
-for index in range(2):
-    torch.accelerator.synchronize(index)
-trace = [step for step in torch.sim.stop_trace() if step[0] != "launch"]
-print(time_line.draw(trace, ["sim:0", "sim:1"]))
+torch.accelerator.synchronize(0), torch.accelerator.synchronize(1)
+print(time_line.draw(torch.sim.stop_trace(), ["sim:0", "sim:1"]))
 # [/devices]
 print("sums:", [number.item() for number in numbers])
 dist.destroy_process_group()
