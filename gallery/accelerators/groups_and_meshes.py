@@ -73,15 +73,15 @@ os.environ["SIM_DEVICES"] = "4"
 launch("groups_and_meshes/mesh.py", ranks=4)
 
 # %%
-# The sums are equal, but the costs are not. Without a device, every rank calls ``new_group`` for each of the
-# four groups, although it is a member of two. With one, it calls ``split_group`` once for each dimension,
-# and all groups of a dimension are created by the same call.
+# The sums are equal, but the numbers of calls are not. Without a device, every rank calls ``new_group`` for
+# each of the four groups, although it is a member of two. With one, it calls ``split_group`` once for each
+# dimension, and all groups of a dimension are created by the same call.
 #
 # ``split_group`` calls ``split`` of your backend on all ranks of the parent group, and each backend of the
 # group is split. The method gets the ranks of the caller's new group and a store, in which PyTorch has set
-# the keys of the new group apart. This allows a library to reuse what the parent knows about its network.
-# ``split`` of the frame, which :doc:`/right/variants-and-groups` shows, ignores the parent and starts a new
-# group.
+# the keys of the new group apart. Because it is a method of the parent, a library can reuse what the parent
+# knows about its network. ``split`` of the frame, which :doc:`/right/variants-and-groups` shows, ignores the
+# parent and starts a new group.
 #
 # Two details are easy to miss:
 #

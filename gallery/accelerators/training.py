@@ -82,7 +82,8 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 #    * - tensor parallelism
 #      - Random numbers with a state of 16 bytes, a seed and an offset, if DTensor draws them.
 #    * - pipeline
-#      - Messages as one call, the row ``coalesced``, and a vote with ``ReduceOp.MIN``.
+#      - Several messages as one call, ``coalesced`` above. Since PyTorch 2.15 also ``ReduceOp.MIN``, because
+#        the ranks vote before the first batch.
 #    * - autocast
 #      - Rules which operation runs in which type.
 #    * - checkpoint
@@ -106,12 +107,12 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 # torch.compile
 # -------------
 #
-# The compiler has two parts. The first records the program, and functional collectives become operators of
-# the graph. It works for every device, and the backend ``aot_eager`` then runs the graph with the device's
-# own kernels. The second part, inductor, generates kernels. It needs a code generator for the device, which
-# a module registers with ``register_backend_for_device``. PyTorch calls the function
-# ``_inductor_backend_init`` of the device's module first. In ``torch.sim`` it raises an error that says what
-# to do instead, where otherwise a ``KeyError`` would come out of the compiler.
+# The compiler has two parts. The first records the program as a graph and needs nothing of the device; the
+# backend ``aot_eager`` then runs the graph with the device's own kernels, as in ``compiled_ddp``. The second
+# part, inductor, generates kernels, so it needs a code generator for the device, which a module registers
+# with ``register_backend_for_device``. Since PyTorch 2.15, the compiler calls the function
+# ``_inductor_backend_init`` of the device's module first. In ``torch.sim``, this function raises an error
+# that says what to do instead, where otherwise a ``KeyError`` would come out of the compiler.
 #
 # What does not work
 # ------------------
@@ -137,9 +138,8 @@ launch("training/limits.py", ranks=2, timeout=110)
 # NCCL's backend
 # --------------
 #
-# On CUDA, the same features find all of this in place, because PyTorch was written for it first. Some code
-# asks for CUDA by name instead of asking the device: PowerSGD synchronizes with ``torch.cuda.synchronize``,
-# for example. A feature that works with NCCL can therefore fail on another device although its backend is
-# right.
+# NCCL's backend has what the last two features need: ``ProcessGroupNCCL.hpp`` overrides ``shrink``, and
+# PyTorch has symmetric memory for CUDA. Some code of PyTorch also asks for CUDA by name, so it does less on
+# another device: the hook of PowerSGD, for example, synchronizes the device only if CUDA is available.
 #
 # Not run here: hardware, more than two ranks, and offload to the CPU.
