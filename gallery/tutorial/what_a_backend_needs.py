@@ -46,13 +46,13 @@ with tempfile.TemporaryDirectory() as folder:
     reports = launch(
         "shared/calls_of_features.py",
         ranks=2,
-        expected_stderr=PROFILER,
+        expected_stderr=f"{PROFILER}|falling back with allgather",
         show=False,
     )
 
 # %%
-# The tensors of this run are on a CPU, and the backend is gloo. On an accelerator, the features
-# can call more: groups are split there, for example (see :doc:`recent-releases`).
+# The tensors of this run are on a CPU, and the backend is gloo. A second run below shows what
+# differs on an accelerator.
 #
 # Each row is a method of ``c10d::Backend`` to override, and each column a feature that called
 # the method in this run, on any rank. The last row has the reductions. *DCP* is a distributed
@@ -96,12 +96,54 @@ show_table(["method", *features], rows)
 #    :part: calls
 
 for name, methods in calls.items():
-    print(f"{name:22} {', '.join(methods)}")
+    print(f"{name:23} {', '.join(methods) or '–'}")
 
 # %%
 # ``alltoall_base`` is for programs that exchange parts of tensors, for example between the
-# experts of a model. DTensor calls it to shard another dimension, but not on a CPU, where it
-# gathers the tensor instead.
+# experts of a model.
+#
+# What an accelerator changes
+# ---------------------------
+#
+# If you have an accelerator, you need to know what its backend must have in addition. So the
+# worker runs the same features and functions again, on the simulated device of
+# :doc:`/accelerators/device`. Its only backend is ``simccl``, and each rank passes its device as
+# ``device_id`` to ``init_process_group``. Three methods have no operator, and therefore no event,
+# so the worker notes them where Python calls them:
+#
+# .. listing:: gallery/tutorial/shared/calls_of_features.py
+#    :part: others
+#
+# The table has the rows that differ between the two runs:
+
+with tempfile.TemporaryDirectory() as folder:
+    os.environ |= {"SHARED_FOLDER": folder, "ON_ACCELERATOR": "yes"}
+    reports = launch(
+        "shared/calls_of_features.py", ranks=2, expected_stderr=PROFILER, show=False
+    )
+
+there = [json.loads(report) for report in reports]
+rows = []
+for name in there[0]:
+    here, now = [set().union(*(report[name] for report in run)) for run in (by_rank, there)]
+    changes = [", ".join(sorted(some)) or "–" for some in (now - here, here - now)]
+    if now != here:
+        rows.append([name, *changes])
+show_table(["feature or function", "calls only on the device", "calls only on the CPU"], rows)
+
+# %%
+# Everything else is equal, including the reductions. So a backend for an accelerator needs ``MIN``
+# and ``MAX`` as well, because pipelining and comparisons of DTensors request ``MIN``, and loss
+# parallelism requests ``MAX``.
+#
+# * A pipeline sends and receives in batches. PyTorch calls ``startCoalescing`` and
+#   ``endCoalescing`` around a batch if ``supportsCoalescing`` is true. gloo's is false.
+# * To shard another dimension, DTensor exchanges parts. On a CPU, it gathers the tensor.
+# * The groups of a mesh are split from the default group, because that knows its device.
+#   :doc:`/accelerators/groups-and-meshes` shows what the ranks then call.
+#
+# What else a backend needs
+# -------------------------
 #
 # A backend needs more than operations:
 #
@@ -137,5 +179,5 @@ launch("what_a_backend_needs/what_zeros_do.py", ranks=2)
 # and a model that is trained like this never learns. A wrong backend can look the same. Test
 # the values, and not only that the program ends.
 #
-# The build did not run the features on an accelerator, nor FSDP2 with a factor to divide by, which
+# The build did not run the features on hardware, nor FSDP2 with a factor to divide by, which
 # needs ``ReduceOp.PREMUL_SUM``.

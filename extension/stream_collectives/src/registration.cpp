@@ -8,8 +8,10 @@ class BackendSimccl final : public frame::BackendOn<StreamGroup> {
   using BackendOn::BackendOn;
 
   bool supportsCoalescing() const override { return true; }
+  // [eager]
   // With init_process_group(device_id=...): has the stream before the first call.
   void eagerConnectSingleDevice(at::Device device) override { group_.stream(device); }
+  // [/eager]
   WorkPtr barrier(const c10d::BarrierOptions& opts) override {
     auto device = getBoundDeviceId(); // c10d passes no opts.device
     if (!opts.device_ids.empty()) device = at::Device(kDevice, opts.device_ids[0]);
@@ -24,6 +26,7 @@ BackendPtr OptionsSimccl::start(
   return c10::make_intrusive<BackendSimccl>(store, rank, size, std::move(options));
 }
 
+// [connect]
 // The library is a backend of Python's registry. It may meet in the same store as one
 // for the CPU of the same name.
 BackendPtr OptionsSimccl::connect(const StorePtr& store, int rank, int size) const {
@@ -33,6 +36,7 @@ BackendPtr OptionsSimccl::connect(const StorePtr& store, int rank, int size) con
       .attr("connect")(*this, inside, rank, size)
       .cast<BackendPtr>();
 }
+// [/connect]
 
 } // namespace stream_collectives
 
