@@ -41,7 +41,7 @@ in the communication's stream then moves them to their places.
 
 Ranks match collectives by their order. If a rank uses two devices, its calls are in two streams, so step 1
 also lets each collective wait for the one before. Messages are exempt, because ranks match them by rank and
-tag.
+tag; only those with the same rank and tag wait for each other.
 
 The call in the stream
 ----------------------
