@@ -31,6 +31,7 @@ include =
     */gallery/*
     */setup.py
     */*_collectives/__init__.py
+    */simulated_accelerator/__init__.py
 patch = _exit
 # A rank that its launcher ends has executed lines, too.
 sigterm = true

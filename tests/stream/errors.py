@@ -77,6 +77,12 @@ def blocking_wait():
     return work.is_completed()
 
 
+def block_current_stream():
+    work = dist.all_reduce(number := ones(), group=new_group(), async_op=True)
+    work.block_current_stream()
+    return number.item()
+
+
 def refusals():
     group = new_group()
     other = torch.device("sim", 1 - rank)
@@ -96,6 +102,7 @@ def wrong_options():
     return [broken, error_of(dist.new_group, backend="simccl", pg_options=options)]
 
 
-calls = [late_error, wait_with_a_timeout, abort, blocking_wait, refusals, wrong_options]
+calls = [late_error, wait_with_a_timeout, abort, blocking_wait, block_current_stream]
+calls += [refusals, wrong_options]
 print(json.dumps({call.__name__: call() for call in calls}))
 dist.destroy_process_group()

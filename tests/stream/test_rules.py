@@ -31,6 +31,11 @@ PROGRAMS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def beside_their_modules(monkeypatch):
+    monkeypatch.chdir(FOLDERS)
+
+
 def run(name):
     stderr = "Backend simccl: |.*Warning: Backend simccl: "
     (program,) = FOLDERS.glob(f"*/{name}.py")

@@ -51,6 +51,10 @@ def test_blocking_wait(errors):
     assert [of_rank["blocking_wait"] for of_rank in errors] == [True, True]
 
 
+def test_block_current_stream(errors):
+    assert [of_rank["block_current_stream"] for of_rank in errors] == [2.0, 2.0]
+
+
 def test_refusals_come_at_once(errors):
     expected = ["cannot reduce tensors of bool", "tensors of one device", "3 times|2 times"]
     for of_rank in errors:

@@ -240,7 +240,9 @@ class StreamGroup {
         }
         if (!error) error = call->error();
       }
-      std::erase_if(calls_, [](const auto& call) { return call->ended.load(); });
+      std::erase_if(calls_, [this](const auto& call) { // check() needs one of both
+        return call->ended && (!call->error() || !failure_.empty());
+      });
       changed_.notify_all();
       lock.unlock();
       if (error) end_calls(frame::text_of(error));

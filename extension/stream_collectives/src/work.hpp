@@ -81,6 +81,7 @@ class WorkSimccl final : public c10d::Work {
   uint64_t getSequencenumber() const override { return sequence; }
   milliseconds getTimeout() const { return call->timeout; } // virtual from 2.14 on
   void abort() override { abort_group(); }
+  void blockCurrentStream() override { synchronize(); } // Work's own is for CUDA
 
   // [wait]
   // What the current stream gets from now on comes after the communication. The memory
@@ -99,7 +100,7 @@ class WorkSimccl final : public c10d::Work {
           timeout.count(), " ms of this wait()");
       std::this_thread::sleep_for(milliseconds(1)); // events cannot wait with a limit
     }
-    if (blocks_host && !exception()) end->synchronize(); // the watchdog has the deadline
+    if (blocks_host && !exception()) end->synchronize(); // until the deadline
     synchronize();
     if (const auto error = exception()) std::rethrow_exception(error);
     return true;
