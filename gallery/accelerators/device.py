@@ -31,6 +31,8 @@ PyTorch reserves the device type ``PrivateUse1`` for devices that are not part o
      - ``TORCH_LIBRARY_IMPL(aten, PrivateUse1, …)``
      - every operation
 
+.. diagram:: accelerators/device/diagram
+
 Name and module
 ---------------
 

@@ -28,6 +28,8 @@ that you can decide where the call of your own library belongs, and where its er
      - Callers and callbacks order their streams by them.
      - :doc:`waiting`, :doc:`futures`
 
+.. diagram:: accelerators/five_steps/diagram
+
 The frame of the earlier parts checks the arguments, as on the CPU. Then ``launch`` performs the steps, for
 one call or for several that were coalesced:
 

@@ -6,6 +6,8 @@ DDP waits for the futures of its all-reduces and not for their works, so a backe
 still train wrongly, without an error. This page shows what a future must know about the device, so that you can
 decide when your backend completes it, and on which stream.
 
+.. diagram:: accelerators/futures/diagram
+
 A future that is complete at once
 ---------------------------------
 

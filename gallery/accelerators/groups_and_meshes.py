@@ -6,6 +6,8 @@ Large models are trained with several groups at a time: a mesh of two dimensions
 for its row and one for its column. This page helps you decide when a group connects the ranks, what your
 library does when a group is split, and which calls of a group may share a stream.
 
+.. diagram:: accelerators/groups_and_meshes/diagram
+
 Backends for several devices
 ----------------------------
 

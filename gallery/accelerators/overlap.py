@@ -6,6 +6,8 @@ Ranks train faster if the device computes while the network is busy, and the bac
 page helps you choose the streams in which your collectives run, and shows on time lines what the choice is worth to
 a program and to DDP.
 
+.. diagram:: accelerators/overlap/diagram
+
 A stream for the communication
 ------------------------------
 

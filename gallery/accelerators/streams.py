@@ -11,6 +11,8 @@ All programs of this part run on a simulated device, ``sim``, so you need no har
 what matters to a communication backend: streams, events, and memory that is used again at once. The next
 page, :doc:`device`, shows how it is made.
 
+.. diagram:: accelerators/streams/diagram
+
 A stream
 --------
 

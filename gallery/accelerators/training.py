@@ -6,6 +6,8 @@ Programs that train call the device and the backend in ways that no test of sing
 page trains in the usual ways, compares the losses with gloo's on the CPU, and shows what each way asks of a
 device beyond collectives, so that you can decide what to implement first.
 
+.. diagram:: accelerators/training/diagram
+
 Losses as on the CPU
 --------------------
 

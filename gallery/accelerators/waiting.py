@@ -6,6 +6,8 @@ On the CPU, ``wait`` returns when the result is there. On a device, it returns a
 in place of the host. This page shows in which calls the host waits and in which a stream does, so that you
 can decide that in your backend, and find programs that rely on the other meaning.
 
+.. diagram:: accelerators/waiting/diagram
+
 The table comes from a worker that holds the communication by a gate, makes the call in another thread, and
 looks whether the call returns:
 
