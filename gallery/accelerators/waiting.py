@@ -111,7 +111,7 @@ launch("waiting/barrier.py", ranks=2)
 # A stream cannot raise an exception, so a timeout makes sense only for a host that waits. With an argument,
 # ``wait`` of ``simccl`` therefore polls the event, and raises an error when the timeout has expired. The
 # operation goes on, because this timeout is the caller's own. That of the group belongs to the watchdog,
-# which fails the call and aborts the group, as :doc:`order-and-abort` shows.
+# which fails the call and ends the group, as :doc:`order-and-abort` shows.
 #
 # With the option ``blocking_wait``, the host waits in each ``wait``. That is slow, but ``wait`` then raises
 # every error of its call, which helps when you look for a bug.
