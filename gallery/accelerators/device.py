@@ -3,9 +3,9 @@ A device for PyTorch
 ====================
 
 Before a backend can launch anything in a stream, PyTorch must know the device, its streams and its memory.
-This page follows the 800 or so lines of code that make the simulated device, in the order in which PyTorch
-needs them. If your accelerator already runs ``torch.ones``, use the table to check which parts a
-communication backend relies on; otherwise, it is a plan for the first weeks.
+This page follows the code of the simulated device, about 800 lines, in the order in which PyTorch needs it.
+If your accelerator already runs ``torch.ones``, use the table to check which parts a communication backend
+relies on; otherwise, it is a plan for the first weeks.
 
 PyTorch reserves the device type ``PrivateUse1`` for devices that are not part of its own code:
 
@@ -41,9 +41,9 @@ Importing the Python package registers the name and the module:
 .. listing:: extension/simulated_accelerator/simulated_accelerator/__init__.py
    :part: registration
 
-From then on, programs can use ``torch.accelerator`` and need not name the device. It calls two functions of
-the module, ``device_count`` and ``is_available``. Other parts of PyTorch look for the rest by name;
-``torch.autocast``, for example, calls ``get_amp_supported_dtype``:
+From then on, programs can use ``torch.accelerator`` and need not name the device. From the module it needs
+``device_count`` and ``is_available``. Other parts of PyTorch look up the rest by name; ``torch.autocast``,
+for example, calls ``get_amp_supported_dtype``:
 
 .. admonition:: The code
    :collapsible: closed
@@ -59,23 +59,24 @@ does that through ``DeviceGuardImplInterface``, which also has the events. To a 
 most important part, because ``c10::Stream``, ``c10::Event`` and the futures of c10d reach the device only
 through it.
 
-The current stream belongs to a thread, and a stream with number 0 must always exist:
+Each thread has its own current stream. At first that is the stream with number 0, about which
+``c10/core/Stream.h`` guarantees that it is always valid:
 
 .. listing:: extension/simulated_accelerator/src/guard.hpp
    :start-at: Stream getStream(Device device) const override {
    :end-before: Stream getDefaultStream(
 
-The header promises what ``record`` and ``block`` do: they queue a command and return. An event that was
-never recorded counts as reached. If an event is recorded again, a stream that already waits keeps waiting
-for the earlier version:
+``DeviceGuardImplInterface.h`` promises that ``record`` and ``block`` only put a command into the queue of the
+stream. An event that was never recorded counts as reached. If an event is recorded again, a stream that
+already waits keeps waiting for the earlier version:
 
 .. listing:: extension/simulated_accelerator/src/guard.hpp
    :start-at: void record(void** event
    :end-before: void destroyEvent(
 
 In the simulation, an event is a place in a stream: a stream and the number of tasks that it must have
-ended. All of it rests on a small driver without PyTorch. There, a stream is a queue with a thread, and one
-mutex guards all streams, so that a trace has one order:
+finished. Streams and events rest on a small driver that knows nothing of PyTorch. There, a stream is a queue
+with a thread, and one mutex guards all streams, so that a trace has one order:
 
 .. admonition:: The code
    :collapsible: closed
@@ -89,7 +90,7 @@ mutex guards all streams, so that a trace has one order:
    .. listing:: extension/simulated_accelerator/src/driver.hpp
       :part: serve
 
-The program uses the module and the guard as programs for any accelerator do:
+The next program uses the module and the guard as programs for any accelerator do:
 
 .. listing:: gallery/accelerators/device/first_use.py
    :part: module
@@ -107,13 +108,13 @@ run_program("device/first_use.py")
 # Memory
 # ------
 #
-# The allocator gives each block to the stream that is current. When the block is free, that stream gets it
-# again at once, without waiting, because its order protects the old owner's kernels:
+# The allocator gives each block to the stream that is current. When the tensor is deleted, that stream can
+# get the block again at once, because its order protects the old owner's kernels:
 #
 # .. listing:: gallery/accelerators/device/memory.py
 #    :part: memory
 #
-# That speed is the reason why a backend must keep memory; the code is on the page :doc:`memory`. With the
+# This reuse is the reason why a backend must keep the memory of a call, as :doc:`memory` shows. Through the
 # hooks, PyTorch asks for the rest: memory of the host from which streams copy (pinned), generators, and a
 # storage that changes its size, which FSDP uses to free parameters:
 #
@@ -133,17 +134,17 @@ run_program("device/memory.py")
 # Kernels and one fallback
 # ------------------------
 #
-# PyTorch has about 3,000 operators, counting overloads, and the device implements about twenty. Those that
-# create tensors or views, and the copy, have no substitute. For everything else, one fallback copies the
-# arguments to the host, runs the kernel of the CPU, and copies the results back:
+# PyTorch 2.15 has more than 3,000 operators, counting overloads, and the device implements about twenty. The
+# copy, and those that create tensors or views or change a storage, have no substitute. For everything else,
+# one fallback copies the arguments to the host, runs the kernel of the CPU, and copies the results back:
 #
 # .. listing:: extension/simulated_accelerator/src/kernels.hpp
 #    :start-at: TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 #    :end-before: // A copy resolves lazy
 #
-# A fallback makes the host wait, so it hides the bugs that this part is about. Therefore ``fill_``,
-# ``zero_`` and four arithmetic operators run in the stream. The arithmetic operators of PyTorch are
-# structured: ``torch.add(a, b)``, ``a + b`` and ``a.add_(b)`` all arrive at ``add.out``:
+# The fallback makes the host wait, so it would hide the bugs that this part is about. Therefore ``fill_``,
+# ``zero_`` and four arithmetic operators run in the stream. These four are structured in PyTorch:
+# ``torch.add(a, b)``, ``a + b`` and ``a.add_(b)`` all arrive at ``add.out``.
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -191,8 +192,8 @@ run_program("device/kernels.py")
 # ------
 #
 # The host checks arguments before the launch, because an error in the stream is raised far from its cause.
-# If a kernel fails all the same, the next call that lets the host wait raises the error, and so does each
-# one after it:
+# If a kernel fails all the same, the next call that lets the host wait raises the error, and so does every
+# such call after it:
 #
 # .. listing:: gallery/accelerators/device/errors.py
 #    :part: errors
@@ -203,15 +204,15 @@ run_program("device/kernels.py")
 run_program("device/errors.py")
 
 # %%
-# The last error is that of ``torch.add``, which has returned before. With ``out=``, PyTorch calls
-# ``add.out`` directly, so that only the kernel checks the complex ``alpha``.
+# The last error is that of ``torch.add``, which has returned before. Without ``out=``, PyTorch would check
+# the complex ``alpha`` on the host. With it, PyTorch calls ``add.out`` directly, so only the kernel does.
 #
-# On hardware
-# -----------
+# Other devices
+# -------------
 #
-# PyTorch's repository contains OpenReg, an example of a ``PrivateUse1`` device that implements the same
-# interfaces. A comment in the source of its communication backend says that it moves no data and involves
-# neither streams nor synchronization of the device, so this part does not build on it.
+# PyTorch's repository contains OpenReg, another example of a ``PrivateUse1`` device with a guard, an
+# allocator, hooks and kernels. When this page was written, a comment in its communication backend,
+# ``ProcessGroupOCCL.cpp``, called that a stub which exchanges no data, so this part has a device of its own.
 #
-# Not run here: OpenReg, and devices other than ``sim``. :doc:`to-hardware` compares the calls of this part
-# with those of CUDA.
+# :doc:`to-hardware` compares the calls of this part with those of CUDA. Not run here: OpenReg, and devices
+# other than ``sim``.

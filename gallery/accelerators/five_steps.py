@@ -43,7 +43,7 @@ in the communication's stream then moves them to their places.
 
 Ranks match collectives by their order. If a rank uses two devices, its calls are in two streams, so step 1
 also lets each collective wait for the one before. Messages are exempt, because ranks match them by rank and
-tag; only those with the same rank and tag wait for each other.
+tag. Only messages of the same direction, rank and tag wait for each other.
 
 The call in the stream
 ----------------------
@@ -61,9 +61,9 @@ the thread of the stream does:
 .. listing:: extension/stream_collectives/src/group.hpp
    :part: in-the-stream
 
-Like a kernel, the task has addresses and sizes but owns no tensor. The simulation has one more reason for
-that: destroying a tensor may take Python's global interpreter lock, and the program may hold that lock
-while it waits for this very stream.
+Like a kernel, the task has addresses and sizes but owns no tensor of the program. The simulation has one more
+reason for that: destroying such a tensor may need Python's global interpreter lock (GIL), and the program may
+hold the GIL while it waits for this very stream.
 
 With the option ``library``, a group chooses the backend that moves its data, gloo by default:
 
@@ -73,7 +73,7 @@ With the option ``library``, a group chooses the backend that moves its data, gl
    .. listing:: extension/stream_collectives/src/library.hpp
       :part: library
 
-The worker makes each kind of call, once with gloo and once with ``store``, the backend of
+The worker makes each kind of call that has a tensor, once with gloo and once with ``store``, the backend of
 :doc:`/right/smallest-backend`:
 
 .. admonition:: The code
@@ -100,8 +100,8 @@ launch("five_steps/operations.py", ranks=2)
 #    :start-at: void start_coalescing() {
 #    :end-before: template <class CallOne>
 #
-# The next worker reduces three tensors, first in three calls, then coalesced, and at last exchanges two
-# messages with ``batch_isend_irecv``, which coalesces them. A gate holds the communication meanwhile:
+# The next worker reduces three tensors, first in three calls and then coalesced. Finally, it exchanges
+# messages with ``batch_isend_irecv``, which coalesces them. Each time, a gate holds the communication first:
 #
 # .. listing:: gallery/accelerators/five_steps/coalescing.py
 #    :part: program
@@ -109,8 +109,8 @@ launch("five_steps/operations.py", ranks=2)
 launch("five_steps/coalescing.py", ranks=2)
 
 # %%
-# Coalesced, the three calls are one task. For messages, this is more than a matter of speed. If the receive
-# of each rank were a task of its own, ahead of the send in one stream, both ranks would wait for ever.
+# Coalesced, the three calls are one task. For messages, this is more than a matter of speed. If each rank
+# ran its receive as a task of its own, ahead of the send in the same stream, the ranks would deadlock.
 # Therefore ``run_in_stream`` begins all calls before it waits for one.
 #
 # Errors: at once or late
@@ -120,7 +120,7 @@ launch("five_steps/coalescing.py", ranks=2)
 #
 # - *At once*, from the call itself. This is possible for all that the arguments of this rank show, such as
 #   dtypes and sizes, and therefore ``simccl`` checks here what its library would refuse later.
-# - *Late*, from the stream. Only the library can find out that ranks disagree, or that one is dead, and by
+# - *Late*, from the stream. Only the library can find out that ranks disagree, or that a rank is dead. By
 #   then the call has returned, and perhaps ``wait`` has, too.
 #
 # In the worker, the library is ``store``, because it compares the calls of the ranks. Rank 0 reduces one
@@ -132,11 +132,11 @@ launch("five_steps/coalescing.py", ranks=2)
 launch("five_steps/errors.py", ranks=2, expected_stderr="Warning: Backend simccl: ")
 
 # %%
-# ``run_in_stream`` catches the exception and keeps it in the ``Call``, because an exception that left the
-# task would be the end of the device. The stream does not stop: it reaches the event, and later kernels run
-# with whatever the tensors contain. From then on, every ``wait`` of the work raises the error, and the
-# group refuses further calls. For a program that never waits again, the watchdog of :doc:`order-and-abort`
-# writes a warning.
+# ``run_in_stream`` catches the exception and keeps it in the ``Call``. If it left the task, every later wait
+# of the host for this device would fail, as :doc:`device` shows. The stream does not stop: it reaches the
+# event, and later kernels run with whatever the tensors contain. From then on, every ``wait`` of the work
+# raises the error, and the group refuses further calls. For a program that never waits again, the watchdog
+# of :doc:`order-and-abort` writes a warning.
 #
 # A ``wait`` that comes before the error returns, because it does not let the host wait. So do not save a
 # checkpoint, for example, after ``wait`` alone: call ``torch.accelerator.synchronize`` first, and then

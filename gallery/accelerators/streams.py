@@ -16,9 +16,9 @@ page, :doc:`device`, shows how it is made.
 A stream
 --------
 
-A *stream* is a queue of the device, in which tasks run one after another. PyTorch promises that order in
-``c10/core/Stream.h``: a kernel does not launch before the one ahead of it in the same stream has finished.
-To *launch* means to put a task into a stream; the launch returns at once.
+A *stream* is a queue of the device, in which tasks run one after another. To *launch* a task means to put it
+into a stream, and the launch returns at once. PyTorch promises the order in ``c10/core/Stream.h``: of two
+kernels in one stream, the first is guaranteed to finish before the second begins.
 
 Because samples should not depend on time, a *gate* takes the place of a slow kernel: it holds a stream
 until the host opens it. In the next program, the host launches two kernels behind a gate:
@@ -35,8 +35,8 @@ from launcher import launch, run_program
 run_program("streams/one_stream.py")
 
 # %%
-# The host has launched everything before the first kernel begins. By then, the tensor has a shape and an
-# address, but its memory still contains the old number.
+# The host has launched everything before the first kernel begins. At that moment, the tensor has a shape and
+# an address, but its memory still contains the old number.
 #
 # An event
 # --------
@@ -44,7 +44,8 @@ run_program("streams/one_stream.py")
 # Two streams have no order between them. If one needs the result of the other, the program records an
 # *event* in one stream and lets the other stream wait for it. Neither call lets the host wait: ``block``,
 # in ``DeviceGuardImplInterface.h``, inserts a command into the queue of the stream, which stops there until
-# the event is reached. The next program computes ``twice`` in both ways:
+# the event is reached. The next program doubles a number on another stream, with the event and without it.
+# ``settle`` returns when no stream can go on before the gate is opened:
 #
 # .. listing:: gallery/accelerators/streams/two_streams.py
 #    :part: program
@@ -78,18 +79,18 @@ run_program("streams/dead_tensor.py")
 
 # %%
 # Within one stream, this reuse is correct, because what the next owner launches comes later in the queue.
-# With two streams, the program must keep the memory, and a backend always has two, so :doc:`memory` is
-# about that.
+# With two streams it is not. A backend has two, its own and the caller's, so it must keep the memory of a
+# call, as :doc:`memory` shows.
 #
-# The first rule: the input
-# -------------------------
+# The input of a call
+# -------------------
 #
 # ``simccl``, the backend of this part, runs its collectives in a stream of its own, so that kernels of the
 # program can run beside them, as :doc:`overlap` shows. Hence the first rule: **the communication waits for
 # the caller's stream**. That is the stream that is current when the program makes the call, and its kernels
 # may still be writing the input.
 #
-# The rule costs an event and two lines:
+# The rule costs one event:
 #
 # .. listing:: extension/stream_collectives/src/group.hpp
 #    :start-at: // 1. The communication comes after
@@ -120,14 +121,16 @@ launch("streams/input.py", ranks=2)
 # afterwards ``fill`` overwrites the sum with the number of the rank. In training, such ranks would go on
 # with different gradients, and no error would stop them.
 #
-# A test finds this bug only if the kernel ahead of the call is slow. Therefore let your tests hold the
-# stream, here with a gate, and on hardware with a kernel that runs for a long time.
+# A test finds this bug reliably only if the kernel ahead of the call is slow. Therefore let your tests hold
+# the stream, here with a gate, and on hardware with a kernel that runs for a long time.
 #
 # NCCL's backend
 # --------------
 #
 # ``ProcessGroupNCCL.hpp`` documents the same design. Each call is scheduled on a CUDA stream that is not
 # the current one, for the sake of concurrency, and the caller lets its stream wait for the result by
-# ``wait`` or ``synchronize`` of the work.
+# ``wait`` or ``synchronize`` of the work. Today this holds for asynchronous calls only. According to
+# PyTorch's pull request 150398, a call with ``async_op=False`` is launched in the current stream, which
+# saves the events.
 #
-# Not run here: NCCL's backend, about which this page repeats what its header says.
+# Not run here: NCCL's backend, about which this page repeats what the header and the pull request say.

@@ -8,8 +8,8 @@ can decide that in your backend, and find programs that rely on the other meanin
 
 .. diagram:: accelerators/waiting/diagram
 
-The table comes from a worker that holds the communication by a gate, makes the call in another thread, and
-looks whether the call returns:
+The table comes from a worker that holds the communication with a gate, makes each call in another thread, and
+checks whether the call returns:
 
 .. admonition:: The code
    :collapsible: closed
@@ -36,18 +36,19 @@ assert outputs[0] == outputs[1]
 # Where the host waits, it cannot launch the next kernels, and the device runs out of work. So the general
 # rule is that the host waits only for a result that it uses itself.
 #
-# The second rule: the output
-# ---------------------------
+# The output of a call
+# --------------------
 #
 # **wait() lets the caller's stream wait for the communication.** ``Work.hpp`` promises for ``synchronize``
 # that the caller's streams wait for completion, and the documentation of ``torch.distributed`` promises the
-# same for ``wait``, adding that the CPU is not blocked. What waits is the stream that is current at the
-# time of ``wait``, and no other:
+# same for ``wait`` on CUDA, adding that the CPU is not blocked. Follow the documentation here, because the
+# comment on ``wait`` in ``Work.hpp`` describes only a host that waits. What waits is the stream that is
+# current at the time of ``wait``, and no other:
 #
 # .. listing:: extension/stream_collectives/src/work.hpp
 #    :part: wait
 #
-# The program multiplies the sum by ten, while a gate holds the all-reduce:
+# The next worker multiplies the sum by ten while a gate holds the all-reduce:
 #
 # .. listing:: gallery/accelerators/waiting/output.py
 #    :part: program
@@ -58,22 +59,22 @@ launch("waiting/output.py", ranks=2)
 # The sum is 3, so the right result is 30. With the rule broken, ``mul`` runs before the all-reduce, and the
 # result is ten times the rank's own number.
 #
-# The third rule: completion
-# --------------------------
+# Completion
+# ----------
 #
-# **A work is completed when the stream has ended the call.** A program may ask ``is_completed`` in a loop,
-# and then use the result on any stream. ``Work.hpp`` wants ``synchronize`` to be called after such a loop,
-# but that method is deprecated in Python, so a program may do without it. Therefore it is not enough that
-# the call was launched:
+# **A work is completed when the stream has finished the call.** A program may call ``is_completed`` in a
+# loop, and then use the result on any stream. For the moment after such a loop, ``Work.hpp`` has
+# ``synchronize``, but in Python that method warns that it is being deprecated, so expect programs that do
+# without it. Therefore it is not enough that the call was launched:
 #
 # .. listing:: extension/stream_collectives/src/work.hpp
 #    :start-at: // The stream has ended the call
 #    :end-before: bool isSuccess()
 #
 # Here, PyTorch contradicts itself. ``ProcessGroupNCCL.hpp`` says that ``isCompleted`` checks whether the
-# operation has completed on the GPU, whereas the documentation says that a CUDA operation has been
-# enqueued, and that its output can be used on the default stream. Follow the header: when the operation has
-# completed, its output can be used on every stream, the default one included.
+# operation has completed on the GPU. According to the documentation, it is enough that a CUDA operation has
+# been enqueued and that its output can be used on the default stream. Follow the header: when the operation
+# has completed, its output can be used on every stream, the default one included.
 #
 # In the worker, another stream reads the tensor as soon as the work says that it is completed:
 #
@@ -86,8 +87,8 @@ launch("waiting/completion.py", ranks=2)
 # With the rule kept, the loop opens the gate and asks until the sum is there. With the rule broken, the
 # first answer is already true, and the other stream multiplies a number to which nothing has been added.
 #
-# The fourth rule: a barrier
-# --------------------------
+# Barriers
+# --------
 #
 # A barrier has no tensor that a stream could use. Programs call it before they do something outside of the
 # device, such as reading a file that another rank has written. Therefore **a barrier lets the host wait**.
@@ -106,13 +107,13 @@ launch("waiting/barrier.py", ranks=2)
 # For the same reason, ``wait`` of a receive from any rank lets the host wait in ``simccl``: the number of
 # the sender is a result for the host.
 #
-# Waiting with a limit
+# Waits with a timeout
 # --------------------
 #
-# A stream cannot raise an exception, so a limit makes sense only for a host that waits. With an argument,
-# ``wait`` of ``simccl`` therefore asks the event again and again, and raises an error when the limit is
-# over. The operation goes on, because this limit is the caller's own. The timeout of the group is a matter
-# of the watchdog, which ends the operation, as :doc:`order-and-abort` shows.
+# A stream cannot raise an exception, so a timeout makes sense only for a host that waits. With an argument,
+# ``wait`` of ``simccl`` therefore polls the event, and raises an error when the timeout has expired. The
+# operation goes on, because this timeout is the caller's own. That of the group belongs to the watchdog,
+# which fails the call and ends the group, as :doc:`order-and-abort` shows.
 #
 # With the option ``blocking_wait``, the host waits in each ``wait``. That is slow, but ``wait`` then raises
 # every error of its call, which helps when you look for a bug.
@@ -127,15 +128,15 @@ launch("waiting/barrier.py", ranks=2)
 #    :collapsible: closed
 #
 #    Only ``item`` lets the host wait. The synchronous ``all_reduce`` calls ``wait``, which orders the
-#    current stream behind the communication. ``item`` copies the number in that stream, so it comes after the sum,
-#    and the printed number is right. The last but one row of the table is such a program.
+#    current stream behind the communication. ``item`` copies the number in that stream, so the copy comes
+#    after the sum, and the printed number is right. The last row but one of the table is such a program.
 #
 # NCCL's backend
 # --------------
 #
-# ``ProcessGroupNCCL.hpp`` has the same distinctions. ``wait`` without a timeout is ``synchronize``; with
-# one, it blocks the CPU thread until the work is completed or the timeout is over, and then raises. The
-# environment variable ``TORCH_NCCL_BLOCKING_WAIT`` makes ``wait`` block. ``blockCurrentStream``, whose
-# default in ``Work.hpp`` is made for CUDA, is overridden to call ``synchronize``.
+# ``ProcessGroupNCCL.hpp`` has the same distinctions. ``wait`` without a timeout is ``synchronize``. With
+# one, it blocks the CPU thread until the work is completed, or throws when the timeout has expired. The
+# environment variable ``TORCH_NCCL_BLOCKING_WAIT`` controls whether ``wait`` blocks. ``blockCurrentStream``,
+# whose default uses a CUDA kernel according to ``Work.hpp``, is overridden to call ``synchronize``.
 #
 # Not run here: NCCL's backend, about which this page repeats its header and the documentation.

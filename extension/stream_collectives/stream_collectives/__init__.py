@@ -29,7 +29,7 @@ register = _module.register
 RULES = {
     "input": "the communication waits for the caller's stream",
     "output": "wait() lets the caller's stream wait for the communication",
-    "lifetime": "the memory is kept until nobody uses it",
+    "lifetime": "the memory is kept until it is safe to reuse",
     "devices": "the future knows its device, so that callbacks wait for the stream",
     "completion": "a work is completed when the stream has ended it",
     "barrier": "a barrier lets the host wait",
