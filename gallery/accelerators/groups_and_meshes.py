@@ -109,7 +109,7 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 #       :part: lanes
 #
 # In the next worker, rank 0 sends tag 1 before tag 2, and rank 1 receives them the other way round. They do
-# so twice: first they begin both messages before they wait, then they wait for each message at once:
+# so twice: first they begin both messages before they wait, then they wait for each before they begin the next:
 #
 # .. listing:: gallery/accelerators/groups_and_meshes/messages.py
 #    :part: messages
@@ -121,9 +121,9 @@ launch(
 )
 
 # %%
-# The streams of their own make the first way right. They cannot help the second, which is what ``dist.send`` and ``dist.recv``
-# do: after ``wait``, the caller's stream waits for the first message, and the second message waits for the
-# caller's stream. The host goes on and notices nothing, until the watchdog reports a deadlock. A program
+# Because each tag has a stream, the first way is right. This cannot help the second, which is what
+# ``dist.send`` and ``dist.recv`` do: after ``wait``, the caller's stream waits for the first message, and the
+# second message waits for the caller's stream. The host goes on and notices nothing, until the watchdog reports a deadlock. A program
 # must therefore use one order of tags on both sides, or begin all messages before it waits.
 #
 # ``batch_isend_irecv`` is the better tool. If ``supportsCoalescing`` returns true, its messages arrive
