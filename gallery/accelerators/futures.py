@@ -2,8 +2,8 @@
 Futures with devices
 ====================
 
-DDP waits for the futures of its all-reduces and not for their works, so a backend whose ``wait`` is right can
-still train wrongly, without an error. This page shows what a future must know about the device, so that you can
+By default, DDP waits for the futures of its all-reduces and not for their works, so a backend whose ``wait`` is
+right can still train wrongly, without an error. This page shows what a future must know about the device, so that you can
 decide when your backend completes it, and on which stream.
 
 .. diagram:: accelerators/futures/diagram
@@ -75,8 +75,9 @@ launch("futures/devices.py", ranks=2)
 # -------------------
 #
 # During the backward pass, DDP collects gradients in buckets and starts an all-reduce for each of them. In
-# ``reducer.hpp``, a bucket has a member ``future_work``, and at the end of the pass DDP waits for that. Each rank of
-# the next worker has a model with one weight, whose gradient is the rank's input, 1 or 2:
+# ``reducer.hpp``, a bucket has a member ``future_work``, and at the end of the pass DDP waits for that. With the
+# option ``lazy_bucket_allocation``, it also keeps the work, so that it can release the tensors that NCCL's backend
+# has stashed. Each rank of the next worker has a model with one weight, whose gradient is the rank's input, 1 or 2:
 #
 # .. listing:: gallery/accelerators/futures/devices_in_ddp.py
 #    :part: program
@@ -90,10 +91,11 @@ launch("futures/devices_in_ddp.py", ranks=2)
 #
 # No rank raises an error, and each takes a step in a plausible direction: it trains alone, with half of its own
 # gradient. A loss curve may look healthy, so compare the weights of all ranks in a test, with the communication held
-# by a gate or a slow kernel.
+# by a gate or a slow kernel. Use DDP's defaults there: with ``lazy_bucket_allocation``, it waits for the work, and the
+# gradient is right although the future is not.
 #
 # The communication hooks of DDP depend even more on the devices. The one that compresses to 16 bits, for example,
-# returns ``future.then(decompress)``, so all of its second half runs in a callback.
+# returns ``fut.then(decompress)``, so all of its second half runs in a callback.
 #
 # What a complete future cannot tell
 # ----------------------------------
@@ -104,11 +106,13 @@ launch("futures/devices_in_ddp.py", ranks=2)
 # future that tells how the work ended. ``simccl`` does not implement it.
 #
 # The value of a barrier is an empty list, so its future records no event and orders nothing. After a barrier, use
-# ``wait``.
+# ``wait`` of the work.
 #
 # NCCL's backend
 # --------------
 #
 # ``ProcessGroupNCCL.hpp`` says that ``getFuture`` returns a future "that will be marked as completed internally", and
 # that ``getFutureResult`` returns the result of the work, such as success or a kind of error, "instead of the tensor
-# output". Not run here: NCCL's backend.
+# output".
+#
+# Not run here: NCCL's backend, and the worker with ``lazy_bucket_allocation``, which was run by hand.

@@ -40,8 +40,8 @@ launch("groups_and_meshes/two_devices.py", ranks=2)
 #    :part: connect
 #
 # On two devices, a group needs two streams. But its library matches collectives by their order, so the
-# second one waits for an event of the first. The time line shows that: the gate is in the stream of
-# ``sim:0``, and the stream of ``sim:1`` stands, too.
+# second one waits for an event of the first. The time line shows that: although the gate is in the stream
+# of ``sim:0``, the stream of ``sim:1`` waits with it.
 #
 # When a group connects
 # ---------------------
@@ -79,20 +79,20 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # each of the four groups, although it is a member of two. With one, it calls ``split_group`` once for each
 # dimension, and all groups of a dimension are created by the same call.
 #
-# ``split_group`` calls ``split`` of your backend on all ranks of the parent group, and each backend of the
-# group is split. The method gets the ranks of the caller's new group and a store, in which PyTorch has set
-# the keys of the new group apart. Because it is a method of the parent, a library can reuse what the parent
-# knows about its network. ``split`` of the frame, which :doc:`/right/variants-and-groups` shows, ignores the
-# parent and starts a new group.
+# ``split_group`` calls ``split`` of each backend on all ranks of the parent group. On a rank that is in no
+# new group, it passes the ranks of the first one, and ``split`` must return no backend. The method also gets
+# a store, in which PyTorch has set the keys of the new group apart. Because it is a method of the parent, a
+# library can reuse what the parent knows about its network. ``split`` of the frame, which
+# :doc:`/right/variants-and-groups` shows, reuses no connection and starts a new group.
 #
 # Two details are easy to miss:
 #
-# - ``new_group`` under ``device_id`` calls ``perform_nocolor_split`` on ranks outside of the new group,
+# - With ``device_id``, ``new_group`` calls ``perform_nocolor_split`` on ranks outside of the new group,
 #   because ``ncclCommSplit`` must be called on all ranks of the parent. ``Backend.hpp`` does not declare the
 #   method. If ``supportsSplitting`` returns true, your class needs it in Python, even if it does nothing.
-# - The options that ``split`` gets are a copy of the parent's, made by ``Options::clone``, since PyTorch
-#   2.14. If your options add fields, override it. Otherwise, says ``Backend.hpp``, parent and child share
-#   one object, and the child overwrites the parent's timeout and name.
+# - Unless the program passes options, ``split`` gets a copy of the parent's, which since PyTorch 2.14
+#   ``Options::clone`` makes. If your options add fields, override it. Otherwise, according to
+#   ``Backend.hpp``, parent and child share one object, and the child overwrites the parent's timeout and name.
 #
 # Streams of a group
 # ------------------
@@ -100,9 +100,9 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # Groups must not wait for each other, so each has streams of its own, as :doc:`order-and-abort` shows.
 # Within a group, collectives share one stream, because the order of their calls is the same on all ranks.
 # That does not hold for messages: PyTorch matches them by rank and tag, and a rank may receive in another
-# order than its peer sends. In a single stream, the first message would wait for one that stands behind
-# another in the peer's stream, for ever. So ``simccl`` has a stream, called a *lane* here, for each
-# direction, peer and tag:
+# order than its peer sends. If both ranks had a single stream, each would run a message first whose other
+# half is queued in the peer's stream, and both would wait forever. So ``simccl`` has a stream for each
+# direction, peer and tag. The code calls the key of such a stream a *lane*:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -110,8 +110,8 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 #    .. listing:: extension/stream_collectives/src/group.hpp
 #       :part: lanes
 #
-# In the next worker, rank 0 sends tag 1 before tag 2, and rank 1 receives them the other way round. It does
-# so twice: first the ranks begin both messages before they wait, then they wait for each message:
+# In the next worker, rank 0 sends tag 1 before tag 2, and rank 1 receives them the other way round. They do
+# so twice: first they begin both messages before they wait, then they wait for each before they begin the next:
 #
 # .. listing:: gallery/accelerators/groups_and_meshes/messages.py
 #    :part: messages
@@ -123,15 +123,15 @@ launch(
 )
 
 # %%
-# Lanes make the first way right. They cannot help the second, which is what ``dist.send`` and ``dist.recv``
-# do: after ``wait``, the caller's stream waits for the first message, and the second message waits for the
-# caller's stream. The host goes on and notices nothing, until the watchdog reports a deadlock. A program
+# Because each tag has a stream, the first way is right. This cannot help the second, which is what
+# ``dist.send`` and ``dist.recv`` do: after ``wait``, the caller's stream waits for the first message, and the
+# second message waits for the caller's stream. The host goes on and notices nothing, until the watchdog reports a deadlock. A program
 # must therefore use one order of tags on both sides, or begin all messages before it waits.
 #
-# ``batch_isend_irecv`` is the better tool. If ``supportsCoalescing`` returns true, its messages arrive as
-# one call between ``startCoalescing`` and ``endCoalescing``. ``simccl`` runs that call in the stream of the
-# collectives, and begins all its messages before it waits for one. So both ranks must call the batch at the
-# same place among their collectives.
+# ``batch_isend_irecv`` is the better tool. If ``supportsCoalescing`` returns true, its messages arrive
+# between ``startCoalescing`` and ``endCoalescing``, as one call. ``simccl`` runs that call in the stream of
+# the collectives, and begins all its messages before it waits for one, so both ranks must call the batch at
+# the same place among their collectives.
 #
 # NCCL's backend
 # --------------

@@ -32,8 +32,9 @@ launch("order_and_abort/group_stream.py", ranks=2, expected_stderr=stderr)
 # that is queued behind the one that runs. Because both calls have returned on each rank, the hosts meet the deadlock
 # only in ``synchronize``, and a stack of the program does not show the cause.
 #
-# Before your backend makes this promise, find out whether a device can always run two collectives at once. If all
-# its compute units can be taken by one of them, the deadlock comes back, whatever the streams are.
+# Before your backend makes this promise, find out whether your device can always run two collectives at once. Every
+# stream of ``sim`` has a thread of its own, so no sample can show what happens otherwise; :doc:`to-hardware` has the
+# reasoning.
 #
 # What the program must order
 # ---------------------------
@@ -48,14 +49,14 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 
 # %%
 # After the first ``wait``, the program's stream waits for the first all-reduce, and the second all-reduce waits for the
-# program's stream. So the second call depends on the first, as on the CPU, where the host would wait. The
-# backend cannot know whether the program wants that. Only the program can fix it: all ranks call in one order, or
-# they wait later. For the same reason, two threads that use a group each should not share the default stream.
+# program's stream. So the second call depends on the first, as on the CPU, where the host would wait. The backend
+# cannot know whether the program wants that, so only the program can fix it: all ranks call in one order, or they
+# wait later. For the same reason, two threads that use a group each should not share the default stream.
 #
 # The watchdog
 # ------------
 #
-# A host that does not wait would never learn of a deadlock. So each group has a watchdog, a thread that looks at the
+# A host that does not wait would never learn of a deadlock. So each group has a *watchdog*, a thread that checks the
 # calls every 50 ms:
 #
 # .. listing:: extension/stream_collectives/src/group.hpp
@@ -72,9 +73,9 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 # Errors that come late
 # ---------------------
 #
-# What the arguments show, such as a wrong dtype, is raised by the call. What only the library can see comes when its
-# task runs in the stream. In the next worker, the ranks reduce tensors of different sizes. The library is ``store``,
-# which compares the sizes:
+# What only the library can see becomes an error when its task runs in the stream, as :doc:`five-steps` shows. A
+# program must know where to look for it then. In the next worker, the ranks reduce tensors of different sizes, which
+# the library ``store`` compares:
 #
 # .. listing:: gallery/accelerators/order_and_abort/late_error.py
 #    :part: late
@@ -97,7 +98,7 @@ launch("order_and_abort/late_error.py", ranks=2, expected_stderr=stderr)
 # -----
 #
 # An abort must free the stream, or each ``synchronize`` of the program hangs with it. But the stream runs a task of the
-# library, so only the library can end that. The last worker aborts a call to which rank 1 never comes, with two
+# library, which only the library can end. The last worker aborts a call to which rank 1 never comes, with two
 # libraries and a timeout of 3 seconds:
 #
 # .. listing:: gallery/accelerators/order_and_abort/abort.py
@@ -130,7 +131,9 @@ launch("order_and_abort/abort.py", ranks=2, expected_stderr=stderr)
 # collectives across ranks".
 #
 # According to ``ProcessGroupNCCL.hpp``, the watchdog is a thread because the backend "can't rely on the user calling
-# certain methods like wait(), isCompleted()". It looks for errors and timeouts, and aborts communicators. What
-# follows depends on ``TORCH_NCCL_ASYNC_ERROR_HANDLING``: ``TearDown`` ends the process, ``CleanUpOnly`` does not, and
-# ``SkipCleanUp`` ends it without the abort, for the case that ``ncclCommAbort`` itself hangs. A second thread, the
-# heartbeat monitor, ends the process if the watchdog is stuck. Not run here: NCCL's backend.
+# certain methods like wait(), isCompleted()". It looks for errors and timeouts. What follows depends on
+# ``TORCH_NCCL_ASYNC_ERROR_HANDLING``: ``CleanUpOnly`` aborts the communicators, ``TearDown`` also ends the process,
+# and ``SkipCleanUp``, the default, ends it without the abort, for the case that ``ncclCommAbort`` itself hangs. A
+# second thread, the heartbeat monitor, ends the process if the watchdog is stuck.
+#
+# Not run here: NCCL's backend, and a device that cannot run two collectives at once.

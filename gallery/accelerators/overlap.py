@@ -3,8 +3,8 @@ Overlap of computation and communication
 ========================================
 
 Ranks train faster if the device computes while the network is busy, and the backend decides whether it can. This
-page helps you choose the streams in which your collectives run, and shows on time lines what the choice is worth to
-a program and to DDP.
+page helps you choose the streams in which your collectives run, and shows on time lines what the choice changes for
+a program and for DDP.
 
 .. diagram:: accelerators/overlap/diagram
 
@@ -36,8 +36,8 @@ launch("overlap/own_stream.py", ranks=2)
 
 # %%
 # With the rule kept, the multiplication is finished before rank 1 arrives. With the rule broken, it begins when the
-# sum is there. The results are equal, so a test of values does not notice the difference, and a backend needs a test of
-# the order.
+# sum is there. The numbers are right in both cases, so a test of values does not notice the difference, and a backend
+# needs a test of the order.
 #
 # Where a program waits
 # ---------------------
@@ -96,18 +96,11 @@ launch("overlap/ddp_buckets.py", ranks=2, expected_stderr=stderr)
 # ----------------
 #
 # The collectives of a group must run in the same order on all ranks, and a single stream keeps the order of the calls
-# without effort. Messages are different, because a rank may receive tags in another order than its peer sends them. So
-# ``simccl`` has one stream for the collectives of a group, and one for each direction, rank and tag of messages. The
-# code calls the key of such a stream a lane:
-#
-# .. admonition:: The code
-#    :collapsible: closed
-#
-#    .. listing:: extension/stream_collectives/src/group.hpp
-#       :part: lanes
+# without effort. So ``simccl`` has one stream for the collectives of each group, for which :doc:`order-and-abort` gives
+# the reason. Messages have other streams, which :doc:`groups-and-meshes` explains.
 #
 # An idle stream of ``sim`` costs almost nothing, because its thread ends after a second. Where streams are scarce, take
-# them from a pool. Why each group has streams of its own is the subject of :doc:`order-and-abort`.
+# them from a pool.
 #
 # What a time line does not show
 # ------------------------------

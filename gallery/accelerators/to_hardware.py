@@ -23,7 +23,7 @@ The device
      - ``getStream``, ``exchangeStream``, ``getNewStream``, ``getStreamFromGlobalPool``,
        ``getStreamNativeHandle``
    * - record an event
-     - ``driver.launch`` of an empty task
+     - ``driver.launch`` of a task that notes the time
      - ``cudaEventRecord``
      - ``record``, ``destroyEvent``
    * - let a stream wait
@@ -71,7 +71,7 @@ The backend
    * - purpose
      - ``simccl``
      - NCCL
-     - ask of your library
+     - find out about your library
    * - connect the ranks
      - gloo, through the store
      - ``ncclGetUniqueId``, which one rank shares through the store, and ``ncclCommInitRankConfig``
@@ -87,7 +87,7 @@ The backend
    * - split a group
      - another gloo
      - ``ncclCommSplit``, on all ranks of the parent
-     - who must call it
+     - which ranks must call it
    * - average, premultiplied sum
      - a division after the sum, a product before it
      - ``ncclAvg``, ``ncclRedOpCreatePreMulSum``
@@ -103,7 +103,7 @@ The backend
    * - keep memory alive
      - ``Stash``
      - ``TensorShelf`` of PyTorch's backend
-     - when it has read the input
+     - how to know that it has read the input
 
 Both halves meet in the handle of a stream: the backend gets it from ``getStreamNativeHandle``, and casts it
 to the type that the library takes. :doc:`five-steps` shows that line, around which the other four steps stay
@@ -123,7 +123,7 @@ Begin with the device alone, then add the backend, and add one property at a tim
 5. Callbacks of futures see the result, and DDP has the same gradients on all ranks.
 6. ``is_completed`` is true only when every stream may read.
 7. A rank that never calls leads to an error on the others within the timeout, and the process ends.
-8. Groups, splits and batches of messages work in any order that the program may choose.
+8. Groups, splits and batches of messages work in every order that your backend allows.
 
 The next program has the first six, without gates, and without a name of the simulation except for the module
 and the backend. A stream is late because it has much to do first:
@@ -154,17 +154,17 @@ launch("to_hardware/first_checks.py", ranks=2)
 # - **Order of memory.** All streams here share one mutex, so a task sees all that ended before it. On
 #   hardware, a kernel that shares memory with the host or with another device needs fences.
 # - **Concurrent kernels.** Each stream here has a thread of its own, so everything that may run does run. On
-#   a device, communication takes cores from the computation, and a kernel that waits for a peer keeps them.
-#   Two such kernels may never run at the same time, and then groups wait for each other although their
-#   streams do not.
+#   a device, communication takes compute units from the computation, and a kernel that waits for a peer keeps
+#   them. If two such kernels cannot run at the same time, groups wait for each other although their streams do
+#   not, so the deadlock of :doc:`order-and-abort` comes back. This is reasoning, and no sample shows it.
 # - **Registered memory.** A network card reads memory only after its registration, which takes time. NCCL
 #   has ``ncclCommRegister`` and ``ncclMemAlloc`` for it, and PyTorch's backend can register what the
 #   allocator gets. Freed memory must then be deregistered before the device takes it back.
 # - **Graphs.** A program can capture a stream and replay it later. Nothing runs during the capture, so a
 #   watchdog must not ask for the events of captured calls. The guard says with ``isStreamCapturing`` when
 #   that is the case.
-# - **Broken devices.** A task that throws here ends up as an error in the next call that waits. On hardware,
-#   one wrong kernel can make all later calls of the process fail, also those that would clean up.
+# - **Broken devices.** A kernel that throws here ends up as an error of the calls that wait later. On
+#   hardware, one wrong kernel can make all later calls of the process fail, also those that would clean up.
 # - **Time.** A time line of this part shows an order. Whether overlap gains anything, only a measurement on
 #   the device tells.
 #

@@ -71,16 +71,16 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 #    :header-rows: 1
 #
 #    * - way
-#      - needs beyond collectives
+#      - also needs
 #    * - DDP
-#      - Futures that know their device, because DDP never waits for a work. With ``find_unused_parameters``
-#        also pinned memory.
+#      - Futures that know their device, because DDP waits for those of its all-reduces, and by default not
+#        for the works. With ``find_unused_parameters`` also pinned memory.
 #    * - FSDP2
 #      - Streams and events from the module of the device, ``torch.sim.Stream`` here, ``ReduceOp.AVG``, and
 #        storages that can be resized, because it frees the parameters that it has gathered.
 #    * - HSDP
-#      - A mesh of two dimensions, so groups that are split. The two ranks here have two copies of one shard,
-#        so nothing is gathered.
+#      - A mesh of two dimensions, so a group for each of them. The two ranks here have two copies of one
+#        shard, so nothing is gathered.
 #    * - tensor parallelism
 #      - Random numbers with a state of 16 bytes, a seed and an offset, if DTensor draws them.
 #    * - pipeline
@@ -91,15 +91,16 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 #    * - checkpoint
 #      - Copies to the host, and object collectives, for which the group has gloo.
 #
-# Most missing items end the first step with an error. The exception is the first row: :doc:`futures` shows
-# how DDP goes wrong without one.
+# Three of these items need a test, because PyTorch reports no error without them. Futures that do not know
+# their device make DDP train wrongly, as :doc:`futures` shows. A backend that adds where ``ReduceOp.AVG`` is
+# requested gives wrong gradients. Autocast may run without casting, as follows.
 #
 # Autocast
 # --------
 #
 # Autocast looks up a dispatch key of the device. Where nothing is registered, each operation fails under
 # autocast; a fallthrough alone makes programs run, but in the type that they have. PyTorch has lists of
-# operations, and macros to register them for ``PrivateUse1``. The device uses those that CUDA has:
+# operations, and a macro to register them for ``PrivateUse1``. The device uses the lists that CUDA uses:
 #
 # .. listing:: extension/simulated_accelerator/src/module.cpp
 #    :part: autocast
@@ -119,7 +120,7 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 # What does not work
 # ------------------
 #
-# The next worker calls four features that ask for more than a device and a backend:
+# The next worker calls four features that need more than this device and this backend have:
 #
 # .. listing:: gallery/accelerators/training/limits.py
 #    :part: features
@@ -128,11 +129,11 @@ launch("training/limits.py", ranks=2, timeout=110)
 
 # %%
 # - For generated kernels, write a backend of inductor, or let users take ``aot_eager``.
-# - ``SyncBatchNorm`` has operators that only CUDA implements. A fallback to the CPU finds nothing there, so
-#   a device needs kernels of its own for ``batch_norm_stats`` and the operators beside it.
+# - ``SyncBatchNorm`` has operators without kernels for the CPU, so a fallback finds nothing there. A device
+#   needs kernels of its own for ``batch_norm_stats`` and the operators beside it.
 # - Symmetric memory gives the ranks access to each other's memory, and PyTorch wants an allocator for it,
 #   registered in C++ for the type of device.
-# - A group shrinks if its backend overrides ``supportsShrinking`` and ``shrink``.
+# - ``shrink_group`` needs a backend that overrides ``supportsShrinking`` and ``shrink``.
 #
 # DDP also warns that it takes time statistics for the CPU and CUDA only. To add a device, register a class
 # in ``TimerRegistry`` of ``reducer_timer.hpp``.

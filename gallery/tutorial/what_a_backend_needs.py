@@ -51,8 +51,8 @@ with tempfile.TemporaryDirectory() as folder:
     )
 
 # %%
-# The tensors of this run are on a CPU, and the backend is gloo. A second run below shows what
-# differs on an accelerator.
+# The tensors of this run are on a CPU, and the backend is gloo. A second run, further below,
+# shows what differs on an accelerator.
 #
 # Each row is a method of ``c10d::Backend`` to override, and each column a feature that called
 # the method in this run, on any rank. The last row has the reductions. *DCP* is a distributed
@@ -132,15 +132,17 @@ for name in there[0]:
 show_table(["feature or function", "calls only on the device", "calls only on the CPU"], rows)
 
 # %%
-# Everything else is equal, including the reductions. So a backend for an accelerator needs ``MIN``
-# and ``MAX`` as well, because pipelining and comparisons of DTensors request ``MIN``, and loss
-# parallelism requests ``MAX``.
+# The differences have these reasons:
 #
 # * A pipeline sends and receives in batches. PyTorch calls ``startCoalescing`` and
-#   ``endCoalescing`` around a batch if ``supportsCoalescing`` is true. gloo's is false.
+#   ``endCoalescing`` around a batch if ``supportsCoalescing`` returns true. gloo's returns false.
 # * To shard another dimension, DTensor exchanges parts. On a CPU, it gathers the tensor.
 # * The groups of a mesh are split from the default group, because that knows its device.
 #   :doc:`/accelerators/groups-and-meshes` shows what the ranks then call.
+#
+# Everything else is equal, including the reductions. So a backend for an accelerator needs ``MIN``
+# and ``MAX`` as well, because pipelining and comparisons of DTensors request ``MIN``, and loss
+# parallelism requests ``MAX``.
 #
 # What else a backend needs
 # -------------------------

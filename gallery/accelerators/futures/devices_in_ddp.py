@@ -1,4 +1,4 @@
-"""The same in DDP, which waits for futures and never for works."""
+"""The same in DDP, which by default waits for futures and not for works."""
 
 import torch
 from two_ways import device, hold_communication, rank, show
