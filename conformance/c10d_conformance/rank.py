@@ -100,10 +100,12 @@ class Rank:
         self._board.begin(self.rank, name)
         kind, text, trace = verdicts.RIGHT, "", ""
         try:
-            if body(*arguments) == verdicts.ABSENT:
-                kind = verdicts.ABSENT
-            if self._keeps_group:
-                self.synchronize()  # the next case must not wait for the streams of this one
+            try:
+                if body(*arguments) == verdicts.ABSENT:
+                    kind = verdicts.ABSENT
+            finally:
+                if self._keeps_group:
+                    self.synchronize()  # the next case must not meet the streams of this one
         except Wrong as error:
             kind, text = verdicts.WRONG, str(error)
         except (RuntimeError, ValueError, TypeError) as error:

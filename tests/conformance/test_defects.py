@@ -75,6 +75,18 @@ def test_streams_without_a_defect_are_right(check):
 
 
 @pytest.mark.parametrize(
+    "name",
+    ["a_barrier_blocks_only_the_stream", "another_device_is_not_waited_for"],
+)
+def test_slow_kernels_find_defects_of_streams(name):
+    for check in defective_streams.DEFECTS[name].checks:
+        for defect in ("", name):
+            cases = outcomes(check, 2, defect, **(STREAMS | {"module": "slow_kernels"}))
+            wrong = [outcome.name for outcome in cases.values() if outcome.verdict != "right"]
+            assert bool(wrong) == bool(defect), f"{check}: {wrong}"
+
+
+@pytest.mark.parametrize(
     "check",
     ["streams.completion", "works.completed_after_wait", "failure.timeout_of_async_and_wait"],
 )
