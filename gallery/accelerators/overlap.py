@@ -114,5 +114,6 @@ launch("overlap/ddp_buckets.py", ranks=2, expected_stderr=stderr)
 #
 # ``ProcessGroupNCCL.hpp`` gives the same reason for the same design: each call "is scheduled on a separate CUDA stream
 # that is different from the current CUDA stream", in order to achieve "potentially concurrency and better
-# performance". With its option ``is_high_priority_stream``, these streams have a high priority. Not run here: NCCL's
-# backend, and kernels of an accelerator side by side.
+# performance". As :doc:`streams` says, this holds today for asynchronous calls. With the option
+# ``is_high_priority_stream``, these streams have a high priority. Not run here: NCCL's backend, and kernels of an
+# accelerator side by side.
