@@ -30,7 +30,8 @@ put into a stream:
    :part: compare
 
 All losses are compared without a tolerance. The table shows rank 1, because only the last rank of a pipeline
-has a loss:
+has a loss. The losses of ``pipeline`` are those of the micro-batches in one step, and the others those of one
+step after another:
 """
 
 import json

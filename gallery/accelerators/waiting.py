@@ -27,7 +27,7 @@ from launcher import launch
 from result_table import show_table
 
 outputs = launch("waiting/who_waits.py", ranks=2, show=False)
-show_table(["call", "who waits"], [[f"``{call}``", who] for call, who in json.loads(outputs[0]).items()])
+show_table(["call", "who waits"], [[call, who] for call, who in json.loads(outputs[0]).items()])
 # sphinx_gallery_start_ignore
 assert outputs[0] == outputs[1]
 # sphinx_gallery_end_ignore

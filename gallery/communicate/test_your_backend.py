@@ -8,7 +8,7 @@ what the test reports, and turn a report into a program that shows the defect.
 PyTorch promises much about each operation. Its classes ``MultiProcessTestCase`` and
 ``DistributedTestBase``, in ``torch.testing._internal.common_distributed``, start the ranks for tests
 that you write, with any backend.
-``c10d-conformance`` adds the tests: 173 checks for all backends, in C++ or in Python. It needs
+``c10d-conformance`` adds the tests: 173 checks for all backends, in C++ or in Python, and 17 for streams of an accelerator. It needs
 PyTorch and pytest. The zip file at the end of this page contains it, in the folder
 ``conformance``.
 
@@ -133,8 +133,13 @@ show_table(["capability", *reports], rows)
 # the group is aborted. The exercise is about ``Works and futures``. The whole suite finds more in
 # gloo. For example, a tensor that is not contiguous gets wrong values without an error
 # (`pytorch#192920 <https://github.com/pytorch/pytorch/issues/192920>`_). It finds no failure
-# in ``shm``. ``make test-conformance`` runs it on these backends and on ``store``, and compares with
-# recorded results. ``--device cuda`` lets it run on GPUs, which the build of this site does not have.
+# in ``shm``. ``make test-conformance`` runs it on these backends and on ``store``, ``mpich`` and
+# ``simccl``, and compares with recorded results.
+#
+# ``--device`` takes the type of an accelerator, such as ``cuda``, which the build of this site does
+# not have, or ``sim``, the device of :doc:`/accelerators/device`. The checks of streams then run, too:
+# they hold a stream, and compare what kernels have read. Add ``--blocking-wait`` if ``wait`` of your
+# backend blocks the host.
 #
 # A mistake: a test with zeros
 # ----------------------------
