@@ -5,7 +5,7 @@ A device for PyTorch
 Before a backend can launch anything in a stream, PyTorch must know the device, its streams and its memory.
 This page follows the code of the simulated device, about 800 lines, in the order in which PyTorch needs it.
 If your accelerator already runs ``torch.ones``, use the table to check which parts a communication backend
-relies on; otherwise, it is a plan for the first weeks.
+relies on; otherwise, use it as a plan for the first weeks.
 
 PyTorch reserves the device type ``PrivateUse1`` for devices that are not part of its own code:
 
@@ -198,21 +198,21 @@ run_program("device/kernels.py")
 # .. listing:: gallery/accelerators/device/errors.py
 #    :part: errors
 #
-# The first three lines of the output are from forks: the late import, and a use of the device before and
-# after its parent's first use:
+# The first three lines of the output are from forks: a late import, and uses of the device in a fork before
+# the first use in its parent, and in one after that:
 
 run_program("device/errors.py")
 
 # %%
 # The last error is that of ``torch.add``, which has returned before. Without ``out=``, PyTorch would check
-# the complex ``alpha`` on the host. With it, PyTorch calls ``add.out`` directly, so only the kernel does.
+# the complex ``alpha`` on the host. With it, PyTorch calls ``add.out`` directly, so only the kernel checks it.
 #
 # Other devices
 # -------------
 #
 # PyTorch's repository contains OpenReg, another example of a ``PrivateUse1`` device with a guard, an
 # allocator, hooks and kernels. When this page was written, a comment in its communication backend,
-# ``ProcessGroupOCCL.cpp``, called that a stub which exchanges no data, so this part has a device of its own.
+# ``ProcessGroupOCCL.cpp``, called the backend a stub that exchanges no data, so this part has a device of its own.
 #
 # :doc:`to-hardware` compares the calls of this part with those of CUDA. Not run here: OpenReg, and devices
 # other than ``sim``.

@@ -43,7 +43,7 @@ in the communication's stream then moves them to their places.
 
 Ranks match collectives by their order. If a rank uses two devices, its calls are in two streams, so step 1
 also lets each collective wait for the one before. Messages are exempt, because ranks match them by rank and
-tag. Only messages of the same direction, rank and tag wait for each other.
+tag. Only a message of the same direction, rank and tag waits for the one before.
 
 The call in the stream
 ----------------------
@@ -138,7 +138,7 @@ launch("five_steps/errors.py", ranks=2, expected_stderr="Warning: Backend simccl
 # raises the error, and the group refuses further calls. For a program that never waits again, the watchdog
 # of :doc:`order-and-abort` writes a warning.
 #
-# A ``wait`` that comes before the error returns, because it does not let the host wait. So do not save a
+# A ``wait`` that is called before the error occurs returns normally, because it does not let the host wait. So do not save a
 # checkpoint, for example, after ``wait`` alone: call ``torch.accelerator.synchronize`` first, and then
 # ``wait``, which knows by then whether the call has failed.
 #

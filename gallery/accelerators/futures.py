@@ -44,7 +44,7 @@ from launcher import launch
 launch("futures/callbacks.py", ranks=2)
 
 # %%
-# The callback has run, and ``wait`` has returned, before the library moved a byte. Both have only queued kernels: the
+# The callback has run, and ``wait`` has returned, before the library moved a byte. Both have only queued tasks: the
 # multiplication in the stream of the callback, and a wait for that stream in the program's. Only ``item`` lets the
 # host wait for the number.
 #

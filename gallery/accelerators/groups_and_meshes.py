@@ -12,7 +12,7 @@ Backends for several devices
 ----------------------------
 
 A group can have a backend for each type of device, and PyTorch chooses by the tensor. In the next worker,
-the default group has gloo for the CPU, and a second group has ``simccl`` only:
+the default group has gloo for the CPU beside ``simccl``, and a second group has ``simccl`` only:
 
 .. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
    :part: backends

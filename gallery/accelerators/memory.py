@@ -142,7 +142,7 @@ launch("memory/other_stream.py", ranks=2)
 # ("non-deterministically reuse or fail to reuse memory"). So choose the stash, and document its limit.
 #
 # Do not forget the tensors that the backend itself creates: a temporary copy, such as that of an input with
-# strides, must be in the stash, too. Futures do both. A future owns its value, and calls
+# strides, must be in the stash, too. Futures use both ways. A future owns its value, and calls
 # ``recordDataPtrOnStream`` for each stream that waits for it, as :doc:`futures` explains.
 #
 # NCCL's backend

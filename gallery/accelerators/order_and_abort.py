@@ -29,7 +29,7 @@ launch("order_and_abort/group_stream.py", ranks=2, expected_stderr=stderr)
 
 # %%
 # With the rule broken, rank 0 runs the all-reduce of one group, and rank 1 that of the other. Each waits for a call
-# that is queued behind the one that runs. Because both calls have returned on each rank, the hosts meet the deadlock
+# that is queued, on the other rank, behind the one that runs there. Because both calls have returned on each rank, the hosts meet the deadlock
 # only in ``synchronize``, and a stack of the program does not show the cause.
 #
 # Before your backend makes this promise, find out whether your device can always run two collectives at once. Every
@@ -40,7 +40,7 @@ launch("order_and_abort/group_stream.py", ranks=2, expected_stderr=stderr)
 # ---------------------------
 #
 # Streams of their own do not help if the program calls ``wait`` between the two calls. This worker keeps the rule, and
-# the broken line comes from the order alone:
+# the line ``broken`` comes from the order alone:
 #
 # .. listing:: gallery/accelerators/order_and_abort/order.py
 #    :part: program
@@ -108,7 +108,7 @@ launch("order_and_abort/abort.py", ranks=2, expected_stderr=stderr)
 
 # %%
 # The work gets the error in both cases, and ``store`` also ends its wait. PyTorch's ``gloo`` does not override
-# ``abort`` of ``Backend``, which is empty, so it holds the stream until its own deadline, which ``simccl`` sets a
+# ``abort`` of ``Backend``, which is empty, so gloo holds the stream until its own deadline, which ``simccl`` sets a
 # second after that of the group. Until then, all streams that wait for the call stand still.
 #
 # So before you choose a library, find out what ends a call whose peer is dead. If nothing does, only a short timeout

@@ -16,7 +16,7 @@ stream gets right results with less effort: the order of the stream replaces mos
 program's next kernel waits for the slowest rank, even if it does not need the result.
 
 The rule that avoids this is: **the communication has a stream of its own**. In the call, which :doc:`five-steps`
-explains, it decides one value, the stream in which the library runs:
+explains, the rule decides one value, the stream in which the library runs:
 
 .. listing:: extension/stream_collectives/src/group.hpp
    :start-at: const auto current = guard.getStream

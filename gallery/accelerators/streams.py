@@ -118,7 +118,7 @@ launch("streams/input.py", ranks=2)
 
 # %%
 # The right sum is 3. With the rule broken, the ranks add the zeros with which their tensors began, and
-# afterwards ``fill`` overwrites the sum with the number of the rank. In training, such ranks would go on
+# afterwards ``fill`` overwrites the sum with the rank's own number. In training, such ranks would go on
 # with different gradients, and no error would stop them.
 #
 # A test finds this bug reliably only if the kernel ahead of the call is slow. Therefore let your tests hold

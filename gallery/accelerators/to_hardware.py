@@ -122,7 +122,7 @@ Begin with the device alone, then add the backend, and add one property at a tim
 4. Inputs may be dropped at once after an asynchronous call.
 5. Callbacks of futures see the result, and DDP has the same gradients on all ranks.
 6. ``is_completed`` is true only when every stream may read.
-7. A rank that never calls leads to an error on the others within the timeout, and the process ends.
+7. A rank that never calls leads to an error on the others within the timeout, and all processes can end.
 8. Groups, splits and batches of messages work in every order that your backend allows.
 
 The next program has the first six, without gates, and without a name of the simulation except for the module

@@ -63,8 +63,8 @@ launch("waiting/output.py", ranks=2)
 # ----------
 #
 # **A work is completed when the stream has finished the call.** A program may call ``is_completed`` in a
-# loop, and then use the result on any stream. For the moment after such a loop, ``Work.hpp`` has
-# ``synchronize``, but in Python that method warns that it is being deprecated, so expect programs that do
+# loop, and then use the result on any stream. ``Work.hpp`` offers ``synchronize`` to call
+# after such a loop, but in Python that method warns that it is being deprecated, so expect programs that do
 # without it. Therefore it is not enough that the call was launched:
 #
 # .. listing:: extension/stream_collectives/src/work.hpp

@@ -94,9 +94,10 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 #
 # A second communicator for the heads would also do, but then each group would need two.
 #
-# The largest tag of MPI is the attribute ``MPI_TAG_UB``, at least 32767, and a program's is one less. For a
-# larger one the backend raises an error. The group is then broken, as after each error of a transport. Negative tags do not come so far,
-# because the frame refuses them.
+# The tags in between are for long data, as the next section explains. The largest tag of MPI is the attribute
+# ``MPI_TAG_UB``, at least 32767, and a program's is 16,385 less. For a larger one the backend raises an error.
+# The group is then broken, as after each error of a transport. Negative tags do not come so far, because the
+# frame refuses them.
 #
 # A message and its note
 # ----------------------
@@ -111,6 +112,18 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 #
 #    .. listing:: extension/mpi_collectives/src/calls.hpp
 #       :part: message
+#
+# Such a message must be short. Between processes of a host, MPICH copies data that is not in one place in pieces of
+# a few KiB, one in each test, and the thread naps between its tests. So a measurement found that 4 MiB took
+# half a second. If there is more data than 8 KiB, the backend therefore sends only the note in this way. When
+# both ranks have the note, they know each other and the size, and MPI moves the data from one address to the
+# other. The tag of the data is a number from the note, so that data of two messages is not confused:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/mpi_collectives/src/calls.hpp
+#       :part: long-data
 #
 # If the sender's tensor is shorter than the receiver's, the receiver notices it by the number of bytes in the status, and its
 # error names both sizes. If the tensor is longer, MPI reports a truncated message. In both cases the sender

@@ -9,8 +9,9 @@ namespace mpi_collectives {
 using frame::Blob, frame::Blobs, frame::Kind, frame::Pieces;
 
 // [tags]
-// The tag of heads, and the first one of messages.
-enum Tag { kHeads, kFirstMessage };
+// The tag of heads, those of long data, of which a rank may send so many at a time, and
+// the first one of messages.
+enum Tag { kHeads, kLongData, kFirstMessage = kLongData + (1 << 14) };
 // [/tags]
 
 // A communicator of MPI, and this rank in it.
@@ -62,14 +63,16 @@ struct Heads {
 // [/head]
 
 // [message]
-// A message and its note, which MPI sends and receives as one.
+// A message and its note, which MPI sends and receives as one. Long data comes later.
 struct Message {
+  static constexpr size_t kLong = 8 << 10; // bytes
+
   Operation op; // keeps the tensor
   Note note; // of this rank, or of the sender once it has come
 
   void post(const Line& line, Requests::List& requests) {
     const bool sends = op.note.kind == Kind::send;
-    const Bytes data = sends ? op.in[0] : op.out[0];
+    const Bytes data = !sends ? op.out[0] : is_long() ? Bytes() : op.in[0];
     const int other = op.note.root < 0 ? MPI_ANY_SOURCE : op.note.root;
     int *highest = nullptr, found = 0;
     MPI_Comm_get_attr(line.comm, MPI_TAG_UB, &highest, &found);
@@ -79,11 +82,11 @@ struct Message {
           std::to_string(*highest - kFirstMessage) + ", got " +
           std::to_string(op.note.tag));
     }
-    MPI_Count lengths[] = {static_cast<MPI_Count>(data.size()), sizeof(Note)};
-    MPI_Aint begin = 0, end = 0;
-    MPI_Get_address(data.data(), &begin);
-    MPI_Get_address(&note, &end);
-    MPI_Count places[] = {begin, end};
+    MPI_Count lengths[] = {sizeof(Note), static_cast<MPI_Count>(data.size())};
+    MPI_Aint first = 0, second = 0;
+    MPI_Get_address(&note, &first);
+    MPI_Get_address(data.data(), &second);
+    MPI_Count places[] = {first, second};
     MPI_Datatype type = MPI_DATATYPE_NULL;
     check(MPI_Type_create_hindexed_c(2, lengths, places, MPI_BYTE, &type), "MPI_Type");
     check(MPI_Type_commit(&type), "MPI_Type_commit");
@@ -96,7 +99,30 @@ struct Message {
     check(error, sends ? "MPI_Issend" : "MPI_Irecv");
   }
   // [/message]
+
+  bool is_long() const { return note.bytes > kLong; } // the sender's data
 };
+
+// [long-data]
+// The data of a message whose note both ranks have. MPI gets its address, and no datatype
+// with two places, of which it would copy a few KiB in each test.
+struct LongData {
+  Operation op;
+  int other;
+  uint64_t number; // from the note
+
+  void post(const Line& line, Requests::List& requests) {
+    const int tag = static_cast<int>(kLongData + number);
+    const auto size = static_cast<MPI_Count>(op.note.bytes);
+    const auto type = MPI_BYTE;
+    check(op.note.kind == Kind::send ? MPI_Isend_c(op.in[0].data(), size, type, other,
+                                           tag, line.comm, &requests[0])
+                                     : MPI_Irecv_c(op.out[0].data(), size, type, other,
+                                           tag, line.comm, &requests[0]),
+        "a message");
+  }
+};
+// [/long-data]
 
 // [collective]
 // A collective of MPI, and its memory, which MPI may use until it has ended.

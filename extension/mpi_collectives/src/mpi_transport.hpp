@@ -96,9 +96,15 @@ class MpiTransport final : public frame::Transport {
   // [messages]
   Steps send(const Operation& op) override {
     const auto message = std::make_shared<Message>(op, op.note);
+    long_messages_ += message->is_long();
+    message->note.sequence = long_messages_ % (kFirstMessage - kLongData);
     const auto sent = call(1, message);
     const std::vector to{op.note.root};
     co_await run(sent, to);
+    if (!message->is_long()) co_return;
+    const LongData data{op, op.note.root, message->note.sequence};
+    const auto data_sent = call(1, std::make_shared<LongData>(data));
+    co_await run(data_sent, to);
   }
 
   Steps receive(const Operation& op) override {
@@ -107,16 +113,20 @@ class MpiTransport final : public frame::Transport {
     std::vector<int> from;
     if (op.note.root >= 0) from.push_back(op.note.root);
     co_await run(received, from);
-    op.source->store(received->status(0).MPI_SOURCE);
-    MPI_Count bytes = 0;
-    MPI_Get_elements_c(&received->status(0), MPI_BYTE, &bytes);
-    // The note is the end of what was expected, or of less.
-    require_size(op.out[0], bytes - sizeof(Note), *op.source);
+    const int source = received->status(0).MPI_SOURCE;
+    op.source->store(source);
+    require_size(op.out[0], message->note.bytes, source);
+    const auto number = std::exchange(message->note.sequence, 0);
     if (message->note.dtype != op.note.dtype) {
       throw std::runtime_error("the ranks do not agree: " + names().who(*op.source) +
           " runs " + describe(message->note) + ", " + names().who(rank()) + " runs " +
           describe(op.note));
     }
+    if (!message->is_long()) co_return;
+    const LongData data{op, source, number};
+    const auto data_received = call(1, std::make_shared<LongData>(data));
+    from = {source};
+    co_await run(data_received, from);
   }
   // [/messages]
 
@@ -211,6 +221,7 @@ class MpiTransport final : public frame::Transport {
 
   Line line_;
   frame::Watch watch_;
+  uint64_t long_messages_ = 0; // that this rank has sent; numbers for their tags
 };
 
 } // namespace mpi_collectives

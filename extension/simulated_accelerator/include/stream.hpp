@@ -13,8 +13,9 @@ class Stream {
   using Task = std::function<void()>;
 
   // Runs a task after all that the stream got before; returns at once. The task owns
-  // nothing whose end needs Python, because it ends on the stream's thread. What it throws
-  // is the end of the device. The trace has its name. With `peers`, it waits for others.
+  // nothing whose end needs Python, because it ends on the stream's thread. If it throws,
+  // the device fails from then on. The trace has its name. With `peers`, it waits for other
+  // ranks.
   virtual void launch(std::string name, Task task, bool peers = false) = 0;
 
  protected:

@@ -196,7 +196,7 @@ class Driver {
     while (queue.launched_.wait_for(lock, std::chrono::seconds(1), launched)) {
       auto& entry = queue.entries_.front();
       if (entry.ready) changed_.wait(lock, entry.ready);
-      changed_.wait(lock, [this] { return !stopped_; }); // then it stays here
+      changed_.wait(lock, [this] { return !stopped_; }); // once stopped, it stays here
       note("begin", entry.name, queue);
       entry.begun = true;
       ++running_;

@@ -91,11 +91,11 @@ inline void in_stream(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 inline Tensor copy_from(const Tensor& self, const Tensor& to, bool non_blocking) {
   at::assert_no_internal_overlap(to);
   const Tensor from = self.expand_as(to);
-  const Tensor& one = to.is_cpu() ? from : to; // of the device whose stream copies
+  const Tensor& one = to.is_cpu() ? from : to; // on the device whose stream copies
   auto& queue = current_queue(one.device().index());
   const bool across = !from.is_cpu() && !to.is_cpu() && from.device() != to.device();
   auto& other = across ? current_queue(from.device().index()) : queue;
-  driver.wait(queue, driver.mark(other)); // of both devices
+  driver.wait(queue, driver.mark(other)); // the streams of both devices
   const Tensor& host = to.is_cpu() ? to : from;
   const bool pinned = host.is_cpu() && pinned_pool.owns(host.data_ptr());
   if (pinned) pinned_pool.record(host.data_ptr(), queue);

@@ -57,7 +57,7 @@ class Pool {
     late_.emplace_back(entry.key(), entry.mapped(), marks);
   }
 
-  // Another stream than the one that it belongs to uses the memory, up to now.
+  // Notes that a stream other than the owner has used the memory, up to now.
   void record(const void* data, Queue& queue) {
     const std::lock_guard lock(mutex_);
     const auto entry = find(data);

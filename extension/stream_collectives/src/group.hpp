@@ -240,7 +240,7 @@ class StreamGroup {
         }
         if (!error) error = call->error();
       }
-      std::erase_if(calls_, [this](const auto& call) { // check() needs one of both
+      std::erase_if(calls_, [this](const auto& call) { // check() needs it until failure_ is set
         return call->ended && (!call->error() || !failure_.empty());
       });
       changed_.notify_all();

@@ -24,7 +24,7 @@ def draw_all_reduce(wait_before):
         work.wait()
     other *= 2  # needs no sum
     torch.sim.settle(peers=False)
-    store.set(key, "")  # rank 1 calls now
+    store.set(key, "")  # now rank 1 may call
     if not wait_before:
         work.wait()
     torch.accelerator.synchronize()

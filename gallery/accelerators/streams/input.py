@@ -12,7 +12,7 @@ def sum_of_late_numbers(group):
     gate.hold()  # what this stream gets from now on is late
     number.fill_(rank + 1)
     work = dist.all_reduce(number, group=group, async_op=True)
-    torch.sim.settle()  # all runs that does not wait for the gate
+    torch.sim.settle()  # everything runs that does not wait for the gate
     gate.open()
     work.wait()
     return number.item()

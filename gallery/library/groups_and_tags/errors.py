@@ -18,7 +18,7 @@ def show(name, call):
         print(f"{name}: has returned")
     except dist.DistBackendError as error:
         reason = str(error).splitlines()[0].split(" failed on ")[-1]
-        reason = re.sub(r"(?<=tags from 0 to )\d+", "MPI_TAG_UB - 1", reason)
+        reason = re.sub(r"(?<=tags from 0 to )\d+", "MPI_TAG_UB - 16385", reason)
         print(f"{name}: {re.sub(r'(?<=Message truncated): .*', '', reason)}")
 
 
