@@ -138,9 +138,9 @@ launch("five_steps/errors.py", ranks=2, expected_stderr="Warning: Backend simccl
 # raises the error, and the group refuses further calls. For a program that never waits again, the watchdog
 # of :doc:`order-and-abort` writes a warning.
 #
-# A ``wait`` that is called before the error occurs returns normally, because it does not let the host wait. So do not save a
-# checkpoint, for example, after ``wait`` alone: call ``torch.accelerator.synchronize`` first, and then
-# ``wait``, which knows by then whether the call has failed.
+# A ``wait`` that is called before the error occurs returns normally, because it does not let the host wait. So
+# do not save a checkpoint, for example, after ``wait`` alone: call ``torch.accelerator.synchronize`` first, and
+# then ``wait``, which knows by then whether the call has failed.
 #
 # NCCL's backend
 # --------------

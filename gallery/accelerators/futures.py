@@ -3,8 +3,8 @@ Futures with devices
 ====================
 
 By default, DDP waits for the futures of its all-reduces and not for their works, so a backend whose ``wait`` is
-right can still train wrongly, without an error. This page shows what a future must know about the device, so that you can
-decide when your backend completes it, and on which stream.
+right can still train wrongly, without an error. This page shows what a future must know about the device, so
+that you can decide when your backend completes it, and on which stream.
 
 .. diagram:: accelerators/futures/diagram
 
@@ -90,9 +90,9 @@ launch("futures/devices_in_ddp.py", ranks=2)
 # steps, so rank 0 has 1 / 2, and rank 1 has 2 / 2.
 #
 # No rank raises an error, and each takes a step in a plausible direction: it trains alone, with half of its own
-# gradient. A loss curve may look healthy, so compare the weights of all ranks in a test, with the communication held
-# by a gate or a slow kernel. Use DDP's defaults there: with ``lazy_bucket_allocation``, it waits for the work, and the
-# gradient is right although the future is not.
+# gradient. A loss curve may look healthy, so compare the weights of all ranks in a test, with the communication
+# held by a gate or a slow kernel. Use DDP's defaults there: with ``lazy_bucket_allocation``, it waits for the
+# work, and the gradient is right although the future is not.
 #
 # The communication hooks of DDP depend even more on the devices. The one that compresses to 16 bits, for example,
 # returns ``fut.then(decompress)``, so all of its second half runs in a callback.

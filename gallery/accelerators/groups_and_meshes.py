@@ -40,7 +40,7 @@ launch("groups_and_meshes/two_devices.py", ranks=2)
 #    :part: connect
 #
 # On two devices, a group needs two streams. But its library matches collectives by their order, so the
-# second one waits for an event of the first. The time line shows that: although the gate is in the stream
+# second collective waits for an event of the first. The time line shows that: although the gate is in the stream
 # of ``sim:0``, the stream of ``sim:1`` waits with it.
 #
 # When a group connects
@@ -125,8 +125,9 @@ launch(
 # %%
 # Because each tag has a stream, the first way is right. This cannot help the second, which is what
 # ``dist.send`` and ``dist.recv`` do: after ``wait``, the caller's stream waits for the first message, and the
-# second message waits for the caller's stream. The host goes on and notices nothing, until the watchdog reports a deadlock. A program
-# must therefore use one order of tags on both sides, or begin all messages before it waits.
+# second message waits for the caller's stream. The host goes on and notices nothing, until the watchdog reports
+# a deadlock. A program must therefore use one order of tags on both sides, or begin all messages before it
+# waits.
 #
 # ``batch_isend_irecv`` is the better tool. If ``supportsCoalescing`` returns true, its messages arrive
 # between ``startCoalescing`` and ``endCoalescing``, as one call. ``simccl`` runs that call in the stream of

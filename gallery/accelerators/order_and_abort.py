@@ -28,9 +28,10 @@ stderr = "Backend simccl: |rank 0 has aborted"  # warnings of the watchdog
 launch("order_and_abort/group_stream.py", ranks=2, expected_stderr=stderr)
 
 # %%
-# With the rule broken, rank 0 runs the all-reduce of one group, and rank 1 that of the other. Each waits for a call
-# that is queued, on the other rank, behind the one that runs there. Because both calls have returned on each rank, the hosts meet the deadlock
-# only in ``synchronize``, and a stack of the program does not show the cause.
+# With the rule broken, rank 0 runs the all-reduce of one group, and rank 1 that of the other. Each waits for a
+# call that is queued, on the other rank, behind the one that runs there. Because both calls have returned on
+# each rank, the hosts meet the deadlock only in ``synchronize``, and a stack of the program does not show the
+# cause.
 #
 # Before your backend makes this promise, find out whether your device can always run two collectives at once. Every
 # stream of ``sim`` has a thread of its own, so no sample can show what happens otherwise; :doc:`to-hardware` has the
@@ -39,8 +40,8 @@ launch("order_and_abort/group_stream.py", ranks=2, expected_stderr=stderr)
 # What the program must order
 # ---------------------------
 #
-# Streams of their own do not help if the program calls ``wait`` between the two calls. This worker keeps the rule, and
-# the line ``broken`` comes from the order alone:
+# Streams of their own do not help if the program calls ``wait`` between the two calls. This worker keeps the
+# rule, and the line ``broken`` comes from the order alone:
 #
 # .. listing:: gallery/accelerators/order_and_abort/order.py
 #    :part: program
@@ -48,10 +49,11 @@ launch("order_and_abort/group_stream.py", ranks=2, expected_stderr=stderr)
 launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 
 # %%
-# After the first ``wait``, the program's stream waits for the first all-reduce, and the second all-reduce waits for the
-# program's stream. So the second call depends on the first, as on the CPU, where the host would wait. The backend
-# cannot know whether the program wants that, so only the program can fix it: all ranks call in one order, or they
-# wait later. For the same reason, two threads that use a group each should not share the default stream.
+# After the first ``wait``, the program's stream waits for the first all-reduce, and the second all-reduce waits
+# for the program's stream. So the second call depends on the first, as on the CPU, where the host would wait.
+# The backend cannot know whether the program wants that, so only the program can fix it: all ranks call in one
+# order, or they wait later. For the same reason, two threads that use a group each should not share the default
+# stream.
 #
 # The watchdog
 # ------------
@@ -83,8 +85,8 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 launch("order_and_abort/late_error.py", ranks=2, expected_stderr=stderr)
 
 # %%
-# The call has returned a work, because the error was not known yet. Later, the error is in two places, and missing in a
-# third:
+# The call has returned a work, because the error was not known yet. Later, the error is in two places, and
+# missing in a third:
 #
 # - ``wait`` of the work raises it if it is known by then. Otherwise ``wait`` returns, and later kernels use a result
 #   that is not there.
@@ -97,9 +99,9 @@ launch("order_and_abort/late_error.py", ranks=2, expected_stderr=stderr)
 # Abort
 # -----
 #
-# An abort must free the stream, or each ``synchronize`` of the program hangs with it. But the stream runs a task of the
-# library, which only the library can end. The last worker aborts a call to which rank 1 never comes, with two
-# libraries and a timeout of 3 seconds:
+# An abort must free the stream, or each ``synchronize`` of the program hangs with it. But the stream runs a
+# task of the library, which only the library can end. The last worker aborts a call to which rank 1 never
+# comes, with two libraries and a timeout of 3 seconds:
 #
 # .. listing:: gallery/accelerators/order_and_abort/abort.py
 #    :part: abort

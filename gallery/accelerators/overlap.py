@@ -62,9 +62,9 @@ launch("overlap/where_to_wait.py", ranks=2)
 # Buckets of DDP
 # --------------
 #
-# DDP is built for overlap. The backward pass computes the gradients of the last layer first. As soon as the kernels for
-# all gradients of a bucket are launched, DDP starts the all-reduce of the bucket, and the pass continues with the
-# layer before. DDP waits for the futures only at the end of the pass.
+# DDP is built for overlap. The backward pass computes the gradients of the last layer first. As soon as the
+# kernels for all gradients of a bucket are launched, DDP starts the all-reduce of the bucket, and the pass
+# continues with the layer before. DDP waits for the futures only at the end of the pass.
 #
 # The next worker has three layers, each with a weight of 1 MiB. As ``bucket_cap_mb`` is 1, each weight is a bucket:
 #
@@ -85,9 +85,9 @@ stderr = "Time stats are currently only collected"  # DDP does not know this dev
 launch("overlap/ddp_buckets.py", ranks=2, expected_stderr=stderr)
 
 # %%
-# With the rule kept, all gradients are computed while the first all-reduce waits for rank 1. With the rule broken, the
-# gradient of the second layer waits for the all-reduce of the third. In both cases the host has launched the whole
-# pass before rank 1 calls, so it is the device that loses time.
+# With the rule kept, all gradients are computed while the first all-reduce waits for rank 1. With the rule
+# broken, the gradient of the second layer waits for the all-reduce of the third. In both cases the host has
+# launched the whole pass before rank 1 calls, so it is the device that loses time.
 #
 # The last bucket can never overlap with the backward pass, because nothing is left to compute. That is why DDP has
 # several buckets: with a single one, all communication would come at the end.
@@ -95,25 +95,26 @@ launch("overlap/ddp_buckets.py", ranks=2, expected_stderr=stderr)
 # How many streams
 # ----------------
 #
-# The collectives of a group must run in the same order on all ranks, and a single stream keeps the order of the calls
-# without effort. So ``simccl`` has one stream for the collectives of each group, for which :doc:`order-and-abort` gives
-# the reason. Messages have other streams, which :doc:`groups-and-meshes` explains.
+# The collectives of a group must run in the same order on all ranks, and a single stream keeps the order of the
+# calls without effort. So ``simccl`` has one stream for the collectives of each group, for which
+# :doc:`order-and-abort` gives the reason. Messages have other streams, which :doc:`groups-and-meshes` explains.
 #
-# An idle stream of ``sim`` costs almost nothing, because its thread ends after a second. Where streams are scarce, take
-# them from a pool.
+# An idle stream of ``sim`` costs almost nothing, because its thread ends after a second. Where streams are
+# scarce, take them from a pool.
 #
 # What a time line does not show
 # ------------------------------
 #
-# A time line shows the order of events, and not what is gained. On an accelerator, a kernel of the communication takes
-# compute units and memory bandwidth from the kernels beside it, so both may become slower. Only a measurement on your
-# hardware shows what remains of the gain; :doc:`to-hardware` lists more of these limits.
+# A time line shows the order of events, and not what is gained. On an accelerator, a kernel of the
+# communication takes compute units and memory bandwidth from the kernels beside it, so both may become slower.
+# Only a measurement on your hardware shows what remains of the gain; :doc:`to-hardware` lists more of these
+# limits.
 #
 # NCCL's backend
 # --------------
 #
-# ``ProcessGroupNCCL.hpp`` gives the same reason for the same design: each call "is scheduled on a separate CUDA stream
-# that is different from the current CUDA stream", in order to achieve "potentially concurrency and better
-# performance". As :doc:`streams` says, this holds today for asynchronous calls. With the option
-# ``is_high_priority_stream``, these streams have a high priority. Not run here: NCCL's backend, and kernels of an
-# accelerator side by side.
+# ``ProcessGroupNCCL.hpp`` gives the same reason for the same design: each call "is scheduled on a separate CUDA
+# stream that is different from the current CUDA stream", in order to achieve "potentially concurrency and
+# better performance". As :doc:`streams` says, this holds today for asynchronous calls. With the option
+# ``is_high_priority_stream``, these streams have a high priority. Not run here: NCCL's backend, and kernels of
+# an accelerator side by side.

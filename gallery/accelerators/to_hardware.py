@@ -116,7 +116,7 @@ Begin with the device alone, then add the backend, and add one property at a tim
 
 1. A program with two streams and an event is right, and a backward pass too. Without this, no backend can
    be.
-2. Freed memory waits for the streams that were recorded.
+2. Freed memory is used again only after the streams that were recorded for it.
 3. A sum of two ranks is right when the input is late, and when the result is read in another stream after
    ``wait``.
 4. Inputs may be dropped at once after an asynchronous call.

@@ -51,7 +51,7 @@ results = [json.loads(text) for text in outputs]
 rows = []
 for way, (ours, theirs, calls) in results[1].items():
     equal = all(result[way][0] == result[way][1] for result in results)
-    rows.append([way, f"{ours[0]:.4f}", f"{ours[-1]:.4f}", str(equal), ", ".join(calls)])
+    rows.append([way, f"{ours[0]:.4f}", f"{ours[-1]:.4f}", str(equal), ", ".join(f"``{x}``" for x in calls)])
 show_table(["way", "first loss", "last loss", "equal to gloo's", "calls of simccl"], rows)
 
 # sphinx_gallery_start_ignore
@@ -116,7 +116,7 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 # part, inductor, generates kernels, so it needs a code generator for the device, which a module registers
 # with ``register_backend_for_device``. Since PyTorch 2.15, the compiler calls the function
 # ``_inductor_backend_init`` of the device's module first. In ``torch.sim``, this function raises an error
-# that says what to do instead, where otherwise a ``KeyError`` would come out of the compiler.
+# that says what to do instead. Without it, a ``KeyError`` would come out of the compiler.
 #
 # What does not work
 # ------------------

@@ -125,10 +125,10 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 #    .. listing:: extension/mpi_collectives/src/calls.hpp
 #       :part: long-data
 #
-# If the sender's tensor is shorter than the receiver's, the receiver notices it by the number of bytes in the status, and its
-# error names both sizes. If the tensor is longer, MPI reports a truncated message. In both cases the sender
-# learns nothing from MPI, which says only that the matching receive has begun. This program sends with a tag
-# that is too large, and then three numbers to a receive of two:
+# The receiver compares the size in the note with its tensor, and its error names both. Only if the sender has a
+# short message that is longer than the receiver's tensor, MPI reports a truncated message. The sender of a short
+# message learns nothing from MPI, which says only that the matching receive has begun. This program sends with a
+# tag that is too large, and then three numbers to a receive of two:
 #
 # .. listing:: gallery/library/groups_and_tags/errors.py
 #    :part: errors

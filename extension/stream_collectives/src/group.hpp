@@ -240,7 +240,7 @@ class StreamGroup {
         }
         if (!error) error = call->error();
       }
-      std::erase_if(calls_, [this](const auto& call) { // check() needs it until failure_ is set
+      std::erase_if(calls_, [this](const auto& call) { // or check() takes a call
         return call->ended && (!call->error() || !failure_.empty());
       });
       changed_.notify_all();
