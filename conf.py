@@ -70,7 +70,10 @@ code_provenance_scripts = {page_of(x): relative(x) for x in samples()}
 code_provenance_runs = provenance.runs_for_pages()
 
 diagrams_folders = [".", "_diagrams", "../gallery"]
-diagrams_data = {"measurements": "../extension/measurements.csv"}
+diagrams_data = {
+    "measurements": "../extension/measurements.csv",
+    "measurements_of_mpich": "../extension/measurements_of_mpich.csv",
+}
 
 linked_captions_address = PUBLISHED.file_address("{path}")
 
