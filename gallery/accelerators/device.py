@@ -114,7 +114,7 @@ run_program("device/first_use.py")
 # .. listing:: gallery/accelerators/device/memory.py
 #    :part: memory
 #
-# This reuse is the reason why a backend must keep the memory of a call, as :doc:`memory` shows. Through the
+# This reuse is the reason why a backend must keep the memory of a call, as :doc:`memory-lifetime` shows. Through the
 # hooks, PyTorch asks for the rest: memory of the host from which streams copy (pinned), generators, and a
 # storage that changes its size, which FSDP uses to free parameters:
 #

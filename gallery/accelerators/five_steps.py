@@ -17,7 +17,7 @@ that you can decide where the call of your own library belongs, and where its er
      - :doc:`streams`
    * - 2. the memory stays
      - The stream will use addresses, not tensors.
-     - :doc:`memory`
+     - :doc:`memory-lifetime`
    * - 3. the library is launched
      - The stream makes the call when its turn comes.
      - this page

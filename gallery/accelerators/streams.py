@@ -80,7 +80,7 @@ run_program("streams/dead_tensor.py")
 # %%
 # Within one stream, this reuse is correct, because what the next owner launches comes later in the queue.
 # With two streams it is not. A backend has two, its own and the caller's, so it must keep the memory of a
-# call, as :doc:`memory` shows.
+# call, as :doc:`memory-lifetime` shows.
 #
 # The input of a call
 # -------------------

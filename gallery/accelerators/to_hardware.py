@@ -146,7 +146,7 @@ launch("to_hardware/first_checks.py", ranks=2)
 # Without gates, a check finds a bug only if the stream is late enough. Measure how long ``late_numbers``
 # takes on your device, and run the program many times. Then run the suite of
 # :doc:`/communicate/test-your-backend` with ``--device``, which also covers the last two lines of the list,
-# and train as :doc:`training` does.
+# and train as :doc:`training-on-a-device` does.
 #
 # What a simulation cannot show
 # -----------------------------

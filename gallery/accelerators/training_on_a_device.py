@@ -6,7 +6,7 @@ Programs that train call the device and the backend in ways that no test of sing
 page trains in the usual ways, compares the losses with gloo's on the CPU, and shows what each way asks of a
 device beyond collectives, so that you can decide what to implement first.
 
-.. diagram:: accelerators/training/diagram
+.. diagram:: accelerators/training_on_a_device/diagram
 
 Losses as on the CPU
 --------------------
@@ -17,16 +17,16 @@ chooses the backend by it:
 .. admonition:: The code
    :collapsible: closed
 
-   .. listing:: gallery/accelerators/training/train.py
+   .. listing:: gallery/accelerators/training_on_a_device/train.py
       :part: ways
 
-   .. listing:: gallery/accelerators/training/train.py
+   .. listing:: gallery/accelerators/training_on_a_device/train.py
       :part: checkpoint
 
 To prove that the accelerator did the work, the worker also takes from the trace which calls ``simccl`` has
 put into a stream:
 
-.. listing:: gallery/accelerators/training/train.py
+.. listing:: gallery/accelerators/training_on_a_device/train.py
    :part: compare
 
 All losses are compared without a tolerance. The table shows rank 1, because only the last rank of a pipeline
@@ -40,7 +40,7 @@ from launcher import launch
 from result_table import show_table
 
 outputs = launch(
-    "training/train.py",
+    "training_on_a_device/train.py",
     ranks=2,
     timeout=110,
     expected_stderr="Time stats are currently only|Profiler record function",
@@ -123,10 +123,10 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 #
 # The next worker calls four features that need more than this device and this backend have:
 #
-# .. listing:: gallery/accelerators/training/limits.py
+# .. listing:: gallery/accelerators/training_on_a_device/limits.py
 #    :part: features
 
-launch("training/limits.py", ranks=2, timeout=110)
+launch("training_on_a_device/limits.py", ranks=2, timeout=110)
 
 # %%
 # - For generated kernels, write a backend of inductor, or let users take ``aot_eager``.

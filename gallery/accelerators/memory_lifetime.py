@@ -6,7 +6,7 @@ A kernel of the communication knows addresses, and it may run long after the pro
 behind them. This page helps you decide who keeps the memory until then, the backend or the allocator, and
 when your backend may let go of it.
 
-.. diagram:: accelerators/memory/diagram
+.. diagram:: accelerators/memory_lifetime/diagram
 
 An allocator that does not wait
 -------------------------------
@@ -26,13 +26,13 @@ In the next worker, each rank deletes its input after the call, as a function do
 creates a tensor of the same size. ``hold_communication`` returns a gate that holds the stream of the
 communication:
 
-.. listing:: gallery/accelerators/memory/lifetime.py
+.. listing:: gallery/accelerators/memory_lifetime/lifetime.py
    :part: program
 """
 
 from launcher import launch
 
-launch("memory/lifetime.py", ranks=2)
+launch("memory_lifetime/lifetime.py", ranks=2)
 
 # %%
 # With the rule kept, the ranks gather 1 and 2. With the rule broken, the new tensor gets the memory of the
@@ -76,10 +76,10 @@ launch("memory/lifetime.py", ranks=2)
 # The next worker asks the allocator how much of the input's 4096 bytes is in use. It gathers twice, first
 # with a ``wait``, and then with a work that it drops:
 #
-# .. listing:: gallery/accelerators/memory/release.py
+# .. listing:: gallery/accelerators/memory_lifetime/release.py
 #    :part: release
 
-launch("memory/release.py", ranks=2)
+launch("memory_lifetime/release.py", ranks=2)
 
 # %%
 # After ``wait``, the memory is free although the communication has not begun, and the next tensor gets it.
@@ -96,10 +96,10 @@ launch("memory/release.py", ranks=2)
 # memory, nothing orders the next tensor behind the communication. In this worker, ``wait`` is called under a
 # second stream:
 #
-# .. listing:: gallery/accelerators/memory/other_stream.py
+# .. listing:: gallery/accelerators/memory_lifetime/other_stream.py
 #    :part: program
 
-launch("memory/other_stream.py", ranks=2)
+launch("memory_lifetime/other_stream.py", ranks=2)
 
 # %%
 # The backend does not know which stream owns the memory, so the fix is a line of the program:
