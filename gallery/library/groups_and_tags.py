@@ -22,8 +22,14 @@ apart, and the backend passes the name of the group:
 .. admonition:: The code
    :collapsible: closed
 
-   .. listing:: extension/mpi_collectives/src/world.hpp
-      :part: world
+   .. not-executed::
+      :partly:
+
+      Here the first group always has all ranks, so MPI knows each of them.
+
+      .. listing:: extension/mpi_collectives/src/world.hpp
+         :part: world
+         :emphasize-lines: 19-21
 
 The call needs the members as ranks of ``MPI_COMM_WORLD``. These are PyTorch's global ranks, because the first
 group contains all ranks in their order, as :doc:`start-a-library` explains. The list of members has the order

@@ -106,7 +106,8 @@ run_program("requests_and_works/aliased.py")
 # %%
 # MPICH notices only equal addresses, so do not rely on its error. PyTorch allows overlaps, and FSDP2 makes use of
 # that: the input of its all-gather is a slice of the output. So the backend compares the memory of all pieces.
-# For a reduction in place it passes ``MPI_IN_PLACE``, and otherwise it copies an input that overlaps:
+# For a reduction in place it passes ``MPI_IN_PLACE``, and otherwise it copies an input that overlaps. After the
+# lines that are shown, the worker calls the other collectives:
 #
 # .. listing:: gallery/library/requests_and_works/own_slice.py
 #    :part: program

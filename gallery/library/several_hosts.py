@@ -115,8 +115,14 @@ run_program("several_hosts/find_the_library.py")
 # MPICH puts ``libmpi.so.12`` into ``lib`` of the environment. Seen from the folder of the package, which the
 # loader calls ``$ORIGIN``, that is three folders up, on every machine:
 #
-# .. listing:: extension/mpi_collectives/setup.py
-#    :part: library
+# .. not-executed::
+#    :partly:
+#
+#    MPICH is installed where this site is built.
+#
+#    .. listing:: extension/mpi_collectives/setup.py
+#       :part: library
+#       :emphasize-lines: 4-5
 #
 # Declare the library in ``install_requires``, with the range of versions whose binary interface you have built
 # against, and leave it out of your wheel. ``auditwheel repair`` would copy it into the wheel, so that a process
@@ -147,7 +153,7 @@ run_program("several_hosts/find_the_library.py")
 #      - the address in ``--master-addr`` or ``--rdzv-endpoint``
 #
 # If the interface does not exist, MPICH would say so in its own words on some ranks only. The extension looks
-# first, and names the interface:
+# first, and names the interface. The interface ``lo`` exists, so the second group can use it:
 
 launch("several_hosts/no_such_interface.py", ranks=2)
 

@@ -57,13 +57,25 @@ run_program("start_a_library/dialogue.py")
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. listing:: extension/mpi_collectives/src/pmi_server.hpp
-#       :part: answer
+#    .. not-executed::
+#       :partly:
+#
+#       MPICH does not ask for the size of the universe in these runs, nor for anything unknown.
+#
+#       .. listing:: extension/mpi_collectives/src/pmi_server.hpp
+#          :part: answer
+#          :emphasize-lines: 9,29
 #
 # MPI asks while its initialization blocks, so another thread of the process must answer:
 #
-# .. listing:: extension/mpi_collectives/src/pmi_server.hpp
-#    :part: start
+# .. not-executed::
+#    :partly:
+#
+#    The system always had a pair of sockets.
+#
+#    .. listing:: extension/mpi_collectives/src/pmi_server.hpp
+#       :part: start
+#       :emphasize-lines: 5
 #
 # MPI asks for addresses only until its first communicator exists. The thread still serves to the end of the
 # process, because MPI can end the process if the socket is closed earlier. With the 120 lines of
@@ -84,8 +96,14 @@ launch("start_a_library/all_reduce.py", ranks=2)
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. listing:: extension/mpi_collectives/src/world.hpp
-#       :part: world
+#    .. not-executed::
+#       :partly:
+#
+#       Here the first group always has all ranks, so MPI knows each of them.
+#
+#       .. listing:: extension/mpi_collectives/src/world.hpp
+#          :part: world
+#          :emphasize-lines: 19-21
 #
 # The backend never calls ``MPI_Finalize``. After that call no group could start; the call may wait for all
 # ranks, of which one may be dead; and it requires that all requests are complete, while a failed operation
@@ -100,8 +118,14 @@ launch("start_a_library/all_reduce.py", ranks=2)
 # If ``mpiexec`` has started the process, the variables exist already. Then the backend starts no thread, and
 # only checks that MPI and PyTorch number the ranks alike. So the same extension runs under both launchers:
 #
-# .. listing:: extension/mpi_collectives/src/world.hpp
-#    :part: launched
+# .. not-executed::
+#    :partly:
+#
+#    The samples run under ``torchrun``. The tests of the backend also run it under ``mpiexec``.
+#
+#    .. listing:: extension/mpi_collectives/src/world.hpp
+#       :part: launched
+#       :emphasize-lines: 2-3
 #
 # Another package may have initialized MPI already. Under ``mpiexec`` the backend uses that MPI. Otherwise it
 # raises an error that says what to do, because that MPI consists of one process.

@@ -67,8 +67,14 @@ run_program("which_thread_calls/call_that_hangs.py")
 # ``Library`` has the thread and a queue of jobs. All groups of the process share it, because a library such as
 # MPI has one state for the whole process:
 #
-# .. listing:: extension/frame/library.hpp
-#    :part: library
+# .. not-executed::
+#    :partly:
+#
+#    No sample uses MPI in a fork, or waits too long for it in ``run``.
+#
+#    .. listing:: extension/frame/library.hpp
+#       :part: library
+#       :emphasize-lines: 17-19,25
 #
 # When a call has ended, the thread rings the ``Bell`` of the group, on which the caller sleeps. The transport of
 # ``mpich`` therefore returns false from ``can_block``, which :doc:`/right/asynchronous-work` explains: threads

@@ -19,4 +19,16 @@ rows = torch.arange(size * 1000.0) + 10_000 * rank
 dist.all_to_all_single(rows, rows)
 print("exchanged:", rows[::1000].tolist())
 # [/program]
+
+# The collectives that no other program of this page calls.
+mine, whole = torch.full((1000,), float(rank)), torch.empty(size, 1000)
+dist.broadcast(number := mine.clone(), src=1)
+print("broadcast:", number[0].item())
+dist.scatter(number, [*torch.tensor([[5.0], [6.0]]).expand(2, 1000)] if rank == 0 else None)
+print("scattered:", number[0].item())
+dist.gather(mine, [*whole] if rank == 0 else None)
+if rank == 0:
+    print("gathered by rank 0:", whole[:, 0].tolist())
+dist.reduce_scatter_single(number, torch.arange(2.0).repeat_interleave(1000) + rank)
+print("reduced and scattered:", number[0].item())
 dist.destroy_process_group()

@@ -8,7 +8,7 @@ import mpi_collectives  # importing it registers "mpich"
 store, rank, size = next(dist.rendezvous("env://"))
 dist.init_process_group("mpich", store=store, rank=rank, world_size=size)
 tensors = [torch.full((2000,), float(number)) for number in (1, 2, 3)]
-message = torch.full((2000,), float(rank))
+message = torch.full((4000,), float(rank))
 ended = []
 
 # [program]

@@ -6,21 +6,17 @@ from ctypes import byref, c_int
 
 
 # [designs]
-def call():
-    """Receive what no rank sends. MPI has no argument that limits the time."""
+def wait_in_the_library(seconds):
+    """Receive what no rank sends. MPI takes no limit, and its caller sees no clock."""
     mpi.MPI_Recv(byref(c_int()), 1, INT, 0, 0, SELF, STATUS_IGNORE)
 
 
-def wait_in_the_library(seconds):
-    """Call the library on the thread of the caller, which then sees no clock."""
-    call()
-
-
 def wait_for_a_thread(seconds):
-    """Let another thread call the library, and wait for it until the deadline."""
-    returned = threading.Event()
-    threading.Thread(target=lambda: (call(), returned.set()), daemon=True).start()
-    if not returned.wait(seconds):
+    """Let another thread wait in the library, and wait for it until the deadline."""
+    thread = threading.Thread(target=wait_in_the_library, args=[seconds], daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
         raise TimeoutError
 
 
