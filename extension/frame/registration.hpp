@@ -75,8 +75,14 @@ auto define(py::module_& module, const std::vector<std::string>& devices) {
   // Where init_process_group got a device_id, new_group calls perform_nocolor_split on
   // the ranks outside of the new group, because NCCL splits a communicator on all of its
   // ranks. Here they have nothing to do.
-  py::class_<Class, c10d::Backend, c10::intrusive_ptr<Class>>(module, "Backend")
-      .def("perform_nocolor_split", [](Class&, const py::object& /* device */) {});
+  py::class_<Class, c10d::Backend, c10::intrusive_ptr<Class>> backend(
+      module, "Backend");
+  backend.def("perform_nocolor_split", [](Class&, const py::object& /* device */) {});
+  // Before 2.14, split_group copies the options of the parent in Python.
+  backend.def_property_readonly(
+      "options", [](Class& self) { return self.getBackendOptions(); });
+  options.def(
+      "__deepcopy__", [](const Own& self, const py::dict&) { return self.copy(); });
   module.def("register", [devices] { register_backend<Own>(devices); });
   register_backend<Own>(devices);
   return options;

@@ -2,7 +2,7 @@
 From the simulation to hardware
 ===============================
 
-Use this page when you write the backend for your own device. Its tables say what takes the place of each
+Use this page when you port a backend to an accelerator of your own. Its tables say what takes the place of each
 part of the simulation, and its lists say what a simulation could not show you and what to check first.
 
 .. diagram:: accelerators/to_hardware/diagram

@@ -8,9 +8,9 @@ what the test reports, and turn a report into a program that shows the defect.
 PyTorch promises much about each operation. Its classes ``MultiProcessTestCase`` and
 ``DistributedTestBase``, in ``torch.testing._internal.common_distributed``, start the ranks for tests
 that you write, with any backend.
-``c10d-conformance`` adds the tests: 173 checks for all backends, in C++ or in Python, and 17 for streams of an accelerator. It needs
-PyTorch and pytest. The zip file at the end of this page contains it, in the folder
-``conformance``.
+``c10d-conformance`` adds the tests: 190 checks for backends in C++ or in Python, of which 17 are about
+streams of an accelerator. It needs PyTorch and pytest. The zip file at the end of this page contains
+it, in the folder ``conformance``.
 
 .. diagram:: communicate/test_your_backend/diagram
 
