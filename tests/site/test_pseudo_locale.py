@@ -13,8 +13,8 @@ pytestmark = pytest.mark.audit
 # What is the same in each language: code and its output, paths of files, and names of languages.
 SAME = "pre, code, svg .code, .code-block-caption, script, style, nav.languages, [lang]:not(html)"
 ATTRIBUTES = ("title", "aria-label", "alt", "placeholder")
-# Names: of features of PyTorch, in tables and lists, and of the licence.
-NAMES = {"BSD-3-Clause", "DCP", "DDP", "DTensor", "FSDP2", "ZeRO"}
+# Names: of features of PyTorch, in tables, lists and drawings, of MPI and of the licence.
+NAMES = {"BSD-3-Clause", "DCP", "DDP", "DTensor", "FSDP2", "MPI", "ZeRO"}
 NAMES |= {"Note"}  # Of Sphinx, and translated by its own catalogs.
 ENGLISH = re.compile(r"(?<![A-Za-z])(?!(?:[KMGT]i?B|ms)\b)[A-Za-z]{2,}")  # Units are the same, too.
 # Boxes whose text is cut off, and what sticks out of the page.
