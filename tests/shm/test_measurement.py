@@ -36,8 +36,9 @@ def test_a_library_is_measured(network):
     if network == "two hosts" and (reason := why_not()):
         pytest.skip(reason)
     setup = Setup(2, [Case("all_reduce", 4)], LIBRARIES[1:], network=network)
-    [medians] = measure(setup, rounds=1, limit=100)
-    assert {*medians} == {"mpich", "gloo"} and all(time > 0 for time in medians.values())
+    for _ in range(2):  # as each measurement does
+        [medians] = measure(setup, rounds=1, limit=100)
+        assert {*medians} == {"mpich", "gloo"} and all(time > 0 for time in medians.values())
 
 
 @pytest.mark.parametrize(

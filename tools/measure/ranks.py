@@ -11,6 +11,7 @@ import time
 from datetime import timedelta
 from functools import partial
 from importlib import import_module
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 import torch
@@ -69,6 +70,8 @@ def _hosts(setup):
     sys.path.insert(0, str(ROOT / "conformance"))
     from c10d_conformance.hosts import HostsError, simulated_hosts
 
+    # It would begin in the host that starts the first rank, and end with it.
+    resource_tracker.ensure_running()
     try:
         with simulated_hosts(2) as hosts:
             yield [host.call for host in hosts]
