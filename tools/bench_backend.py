@@ -22,7 +22,7 @@ import torch
 from .measure.cases import of_a_library, of_shared_memory
 from .measure.machine import machine
 from .measure.ranks import measure
-from .measure.summary import as_csv, goals_table, lines, rows
+from .measure.summary import as_csv, goals_table, lines, place_text, rows
 from .processes.run import forget_steering
 from .project.errors import BuildError, run_command
 from .project.paths import INSTALLED_EXTENSIONS, MEASURED, MEASUREMENTS, relative
@@ -44,8 +44,7 @@ def main(backend: str = "shm") -> None:
         for results, setup in zip(runs, setups, strict=True):
             start = time.monotonic()
             results.append(measure(setup, ROUNDS, LIMIT))
-            place = ", ".join(f"{name}: {value}" for name, value in setup.place().items())
-            took = f"{time.monotonic() - start:.0f} s"
+            place, took = place_text(setup.place()), f"{time.monotonic() - start:.0f} s"
             print(f"run {number + 1}: {setup.ranks} ranks, {place}: {took}", flush=True)
     table = [
         row

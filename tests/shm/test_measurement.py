@@ -8,7 +8,7 @@ from c10d_conformance.hosts import why_not
 
 from tools.measure.cases import Case, Setup
 from tools.measure.ranks import measure
-from tools.measure.summary import BACKENDS, LIBRARIES
+from tools.measure.summary import BACKENDS, NETWORKS
 from tools.project.errors import BuildError
 
 
@@ -35,7 +35,7 @@ def test_every_backend_is_measured_by_ranks_in_their_own_sessions():
 def test_a_library_is_measured(network):
     if network == "two hosts" and (reason := why_not()):
         pytest.skip(reason)
-    setup = Setup(2, [Case("all_reduce", 4)], LIBRARIES[1:], network=network)
+    setup = Setup(2, [Case("all_reduce", 4)], NETWORKS[network], network=network)
     for _ in range(2):  # as each measurement does
         [medians] = measure(setup, rounds=1, limit=100)
         assert {*medians} == {"mpich", "gloo"} and all(time > 0 for time in medians.values())

@@ -10,7 +10,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
-from .summary import BACKENDS, KIB, LARGE, LIBRARIES, MIB, MODELS, NETWORKS, SMALL
+from .summary import BACKENDS, KIB, LARGE, MIB, MODELS, NETWORKS, SMALL
 
 ELEMENT = 4  # bytes of a float32
 LAYERS, SAMPLES = 4, 32
@@ -195,7 +195,7 @@ def of_a_library():
     cases += [Case("send and recv", size) for size in (4, 64 * KIB, 4 * MIB)]
     cases.append(Case("barrier", 0))
     return [
-        Setup(ranks, cases, LIBRARIES if network == "shared memory" else LIBRARIES[1:], 0, network)
-        for network in NETWORKS
+        Setup(ranks, cases, backends, network=network)
+        for network, backends in NETWORKS.items()
         for ranks in (2, 4)
     ]

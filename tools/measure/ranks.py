@@ -19,7 +19,7 @@ import torch.distributed as dist
 from torch.multiprocessing.spawn import ProcessException, start_processes
 
 from ..project.errors import BuildError
-from ..project.paths import ROOT
+from ..project.paths import SUITE
 
 # The modules that register backends, except those that PyTorch registers itself.
 MODULES = {
@@ -67,7 +67,7 @@ def _hosts(setup):
     if setup.network != "two hosts":
         yield [lambda function: function()]
         return
-    sys.path.insert(0, str(ROOT / "conformance"))
+    sys.path.insert(0, str(SUITE))
     from c10d_conformance.hosts import HostsError, simulated_hosts
 
     # It would begin in the host that starts the first rank, and end with it.

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 
 # "fake" is PyTorch's own backend that communicates nothing: the floor under all others.
 BACKENDS = ("fake", "shm", "gloo")
-LIBRARIES = ("shm", "mpich", "gloo")
-# How MPICH reaches the other ranks: on one host by default, or as if they were on others; or on
-# two simulated hosts. Gloo takes TCP everywhere.
-NETWORKS = ("shared memory", "TCP", "two hosts")
+# How MPICH reaches the other ranks, and which backends are compared there: on one host by default,
+# or as if the ranks were on several; or on two simulated hosts. Gloo takes TCP everywhere.
+NETWORKS = {
+    "shared memory": ("shm", "mpich", "gloo"),
+    "TCP": ("mpich", "gloo"),
+    "two hosts": ("mpich", "gloo"),
+}
 KIB, MIB = 2**10, 2**20
 SMALL, LARGE = (4, KIB, 8 * KIB, 64 * KIB), (MIB, 16 * MIB, 64 * MIB)
 MODELS = (1_000_000, 4_000_000)
@@ -71,14 +74,15 @@ def lines(table):
     for case in cases_of(table):
         row = case[0]
         what = f"{row['operation']:25}{size_text(row['size'], row['unit']):>10}"
-        text = f"{row['ranks']} ranks, {_place_text(row)}  {what}"
+        text = f"{row['ranks']} ranks, {place_text(row)}  {what}"
         for times in case:
             span = f"({times['lowest']:.1f}-{times['highest']:.1f})"
             text += f"  {times['backend']} {times['median']:9.1f} {span:21}"
         yield f"{text} µs"
 
 
-def _place_text(row):
+def place_text(row):
+    """Return where the ranks of a row are, for people."""
     return row.get("network") or f"{row['sessions']} sessions"
 
 
