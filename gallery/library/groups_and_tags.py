@@ -120,8 +120,8 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 #       :part: message
 #
 # Such a message must be short. Between processes of a host, MPICH copies data that is not in one place in pieces of
-# a few KiB, one in each test, and the thread naps between its tests. So a measurement found that 4 MiB took
-# half a second. If there is more data than 8 KiB, the backend therefore sends only the note in this way. When
+# a few KiB, one in each test, and the thread naps between its tests. In a measurement, 4 MiB therefore took more
+# than 0.4 seconds. If there is more data than 8 KiB, the backend sends only the note in this way. When
 # both ranks have the note, they know each other and the size, and MPI moves the data from one address to the
 # other. The tag of the data is a number from the note, so that data of two messages is not confused:
 #
