@@ -78,6 +78,8 @@ globalThis.searchWords = {
     동기화 배리어
     학습 훈련 트레이닝
     예외 에러 오류
+    cpu 코어
+    race 경합 경쟁
     例子 示例
     机器 服务器 节点
     挂 崩溃 失败 故障
