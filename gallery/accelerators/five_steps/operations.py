@@ -28,9 +28,9 @@ def results(group):
     note("reduce to 0", total)
     dist.broadcast(copy := mine.clone(), src=1, group=group)
     note("broadcast from 1", copy)
-    dist.all_gather_into_tensor(all_of_them := tensor(0, 0, 0, 0), mine, group=group)
+    dist.all_gather_single(all_of_them := tensor(0, 0, 0, 0), mine, group=group)
     note("all_gather", all_of_them)
-    dist.reduce_scatter_tensor(part := tensor(0), mine, group=group)
+    dist.reduce_scatter_single(part := tensor(0), mine, group=group)
     note("reduce_scatter", part)
     dist.gather(mine, [tensor(0, 0), tensor(0, 0)] if rank == 0 else None, 0, group=group)
     parts = list(all_of_them.chunk(2)) if rank == 0 else None

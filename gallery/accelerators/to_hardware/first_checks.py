@@ -74,7 +74,7 @@ def wait_orders_the_current_stream():
 
 def memory_lives_until_the_communication_has_read_it():
     gathered = torch.zeros(6, device=device)
-    work = dist.all_gather_into_tensor(gathered, late_numbers(), async_op=True)
+    work = dist.all_gather_single(gathered, late_numbers(), async_op=True)
     torch.full((3,), 99.0, device=device)  # may get the memory of the input
     work.wait()
     return gathered, [10.0] * 3 + [20.0] * 3
