@@ -2,8 +2,8 @@
 Process groups
 ==============
 
-Processes that want to communicate form a *process group*. This page shows how the ranks of a group find each
-other, how they share small data in a store, and how some of them form a group of their own.
+Processes that want to communicate form a *process group*. This page shows how the ranks of a group find
+each other, how they share small data in a store, and how some of them form a group of their own.
 
 ``init_process_group`` creates the first group, which contains all ranks and is called the world, so every
 rank must call it. Before the group exists, its ranks must find each other, which is called *rendezvous*.
@@ -13,9 +13,9 @@ rank must call it. Before the group exists, its ranks must find each other, whic
 The environment
 ---------------
 
-Without further arguments, ``init_process_group`` reads four variables from the environment: ``MASTER_ADDR``,
-``MASTER_PORT``, ``RANK`` and ``WORLD_SIZE``. ``torchrun`` sets them, but in a program that you start by hand
-they are missing. Here the arguments replace only the last two:
+Without further arguments, ``init_process_group`` reads four variables from the environment:
+``MASTER_ADDR``, ``MASTER_PORT``, ``RANK`` and ``WORLD_SIZE``. ``torchrun`` sets them, but in a program
+that you start by hand they are missing. Here the arguments replace only the last two:
 """
 
 import torch.distributed as dist
@@ -65,9 +65,9 @@ run_program("process_groups/spawned_group.py")
 launch("process_groups/late_rank.py", ranks=2)
 
 # %%
-# So a program must not take the return of ``init_process_group`` as a sign that all ranks have started.
-# If you need that sign with any backend, set ``TORCH_DIST_INIT_BARRIER=1`` in the environment: PyTorch
-# then adds a barrier to the call.
+# So a program must not take the return of ``init_process_group`` as a sign that all ranks have started. If
+# your program needs such a sign, set ``TORCH_DIST_INIT_BARRIER=1`` in the environment. PyTorch then adds a
+# barrier to the call, with any backend.
 #
 # Stores
 # ------
@@ -95,8 +95,8 @@ print("add:", store.add("counter", 1), store.add("counter", 1))
 # sphinx_gallery_end_ignore
 
 # %%
-# ``get`` waits for a key that is not there yet. To limit that wait, call ``wait`` first, which takes a
-# timeout:
+# ``get`` waits for a key that is not there yet, at most for the timeout of the store. ``wait`` does the
+# same, and you can give it a shorter timeout:
 
 try:
     store.wait(["never set"], timedelta(milliseconds=200))
