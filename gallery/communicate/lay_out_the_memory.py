@@ -79,10 +79,10 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 # .. listing:: extension/shm_collectives/src/memory.hpp
 #    :part: reserve
 #
-# ``reserve`` calls ``madvise`` with ``MADV_POPULATE_WRITE``, which returns an error if there are no pages, and
-# this error fails the group on all ranks. Two cases still end in a signal. If a cgroup limits the memory
-# of a container, the kernel ends a process with ``SIGKILL`` instead. And Linux before 5.14 does not have this
-# advice, so the rank touches the pages itself.
+# ``reserve`` calls ``madvise`` with ``MADV_POPULATE_WRITE``, which returns an error if there are no pages.
+# This error fails the group on all ranks. Two cases still end in a signal: if a cgroup limits the memory of
+# a container, the kernel ends a process with ``SIGKILL`` instead, and on Linux before 5.14, which lacks this
+# advice, the rank must touch the pages itself.
 #
 # Bug: memory that can shrink
 # ---------------------------
@@ -96,9 +96,9 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 output = run_program("lay_out_the_memory/sealed_pages.py")
 
 # %%
-# Without the seal, the process ends with ``SIGBUS`` when it reads the page. The fix is the seal: ``ftruncate``
-# fails, and the page is still there. ``shm`` adds two more, ``F_SEAL_GROW``, which keeps the size from growing,
-# and ``F_SEAL_SEAL``, which forbids further seals.
+# Without the seal, the process ends with ``SIGBUS`` when it reads the page. The fix is the seal, with which
+# ``ftruncate`` fails and the page is still there. ``shm`` adds two more: ``F_SEAL_GROW`` keeps the size from
+# growing, and ``F_SEAL_SEAL`` forbids further seals.
 #
 # Other users must not read the tensors, so ``fchmod`` lets only the user of the process open the file, and
 # ``root``, who can in any case. When all ranks have closed their descriptors, no file is left in

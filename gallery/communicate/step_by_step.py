@@ -45,8 +45,8 @@ be correct, too. With four, a rank never waits for its slot in a collective wher
 - Before it could read step ``n - 2``, all ranks had posted that step, so all had read step ``n - 4``.
 - Step ``n - 4`` is what the slot of step ``n`` held before. It is free.
 
-With three slots, the rank would have to wait until the slowest one had read step ``n - 3``. A fifth slot would
-only help where not all ranks read from all, such as in a gather.
+With three slots, the rank would have to wait until the slowest one had read step ``n - 3``. A fifth slot
+would only help where not all ranks read from all, such as in a gather.
 
 Memory order
 ------------
