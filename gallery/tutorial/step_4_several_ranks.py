@@ -2,8 +2,8 @@
 Step 4: Run the backend
 =======================
 
-Once the dummy is installed, a program uses it like NCCL or gloo. This page runs it on several ranks and in
-a single process, and calls a collective asynchronously. It also shows what you see when a rank fails.
+Once the dummy is installed, a program uses it like NCCL or gloo. This page runs it on several ranks and
+in a single process, and calls a collective asynchronously. It also shows what you see when a rank fails.
 
 .. diagram:: tutorial/step_4_several_ranks/diagram
 
@@ -23,17 +23,17 @@ from launcher import launch
 launch("step_4_several_ranks/shortest_program.py", ranks=2)
 
 # %%
-# ``torchrun`` is the usual launcher. It starts the same program once for each rank. ``--standalone`` is for
-# jobs on one computer: ``torchrun`` then chooses a free port, so two jobs can run at the same time. With a
-# fixed ``MASTER_PORT``, both would use the same port.
+# ``torchrun`` is the usual launcher. It starts the same program once for each rank. ``--standalone`` is
+# for jobs on one computer: ``torchrun`` then chooses a free port, so two jobs can run at the same time.
+# With a fixed ``MASTER_PORT``, both would use the same port.
 #
 # .. note::
 #
-#    ``launch`` is a helper of this site. It runs the ``torchrun`` command that it prints, and collects what
-#    each rank writes, in Python and in C++. So that two runs can be compared, it sorts the lines by rank and
-#    puts the number of the rank before each. It sets ``OMP_NUM_THREADS=1``, makes gloo and RPC use the
-#    loopback interface, turns Python warnings into errors, and fails if a rank writes anything unexpected to
-#    stderr. With ``show=False`` it prints only the command.
+#    ``launch`` is a helper of this site. It runs the ``torchrun`` command that it prints, and collects
+#    what each rank writes, in Python and in C++. So that two runs can be compared, it sorts the lines by
+#    rank and puts the number of the rank before each. It sets ``OMP_NUM_THREADS=1``, makes gloo and RPC
+#    use the loopback interface, turns Python warnings into errors, and fails if a rank writes anything
+#    unexpected to stderr. With ``show=False`` it prints only the command.
 #
 # In the next program, each rank starts with another value, so that you see what each collective of the
 # dummy writes:
@@ -43,8 +43,8 @@ launch("step_4_several_ranks/shortest_program.py", ranks=2)
 launch("step_4_several_ranks/zero_everything.py", ranks=2)
 
 # %%
-# After a real all-reduce, both ranks would have ``1 + 2 = 3``. All-gather writes one tensor for each rank, and
-# leaves its input as it was, so on four ranks its list has four tensors:
+# After a real all-reduce, both ranks would have ``1 + 2 = 3``. All-gather writes one tensor for each
+# rank, and leaves its input as it was, so on four ranks its list has four tensors:
 
 launch("step_4_several_ranks/zero_everything.py", ranks=4)
 
@@ -54,9 +54,9 @@ launch("step_4_several_ranks/zero_everything.py", ranks=4)
 # When a rank fails
 # -----------------
 #
-# If one rank ends with an error, the others wait for it in their next collective, unless the backend itself
-# notices. ``torchrun`` therefore stops them, and ends with an error, too. In this program, rank 1 fails at
-# once, while rank 0 sleeps:
+# If one rank ends with an error, the others wait for it in their next collective, unless the backend
+# itself notices. ``torchrun`` therefore stops them, and ends with an error, too. In this program, rank 1
+# fails at once, while rank 0 sleeps:
 #
 # .. listing:: gallery/tutorial/step_4_several_ranks/one_rank_fails.py
 
@@ -72,15 +72,16 @@ except RankError as error:
 # sphinx_gallery_end_ignore
 
 # %%
-# ``torchrun`` itself prints a ``ChildFailedError``. To find the cause in it, look below ``Root Cause (first
-# observed failure)``, which has the rank that failed first, and its exit code. ``launch`` shortens this report
-# to the ``RankError`` above, with the number of the rank, the exit code, and what the rank wrote to stderr.
+# ``torchrun`` itself prints a ``ChildFailedError``. To find the cause in it, look below ``Root Cause
+# (first observed failure)``, which has the rank that failed first, and its exit code. ``launch`` shortens
+# this report to the ``RankError`` above, with the number of the rank, the exit code, and what the rank
+# wrote to stderr.
 #
 # One process
 # -----------
 #
-# For a first test, or in a debugger, one rank in one process is easier. ``HashStore`` is a store in memory,
-# so the program needs neither a launcher nor an address:
+# For a first test, or in a debugger, one rank in one process is easier. ``HashStore`` is a store in
+# memory, so the program needs neither a launcher nor an address:
 #
 # .. diagram:: tutorial/step_4_several_ranks/one_rank
 
@@ -98,8 +99,8 @@ dist.all_reduce(tensor)
 print(tensor)
 
 # %%
-# All-reduce overwrites its tensor. With gloo, a single rank would keep its ones, so the zeros show that the
-# dummy ran.
+# All-reduce overwrites its tensor. With gloo, a single rank would keep its ones, so the zeros show that
+# the dummy ran.
 #
 # Asynchronous calls
 # ------------------
@@ -108,7 +109,8 @@ print(tensor)
 #
 # .. diagram:: asynchronous
 #
-# The call does not wait, and returns a ``Work``, here the ``WorkDummy`` that our ``allreduce`` has created:
+# The call does not wait, and returns a ``Work``, here the ``WorkDummy`` that our ``allreduce`` has
+# created:
 
 tensor = torch.ones(3)
 work = dist.all_reduce(tensor, async_op=True)
@@ -117,9 +119,9 @@ print("wait() returns", work.wait())
 print(tensor)
 
 # %%
-# Until ``wait`` has returned, the tensor belongs to the backend, so the program must neither read nor write
-# it. ``wait`` raises an exception if the operation failed. The dummy sends nothing, so its work is complete
-# from the start.
+# Until ``wait`` has returned, the tensor belongs to the backend, so the program must neither read nor
+# write it. ``wait`` raises an exception if the operation failed. The dummy sends nothing, so its work is
+# complete from the start.
 #
 # Let your methods return a ``Work`` even if they have finished. c10d accepts a null pointer, too, but the
 # call then returns ``None``, which a functional collective cannot use, as :doc:`step-4-backend-in-python`
@@ -129,8 +131,8 @@ print(tensor)
 # -------
 #
 # A program that wants to attach a function to the result takes the future of the ``Work``, a
-# :class:`torch.futures.Future`. Its value is the list of tensors that the operation wrote. They are the same
-# tensors and not copies:
+# :class:`torch.futures.Future`. Its value is the list of tensors that the operation wrote. They are the
+# same tensors and not copies:
 
 future = work.get_future()
 print(future.wait())
@@ -140,8 +142,8 @@ assert future.wait()[0].data_ptr() == tensor.data_ptr()
 # sphinx_gallery_end_ignore
 
 # %%
-# ``DistributedDataParallel`` waits for the future of each bucket's all-reduce and takes the gradients from
-# it, so it crashes if the future contains no tensor.
+# ``DistributedDataParallel`` waits for the future of each bucket's all-reduce and takes the gradients
+# from it, so it crashes if the future contains no tensor.
 #
 # A function that is attached with ``then`` runs when the future is complete:
 
@@ -161,9 +163,9 @@ work = dist.all_gather(outputs, torch.ones(2), async_op=True)
 print(work.get_future().wait())
 
 # %%
-# In Python, two other methods of ``Work`` are deprecated, ``is_success`` and ``result``, and PyTorch writes a
-# warning to stderr. Because programs should use ``wait`` and the future instead, the dummy does not
-# implement ``result``:
+# In Python, two other methods of ``Work`` are deprecated, ``is_success`` and ``result``, and PyTorch
+# writes a warning to stderr. Because programs should use ``wait`` and the future instead, the dummy does
+# not implement ``result``:
 
 print("success:", work.is_success())
 try:

@@ -2,19 +2,19 @@
 What your backend must implement
 ================================
 
-Look up here which methods of a backend the features of PyTorch call, so that you can begin with those that
-your programs need. The tables come from a worker that runs small examples of the features on two ranks. The
-last section shows how to record your own program.
+Look up here which methods of a backend the features of PyTorch call, so that you can begin with those
+that your programs need. The tables come from a worker that runs small examples of the features on two
+ranks. The last section shows how to record your own program.
 
 .. diagram:: tutorial/what_a_backend_needs/diagram
 
 Methods by feature
 ------------------
 
-Each row is a method of ``c10d::Backend`` to override, and each column a feature that called it on any rank.
-The last row has the reductions. *DCP* is a distributed checkpoint, *DTensor* is the basis of tensor
-parallelism, and *objects* are the collectives on Python objects. The tensors of this run are on a CPU, and
-the backend is gloo:
+Each row is a method of ``c10d::Backend`` to override, and each column a feature that called it on any
+rank. The last row has the reductions. *DCP* is a distributed checkpoint, *DTensor* is the basis of tensor
+parallelism, and *objects* are the collectives on Python objects. The tensors of this run are on a CPU,
+and the backend is gloo:
 """
 
 from launcher import launch
@@ -30,16 +30,16 @@ on_cpu = run_features(MORE_CALLS="yes")
 show_table(*methods_of_features(on_cpu))
 
 # %%
-# A program that uses a feature needs all methods of its column. With other options, a feature can call more
-# of them.
+# A program that uses a feature needs all methods of its column. With other options, a feature can call
+# more of them.
 #
-# The reductions matter as much as the methods. A backend that always sums gives wrong gradients under FSDP2,
-# because FSDP2 averages. Before the first batch, the ranks of a pipeline vote with ``MIN`` on whether they
-# know the shapes of all messages.
+# The reductions matter as much as the methods. A backend that always sums gives wrong gradients under
+# FSDP2, because FSDP2 averages. Before the first batch, the ranks of a pipeline vote with ``MIN`` on
+# whether they know the shapes of all messages.
 #
 # The names are those that PyTorch 2.13 has. Since PyTorch 2.14, ``_allgather_base`` is also called
-# ``all_gather_single``, ``allgather_into_tensor_coalesced`` is also called ``all_gather_single_coalesced``,
-# and so on. You can override either name.
+# ``all_gather_single``, ``allgather_into_tensor_coalesced`` is also called
+# ``all_gather_single_coalesced``, and so on. You can override either name.
 #
 # Methods by function
 # -------------------
@@ -63,10 +63,10 @@ for name, methods in calls_of_functions(on_cpu).items():
 # What an accelerator changes
 # ---------------------------
 #
-# A backend for an accelerator needs some methods in addition. To find them, the worker runs the same features
-# and functions on the simulated device of :doc:`/accelerators/device`. Its only backend is ``simccl``, and
-# each rank passes its device as ``device_id`` to ``init_process_group``. The table has the rows that differ
-# between the two runs:
+# A backend for an accelerator needs some methods in addition. To find them, the worker runs the same
+# features and functions on the simulated device of :doc:`/accelerators/device`. Its only backend is
+# ``simccl``, and each rank passes its device as ``device_id`` to ``init_process_group``. The table has
+# the rows that differ between the two runs:
 
 on_device = run_features(ON_ACCELERATOR="yes")
 show_table(*differences(on_cpu, on_device))
@@ -74,15 +74,15 @@ show_table(*differences(on_cpu, on_device))
 # %%
 # The differences have these reasons:
 #
-# * A pipeline sends and receives in batches. PyTorch calls ``startCoalescing`` and ``endCoalescing`` around a
-#   batch if ``supportsCoalescing`` returns true. gloo's returns false.
+# * A pipeline sends and receives in batches. PyTorch calls ``startCoalescing`` and ``endCoalescing``
+#   around a batch if ``supportsCoalescing`` returns true. gloo's returns false.
 # * To shard another dimension, DTensor exchanges parts. On a CPU, it gathers the tensor instead.
 # * The groups of a mesh are split from the default group, because that knows its device.
 #   :doc:`/accelerators/groups-and-meshes` shows what the ranks then call.
 #
-# Everything else is equal, including the reductions. So a backend for an accelerator needs ``MIN`` and ``MAX``
-# as well, because pipelining and comparisons of DTensors request ``MIN``, and loss parallelism requests
-# ``MAX``.
+# Everything else is equal, including the reductions. So a backend for an accelerator needs ``MIN`` and
+# ``MAX`` as well, because pipelining and comparisons of DTensors request ``MIN``, and loss parallelism
+# requests ``MAX``.
 #
 # What no table shows
 # -------------------
@@ -94,8 +94,8 @@ show_table(*differences(on_cpu, on_device))
 # * Tensors of ``int64`` and ``uint8``, because the object collectives pickle objects into them.
 # * ``shutdown``, which ``destroy_process_group`` calls.
 #
-# It also needs right results, because not every feature notices wrong ones. To see which do, the next worker
-# runs three cases with the dummy, whose results are all zeros:
+# It also needs right results, because not every feature notices wrong ones. To see which do, the next
+# worker runs three cases with the dummy, whose results are all zeros:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -105,33 +105,34 @@ show_table(*differences(on_cpu, on_device))
 launch("what_a_backend_needs/what_zeros_do.py", ranks=2)
 
 # %%
-# ``DistributedDataParallel`` first all-gathers the number of parameters, because all ranks must have as many
-# as rank 0. It checks what it receives, and raises an error, since it receives zeros, from rank 0 as well.
+# ``DistributedDataParallel`` first all-gathers the number of parameters, because all ranks must have as
+# many as rank 0. It checks what it receives, and raises an error, since it receives zeros, from rank 0 as
+# well.
 #
 # ``all_gather_object`` calls ``all_gather_single``, which the dummy does not have.
 #
-# The third case averages gradients by hand, and checks nothing. The gradients are zero, the program ends without
-# an error, and a model that is trained like this never learns. A wrong backend can look the same, so test
-# the values, and not only that the program ends.
+# The third case averages gradients by hand, and checks nothing. The gradients are zero, the program ends
+# without an error, and a model that is trained like this never learns. A wrong backend can look the same,
+# so test the values, and not only that the program ends.
 #
 # .. note::
 #
-#    Before PyTorch 2.15, ``all_gather_object`` called ``allgather``, and received zeros as the sizes of the
-#    objects. It raised an ``EOFError``, because zero bytes contain no object.
+#    Before PyTorch 2.15, ``all_gather_object`` called ``allgather``, and received zeros as the sizes of
+#    the objects. It raised an ``EOFError``, because zero bytes contain no object.
 #
 # Record your own program
 # -----------------------
 #
 # PyTorch's profiler records each collective and each message of a process group, as an event whose name
-# begins with ``c10d::``. So the names of the events are enough, and you can pass any part of your program to
-# this function:
+# begins with ``c10d::``. So the names of the events are enough, and you can pass any part of your program
+# to this function:
 #
 # .. listing:: gallery/tutorial/shared/calls_of_features.py
 #    :part: record
 #
 # A reduction also has a ``ReduceOp``. It is an argument of the operator that the dispatcher calls, so a
-# dispatch mode sees it. Since PyTorch 2.15, Python can read it. Three methods have no operator, and therefore
-# no event, so the worker notes them where Python calls them:
+# dispatch mode sees it. Since PyTorch 2.15, Python can read it. Three methods have no operator, and
+# therefore no event, so the worker notes them where Python calls them:
 #
 # .. admonition:: The code
 #    :collapsible: closed
