@@ -348,7 +348,7 @@ for name, fields in re.findall(structures, without_comments("Types.hpp"), re.S):
 # If ``opts.asyncOp`` is false, a method may return no ``Work`` at all: PyTorch then does not
 # wait. But the flight recorder then never retires its record of the operation, which looks as if
 # it hung. A ``Work`` that is already complete avoids this. If ``opts.asyncOp`` is true, a method
-# must return a ``Work``, or functional collectives crash. :doc:`step-4-asynchronous` shows a
+# must return a ``Work``, or functional collectives crash. :doc:`step-4-several-ranks` shows a
 # ``Work`` in use.
 #
 # The build did not run the methods without a row in a table, FSDP1 and barriers on an accelerator,
