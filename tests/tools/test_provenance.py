@@ -19,7 +19,7 @@ def test_a_sample_that_loads_the_extension_executes_its_code_and_no_other_does()
         for path in (CPP, "extension/dummy_collectives/setup.py")
     )
     assert executing[0] == COMPILING
-    assert {"tutorial/step-4-several-ranks", "tutorial/step-3-load-just-in-time"} <= {*executing}
+    assert {"tutorial/step-4-several-ranks", "tutorial/step-3-build-and-install"} <= {*executing}
     assert "tutorial/what-a-backend-needs" in executing, "its program imports it"
     assert "operations/collectives" not in executing
     assert building == [COMPILING], "an import does not build anything"

@@ -51,7 +51,7 @@ def test_only_scripts_are_samples_and_have_pages(gallery):
     [
         ("operations/collectives.py", []),
         ("tutorial/step_4_several_ranks.py", ["dummy_collectives"]),
-        ("tutorial/step_3_load_just_in_time.py", ["dummy_collectives"]),
+        ("tutorial/step_3_build_and_install.py", ["dummy_collectives"]),
         ("tutorial/step_3_found_by_name.py", ["dummy_collectives"]),
         ("tutorial/what_a_backend_needs.py", ["dummy_collectives"]),
         ("communicate/lost_ranks.py", ["shm_collectives"]),
