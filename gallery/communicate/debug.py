@@ -3,7 +3,8 @@ Debug a backend
 ===============
 
 A rank that hangs often has no bug itself: it waits for another rank. This page shows which tool finds that
-other rank, the line where each rank is, the time that a step loses, and calls that differ between ranks.
+other rank, the line where a rank hangs, where the time of a step goes, and ranks that call different
+operations or pass different tensors.
 
 .. diagram:: communicate/debug/diagram
 
@@ -30,7 +31,7 @@ Some of these tools only work as well as your backend helps them:
    * - Where does the time go?
      - profiler
      - passes a title to ``c10d::Work``, and says when the operation ends
-   * - Do the tensors of the ranks differ?
+   * - Do the calls of the ranks differ?
      - ``DETAIL``
      - overrides ``getSequenceNumberForGroup``
 
