@@ -28,8 +28,8 @@ alive. Each of these questions is a system call, so the frame asks only about ev
 A rank may post its last step and then end, which is no failure. Therefore the frame tests the counter once
 more after these two tests, and the others get no error for a rank that they no longer wait for.
 
-Detect a different call
------------------------
+Detect another operation or size
+--------------------------------
 
 A rank that is alive can still break the group, if it calls another operation or passes another size.
 Therefore each slot contains a note with the operation, its number, size, dtype, ``ReduceOp`` and root, and
