@@ -41,7 +41,7 @@ the overrides come from the frame, which :doc:`/right/smallest-backend` introduc
 Find a missing rank
 -------------------
 
-When a program hangs in a collective, a barrier that names the missing rank is the quickest test. In this
+When a program hangs in a collective, a barrier that names the missing rank is a quick test. In this
 program it is rank 2:
 
 .. listing:: gallery/communicate/debug/monitored_barrier.py
