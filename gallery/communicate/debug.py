@@ -95,8 +95,11 @@ output = launch("debug/monitored_barrier.py", ranks=3)
 # ``torch._C._distributed_c10d``, which may change, as its underscore says. Its last argument is the name of
 # the backend. Here, rank 1 does not call the broadcast:
 #
-# .. listing:: gallery/communicate/debug/hanging_rank.py
-#    :part: recorder
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/communicate/debug/hanging_rank.py
+#       :part: recorder
 #
 # .. admonition:: Before 2.15
 #
@@ -174,8 +177,11 @@ for rank, result in enumerate(results):
 # debug level ``DETAIL``. The level belongs to the process, which usually gets it from the variable
 # ``TORCH_DISTRIBUTED_DEBUG``:
 #
-# .. listing:: gallery/communicate/debug/ranks_differ.py
-#    :part: shapes
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/communicate/debug/ranks_differ.py
+#       :part: shapes
 #
 # At this level, PyTorch puts a wrapper around the backend of each new group, which compares the calls of all
 # ranks through a gloo group of its own before each collective. Do not measure at this level, because gloo is
