@@ -10,15 +10,17 @@ Measure in turns
 ----------------
 
 A machine has other work, and its clock frequency changes. If you measure one backend today and another
-tomorrow, you therefore compare two states of the machine, too. The function ``measure`` below lets all
-backends take turns in one run, in the opposite order in every second round, so that a disturbance affects
-all of them:
+tomorrow, you therefore compare two states of the machine, too. The function ``measure`` lets all backends
+take turns in one run, in the opposite order in every second round, so that a disturbance affects all of
+them. A barrier lets the ranks begin together. An operation is over when it has ended on its last rank, so
+each sample is the time of the slowest rank:
 
-.. listing:: gallery/communicate/measure/take_turns.py
-   :part: measure
+.. admonition:: The code
+   :collapsible: closed
 
-So that no time contains the wait for a rank that is still busy, a barrier lets the ranks begin together.
-An operation is over when it has ended on its last rank, so each sample is the time of the slowest rank.
+   .. listing:: gallery/communicate/measure/take_turns.py
+      :part: measure
+
 Print the median, which a few disturbed samples do not change, and the quartiles, which say how much the
 samples differ. Here each backend reduces 64 MiB:
 
@@ -81,10 +83,9 @@ show_table(["ranks", "sessions", "bytes", "fake", "shm", "gloo"], rows)
 #
 # Know what the machine adds. Here all ranks share the two CPUs of a virtual machine, and the threads of
 # gloo sleep several times in each all-reduce. The time of a small one is therefore largely that of waking
-# up, which depends on the machine more than on gloo. Sessions matter, too: ``torchrun`` starts each rank
-# in a session of its own, and where Linux groups threads by session (``autogroup on``), ``sched_yield``
-# does not let a rank of another session run. Four ranks must share the two CPUs, so they are measured
-# both ways.
+# up, which depends on the machine more than on gloo. ``torchrun`` starts each rank in a session of its own,
+# and where Linux groups threads by session (``autogroup on``), ``sched_yield`` does not let a rank of
+# another session run. Four ranks must share the CPUs, so they are measured in one session, too.
 #
 # For large tensors, divide the size by the time. The result is the bandwidth that a program sees, which
 # does not count how many bytes the ranks have moved for it. For ``fake``, which moves nothing, it is only
@@ -143,8 +144,8 @@ from launcher import launch, run_program
 output = launch("measure/take_turns.py", ranks=2)
 
 # %%
-# The first line is that of ``turns`` above. It names only the backend with the smallest median,
-# because the order of ``shm`` and gloo can change while other programs use all cores of the machine.
+# The first line names only the backend with the smallest median, because the order of ``shm`` and gloo can
+# change while other programs use all cores of the machine.
 #
 # The time of the call alone says nothing about the all-reduce. The fix is to call ``wait`` before the
 # clock stops. On an accelerator, ``wait`` returns at once, and only a stream waits, as
