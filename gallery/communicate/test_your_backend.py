@@ -6,12 +6,10 @@ The suite ``c10d-conformance`` holds any backend of ``torch.distributed`` to wha
 command. This page shows how to run it, how to read its report, and how to turn a failure into a program
 that shows the bug.
 
-PyTorch's headers and documentation promise much about each operation, and it takes long to write a test for
-each promise. The classes ``MultiProcessTestCase`` and ``DistributedTestBase`` of PyTorch, in
-``torch.testing._internal.common_distributed``, start the ranks for such tests, with any backend. The suite
-brings the tests: 190 checks, of which 17 are about the streams of an accelerator. It needs PyTorch and
-pytest, and tests backends in C++ and in Python. You find it in the folder ``conformance`` of the zip file
-at the end of this page.
+PyTorch's classes ``MultiProcessTestCase`` and ``DistributedTestBase``, in
+``torch.testing._internal.common_distributed``, start the ranks for tests that you write. The suite brings
+the tests: 190 checks of backends in C++ or Python, of which 17 are about the streams of an accelerator. It
+needs PyTorch and pytest. You find it in the folder ``conformance`` of the zip file at the end of this page.
 
 .. diagram:: communicate/test_your_backend/diagram
 
@@ -107,10 +105,6 @@ print("exit status", status)
 #      - ``--device TYPE``; also ``--blocking-wait`` if ``wait`` of your backend blocks the host
 #    * - the ranks on several simulated hosts, so that the network is tested, too
 #      - ``--hosts 2``, on Linux
-#    * - checks left out for which your backend has a reason
-#      - ``--skips FILE``
-#    * - the list of all checks and promises
-#      - ``--list``
 #
 # On an accelerator, ``wait`` lets a stream wait and not the host, as :doc:`/accelerators/waiting` explains.
 # The checks of streams therefore hold a stream, and compare what the kernels have read. This site runs them
