@@ -281,7 +281,8 @@ if torch.__version__ >= "2.14":
 
 launch("step_4_backend_in_python/broken_work.py", ranks=1)
 
-# %% Signal 11 is a segmentation fault. With a ``Work`` that has the tensors, both functions end as they
+# %%
+# Signal 11 is a segmentation fault. With a ``Work`` that has the tensors, both functions end as they
 # should. ``dist.all_reduce`` itself works without a ``Work``, but the flight recorder of PyTorch 2.15
 # then never marks the call as ``retired``, so it looks like one that hangs.
 #
