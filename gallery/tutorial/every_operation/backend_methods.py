@@ -1,4 +1,4 @@
-"""The methods of c10d's ``Backend`` in the installed headers, and what called them in a run."""
+"""The methods of c10d's ``Backend`` in the installed headers, and their callers in a run."""
 
 import json
 import os
