@@ -202,7 +202,7 @@ Tools for debugging use these:
        ``group.register_abort_hook``
      - 2.14
    * - ``unregisterAbortHook``
-     - forgets it
+     - removes an abort hook
      - 2.14
    * - ``supportsCompletionHooks``
      - whether the backend has the next two; the flight recorder asks
@@ -211,13 +211,14 @@ Tools for debugging use these:
      - keeps a function that the backend calls for each operation that succeeded; flight recorder
      - 2.15
    * - ``unregisterCompletionHook``
-     - forgets it
+     - removes a completion hook
      - 2.15
    * - ``registerOnCompletionHook``
      - an older interface, for a hook that gets a ``WorkInfo``; ``group._register_on_completion_hook``
      - 2.13
    * - ``waitForPendingWorks``
-     - waits until such hooks have run; ``destroy_process_group``, before ``shutdown``
+     - waits until the hooks of ``registerOnCompletionHook`` have run; ``destroy_process_group``, before
+       ``shutdown``
      - 2.13
 
 Groups are made from groups, and bound to devices:
@@ -260,10 +261,11 @@ Groups are made from groups, and bound to devices:
      - the device that the group is bound to
      - 2.14
    * - ``setBoundDeviceId``
-     - binds it; ``init_process_group`` with a ``device_id``
+     - binds the group to a device; ``init_process_group`` with a ``device_id``
      - 2.14
    * - ``eagerConnectSingleDevice``
-     - may connect at once; ``init_process_group`` with a ``device_id``, if ``supportsSplitting`` is true
+     - may connect for a device at once; ``init_process_group`` with a ``device_id``, if
+       ``supportsSplitting`` is true
      - 2.13
 
 The others are optional:
@@ -277,21 +279,20 @@ The others are optional:
    * - ``allreduce_sparse``
      - reduces sparse CUDA tensors; ``dist.all_reduce``, DDP with sparse gradients
      - 2.13
-   * - ``getMemAllocator``
-     - an allocator of memory from which the backend communicates without a copy; ``mem_allocator`` of
-       the backend
-     - 2.13
    * - ``supportsTensorAlloc``
      - whether ``allocateTensor`` works; FSDP2 asks, if the program wants it
      - 2.13
    * - ``allocateTensor``
-     - a tensor in such memory; FSDP2
+     - a tensor in memory from which the backend communicates without a copy; FSDP2
+     - 2.13
+   * - ``getMemAllocator``
+     - an allocator of such memory; ``mem_allocator`` of the backend
      - 2.13
    * - ``suspend``
      - frees the memory of the backend; ``suspend`` of the backend
      - 2.13
    * - ``resume``
-     - ends that; ``resume`` of the backend
+     - takes the memory again after ``suspend``; ``resume`` of the backend
      - 2.13
    * - ``getMemoryStats``
      - counts the memory of the backend; ``memory_stats`` of the backend
@@ -306,10 +307,10 @@ The others are optional:
      - whether the next two work; ``dist._time_estimator`` asks
      - 2.13
    * - ``startTimeEstimate``
-     - from now on, collectives are only simulated; ``dist._time_estimator``
+     - begins an estimate: collectives are then only simulated; ``dist._time_estimator``
      - 2.15
    * - ``endTimeEstimate``
-     - ends that, and returns the estimate in microseconds
+     - ends the estimate, and returns it in microseconds; ``dist._time_estimator``
      - 2.15
 
 How the page is made
