@@ -73,7 +73,7 @@ def list_pages(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         pages = [page for toctree in toctrees for _, page in toctree["entries"]]
         reading, running = zip(*(_times_below(app, page) for page in pages), strict=True)
         total = gettext("In all: %(hours)s hours to read, %(minutes)s minutes to run.") % {
-            "hours": f"{round(sum(reading) / 30) / 2:g}",
+            "hours": f"{math.ceil(sum(reading) / 30) / 2:g}",
             "minutes": math.ceil(sum(running) / 60),
         }
         content = [_list(app, docname, pages), nodes.paragraph("", total)]
