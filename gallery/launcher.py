@@ -25,7 +25,7 @@ import psutil
 # that there is no driver (35) or no device (100).
 PROFILER = r"profiler_start$|profiler_stop$|gpuGetDeviceCount failed with code (35|100)$"
 
-# PyTorch 2.13 warns so in a group that has no backend for the CPU, and goes on.
+# PyTorch 2.13 logs this when it destroys a group whose argument names devices.
 WARNING_OF_2_13 = "No backend of type 0 found for Process Group"
 
 # Functions that start a program. The build of the site adds a faster one, which imports less.

@@ -1,4 +1,4 @@
-"""Write a project with a backend of the reader's own, which begins without operations.
+"""Write a project with a backend of the reader's own, which has all operations from the start.
 
 usage: python -m tools.new_backend NAME [FOLDER]
 
