@@ -154,7 +154,7 @@ output = run_program("share_memory/killed_ranks.py")
 # .. admonition:: Solution
 #    :collapsible: closed
 #
-#    The size comes first, because Python maps no more bytes than the file has.
+#    The size comes first, because Python refuses to map more bytes than the file has.
 #
 #    .. listing:: gallery/communicate/share_memory/memory_that_was_meant.py
 #       :part: solution

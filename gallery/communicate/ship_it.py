@@ -115,7 +115,8 @@ output = run_program("ship_it/data_race.py")
 # PyTorch's C++ interface changes between minor releases, so a compiled backend fits only the one that it
 # was built for. So build a *wheel*, the file that pip installs, for each minor release, with
 # ``pip wheel --no-build-isolation --no-deps``. :doc:`/tutorial/step-3-build-and-install` explains the
-# sources. The build of this site calls the same function of setuptools for ``shm``, and unpacks the wheel:
+# source files. The build of this site makes the wheel of ``shm`` with setuptools, as pip does, and unpacks
+# it:
 
 from importlib.metadata import distribution, entry_points
 

@@ -83,7 +83,7 @@ print("exit status", status)
 # contains the Python stack and the C++ stack of every rank.
 #
 # The same ranks run one check after another, until one fails; then new ranks begin the next check. After a
-# crash or a hang, they continue with the next case of the same check, and after its second hang the other
+# crash or a hang, new ranks continue with the next case of the same check, and after its second hang the other
 # cases are left out. For CI, ``--report`` writes everything as JSON, and ``--junit`` as JUnit XML.
 #
 # Because a refusal does not fail, the suite alone would not report an operation that worked yesterday and
