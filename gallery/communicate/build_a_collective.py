@@ -4,7 +4,7 @@ Collectives in steps
 
 The step protocol moves bytes safely, but adds nothing. The fourth decision is what each rank writes and
 reads in the steps of a collective, and which rank adds which numbers, in which order. If you want to try a
-new algorithm, this is the file that you change.
+new algorithm, change ``collectives.hpp``, which this page reads.
 
 .. diagram:: communicate/build_a_collective/diagram
 

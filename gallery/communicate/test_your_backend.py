@@ -150,8 +150,8 @@ show_table(["capability", *reports], rows)
 
 # %%
 # Even gloo fails in two rows. In ``abort``, an operation that waits for another rank does not end when the
-# group is aborted; the exercise is about ``Works and futures``. The whole suite finds more: if a tensor is
-# not contiguous, gloo returns wrong values without an error
+# group is aborted; the exercise is about ``Works and futures``. The whole suite finds more: some collectives
+# of gloo return wrong values, without an error, for a tensor that is not contiguous
 # (`pytorch#192920 <https://github.com/pytorch/pytorch/issues/192920>`_). In ``shm`` it finds no failure.
 # ``make test-conformance`` runs the suite on these three backends and on ``store``, ``mpich`` and
 # ``simccl`` of this site, and compares the results with recorded ones.

@@ -120,7 +120,7 @@ launch("process_groups/sub_groups.py", ranks=4)
 # ------------------
 #
 # ``destroy_process_group`` closes the connections and ends the threads of the backend. Call it in every
-# rank at the end of the program, for every process group that you initialize. If a rank just exits, other
+# rank at the end of the program, once for each ``init_process_group``. If a rank just exits, other
 # ranks may hang in the middle of a collective.
 #
 # Not run here: ``TORCH_DIST_INIT_BARRIER``.

@@ -23,7 +23,7 @@ of Python's ``multiprocessing`` and can, in addition, pass tensors between proce
 
 This site runs such a program with ``run_program``, a function in ``gallery/launcher.py``. It prints the
 output unchanged, and raises an exception if the program fails. It sets ``OMP_NUM_THREADS=1``, because the
-programs and perhaps the machine are small, and turns Python warnings into errors.
+machine may have few cores, and turns Python warnings into errors.
 """
 
 from launcher import run_program

@@ -131,7 +131,7 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 # When rank 1 has finished, it takes part in the all-reduces of rank 0 and contributes zeros. By default,
 # DDP still divides by the number of ranks at the start, so the last two gradients are halved. With
 # ``divide_by_initial_world_size=False`` it divides by the number of ranks that still have data. At the
-# end, a rank that finished last broadcasts its model, so both ranks have the same weight.
+# end, one of the ranks that finished last broadcasts its model, so both ranks have the same weight.
 #
 # ``join`` repeats only the communication of DDP. If the forward pass of your model calls collectives
 # itself, pass ``throw_on_early_termination=True``. Then all ranks raise an error as soon as one has no

@@ -3,7 +3,7 @@ Elastic launching: surviving a dead rank
 ========================================
 
 The more devices a job has and the longer it runs, the more likely one of them fails. With
-``DistributedDataParallel`` (DDP) no other rank can then continue alone, because every step contains an
+``DistributedDataParallel`` (DDP), no other rank can continue alone after a failure, because every step contains an
 all-reduce of all ranks. This page shows how ``torchrun`` restarts the ranks, and how the program
 continues from a checkpoint.
 
@@ -72,9 +72,9 @@ with tempfile.TemporaryDirectory() as folder:
 
 # %%
 # Rank 0 did not fail, but the launcher restarted it as well. Step 4 was complete when rank 1 ended, but
-# no checkpoint contained it yet, so attempt 1 repeated the step. The losses agree for two reasons: the
-# batch depends only on the number of the step, and the checkpoint contains the momentum of the
-# optimizer.
+# no checkpoint contained it yet, so attempt 1 repeated the step. The loss equals that of the run without an
+# interruption for two reasons: the batch depends only on the number of the step, and the checkpoint
+# contains the momentum of the optimizer.
 #
 # A new group
 # -----------

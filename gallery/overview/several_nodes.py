@@ -34,8 +34,8 @@ set the weight to its value in one step:
 The run
 -------
 
-Here two launchers on one computer act as two nodes. Their rendezvous uses the loopback interface and a
-free port, which ``$HOST`` and ``$PORT`` stand for in the command:
+Here two launchers on one computer act as two nodes. Their rendezvous uses the address of the
+loopback interface and a free port, for which ``$HOST`` and ``$PORT`` stand in the command:
 """
 
 from launcher import launch

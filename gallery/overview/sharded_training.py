@@ -102,9 +102,9 @@ show("FSDP2")
 
 # %%
 # Now each rank holds half of everything. A layer still computes with whole parameters, which FSDP2
-# collects just before the layer runs, and frees afterwards. This is why the program applies
-# ``fully_shard`` to each layer and not only to the model. Applied only to the model, it would collect
-# all parameters at the same time.
+# collects just before the layer runs, and frees afterwards. FSDP2 can collect one layer at a time only if
+# the program applies ``fully_shard`` to each layer. Applied only to the model, it would collect all
+# parameters at the same time.
 #
 # The result is that of one process that trains on the joined batches of both ranks. To compare the two,
 # ``full_tensor`` collects the shards of a parameter:

@@ -12,7 +12,7 @@ The methods
 -----------
 
 Two names in one row are one operation: since PyTorch 2.14, each of them calls the other one by default, so
-you override either. The release 2.13 means this or an earlier one.
+you override either. In these tables, 2.13 stands for 2.13 or earlier.
 
 Every backend has a name, options, a timeout and an end:
 

@@ -145,7 +145,7 @@ dist.destroy_process_group()
 #       :part: split
 #
 # The copy is made by ``clone``, which in the base class makes an object of the base class. Therefore
-# every class that derives from it must override it. If the copy has another type than the original,
+# every derived class must override ``clone``. If the copy has another type than the original,
 # PyTorch shares the original:
 #
 # .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp

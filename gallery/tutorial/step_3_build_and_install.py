@@ -3,7 +3,7 @@ Step 3: Build and install the extension
 =======================================
 
 This page turns the C++ into a Python package, installs it, and says what to check if that fails. It ends
-with a shorter way for the time in which you change the code often.
+with a quicker way while you change the code often.
 
 .. diagram:: tutorial/step_3_build_and_install/diagram
 
@@ -236,6 +236,6 @@ temporary.cleanup()
 
 # %%
 # With a PyTorch for CUDA, on a computer with a CUDA toolkit and without a GPU, importing
-# ``torch.utils.cpp_extension`` logs ``No CUDA runtime is found``. The dummy needs none, so ignore it.
+# ``torch.utils.cpp_extension`` logs ``No CUDA runtime is found``. The dummy needs no CUDA runtime, so ignore it.
 #
 # Not run here: the three failures of the list, and a build with a CUDA toolkit.

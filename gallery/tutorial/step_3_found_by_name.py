@@ -53,8 +53,8 @@ launch("step_3_found_by_name/found_by_name.py", ranks=6)
 #
 # .. note::
 #
-#    With PyTorch 2.13, ``is_backend_available`` returns ``False``, and the calls of ranks 0 to 3 end as
-#    that of rank 5. They print the warning only if the argument names no device.
+#    With PyTorch 2.13, ``is_backend_available`` returns ``False``, and the calls of ranks 0 to 3 end
+#    like the call of rank 5. They print the warning only if the argument names no device.
 #
 # When the entry point does not work
 # ----------------------------------

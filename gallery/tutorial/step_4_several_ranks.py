@@ -32,8 +32,8 @@ launch("step_4_several_ranks/shortest_program.py", ranks=2)
 #    ``launch`` is a helper of this site. It runs the ``torchrun`` command that it prints, and collects
 #    what each rank writes, in Python and in C++. So that two runs can be compared, it sorts the lines by
 #    rank and puts the number of the rank before each. It sets ``OMP_NUM_THREADS=1``, makes gloo and RPC
-#    use the loopback interface, turns Python warnings into errors, and fails if a rank writes anything
-#    unexpected to stderr. With ``show=False`` it prints only the command.
+#    use the loopback interface, turns Python warnings into errors, and raises an error if a rank
+#    writes anything unexpected to stderr. With ``show=False`` it prints only the command.
 #
 # In the next program, each rank starts with another value, so that you see what each collective of the
 # dummy writes:

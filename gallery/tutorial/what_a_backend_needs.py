@@ -44,7 +44,7 @@ show_table(*methods_of_features(on_cpu))
 # Methods by function
 # -------------------
 #
-# Some methods belong to no feature of the table, because programs call them through single functions. The
+# Some methods belong to no feature of the table, because a program calls each through a function of its own. The
 # worker runs these, too:
 #
 # .. admonition:: The code

@@ -87,7 +87,7 @@ def _counted(data, files):
             _, statements, _, missing, _ = python.analysis2(str(ROOT / name))
             lines[name] = {*statements}, {*statements} - {*missing}
         else:
-            counts = compiled[name]
+            counts = compiled.get(name, {})  # A header that only declares has no lines.
             lines[name] = {*counts}, {line for line, count in counts.items() if count}
     return lines
 

@@ -26,7 +26,7 @@ def run_features(**variables):
 
 # [tables]
 def is_function(name):
-    return "_" in name  # The names of features have none.
+    return "_" in name  # The names of features have no underscore.
 
 
 def methods_of_features(by_rank):
