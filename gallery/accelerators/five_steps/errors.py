@@ -17,7 +17,6 @@ group = dist.new_group(backend="simccl", pg_options=options)
 def show_error(name, call, *arguments, **options):
     try:
         call(*arguments, **options)
-        print(f"{name}: returned")
     except Exception as error:
         print(f"{name}: {type(error).__name__}: {error}")
 

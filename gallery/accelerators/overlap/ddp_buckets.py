@@ -9,7 +9,7 @@ store = dist.distributed_c10d._get_default_store()
 
 
 # [model]
-def settle(tensor):
+def settle(tensor=None):
     """Let the streams go on as far as they can, so that the order is the same in each run."""
     torch.sim.settle(peers=False)
 
@@ -45,7 +45,7 @@ def draw_backward(broken=""):
         return result.backward(numbers)
     torch.sim.start_trace()
     result.backward(numbers)
-    torch.sim.settle(peers=False)
+    settle()
     print("backward() has returned, and rank 1 has not called yet")
     store.set(key, "")
     torch.accelerator.synchronize()
