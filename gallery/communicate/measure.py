@@ -2,9 +2,9 @@
 Measure a backend
 =================
 
-You measure a backend to decide between two backends, or to see whether a change has made yours faster.
-This page shows how to get times that you can compare, and what to read from them: latency, bandwidth, and
-the time that communication adds to a step of training.
+You measure the speed of collectives to decide between two backends, or to see whether a change has made
+yours faster. This page shows how to get times that you can compare, and what to read from them: latency,
+bandwidth, and the time that communication adds to a step of training.
 
 Measure in turns
 ----------------

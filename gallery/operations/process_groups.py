@@ -104,8 +104,8 @@ except dist.DistStoreError as error:
     print("timeout:", str(error).splitlines()[0])
 
 # %%
-# Groups within the world
-# -----------------------
+# Groups of some ranks
+# --------------------
 #
 # If a collective concerns only some ranks, create a group of them with ``new_group``. Only these ranks take
 # part in a collective on that group. Each of them also has a number within the group, which may differ from
