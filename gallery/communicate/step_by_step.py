@@ -80,8 +80,11 @@ one for each slot, because a rank posts its steps in order. Its programs consist
 ``explore`` begins with the state in which nothing has happened. It lets each rank take its next action, if
 the rank need not wait, and goes on from every state that it has not seen:
 
-.. listing:: gallery/communicate/shared/step_protocol_model.py
-   :part: explore
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: gallery/communicate/shared/step_protocol_model.py
+      :part: explore
 
 An action raises ``Wrong`` if a rank writes a slot that another rank still needs, or reads another step than
 the one that it expects. A state in which no rank can act, although not all have ended, is a deadlock. Here

@@ -150,8 +150,11 @@ output = run_program("wait_without_wasting/ranks_in_sessions.py")
 # contains this order and that of ``shm``, as generators, so that it can let a post fall before each of their
 # steps:
 #
-# .. listing:: gallery/communicate/wait_without_wasting/lost_wakeup.py
-#    :part: waits
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/communicate/wait_without_wasting/lost_wakeup.py
+#       :part: waits
 #
 # ``post`` writes ``posted``, and then does the same as ``Bell::ring``. Each case has a memory of its own, so
 # ``sleepers`` need not be decreased. The sleep is real, and would not end without the limit of one second:

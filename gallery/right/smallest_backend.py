@@ -153,8 +153,11 @@ launch("smallest_backend/shortest_program.py", ranks=2)
 # The next worker starts an all-reduce, sends and receives a message while the all-reduce is running, and
 # then waits for the sum:
 #
-# .. listing:: gallery/right/smallest_backend/first_results.py
-#    :part: program
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/right/smallest_backend/first_results.py
+#       :part: program
 
 launch("smallest_backend/first_results.py", ranks=2)
 

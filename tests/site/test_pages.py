@@ -84,7 +84,7 @@ def test_samples_show_code_and_output(visit, address, language):
 
 def test_it_works_from_a_disk(visit):
     wide = {"width": 1440, "height": 900}
-    page = visit((SITE / "ko" / "index.html").as_uri(), viewport=wide)
+    page = visit((SITE / "ko" / "tutorial" / "index.html").as_uri(), viewport=wide)
     with page.expect_navigation():
         page.locator("a.next-page").click()
     assert page.url.startswith((SITE / "ko").as_uri())
