@@ -6,6 +6,8 @@ from tools.execute import samples
 from tools.pages.downloads import downloads
 from tools.project.paths import GALLERY
 
+ACCELERATOR = ["simulated_accelerator", "stream_collectives"]
+
 
 @pytest.fixture
 def gallery(tmp_path, monkeypatch):
@@ -53,7 +55,7 @@ def test_only_scripts_are_samples_and_have_pages(gallery):
         ("tutorial/step_4_several_ranks.py", ["dummy_collectives"]),
         ("tutorial/step_3_build_and_install.py", ["dummy_collectives"]),
         ("tutorial/step_3_found_by_name.py", ["dummy_collectives"]),
-        ("tutorial/what_a_backend_needs.py", ["dummy_collectives"]),
+        ("tutorial/what_a_backend_needs.py", ["dummy_collectives", *ACCELERATOR]),
         ("communicate/lost_ranks.py", ["shm_collectives"]),
     ],
     ids=["none", "imported", "compiled", "installed", "by a program", "shm"],
