@@ -9,6 +9,8 @@ from tools.project.paths import INSTALLED_EXTENSIONS
 # pytest's own `pythonpath` does not reach the ranks, which are other processes.
 os.environ["PYTHONPATH"] = str(INSTALLED_EXTENSIONS)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# The simulated accelerator lies beside the other extensions. Tests that want it ask for it.
+os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
 
 # Programs end upon Ctrl-C, also when a shell runs the tests in the background: what it starts
 # there ignores that, and so would all that the tests start.

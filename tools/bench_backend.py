@@ -12,6 +12,7 @@ TCP, and on two simulated hosts, which needs root or user namespaces. Takes abou
 writes a table into _build, which `make accept-bench-backend` commits to the project.
 """
 
+import os
 import sys
 import time
 from typing import Any
@@ -34,6 +35,7 @@ LIMIT = 300  # seconds, for the ranks of one group
 def main(backend: str = "shm") -> None:
     forget_steering()
     sys.path.insert(0, str(INSTALLED_EXTENSIONS))  # The ranks inherit it.
+    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # The simulated device lies there, too.
     if backend not in MEASUREMENTS:
         raise BuildError(f"{backend} is not compared: BACKEND is {' or '.join(MEASUREMENTS)}")
     setups = of_shared_memory() if backend == "shm" else of_a_library()

@@ -1,4 +1,4 @@
-"""Write a project with a backend of the reader's own, which begins without operations.
+"""Write a project with a backend of the reader's own, which has all operations from the start.
 
 usage: python -m tools.new_backend NAME [FOLDER]
 
@@ -18,7 +18,7 @@ from .project.paths import ROOT
 NAME = re.compile("[a-z][a-z0-9]*(_[a-z0-9]+)*")
 # The backends that c10d and its tests register, and those of the tutorial.
 TAKEN = {"fake", "gloo", "mpi", "nccl", "threaded", "ucc", "undefined", "xccl"}
-TAKEN |= {"dummy", "mpich", "shm", "store"}
+TAKEN |= {"dummy", "mpich", "shm", "sim", "simccl", "simulated_accelerator", "store", "stream"}
 
 
 def check_name(name: str) -> None:

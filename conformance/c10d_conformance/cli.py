@@ -34,7 +34,16 @@ def parser() -> argparse.ArgumentParser:
     new.add_argument(
         "--import", dest="module", metavar="MODULE", help="a module that registers the backend"
     )
-    new.add_argument("--device", default="cpu", help="type of the device of all tensors (cpu)")
+    new.add_argument(
+        "--device",
+        default="cpu",
+        help="type of the device of all tensors, of which each rank makes one current (cpu)",
+    )
+    new.add_argument(
+        "--blocking-wait",
+        action="store_true",
+        help="on an accelerator: wait() blocks the host, and not only the current stream",
+    )
     new.add_argument("--ranks", default="2,4", metavar="N[,N]", help="world sizes (2,4)")
     new.add_argument(
         "--hosts",
@@ -102,6 +111,7 @@ def _run_on(hosts: list[Host], options: argparse.Namespace) -> int:
         backend=options.backend,
         module=options.module,
         device=options.device,
+        blocking_wait=options.blocking_wait,
         ranks=(2,) if options.quick else _ranks(options.ranks),
         hosts=hosts,
         quick=options.quick,
@@ -140,6 +150,8 @@ def _check_arguments(options: argparse.Namespace) -> None:
     if not options.backend:
         raise Mistake("--backend is missing, for example: c10d-conformance --backend gloo")
     _ranks(options.ranks)
+    if options.blocking_wait and options.device == "cpu":
+        raise Mistake("--blocking-wait is for an accelerator, which --device names")
     if not 1 <= options.hosts <= MOST:
         raise Mistake(f"--hosts {options.hosts}: give a number from 1 to {MOST}")
     if options.limit <= 0:

@@ -170,6 +170,11 @@ class GuardedTensor:
         self._outside = torch.ones(total, dtype=torch.bool)
         self._outside[places] = False
 
+    @property
+    def nbytes(self) -> int:
+        """Return the size of the memory in which the tensor and its guards are."""
+        return self._base.untyped_storage().nbytes()
+
     def check(
         self, expected: torch.Tensor, what: str = "the output", tolerance: float | None = None
     ) -> None:

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -64,6 +64,7 @@ class Setting:
     me: int = 0  # this rank within the group
     seed: int = 0
     device: torch.device | str = "cpu"
+    laid: list[GuardedTensor] = field(default_factory=list, compare=False)  # of a call
 
     def __str__(self) -> str:
         parts = [self.operation, inputs.name(self.dtype)]
@@ -85,7 +86,8 @@ class Setting:
         return values(rank, self.shape, self.dtype, self.seed + 13 * piece, self.op)
 
     def lay(self, content: torch.Tensor) -> GuardedTensor:
-        return GuardedTensor(content, self.layout, self.device)
+        self.laid.append(GuardedTensor(content, self.layout, self.device))
+        return self.laid[-1]
 
     def blank(self, shape: tuple[int, ...] | None = None) -> GuardedTensor:
         """Return an output that has other values than any result: NaN, if the dtype has it."""
@@ -307,9 +309,9 @@ def wait_all(works: Iterable[Any]) -> None:
         work.wait()
 
 
-def in_threads(*functions: Callable[[], Any]) -> None:
+def in_threads(rank: Rank, *functions: Callable[[], Any]) -> None:
     """Run each function in a thread of its own, and raise the first error when all have ended."""
-    with ThreadPoolExecutor(len(functions)) as pool:
+    with ThreadPoolExecutor(len(functions), initializer=rank.make_current) as pool:
         futures = [pool.submit(function) for function in functions]
     for future in futures:
         future.result()

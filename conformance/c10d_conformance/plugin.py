@@ -88,7 +88,7 @@ class Collection(pytest.Collector):
         settings = self.plugin.settings
         for number, size in enumerate(settings.ranks):
             for check in settings.checks:
-                if settings.quick and not check.quick:
+                if (settings.quick and not check.quick) or not settings.has(check):
                     continue
                 if settings.claims is not None and check.id not in settings.claims:
                     continue

@@ -1,5 +1,6 @@
 """The first argument of a check in each rank: its place in the group, and reports of cases."""
 
+import contextlib
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -32,6 +33,8 @@ class Rank:
         self.module = settings.module
         self.device = torch.device("cpu")  # until `use_device`: the backend's module may name it
         self.quick = settings.quick
+        self.has_streams = False
+        self.host_waits = settings.host_waits
         self.folder = folder
         # Where a program of rank 0 can be reached.
         self.address = settings.hosts[0].address if settings.hosts else "127.0.0.1"
@@ -40,6 +43,7 @@ class Rank:
         self._log = log
         self._skip = 0
         self._index = 0
+        self._keeps_group = False
         self._groups = 0
         self._name = ""
 
@@ -57,11 +61,31 @@ class Rank:
         """Let tensors be on a device of this type, each rank on its own where there are several."""
         self.device = torch.device(name)
         if self.device.type != "cpu" and (count := torch.accelerator.device_count()):
-            torch.accelerator.set_device_index(self.rank % count)
+            self.device = torch.device(self.device.type, self.rank % count)
+            self.has_streams = True
+        self.make_current()
+
+    def make_current(self) -> None:
+        """Make the device of this rank the current one of the calling thread."""
+        if self.has_streams:
+            torch.accelerator.set_device_index(self.device.index)
+
+    def synchronize(self) -> None:
+        """Return when the device has ended all that it got; on the CPU, at once."""
+        if self.has_streams:
+            try:
+                torch.accelerator.synchronize(self.device)
+            except RuntimeError as error:
+                raise Wrong(f"the device fails: {error}") from error
+
+    def own_stream(self) -> contextlib.AbstractContextManager[Any]:
+        """Return a context in which another stream is current; on the CPU it does nothing."""
+        return torch.Stream(self.device) if self.has_streams else contextlib.nullcontext()
 
     def start(self, check: Check, skip: int) -> None:
         """Begin a check whose first `skip` cases have been run already."""
         self._skip, self._index, self.operation = skip, 0, check.capability
+        self._keeps_group = check.group
 
     def case(self, name: str, body: Callable[..., Any], *arguments: Any) -> None:
         """Run `body(*arguments)`, one case, and report how it ended.
@@ -76,8 +100,12 @@ class Rank:
         self._board.begin(self.rank, name)
         kind, text, trace = verdicts.RIGHT, "", ""
         try:
-            if body(*arguments) == verdicts.ABSENT:
-                kind = verdicts.ABSENT
+            try:
+                if body(*arguments) == verdicts.ABSENT:
+                    kind = verdicts.ABSENT
+            finally:
+                if self._keeps_group:
+                    self.synchronize()  # the next case must not meet the streams of this one
         except Wrong as error:
             kind, text = verdicts.WRONG, str(error)
         except (RuntimeError, ValueError, TypeError) as error:

@@ -11,7 +11,13 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., str | None])
 
 MODULES = ["lifecycle", "values", "messages", "works", "objects", "groups", "failure", "debug"]
-MODULES += ["features"]
+MODULES += ["streams", "features"]
+
+# The devices that a check is for.
+ANY = ""
+CPU = "cpu"  # only the CPU makes the promise
+ACCELERATOR = "accelerator"  # has streams
+STREAMS = "streams"  # an accelerator on which wait() does not block the host
 
 # The report has its lines in this order. The ids are stable: other programs read them.
 CAPABILITIES = {
@@ -43,6 +49,7 @@ CAPABILITIES = {
     "timeout": "Timeouts",
     "mismatch": "Ranks that call different operations",
     "abort": "abort",
+    "streams": "Streams of an accelerator",
     "debug": "Debug level, profiler, sequence numbers",
     "monitored_barrier": "monitored_barrier",
     "ddp": "DistributedDataParallel",
@@ -69,6 +76,7 @@ class Check:
     group: bool = True  # in the standing default group; False: in new ranks without a group
     quick: bool = False
     patience: float = 1  # how many times the usual limit a case may take
+    device: str = ""  # ANY, or one of the others below
     environment: dict[str, str] = field(default_factory=dict)
     # Returns the name and the arguments of each case. True: the function calls rank.case itself;
     # False: it is one case itself.

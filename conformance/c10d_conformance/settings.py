@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from c10d_conformance.hosts import Host
-from c10d_conformance.registry import Check
+from c10d_conformance.registry import ACCELERATOR, CPU, STREAMS, Check
 
 LIMIT = 10.0  # seconds without progress after which a case hangs
 
@@ -17,6 +17,7 @@ class Settings:
     backend: str
     module: str | None = None
     device: str = "cpu"
+    blocking_wait: bool = False  # of a backend for accelerators
     ranks: tuple[int, ...] = (2,)
     hosts: Sequence[Host] = ()  # simulated ones; none: all ranks are on this one
     quick: bool = False
@@ -24,6 +25,19 @@ class Settings:
     skips: list[tuple[str, str]] = field(default_factory=list)  # a pattern, and the reason
     claims: dict[str, int] | None = None  # the right cases of each check that is run
     checks: list[Check] = field(default_factory=list)
+
+    @property
+    def host_waits(self) -> bool:
+        """Tell whether wait() blocks the host until the operation has ended."""
+        return self.device == "cpu" or self.blocking_wait
+
+    def has(self, check: Check) -> bool:
+        """Tell whether a check is for the device of the run."""
+        if check.device == STREAMS:
+            return not self.host_waits
+        return check.device not in (CPU, ACCELERATOR) or (self.device == "cpu") == (
+            check.device == CPU
+        )
 
     def skip_reason(self, check: Check) -> str | None:
         """Return why a check is skipped, or None."""

@@ -5,6 +5,7 @@ import re
 import resource
 import signal
 import sys
+from collections import Counter
 
 import torch
 
@@ -60,7 +61,13 @@ def shorten(text: str) -> str:
             block.append("  " + _frame(line))
     busy = [b for b in blocks if not all(_IDLE.search(frame) for frame in b[1:])]
     rest = [b for b in blocks if len(b) > 1 and b not in busy]
-    lines = python + [line for b in busy + rest for line in b]
+    # Threads of a pool, or of idle streams, all have the same frames.
+    alike = Counter(tuple(block[1:]) for block in busy + rest)
+    heads = {tuple(block[1:]): block[0] for block in reversed(busy + rest)}
+    lines = python
+    for frames, count in alike.items():
+        head = heads[frames]
+        lines += [head if count == 1 else head.replace("a thread:", f"{count} threads:"), *frames]
     if len(lines) > _LINES:
         lines = lines[:_LINES] + [f"… {len(lines) - _LINES} more lines in the rank's output"]
     return "\n".join(lines)

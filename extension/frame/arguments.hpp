@@ -18,9 +18,11 @@ using PieceList = c10::SmallVector<Bytes, 8>; // so many without an allocation
 // that cannot be used are refused here, before any other rank notices.
 class Arguments {
  public:
-  // `backend` is used only until the operation begins.
-  Arguments(Kind kind, milliseconds timeout, std::string_view backend, int ranks)
-      : timeout(timeout), backend_(backend), ranks_(ranks) {
+  // `backend` is used only until the operation begins. The tensors are of one device of
+  // the given type.
+  Arguments(Kind kind, milliseconds timeout, std::string_view backend, int ranks,
+      at::DeviceType device = at::kCPU)
+      : timeout(timeout), device(device), backend_(backend), ranks_(ranks) {
     note.kind = kind;
   }
 
@@ -162,13 +164,19 @@ class Arguments {
   milliseconds timeout; // from the first step on
   c10::SmallVector<at::Tensor, 2> results; // the outputs
   bool name_all = true; // in errors: all late ranks, or the first
+  at::Device device; // of the tensors; without an index, if there are none
 
  private:
   void check(const at::Tensor& tensor) {
     require(tensor.defined(), " got an undefined tensor");
-    require(tensor.device().is_cpu(), " takes tensors of the CPU, got one of ",
+    require(tensor.device().type() == device.type(), " takes tensors of ",
+        device.is_cpu() ? "the CPU" : "the device " + device.str(), ", got one of ",
         tensor.device());
-    const bool sum = note.kind == Kind::all_reduce && note.op == Op::sum;
+    if (!device.has_index()) device = tensor.device();
+    require(tensor.device() == device, " takes tensors of one device, got some of ",
+        device, " and ", tensor.device());
+    const bool sum =
+        device.is_cpu() && note.kind == Kind::all_reduce && note.op == Op::sum;
     const bool dense = tensor.layout() == at::kStrided && !tensor.is_quantized();
     require(dense || (sum && tensor.is_sparse()),
         " takes dense tensors, got one of layout ", tensor.layout(), " and dtype ",

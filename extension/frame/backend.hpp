@@ -8,11 +8,12 @@ using TensorLists = std::vector<Tensors>;
 using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
 using OptionsBase = c10::intrusive_ptr<c10d::Backend::Options>;
 
-// Every operation of c10d::Backend for the tensors of the CPU: which tensors it takes,
-// and which bytes a transport gets.
-class Backend : public c10d::Backend {
+// Every operation of c10d::Backend: which tensors it takes, and which bytes a transport
+// gets. `Runner` is a class with the methods of Group, which runs the operations.
+template <class Runner>
+class BackendOn : public c10d::Backend {
  public:
-  Backend(const StorePtr& store, int rank, int size, OptionsPtr options)
+  BackendOn(const StorePtr& store, int rank, int size, OptionsPtr options)
       : c10d::Backend(rank, size), group_(store, rank, size, std::move(options)) {}
 
   const std::string getBackendName() const override { return options().backend; }
@@ -296,7 +297,8 @@ class Backend : public c10d::Backend {
     return run(call, data, other, /*async=*/true);
   }
 
-  Group group_;
+ protected:
+  Runner group_;
 };
 
 } // namespace frame

@@ -340,9 +340,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
         }
         moved |= each->ended() || advance(each, check);
       }
-    } catch (const std::exception& error) {
-      const auto* ours = dynamic_cast<const c10::Error*>(&error);
-      fail(ours ? ours->what_without_backtrace() : error.what());
+    } catch (const std::exception&) {
+      fail(text_of(std::current_exception()));
     }
     std::erase_if(begun_, [](const auto& each) {
       if (each->ended()) each->steps = Steps(); // a Work may keep the rest

@@ -13,6 +13,24 @@ namespace frame {
 
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
+// The type of a Work, which has one operation or several.
+inline c10d::OpType type_of(std::optional<Kind> kind) {
+  using enum c10d::OpType;
+  static constexpr c10d::OpType kTypes[] = {BARRIER, BROADCAST, ALLREDUCE, REDUCE,
+      ALLGATHER, GATHER, SCATTER, REDUCE_SCATTER, ALLTOALL, SEND, RECV, BARRIER};
+  return kind ? kTypes[static_cast<size_t>(*kind)] : COALESCED;
+}
+
+// For profilers, which keep the pointer: "acme:all_reduce". None, if none is running.
+inline const char* title_of(const std::string& backend, std::optional<Kind> kind) {
+  if (!at::hasCallbacks()) return nullptr;
+  static std::mutex mutex;
+  static auto& titles = *new std::set<std::string>();
+  const std::lock_guard lock(mutex);
+  const auto title = backend + ":" + (kind ? name(*kind) : "coalesced");
+  return titles.insert(title).first->c_str();
+}
+
 // One rank's part of a group: how it begins and ends, how a call runs, and how several
 // calls become one Work. The methods of the backend only add their arguments.
 class Group {
@@ -163,22 +181,9 @@ class Group {
   }
 
   WorkPtr work(std::optional<Kind> kind, Operations operations, Tensors results) {
-    using enum c10d::OpType;
-    static constexpr c10d::OpType kTypes[] = {BARRIER, BROADCAST, ALLREDUCE, REDUCE,
-        ALLGATHER, GATHER, SCATTER, REDUCE_SCATTER, ALLTOALL, SEND, RECV, BARRIER};
-    const auto type = kind ? kTypes[static_cast<size_t>(*kind)] : COALESCED;
-    const char* title = this->title(kind ? name(*kind) : "coalesced");
-    return c10::make_intrusive<Work>(
-        rank_, type, title, engine_, std::move(operations), std::move(results));
-  }
-
-  // For profilers, which keep the pointer: "acme:all_reduce".
-  const char* title(const char* operation) const {
-    if (!at::hasCallbacks()) return nullptr;
-    static std::mutex mutex;
-    static auto& titles = *new std::set<std::string>();
-    const std::lock_guard lock(mutex);
-    return titles.insert(options_->backend + ":" + operation).first->c_str();
+    return c10::make_intrusive<Work>(rank_, type_of(kind),
+        title_of(options_->backend, kind), engine_, std::move(operations),
+        std::move(results));
   }
 
   static inline std::mutex open_mutex_;

@@ -18,6 +18,17 @@ inline Clock::time_point in(milliseconds time) {
   return Clock::now() + std::min(time, kLongest);
 }
 
+// The text of an error, without the stack of C++ calls that PyTorch's errors have.
+inline std::string text_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const c10::Error& of_pytorch) {
+    return of_pytorch.what_without_backtrace();
+  } catch (const std::exception& other) {
+    return other.what();
+  }
+}
+
 // One call from its submission to its end. Its memory stays for as long as a Work, the
 // engine or the transport needs it.
 struct Pending {

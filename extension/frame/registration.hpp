@@ -10,9 +10,9 @@ namespace frame {
 // The backend whose options are of the class `Own`. Each has a C++ class of its own,
 // because Python knows classes by their C++ names, and a process may load several.
 template <class Own>
-class BackendOf final : public Backend {
+class BackendOf final : public BackendOn<Group> {
  public:
-  using Backend::Backend;
+  using BackendOn::BackendOn;
 };
 
 // The base of the options of a backend: `struct OptionsAcme : frame::OptionsOf<...>`,
@@ -65,7 +65,7 @@ void register_backend(const std::vector<std::string>& devices) {
 
 // Defines the classes of a backend in a module, and registers it for these devices.
 // Returns the class Options, for the properties that the backend adds.
-template <class Own>
+template <class Own, class Class = BackendOf<Own>>
 auto define(py::module_& module, const std::vector<std::string>& devices) {
   // The base class of the options is PyTorch's, and known once it is imported.
   py::module_::import("torch.distributed");
@@ -75,9 +75,14 @@ auto define(py::module_& module, const std::vector<std::string>& devices) {
   // Where init_process_group got a device_id, new_group calls perform_nocolor_split on
   // the ranks outside of the new group, because NCCL splits a communicator on all of its
   // ranks. Here they have nothing to do.
-  using Class = BackendOf<Own>;
-  py::class_<Class, c10d::Backend, c10::intrusive_ptr<Class>>(module, "Backend")
-      .def("perform_nocolor_split", [](Class&, const py::object& /* device */) {});
+  py::class_<Class, c10d::Backend, c10::intrusive_ptr<Class>> backend(
+      module, "Backend");
+  backend.def("perform_nocolor_split", [](Class&, const py::object& /* device */) {});
+  // Before 2.14, split_group copies the options of the parent in Python.
+  backend.def_property_readonly(
+      "options", [](Class& self) { return self.getBackendOptions(); });
+  options.def(
+      "__deepcopy__", [](const Own& self, const py::dict&) { return self.copy(); });
   module.def("register", [devices] { register_backend<Own>(devices); });
   register_backend<Own>(devices);
   return options;

@@ -1,26 +1,27 @@
 """
-A backend that communicates
-===========================
+shm, a backend in shared memory
+===============================
 
-This page introduces the backend ``shm``: what it does, which file of it contains which decision,
-and how long its operations take.
+The ranks of one host can communicate through memory that they share, so that a small operation takes
+microseconds. This page is a map of the backend ``shm``, which does so: which file contains which
+decision, and how long its operations take.
 
-This part is a case study, for readers who design a protocol of their own. If you wrap a library,
-you need only :doc:`the part before it </right/smallest-backend>`. There, each byte passes through
-the store. Here the ranks of one host communicate through memory that they share, so that an
-operation takes microseconds. The backend is ``extension/shm_collectives``, with the c10d name
-``shm``. It implements the operations of ``c10d::Backend`` for dense CPU tensors, and DDP and FSDP2
-train with it. The end of this page lists what it leaves out.
+The part is a case study, for readers who design an algorithm or a transport of their own. If you wrap a
+library, you need only :doc:`the part on the frame </right/smallest-backend>`, because the library has
+made these decisions for you.
+
+The backend is in ``extension/shm_collectives``. It implements the operations of ``c10d::Backend`` for
+dense CPU tensors, and DDP and FSDP2 train with it. The end of this page lists what it leaves out.
 
 .. diagram:: communicate/a_backend_that_communicates/diagram
 
 One decision for each file
 --------------------------
 
-The names of the files show the design. A decision that also serves other transports is in
-``extension/frame``, which :doc:`/right/smallest-backend` introduces, and the others are in
-``shm_collectives/src``. The only source is ``registration.cpp``, so the compiler reads PyTorch's
-headers once:
+Your own transport needs an answer to each question below, although most of the answers can be those of
+the frame. What serves every transport is in ``extension/frame``, which :doc:`/right/smallest-backend`
+introduces; what depends on shared memory is in ``shm_collectives/src``. All files but one are headers, so
+that the compiler reads PyTorch's headers only once, for ``registration.cpp``:
 
 .. list-table::
    :header-rows: 1
@@ -36,7 +37,7 @@ headers once:
      - how the ranks of a group find each other
    * -
      - ``memory``, ``process``, ``others``
-     - what they share, who may read it, and who is lost
+     - what they share, who may read it, and which rank is dead
    * - ``steps``, ``note``
      - ``step``
      - in which order they write and read
@@ -54,20 +55,23 @@ headers once:
      - which tensors each method of ``c10d::Backend`` takes
    * - ``group``, ``engine``, ``pending``, ``threads``, ``process``, ``work``
      -
-     - who runs an operation, and how a program learns of its end
+     - which thread runs an operation, and how a program learns of its end
    * - ``options``, ``registration``
      - ``registration``
      - how Python finds the backend
 
-You build and install it like the dummy: :doc:`/tutorial/step-3-build-and-install` shows how.
-It needs Linux, PyTorch and a C++20 compiler. To begin a backend of your own, take the project of
-:doc:`/tutorial/next-steps`.
+The next five pages explain one decision each: what the ranks share, how they divide it, in which order
+they use it, how a collective is made of steps, and how a rank waits.
 
-The first real sum
-------------------
+You build and install ``shm`` :doc:`like the dummy </tutorial/step-3-build-and-install>`, on Linux and with
+a C++20 compiler. To begin a backend of your own, take the project of :doc:`/tutorial/next-steps`, not this
+one, because its transport is easier to replace.
 
-The program of the home page needs a different import and a different name. Each rank starts with
-a different number:
+The first sum
+-------------
+
+To check the installation, run the program of the home page with another import and another name. Each
+rank starts with a different number:
 
 .. listing:: gallery/communicate/a_backend_that_communicates/first_results.py
    :part: program
@@ -79,21 +83,23 @@ from result_table import show_table
 launch("a_backend_that_communicates/first_results.py", ranks=2)
 
 # %%
-# Both ranks have ``1 + 2 = 3``. With the dummy, both had zero.
+# Both ranks print ``1 + 2 = 3``, where the dummy left zeros.
 #
-# What to compare it with
-# -----------------------
+# Compared with gloo
+# ------------------
 #
-# Gloo is PyTorch's own backend for CPUs. It also works between hosts, and sends its data
-# through sockets. ``fake`` is a backend that communicates nothing. For operations in place,
-# its times are the floor: they contain Python, the binding and the dispatcher, which every backend
-# pays for. In an operation with separate outputs, ``fake`` also fills these from the rank's own
-# input, which a backend can do faster.
+# A time alone does not say whether a backend is fast, so the table has two neighbours for ``shm``:
 #
-# ``make bench-backend`` measures all three in turns, in runs of new processes. The table shows
-# microseconds for two ranks: the median of the runs, and for gloo the fastest and the slowest run.
-# The build does not measure: it reads the result that somebody accepted with
-# ``make accept-bench-backend``. The line below the table describes the machine.
+# - ``fake`` communicates nothing. For an operation in place, such as ``all_reduce``, its time is the floor
+#   that no backend can undercut: Python, the binding and the dispatcher. With separate outputs, as in
+#   ``all_gather``, it is no lower bound, because ``fake`` fills these outputs in a slow way.
+# - Gloo is PyTorch's own backend for CPUs. It also works between hosts, and sends its data through
+#   sockets even on one host.
+#
+# The numbers are microseconds for two ranks: the median of the runs, and for gloo the fastest and the
+# slowest run, because its runs differ most. ``make bench-backend`` measures the three backends in turns,
+# in runs of new processes. A build only reads the result that ``make accept-bench-backend`` has recorded,
+# so the line below the table names the machine:
 
 import csv
 from pathlib import Path
@@ -118,10 +124,9 @@ for (operation, size, ranks, _), times in measured.items():
 show_table(["operation", "size", "fake", "shm", "gloo"], rows)
 
 # %%
-# Both processes run in a virtual machine with two CPUs, where gloo's time is largely that of
-# waking up, as :doc:`measure` shows. On another machine, the times and their ratios differ. For
-# this machine, count the cases in which even the slowest run of ``shm`` is faster than the
-# fastest run of gloo:
+# On these two CPUs of a virtual machine, gloo's time is largely that of waking up, as :doc:`measure` shows.
+# On another machine the ratios differ, so do not rely on them. What can be compared here is the order, so
+# the next lines count the cases in which even the slowest run of ``shm`` is faster than the fastest run of gloo.
 
 for ranks in (2, 4):
     cases = [times for (_, _, x, sessions), times in measured.items() if x == sessions == ranks]
@@ -132,14 +137,14 @@ for ranks in (2, 4):
 # What it leaves out
 # ------------------
 #
-# ``shm`` has every operation on dense tensors, but not every feature of ``c10d::Backend``. It
-# lacks
+# Some features of ``c10d::Backend`` would distract from the decisions above, or concern a device, so
+# ``shm`` lacks
 #
 # - completion hooks and abort hooks, so the flight recorder does not learn that an operation
 #   has ended (:doc:`debug`);
 # - coalesced messages: ``supportsCoalescing`` is false, so ``batch_isend_irecv`` submits each
 #   message alone;
 # - windows, ``reconfigure``, ``shrink`` and time estimates;
-# - allocator, ``suspend``, ``resume`` and memory statistics, which concern memory of a device.
+# - an allocator, ``suspend``, ``resume`` and memory statistics, which concern memory of a device.
 #
 # :doc:`share-memory` begins with the decision from which all others follow: what the ranks share.

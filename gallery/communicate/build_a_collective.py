@@ -1,57 +1,58 @@
 """
-Build a collective
-==================
+Collectives in steps
+====================
 
-After this page you can build a collective from what each rank writes and reads, and let the ranks
-share the work of a large all-reduce.
-
-The protocol of :doc:`step-by-step` moves bytes safely, but it adds nothing. An all-reduce must
-also decide which rank adds which numbers, and in which order.
+The step protocol moves bytes safely, but adds nothing. The fourth decision is what each rank writes and
+reads in the steps of a collective, and which rank adds which numbers, in which order. If you want to try a
+new algorithm, change ``collectives.hpp``, which this page reads.
 
 .. diagram:: communicate/build_a_collective/diagram
 
 All-gather
 ----------
 
-Most collectives move a tensor in parts, one part in each step. A rank writes part ``i + 1``
-before it reads part ``i``, so that the others find work while it reads:
+Most collectives move a tensor in parts, one part in each step. If a rank read part ``i`` before it wrote
+part ``i + 1``, the others would have to wait for it, so ``pipeline`` writes one part ahead:
 
 .. listing:: extension/shm_collectives/src/collectives.hpp
    :part: pipeline
 
 ``co_await`` continues when the counters have reached the values that the step needs.
-:doc:`/right/asynchronous-work` shows what happens until then. What remains for a collective is what
-it writes and what it reads. It passes both to ``run``, which calls ``pipeline``. The next
-function is an all-gather if all ranks have outputs, and a gather if only one rank has them:
+:doc:`/right/asynchronous-work` shows what happens until then. A collective only passes to ``run``, which
+calls ``pipeline``, what it writes and what it reads. The next function is an all-gather if all ranks have
+outputs, and a gather if only one rank has them:
 
 .. listing:: extension/shm_collectives/src/collectives.hpp
    :part: all-gather
 
-In the first step, every rank waits for all others, even if it needs no data of theirs. Each
-slot contains a note of the operation, and its digest beside the data. Each rank compares the
-digests before it reads data, so two ranks that call different operations both get an error.
+In the first step, every rank waits for all others, even if it needs no data of theirs. The reason is the
+note of the operation in each slot. Each rank compares the digests of these notes before it reads data, so
+two ranks that call different operations both get an error, and no wrong result.
 
 All-reduce
 ----------
 
-For a small tensor, every rank writes its input, waits for all others, and adds up all slots.
-This takes one step. All ranks add in the order of the ranks, so they get the same bits:
+For a small tensor, the number of steps decides the time. So every rank writes its input, waits for all
+others, and adds up all slots, which takes one step. All ranks add in the order of the ranks, and therefore
+get the same bits:
 
 .. listing:: extension/shm_collectives/src/collectives.hpp
    :start-after: // [all-reduce]
    :end-before: // [/all-reduce-by-all]
 
-With ``n`` ranks, each rank reads ``n`` tensors in this way. For a large tensor on more than two
-ranks, the ranks share the work. Rank ``r`` reduces block ``r`` of each part, and all others
-read the result. Each rank then reads about two tensors, however many ranks there are. The
-price is that a part needs two steps and three rounds of the loop. The rounds of a part overlap
-with those of the next one:
+For a large tensor, the bytes decide. With ``n`` ranks, each rank reads ``n`` tensors in this way, so more
+than two ranks share the work of a sum, if the tensor is larger than 16 KiB or than a slot. Rank ``r`` reduces
+block ``r`` of each part, and all others read the result. Each rank then reads about two tensors, however many
+ranks there are. The price is that a part needs two steps and three rounds of the loop, but the rounds of a
+part overlap with those of the next one:
 
 .. listing:: extension/shm_collectives/src/collectives.hpp
    :part: all-reduce-by-shares
 
-The worker below reduces 10 numbers and 100,000 numbers. Its slots have 4,096 bytes, so the
-second tensor needs about a hundred parts:
+With two ranks, as many bytes would pass through the slots as before, so another step would not pay.
+
+The worker below reduces 10 numbers and 100,000 numbers, and compares the results of all ranks. Its slots have
+4,096 bytes, so the second tensor needs about a hundred parts:
 
 .. admonition:: The code
    :collapsible: closed
@@ -69,13 +70,13 @@ launch("build_a_collective/all_reduce_in_steps.py", ranks=2, show=False)
 # sphinx_gallery_end_ignore
 
 # %%
-# A mistake: each rank begins the sum with its own number
-# -------------------------------------------------------
+# Bug: each rank begins the sum with its own number
+# -------------------------------------------------
 #
-# In ``all_reduce_by_shares``, each rank begins with its own block. Only this rank reduces the
-# block, and the others copy the sum. With small tensors, every rank adds for itself. If each rank
-# begins with its own number there, the ranks add in different orders. The next worker collects
-# the numbers of all ranks with ``all_gather``, and adds them in both orders:
+# In ``all_reduce_by_shares``, each rank begins with its own block. That is right, because only this rank
+# reduces the block, and the others copy the sum. With small tensors, every rank adds for itself. If each
+# rank began with its own number there, the ranks would add in different orders. The next worker collects
+# the numbers of all ranks with ``all_gather``, and adds them in both ways:
 #
 # .. listing:: gallery/communicate/build_a_collective/own_number_first.py
 #    :part: orders
@@ -84,20 +85,19 @@ output = launch("build_a_collective/own_number_first.py", ranks=3)
 
 # %%
 # Near ``1e8``, neighbouring numbers of type ``float32`` are 8 apart, so ``1 + 1e8`` is rounded to
-# ``1e8``. Rank 2 begins with this addition, and gets 0. No rank gets an error. In training with
-# DDP, each rank updates its own copy of the model, and different sums of the gradients let the
-# copies drift apart silently.
+# ``1e8``. Rank 2 begins with this addition, and gets 0, although no rank gets an error. In training with
+# DDP, each rank updates its own copy of the model, so different sums of the gradients let the copies drift
+# apart silently.
 #
-# The cure is one order for all ranks. The order of the ranks is not more exact than others: with
-# ``1e8``, ``1`` and ``-1e8``, every rank would get 0. But all ranks get the same bits.
+# The fix is one order for all ranks. The order of the ranks is not more exact than others: with ``1e8``,
+# ``1`` and ``-1e8``, every rank would get 0. But all ranks get the same bits.
 #
 # Exercise
 # --------
 #
-# Let the slots have 4,096 bytes, as in the first worker. ``kSmall`` is 16 KiB. Predict how many
-# steps the all-reduce of 10, 1,024, 1,025 and 100,000 numbers of type ``float32`` takes on four
-# ranks. Then check your numbers with the counter ``read`` in the shared memory.
-# :doc:`lay-out-the-memory` shows where the counters are.
+# Let the slots have 4,096 bytes, as in the first worker. Predict how many steps the all-reduce of 10,
+# 1,024, 1,025 and 100,000 numbers of type ``float32`` takes on four ranks. Then check your numbers with
+# the counter ``read`` in the shared memory. :doc:`lay-out-the-memory` shows where the counters are.
 #
 # .. admonition:: Solution
 #    :collapsible: closed
@@ -115,5 +115,5 @@ output = launch("build_a_collective/own_number_first.py", ranks=3)
 output = launch("build_a_collective/steps_of_all_reduce.py", ranks=4)
 
 # %%
-# The steps of the parts overlap, so 98 parts need only 99 steps. In each step, a rank may wait
-# for the others. :doc:`wait-without-wasting` shows what it does until they come.
+# The steps of the parts overlap, so 98 parts need only 99 steps. In each step, a rank may have to wait for
+# the others, and :doc:`wait-without-wasting` decides how.

@@ -1,19 +1,52 @@
 """
-Lay out the memory
-==================
+Memory layout of a group
+========================
 
-After this page you can reserve memory for several ranks, so that a shortage is an error where
-the kernel permits it. You can divide it, so that each rank computes where every part begins.
-
-All ranks of :doc:`share-memory` use one memory. No page of this memory may be missing while a rank
-uses it, and each rank must find the same parts in it.
+The second decision of ``shm`` is how the ranks divide their memory. This page shows which parts it has and
+why, and how a rank gets an error instead of a signal when there is no memory left.
 
 .. diagram:: communicate/lay_out_the_memory/diagram
+
+The parts of the memory
+-----------------------
+
+A group has one memory with four kinds of parts: a *header* for the group, a *member* for each rank, the
+*slots* through which the tensors of collectives pass, and the *rings* for messages between two ranks. The
+ranks map the memory at different addresses, so it contains no pointers. Instead, each rank computes every
+place from the beginning:
+
+.. listing:: extension/shm_collectives/src/memory.hpp
+   :part: one-slot
+
+A member contains what a rank tells the others beside its data. The counter ``read`` belongs to the
+protocol of :doc:`step-by-step`, and the *bell* wakes a rank that sleeps, as
+:doc:`wait-without-wasting` explains:
+
+.. listing:: extension/shm_collectives/src/memory.hpp
+   :part: member
+
+``alignas`` is there because a processor moves memory between its cores in *cache lines*, often of 64 bytes.
+If two ranks write to different bytes of one line, the line moves back and forth between their cores. So the
+counter, which only its own rank writes, has a line of its own. The bell, which others ring, is in the next
+one.
+
+Each rank has four slots: with four, a rank never waits for a free one in a collective where all ranks read
+from all, as :doc:`step-by-step` derives. The other ranks poll the counter ``posted`` of a slot, so they need
+its cache line in any case. Therefore this line also contains the first 48 bytes of the data, and a small
+tensor needs no other line:
+
+.. listing:: extension/shm_collectives/src/memory.hpp
+   :part: slot
+
+A slot holds 256 KiB of data, unless the option ``slot_bytes`` says otherwise, and larger tensors pass in
+parts. Each pair of ranks has two rings, so their number grows with the square of the ranks. To limit the
+memory, the parts of the rings get smaller with more ranks, down to 4 KiB.
 
 Reserve pages before their use
 ------------------------------
 
-In the next program, both ranks request slots of 16 TiB, which is far too much memory:
+A rank that uses a page of the memory must find it. In the next program, both ranks request slots of 16 TiB,
+which is far too much, and get an error that says what to change:
 
 .. listing:: gallery/communicate/lay_out_the_memory/too_much_memory.py
    :part: too-much
@@ -35,27 +68,27 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 #       :part: create
 #       :emphasize-lines: 22
 #
-# ``ftruncate`` only sets the size. The kernel looks for a page when a rank first uses it. If
-# there is none, no function can return an error, and the process gets a signal. So
-# ``fallocate`` reserves the pages of the header and the members while the group is formed. The
-# sample does not reach it: a size of more than half of the machine's memory is an error
-# before that.
+# ``ftruncate`` only sets the size, and the kernel looks for a page when a rank first uses it. If there is
+# none, no function can return an error, so the process gets a signal. ``fallocate`` therefore reserves the
+# pages of the header and the members while the group is formed. The sample fails before that, because it
+# requests more than half of the machine's memory.
 #
-# The slots are most of the memory, and many groups never use all of theirs. A rank reserves
-# each of its slots when it first writes to it:
+# The slots are most of the memory, and many groups never use all of theirs. A rank therefore reserves each
+# of its slots only when it first writes to it:
 #
 # .. listing:: extension/shm_collectives/src/memory.hpp
 #    :part: reserve
 #
-# ``reserve`` calls ``madvise`` with ``MADV_POPULATE_WRITE``, which returns an error if there are no
-# pages. The error fails the group on all ranks. But if a cgroup limits the memory of a container,
-# the kernel ends a process with ``SIGKILL`` instead.
+# ``reserve`` calls ``madvise`` with ``MADV_POPULATE_WRITE``, which returns an error if there are no pages.
+# This error fails the group on all ranks. Two cases still end in a signal: if a cgroup limits the memory of
+# a container, the kernel ends a process with ``SIGKILL`` instead, and on Linux before 5.14, which lacks this
+# advice, the rank must touch the pages itself.
 #
-# A mistake: memory that can shrink
-# ---------------------------------
+# Bug: memory that can shrink
+# ---------------------------
 #
-# A *seal* forbids a later change. Everybody who has the file can shrink it, and so take away
-# pages that others have mapped. This program tries it without and with a seal:
+# Every process that has the file can shrink it, and so take away pages that others have mapped. A *seal*
+# forbids such a change for good. This program shrinks the file without and with a seal:
 #
 # .. listing:: gallery/communicate/lay_out_the_memory/sealed_pages.py
 #    :part: seal
@@ -63,46 +96,20 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 output = run_program("lay_out_the_memory/sealed_pages.py")
 
 # %%
-# Without the seal, the process ends with ``SIGBUS`` when it reads the page. With the seal,
-# ``ftruncate`` fails and the page is still there. ``F_SEAL_GROW`` keeps the size from
+# Without the seal, the process ends with ``SIGBUS`` when it reads the page. The fix is the seal, with which
+# ``ftruncate`` fails and the page is still there. ``shm`` adds two more: ``F_SEAL_GROW`` keeps the size from
 # growing, and ``F_SEAL_SEAL`` forbids further seals.
 #
-# ``fchmod`` lets only the user of the process read and write the file. ``root`` can do so in
-# any case. No sample runs as a second user. When all ranks have closed their descriptors, there
-# is no file left in ``/proc/<process>/fd`` that anybody could open.
+# Other users must not read the tensors, so ``fchmod`` lets only the user of the process open the file, and
+# ``root``, who can in any case. When all ranks have closed their descriptors, no file is left in
+# ``/proc/<process>/fd`` that could be opened.
 #
-# The parts of the memory
-# -----------------------
+# Check the layout
+# ----------------
 #
-# The header is at the beginning. A *member* for each rank follows. It contains a counter of the
-# step protocol, which :doc:`step-by-step` explains, and the process id:
-#
-# .. listing:: extension/shm_collectives/src/memory.hpp
-#    :part: member
-#
-# The *bell* wakes a rank that sleeps, as :doc:`wait-without-wasting` explains.
-#
-# A processor moves memory between its cores in *cache lines*, often of 64 bytes. If two ranks
-# write to different bytes of one line, the line moves back and forth between their cores.
-# ``alignas(kCacheLine)`` starts a new line. Therefore no other rank writes to the line of the
-# counter. The bell, which others ring, is in the next line. This page does not measure the
-# difference.
-#
-# The tensors pass through *slots*, four for each rank. The other ranks wait for the counter
-# ``posted`` of a slot. Its cache line also contains the first 48 bytes of the data, so a small
-# tensor needs no other line:
-#
-# .. listing:: extension/shm_collectives/src/memory.hpp
-#    :part: slot
-#
-# The *rings* are for messages between two ranks. The ranks map the memory at different addresses,
-# so it contains no pointers. Every place is computed from the beginning:
-#
-# .. listing:: extension/shm_collectives/src/memory.hpp
-#    :part: one-slot
-#
-# You can check the arithmetic. This program computes where each part begins, and compares the
-# end with the mapping that ``/proc/self/maps`` lists. ``mapped_memory`` returns its two addresses:
+# A program that computes the places itself notices when the layout changes, and it is how you find a
+# counter in a debugger. This one computes where each part begins, and compares the end with the mapping in
+# ``/proc/self/maps``. ``mapped_memory`` returns its two addresses:
 #
 # .. listing:: gallery/communicate/lay_out_the_memory/offsets.py
 #    :part: offsets
@@ -110,8 +117,7 @@ output = run_program("lay_out_the_memory/sealed_pages.py")
 output = launch("lay_out_the_memory/offsets.py", ranks=3)
 
 # %%
-# Three ranks need less than 8 MB. With more ranks, the parts of the rings get smaller, because
-# each pair of ranks has two rings.
+# Three ranks need less than 8 MB.
 #
 # Exercise
 # --------
@@ -136,7 +142,7 @@ output = launch("lay_out_the_memory/offsets.py", ranks=3)
 output = launch("lay_out_the_memory/numbers_in_slots.py", ranks=2)
 
 # %%
-# The last two calls have used the first two slots of each rank again.
+# The last two calls have used the first two slots of each rank again. That is safe only if all ranks have
+# read these slots before; :doc:`step-by-step` is about this order.
 #
-# All ranks now have the same memory, but none of them may read a slot before another has
-# written it. :doc:`step-by-step` orders the writes and reads of all ranks.
+# Not run here: a second user, a shortage of memory, a container with a limit, and an older kernel.

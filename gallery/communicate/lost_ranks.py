@@ -2,65 +2,70 @@
 Dead ranks and pidfd
 ====================
 
-A rank that shares memory with others can die without a word: the memory stays, and its counter stands
-still. This page shows how ``shm`` notices that within 50 milliseconds, and how all ranks get the same
-reason.
+When a rank that shares memory with others dies, no connection closes: the memory stays, and the counter of
+the rank stands still. On this page, ``shm`` detects a dead rank within about 50 milliseconds, because it
+asks the kernel, and all ranks raise an error with the same reason.
 
-:doc:`/right/timeouts-and-dead-ranks` has explained when the frame asks a transport whether a rank can
-still arrive. This is the answer for ranks of one host.
+:doc:`/right/timeouts-and-dead-ranks` explains when the frame asks a transport whether a rank can still
+arrive. Here is how a transport for the ranks of one host can answer.
 
 .. diagram:: communicate/lost_ranks/diagram
 
-Which rank is gone
+Detect a dead rank
 ------------------
 
-A step knows the ranks that it waits for. ``lost`` tests each of them:
+So that an error names the right rank, ``shm`` tests only the ranks whose counters the step still waits
+for:
 
 .. listing:: extension/shm_collectives/src/others.hpp
    :part: lost
 
-``left`` is a flag in the shared memory, which a rank sets when it destroys the group. ``ended`` asks
-the kernel through a *pidfd*, a file descriptor for one process. A PID would not do, because Linux may
-give the PID of a dead process to a new one, and the rank would look alive.
+A rank that destroys the group sets the flag ``left`` in the shared memory. A rank that is killed cannot
+do that, so ``ended`` asks the kernel through a *pidfd*, a file descriptor for one process. A PID would not
+be enough, because Linux may give the PID of a dead process to a new one, and the rank would seem to be
+alive. Each of these questions is a system call, so the frame asks only about every 50 milliseconds.
 
-The frame tests the counter once more after these two, because a rank may post its last step and then
-end, which is no failure. So a rank that is killed in ``destroy_process_group`` is not noticed either:
-the others wait for nothing more.
+A rank may post its last step and then end, which is no failure. Therefore the frame tests the counter once
+more after these two tests, and the others get no error for a rank that they no longer wait for.
 
-A rank with another operation
------------------------------
+Detect another operation or size
+--------------------------------
 
-A rank that runs can be lost, too, when it is at another line of the program. So each slot contains a
-note: the operation, its number, size, dtype, ``ReduceOp`` and root. In the first step of a collective,
-every rank compares the notes of all. To keep this cheap, there is a digest of 8 bytes in the cache line
-of the counter, and a rank reads the notes only if the digests differ:
+A rank that is alive can still break the group, if it calls another operation or passes another size.
+Therefore each slot contains a note with the operation, its number, size, dtype, ``ReduceOp`` and root, and
+in the first step of a collective every rank compares the notes of all. The comparison is part of every
+call, so it must be cheap: a digest of the note, 8 bytes long, is in the cache line of the counter, which
+is read anyway. A rank reads the notes themselves only if the digests differ:
 
 .. listing:: extension/shm_collectives/src/step.hpp
    :part: compare
 
-The reason in the shared memory
--------------------------------
+Give all ranks the same reason
+------------------------------
 
-A failure breaks the group for all ranks. The rank that finds it first writes the reason into the shared
-memory, and wakes the others:
+After a failure, the group is broken for all ranks, although only one of them may know why. The rank that
+detects the failure first writes the reason into the shared memory, and wakes the others:
 
 .. listing:: extension/shm_collectives/src/memory.hpp
    :part: fail
 
-The atomic exchange lets exactly one rank write, and ``explained`` tells the others that the reason is
-complete. If that rank is killed in between, the others report its death instead.
+Several ranks may detect failures at once, and the atomic exchange lets exactly one of them write. The
+others must not read half a sentence, so they wait for ``explained``. If the writer is killed before that,
+they report its death instead.
 
-The program below starts three ranks itself, because ``torchrun`` would end all ranks with the first
-that dies. It loses rank 2 in six ways:
+The next program loses rank 2 in six ways. It starts the three ranks itself, because ``torchrun`` would
+stop all of them when the first one dies:
 
 .. listing:: gallery/communicate/lost_ranks/lost_ranks.py
    :part: ways
 
-It prints the end of each error. The message about a dead process contains its PID, which differs from
-run to run:
+So that two runs print the same, the PID of a dead process is left out:
 
-.. listing:: gallery/communicate/lost_ranks/lost_ranks.py
-   :part: show
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: gallery/communicate/lost_ranks/lost_ranks.py
+      :part: show
 """
 
 from launcher import launch, run_program
@@ -72,29 +77,30 @@ launch("lost_ranks/errors.py", ranks=2, show=False)
 # sphinx_gallery_end_ignore
 
 # %%
-# All ranks that raise an error give the same reason. Where rank 2 called something else, it got the
-# error, too. In the last case no rank raises one, because rank 2 had done its part.
+# In each of the first five cases, all errors give the same reason. Where rank 2 is alive and made a
+# different call, it raises the error too. In the last case there is no error, because rank 2 had done its
+# part before it was killed.
 #
 # Bug: a wait that looks only at the counter
 # ------------------------------------------
 #
-# The shortest wait is a loop. This one is correct as long as the other process posts:
+# The shortest wait is a loop, which is right as long as the other process posts:
 #
 # .. listing:: gallery/communicate/lost_ranks/endless_wait.py
 #    :part: mistake
 #
-# The fix tests the counter, the process and the time, and after the process the counter again:
+# The fix also tests the process and the time, and once the process has ended, the counter again:
 #
 # .. listing:: gallery/communicate/lost_ranks/endless_wait.py
 #    :part: cure
 #
-# The program forks a process for each case. The process posts, is killed, or is stopped with
-# ``SIGSTOP``. A hidden alarm ends the first loop after three seconds:
+# In the program, the other process posts, is killed, or is stopped with ``SIGSTOP``. An alarm ends the
+# first loop after three seconds:
 
 output = run_program("lost_ranks/endless_wait.py")
 
 # %%
-# A stopped process is not dead, so only the deadline ends that wait.
+# A stopped process is not dead, and its pidfd does not become readable. Only the deadline ends that wait.
 #
-# The backend is complete: its ranks exchange tensors, wait without wasting the processor, and end
-# together. :doc:`measure` compares its times with those of gloo.
+# With this, ``shm`` is complete: its ranks exchange tensors, leave the processor to others while they wait,
+# and fail together. :doc:`/communicate/measure` compares its times with those of gloo.

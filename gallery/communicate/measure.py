@@ -2,23 +2,50 @@
 Measure a backend
 =================
 
-After this page you can measure a backend so that the numbers can be trusted, and read its
-latency and bandwidth from curves.
+You measure the speed of collectives to decide between two backends, or to see whether a change has made
+yours faster. This page shows how to get times that you can compare, and what to read from them: latency,
+bandwidth, and the time that communication adds to a step of training.
 
-One number says little about a backend. The time of an operation depends on the size of its
-tensor, on the number of ranks, and on what else the machine does. The *latency* is the time of an
-operation with very little data. The *bandwidth* is the number of bytes per second with much data:
+Measure in turns
+----------------
 
-.. diagram:: communicate/measure/latency
+A machine has other work, and its clock frequency changes. If you measure one backend today and another
+tomorrow, you therefore compare two states of the machine, too. The function ``measure`` lets all backends
+take turns in one run, in the opposite order in every second round, so that a disturbance affects all of
+them. A barrier lets the ranks begin together. An operation is over when it has ended on its last rank, so
+each sample is the time of the slowest rank:
+
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: gallery/communicate/measure/take_turns.py
+      :part: measure
+
+Print the median, which a few disturbed samples do not change, and the quartiles, which say how much the
+samples differ. Here each backend reduces 64 MiB:
+
+.. listing:: gallery/communicate/measure/take_turns.py
+   :part: turns
+
+A single call can be shorter than a disturbance. ``make bench-backend``, which measures the backends of
+this site in the same way, therefore takes as many calls for one sample as fit into 10 milliseconds, from
+one to 1000, with Python's garbage collector off. It takes three samples of each backend in each of five
+runs of new processes, because the quartiles of one run do not show how much the next one differs. So
+publish the range of several runs, and name the machine.
 
 Latency and bandwidth
 ---------------------
 
-Both drawings on this page show the accepted measurement in ``extension/measurements.csv``,
-which :doc:`a-backend-that-communicates` introduces. The build draws them and measures nothing.
-These are the numbers behind the first drawing, in microseconds: the median of the runs, and the
-fastest and the slowest run in parentheses. For gloo, only these two are shown, because its runs
-differ most:
+One number says little about a backend, because the time of an operation depends on the size of its tensor
+and on the number of ranks. The *latency* is the time of an operation with very little data. The
+*bandwidth* is the number of bytes per second with much data. The example is ``shm``, the backend of this
+site that communicates through shared memory, beside gloo:
+
+.. diagram:: communicate/measure/latency
+
+The drawing and the tables show an earlier measurement, which is in ``extension/measurements.csv``. The
+line below describes the machine. Times are in microseconds: the median of the runs, and the fastest and
+the slowest run in parentheses. For gloo, only these two are shown, because its runs differ most:
 """
 
 import csv
@@ -46,26 +73,27 @@ for (operation, size, ranks, sessions), times in measured.items():
 show_table(["ranks", "sessions", "bytes", "fake", "shm", "gloo"], rows)
 
 # %%
-# Small tensors show the latency: 64 KiB is 16,384 times as much as 4 bytes, and takes less than a
-# thousand times as long. Large tensors show the bandwidth: the time grows with the size.
-# ``fake`` communicates nothing, and is the floor: its times contain what no backend can save, and
-# stay below 100 µs for every size. The flight recorder, which :doc:`debug` describes, is off in
-# this measurement: it records the calls of ``shm`` and gloo, and none of ``fake``.
+# Small tensors show the latency: 64 KiB is 16,384 times as much as 4 bytes, but takes less than a
+# thousand times as long. Large tensors show the bandwidth, because there the time grows with the size.
 #
-# All ranks share the two CPUs of a virtual machine. The threads of gloo sleep several times in each
-# all-reduce, so the time of a small one is largely that of waking up, which depends on the machine
-# more than on gloo. ``torchrun`` starts each rank in a session of its own, and so does the
-# measurement. If Linux groups threads by session, as it does here (``autogroup on``),
-# ``sched_yield`` does not let a rank of another session run. So four ranks, which share the CPUs,
-# are also measured in one session.
+# To see how much a backend can save at all, compare it with ``fake``, which communicates nothing. Its
+# times, below 100 µs for every size, contain Python, the binding and the dispatcher, which every backend
+# pays for. The flight recorder, which :doc:`debug` describes, is off in this measurement, because it
+# would slow down ``shm`` and gloo but not ``fake``.
 #
-# The second drawing divides the size by the time. This is the bandwidth that a program sees:
-# the bytes that the ranks move in the shared memory are not counted. ``fake`` moves nothing: its
-# curve is the size divided by the time of a call.
+# Know what the machine adds. Here all ranks share the two CPUs of a virtual machine, and the threads of
+# gloo sleep several times in each all-reduce. The time of a small one is therefore largely that of waking
+# up, which depends on the machine more than on gloo. ``torchrun`` starts each rank in a session of its own,
+# and where Linux groups threads by session (``autogroup on``), ``sched_yield`` does not let a rank of
+# another session run. Four ranks must share the CPUs, so they are measured in one session, too.
+#
+# For large tensors, divide the size by the time. The result is the bandwidth that a program sees, which
+# does not count how many bytes the ranks have moved for it. For ``fake``, which moves nothing, it is only
+# the size divided by the time of a call:
 #
 # .. diagram:: communicate/measure/bandwidth
 #
-# The numbers behind it are in megabytes per second, with the slowest and the fastest run:
+# In megabytes per second, the slowest and the fastest run are:
 
 rows = []
 for (operation, size, ranks, sessions), times in measured.items():
@@ -76,39 +104,13 @@ for (operation, size, ranks, sessions), times in measured.items():
 show_table(["ranks", "bytes", "shm", "gloo"], rows)
 
 # %%
-# Measure in turns
-# ----------------
-#
-# A machine has other work, and its clock frequency changes. Whoever measures gloo today and
-# ``shm`` tomorrow measures the machine, too. The function ``measure`` below lets all backends
-# take turns in one run. Every second round has the opposite order:
-#
-# .. listing:: gallery/communicate/measure/take_turns.py
-#    :part: measure
-#
-# The barrier lets the ranks begin together. Each sample is the time of the slowest rank. The
-# median is not affected by a few samples that something disturbed, and the quartiles say how
-# much the samples differ:
-#
-# .. listing:: gallery/communicate/measure/take_turns.py
-#    :part: turns
-#
-# ``zeros`` has 64 MiB. ``make bench-backend`` runs ``tools/measure``, which does the same for
-# all cases, in five runs of new processes, each with three samples of each backend. A sample is as
-# many calls as fit into 10 milliseconds, at least one and at most 1000. Python's garbage collector
-# is off. The quartiles of one run do not show how much the next run differs, so publish the range
-# of several runs, and name the machine.
-#
-# The worker prints only the backend with the smallest median. The order of ``shm`` and gloo can
-# change while other programs use all cores of the machine.
-#
 # A step of training
 # ------------------
 #
-# The accepted measurement also contains steps of training, with larger models than that of
-# :doc:`/right/training`. Times are in milliseconds: the median of the runs, and for gloo the
-# fastest and the slowest run. We call the time of a step without communication its floor. For
-# DDP that is the bare model; for FSDP2 it is the same program on ``fake``:
+# A program rarely waits for a single operation, so in the end the time of a step counts. We call the time
+# of a step without communication its floor. For DDP that is the bare model; for FSDP2 it is the same
+# program on ``fake``. The models are larger than that of :doc:`/right/training`. Times are in
+# milliseconds: the median of the runs, and for gloo the fastest and the slowest run:
 
 rows = []
 for (operation, size, ranks, _), times in measured.items():
@@ -121,15 +123,15 @@ for (operation, size, ranks, _), times in measured.items():
 show_table(["step", "parameters", "ranks", "floor", "shm", "gloo"], rows)
 
 # %%
-# The time above the floor is what a faster backend can save. For DDP it also contains DDP's own
+# A faster backend can save at most the time above the floor. For DDP that time also contains DDP's own
 # work.
 #
-# A mistake: a time without the end
-# ---------------------------------
+# Bug: a time without the end
+# ---------------------------
 #
-# ``all_reduce`` with ``async_op=True`` can return before the result is there. A measurement
-# without ``wait`` measures how long it takes to submit the operation. In this program, rank 1 comes
-# half a second late, so no all-reduce can end earlier:
+# ``all_reduce`` with ``async_op=True`` can return before the result is there, so a measurement without
+# ``wait`` measures only how long it takes to submit the operation. In this program, rank 1 is half a
+# second late, so no all-reduce can end earlier:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -142,16 +144,19 @@ from launcher import launch, run_program
 output = launch("measure/take_turns.py", ranks=2)
 
 # %%
-# The time of the call alone says nothing about the all-reduce. The cure is ``wait`` before the
-# clock stops, as the last line shows.
+# The first line names only the backend with the smallest median, because the order of ``shm`` and gloo can
+# change while other programs use all cores of the machine.
+#
+# The time of the call alone says nothing about the all-reduce. The fix is to call ``wait`` before the
+# clock stops. On an accelerator, ``wait`` returns at once, and only a stream waits, as
+# :doc:`/accelerators/waiting` shows. There, also synchronize the device before you read the clock.
 #
 # Exercise
 # --------
 #
-# A simple model says that an operation takes a constant time, plus the size divided by a
-# constant rate. Draw this line through the medians of the smallest and the largest all-reduce.
-# Print for ``shm`` and gloo for how many of the sizes between them it stays between the fastest and
-# the slowest run.
+# A simple model says that an operation takes a constant time, plus the size divided by a constant rate.
+# Draw this line through the medians of the smallest and the largest all-reduce. For ``shm`` and gloo,
+# print at how many of the sizes between them the line stays between the fastest and the slowest run.
 #
 # .. admonition:: Solution
 #    :collapsible: closed
@@ -161,14 +166,16 @@ output = launch("measure/take_turns.py", ranks=2)
 #    .. listing:: gallery/communicate/measure/line_through_two_points.py
 #       :part: solution
 #
-# The program reads the accepted measurement:
+# The program reads the same measurement:
 
 output = run_program("measure/line_through_two_points.py")
 
 # %%
-# Where the line leaves the range of the runs, the two numbers do not describe the backend, and
-# interpolating between two sizes is wrong. Measure more sizes there. Measure before and
-# after each change of your backend, in turns.
+# Where the line leaves the range of the runs, two numbers do not describe the backend, and you must not
+# interpolate between two sizes; measure more of them there. When you change your backend, measure the old
+# and the new one in turns.
 #
-# A measurement shows that a program is slow. The tools of :doc:`debug` show why, and also why a
-# program hangs.
+# A measurement shows that a backend is slow, and the profiler of :doc:`debug` shows where. When it is
+# right and fast, :doc:`ship-it` makes a release of it.
+#
+# Not run here: a measurement on an accelerator.

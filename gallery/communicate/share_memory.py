@@ -1,22 +1,22 @@
 """
-Share memory without a name
-===========================
+Shared memory with memfd
+========================
 
-After this page you can give several processes the same memory. Nothing of it is left when
-they end, however they end.
+The first decision of ``shm`` is what the ranks share: one piece of memory that has no name. This page
+shows how the ranks find it without a name, and how each makes sure that it has the right one.
 
-Shared memory often has a name, such as a file in ``/dev/shm``. If the processes are killed,
-nobody deletes the file. The memory of *shm* has no name: the kernel frees it when no process
-uses it any more.
+Shared memory often has a name, such as a file in ``/dev/shm``. A program that is killed cannot delete its
+file, so this memory stays until the machine restarts. Memory without a name lives only as long as a process
+uses it: then the kernel removes it, however the processes ended.
 
 .. diagram:: communicate/share_memory/diagram
 
 A file without a name
 ---------------------
 
-``memfd_create`` of Linux makes a file that is in no folder. The process has only a
-descriptor: the number of the open file. Another process of the same user can open the file
-through ``/proc/<process>/fd/<number>``. So rank 0 writes both numbers into the store:
+``memfd_create`` of Linux makes a file that is in no folder. The process has only a *descriptor*, the
+number of the open file. So that another process of the same user can open it, as
+``/proc/<process>/fd/<number>``, rank 0 writes both numbers into the store:
 
 .. listing:: gallery/communicate/share_memory/memory_of_two_ranks.py
    :part: share
@@ -27,15 +27,15 @@ from launcher import launch, run_program
 output = launch("share_memory/memory_of_two_ranks.py", ranks=2)
 
 # %%
-# Each rank reads what the other has written, although neither sent anything. ``st_nlink`` is
-# the number of names of a file, and it is zero. After ``wait_for_all`` both ranks have mapped
-# the memory. Then they close the file, because the mapping is enough.
+# Each rank reads what the other has written, although neither sent anything. The first line of each rank is
+# ``st_nlink``, the number of names of the file, and it is zero. Because a mapping is enough to use the
+# memory, both ranks close the file when all have mapped it.
 #
-# A mistake: to close the file too early
-# --------------------------------------
+# Bug: closing the file too early
+# -------------------------------
 #
-# In the next program, rank 0 does not wait. It closes its file before rank 1 has opened it,
-# and creates another file before rank 1 tries again. The store enforces this order here:
+# Why must rank 0 wait for the others before it closes the file? In the next program it does not, and also
+# creates another file before rank 1 tries again. The store enforces this order here:
 #
 # .. listing:: gallery/communicate/share_memory/closed_too_early.py
 #    :part: early
@@ -43,34 +43,33 @@ output = launch("share_memory/memory_of_two_ranks.py", ranks=2)
 output = launch("share_memory/closed_too_early.py", ranks=2)
 
 # %%
-# The first try fails. The second is worse: it succeeds with the wrong file, because the
-# kernel gives a new file the lowest free number.
+# The first try fails. The second is worse, because it succeeds with the wrong file: the kernel gives a new
+# file the lowest free number.
 #
-# *shm* has two cures. Rank 0 keeps its descriptor until all ranks have mapped the memory:
-# ``meet`` of :doc:`/right/rendezvous` calls ``joined``, which closes it, after all have agreed. And
-# the memory begins with a number that the others compare:
+# The fix has two halves. Rank 0 keeps its descriptor until all ranks have mapped the memory, and closes it in
+# ``joined``, which ``meet`` of :doc:`/right/rendezvous` calls after all have agreed. And the memory begins
+# with a number, the ``nonce``, which the other ranks compare:
 #
 # .. listing:: extension/shm_collectives/src/memory.hpp
 #    :part: header
 #
-# The number is the time at which rank 0 created the memory. The header also contains the version
-# of the protocol and the sizes, on which all ranks must agree. ``failed`` says whether the group
-# has failed, and ``reason`` why.
+# The nonce is the time at which rank 0 created the memory. Because ranks may run different versions of the
+# backend, or have different options, the header also contains the version of the protocol and the sizes.
+# ``failed`` and ``reason`` stop all ranks after a failure, as :doc:`lost-ranks` shows. ``slot_bytes`` is
+# the size of the data in one *slot*; :doc:`lay-out-the-memory` explains the parts.
 #
-# The tensors pass through the *slots* of the memory. ``slot_bytes`` is the size of the
-# data in one slot. :doc:`lay-out-the-memory` explains all parts.
+# Trust nothing in the store
+# --------------------------
 #
-# Open and compare
-# ----------------
-#
-# The text in the store may name a file of another user, who could read the tensors and change
-# them. That user could also take the pages away, which would end the rank with ``SIGBUS``. So
-# ``Memory::open`` checks the file before it maps it, and then compares the header:
+# The text in the store may name a file of another user, who could read the tensors and change them. That
+# user could also shrink the file, and a rank that then reads it ends with ``SIGBUS``. So ``Memory::open``
+# checks the file before it maps it, and only then reads the header:
 #
 # .. listing:: extension/shm_collectives/src/memory.hpp
 #    :part: open
 #
-# ``distrust`` requires a memfd of the same user, with the seals of :doc:`lay-out-the-memory`:
+# ``distrust`` requires a memfd of the same user, with the expected size, and with the seals of
+# :doc:`lay-out-the-memory`, after which the file cannot shrink:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -78,7 +77,7 @@ output = launch("share_memory/closed_too_early.py", ranks=2)
 #    .. listing:: extension/shm_collectives/src/memory.hpp
 #       :part: distrust
 #
-# The sizes follow from the world size and from ``slot_bytes`` in the options. In the next
+# The commonest difference is no attack, but an option that one rank sets and another does not. In the next
 # program, the ranks begin with different options. Then they request memory of the same size:
 #
 # .. admonition:: The code
@@ -90,22 +89,23 @@ output = launch("share_memory/closed_too_early.py", ranks=2)
 output = launch("share_memory/options_differ.py", ranks=2)
 
 # %%
-# Rank 1 finds the difference. Both ranks report it, because all ranks learn the result of a
-# rendezvous, as :doc:`/right/rendezvous` shows.
+# Only rank 1 can find the difference, but both ranks report it, because a rendezvous has one result for all
+# ranks.
 #
 # A rank of another host
 # ----------------------
 #
-# Ranks can share memory only if they run on the same host, as the same user, and see the
-# same processes. Each rank puts this into a text.
+# Ranks can share memory only if they run on the same host, as the same user, and see the same processes. So
+# that a wrong placement becomes a clear error, each rank describes its place in a text, and compares it
+# with that of rank 0 before it opens the memory.
 #
-# Two hosts may have the same name, but each start of a kernel has its own ``boot_id``. Two
-# containers of one host have the same one. The PID namespace distinguishes these, unless they
-# share it. A rank compares its text with that of rank 0 before it opens the memory.
+# A host name alone would not do, because two hosts may have the same. The text therefore contains the
+# ``boot_id``, which is new with each start of a kernel. Two containers of one host have the same kernel, but
+# usually different PID namespaces, so the text contains the namespace, too.
 #
-# The build of this site runs on one host. But the meeting consists of keys, and any program can
-# write keys. Here rank 0 is a Python program that writes the keys of a rank of another host. It has
-# drawn the number 7, and has no memory:
+# One host is enough to test this, because the rendezvous consists of keys, and any program can write keys.
+# Here rank 0 is a Python program that writes those of a rank of another host. It has drawn the number 7,
+# and has no memory:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -116,16 +116,15 @@ output = launch("share_memory/options_differ.py", ranks=2)
 output = launch("share_memory/another_host.py", ranks=2)
 
 # %%
-# When rank 1 finds the difference, ``meet`` writes the problem into its key of the second round, so
-# all ranks read it there.
+# Rank 1 finds the difference, and ``meet`` writes the problem into its key of the second round, where all
+# ranks read it.
 #
-# Nothing is left
-# ---------------
+# Who removes the memory
+# ----------------------
 #
-# The next program starts two ranks and forms a group. Then it ends rank 0 with ``SIGTERM``
-# and rank 1 with ``SIGKILL``, so neither can clean up. Before and after, it counts the
-# processes that have mapped the memory, and the files of its size in ``/dev/shm``. Both ranks
-# run this function:
+# The reason for memory without a name was that nothing is left. To test it, the next program forms a group
+# of two ranks, and ends rank 0 with ``SIGTERM`` and rank 1 with ``SIGKILL``, so that neither can clean up.
+# Both ranks run this function:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -133,8 +132,8 @@ output = launch("share_memory/another_host.py", ranks=2)
 #    .. listing:: gallery/communicate/share_memory/killed_ranks.py
 #       :part: rank
 #
-# ``mappings`` reads ``/proc/<process>/maps``. ``look_for`` counts the processes and the files.
-# This is the program that sends the signals:
+# Before the signals and after each, the program counts the processes that have mapped the memory, according
+# to ``/proc/<process>/maps``, and the files of its size in ``/dev/shm``:
 #
 # .. listing:: gallery/communicate/share_memory/killed_ranks.py
 #    :part: signals
@@ -142,8 +141,7 @@ output = launch("share_memory/another_host.py", ranks=2)
 output = run_program("share_memory/killed_ranks.py")
 
 # %%
-# No process has the memory after the last signal, and no file refers to it. So the
-# kernel frees its pages.
+# After the last signal, no process has the memory and no file refers to it, so the kernel frees its pages.
 #
 # Exercise
 # --------
@@ -156,7 +154,7 @@ output = run_program("share_memory/killed_ranks.py")
 # .. admonition:: Solution
 #    :collapsible: closed
 #
-#    The size comes first, because Python maps no more bytes than the file has.
+#    The size comes first, because Python refuses to map more bytes than the file has.
 #
 #    .. listing:: gallery/communicate/share_memory/memory_that_was_meant.py
 #       :part: solution
@@ -167,5 +165,5 @@ output = run_program("share_memory/killed_ranks.py")
 output = launch("share_memory/memory_that_was_meant.py", ranks=2)
 
 # %%
-# All ranks have the same memory, and nothing is left of it at the end.
-# :doc:`lay-out-the-memory` reserves its pages, and gives each rank its parts.
+# All ranks now have the same memory. :doc:`lay-out-the-memory` makes sure that its pages exist when a rank
+# uses them, and gives each rank its parts.

@@ -1,13 +1,12 @@
 """
-Test it and ship it
-===================
+Sanitizers, wheels and releases
+===============================
 
-After this page you can let sanitizers search a backend for faults, and build a package of it
-for each minor release of PyTorch. You also know what changes for an accelerator.
+Before you release a backend in C++, let sanitizers search it for bugs that tests of its results may miss.
+Then build a wheel for each minor release of PyTorch, which may also go to PyPI.
 
-:doc:`test-your-backend` tests what a backend promises. A *sanitizer* looks for faults that
-such a test may miss. The compiler adds checks to your code, and a library, the *runtime*, reports
-a fault where it happens.
+A *sanitizer* is an option of the compiler, which adds checks to your code. A library, the *runtime*, then
+reports an error where it happens.
 
 .. diagram:: communicate/ship_it/diagram
 
@@ -26,9 +25,10 @@ Three sanitizers
    * - ``-fsanitize=thread``
      - accesses of two threads that nothing orders: *data races*
 
-The first two can be combined. The first and the last exclude each other. The tests of this site
-therefore compile ``shm`` twice more. They set ``CXX`` to a script that appends the flags, and run
-most samples and tests of ``shm`` with both results. Here we compile short files in the same way:
+The first and the last exclude each other, while the first two can be combined, so you need two builds
+beside the normal one. You need not change ``setup.py`` for them: the tests of this site set ``CXX`` to a
+script that appends the flags, and run most samples and tests of ``shm``, its backend for shared memory,
+with both results. Here we compile short files in the same way:
 
 .. admonition:: The code
    :collapsible: closed
@@ -39,15 +39,15 @@ most samples and tests of ``shm`` with both results. Here we compile short files
 Load the runtime first
 ----------------------
 
-Python loads an extension, and was itself not compiled for a sanitizer. The next library is
-loaded in the same way. Each of its functions does what a backend may do with the slots of
-:doc:`lay-out-the-memory`, and none tests its argument:
+Python itself was not compiled for a sanitizer, although your extension was, and this needs some care. The
+next library stands for a backend that keeps data in *slots* of equal size. None of its functions tests
+its argument:
 
 .. listing:: gallery/communicate/ship_it/slots.cpp
    :part: slots
 
-A slot has 1024 numbers, and the shared memory contains two slots. The program compiles the
-library, and calls it in new Python processes:
+A slot has 1024 numbers, and the memory that ranks would share contains two slots. The program compiles
+the library, and calls it in new Python processes:
 
 .. admonition:: The code
    :collapsible: closed
@@ -55,8 +55,7 @@ library, and calls it in new Python processes:
    .. listing:: gallery/communicate/ship_it/unsanitized_process.py
       :part: calls
 
-``run`` prints a title and what the process printed. Of a report it prints the kind of the fault,
-and the code of the line instead of its number:
+Of each report, ``run`` prints the kind of the error, and the code of the line instead of its number:
 """
 
 from launcher import run_program
@@ -68,30 +67,31 @@ output = run_program("ship_it/unsanitized_process.py")
 # sphinx_gallery_end_ignore
 
 # %%
-# The first call ended the process. AddressSanitizer replaces ``malloc``, so its runtime must be
-# loaded before all other libraries. ``LD_PRELOAD`` does that. An extension that throws exceptions
-# needs ``libstdc++.so`` there, too, as in the tests of ``shm``: at its start, the runtime looks for
-# the function that throws. Python never frees all of its memory, so ``detect_leaks=0`` turns
-# the search for leaks off.
+# The first call ended the process. AddressSanitizer replaces ``malloc``, so its runtime must be loaded
+# before all other libraries, which ``LD_PRELOAD`` does in the later calls. If your extension throws
+# exceptions, add ``libstdc++.so`` there, because the runtime looks for the function that throws when it
+# starts. Also set ``detect_leaks=0``, because Python never frees all of its memory.
 #
-# The third call shows a report. The fourth read a number of the second slot, without a
-# report. AddressSanitizer knows the bounds of allocations, but not those of the slots in a
-# mapping. Such a fault shows only in the values of tensors, which the conformance suite compares.
-# The last call reported that the product does not fit, and continued with a wrong offset. The tests
-# of ``shm`` add ``-fno-sanitize-recover=undefined``, which ends the process there.
+# The third call shows a report. The fourth has the same bug in a mapping, where AddressSanitizer reports
+# nothing, because it knows the bounds of allocations but not those of your slots. Only a test that
+# compares the values of tensors can find this bug, as :doc:`test-your-backend` shows.
 #
-# A mistake: a counter that orders nothing
-# ----------------------------------------
+# In the last call the product does not fit into an ``int``. The runtime reported that, and the program
+# continued with a wrong offset. To make the test fail, add ``-fno-sanitize-recover=undefined``, which
+# ends the process there.
 #
-# A rank writes to a slot and then posts a counter, as :doc:`step-by-step` explains. This program
-# does the same with two threads. ``kOrder`` is the memory order of the counter:
+# Bug: a counter that orders nothing
+# ----------------------------------
+#
+# A thread that hands data to another one often writes the data and then an atomic counter, as the ranks of
+# :doc:`/communicate/step-by-step` do. ``kOrder`` is the memory order of the counter:
 #
 # .. listing:: gallery/communicate/ship_it/publish.cpp
 #    :part: publish
 #
-# ``relaxed`` makes the counter atomic, and orders nothing else. The reader may see the counter
-# and still the old number. ``release`` and ``acquire`` are the cure. One compilation contains
-# both:
+# ``relaxed`` makes the counter atomic, but orders nothing else, so the reader may see the new counter and
+# the old number. The fix is ``release`` in the writer and ``acquire`` in the reader. The program contains
+# both variants:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -102,18 +102,21 @@ output = run_program("ship_it/unsanitized_process.py")
 output = run_program("ship_it/data_race.py")
 
 # %%
-# Both variants print 42, so a test of the value passes. ThreadSanitizer does not wait for
-# the wrong value. It finds two accesses to ``slot``, one of them a write, and nothing that orders
-# them. This program needs no ``LD_PRELOAD``, because the whole program was compiled for the
-# sanitizer. PyTorch was not: its atomic operations are invisible, so the tests of ``shm`` set
-# ``ignore_noninstrumented_modules=1`` in ``TSAN_OPTIONS``.
+# Both variants print 42, so a test of the value passes. ThreadSanitizer does not wait for the wrong
+# value: it finds two accesses to ``slot``, one of them a write, and nothing that orders them.
+#
+# The program needs no ``LD_PRELOAD``, because all of it was compiled for the sanitizer. For an extension,
+# set ``ignore_noninstrumented_modules=1`` in ``TSAN_OPTIONS``, as the tests of this site do: PyTorch was
+# not compiled for the sanitizer, which therefore cannot see its atomic operations.
 #
 # One build for each minor release
 # --------------------------------
 #
-# ``pip wheel --no-build-isolation --no-deps`` builds a *wheel*, the file that pip installs.
-# The build of this site calls the same function of setuptools, and unpacks the wheel.
-# :doc:`/tutorial/step-3-build-and-install` explains the sources. This is what was installed:
+# PyTorch's C++ interface changes between minor releases, so a compiled backend fits only the one that it
+# was built for. So build a *wheel*, the file that pip installs, for each minor release, with
+# ``pip wheel --no-build-isolation --no-deps``. :doc:`/tutorial/step-3-build-and-install` explains the
+# source files. The build of this site makes the wheel of ``shm`` with setuptools, as pip does, and unpacks
+# it:
 
 from importlib.metadata import distribution, entry_points
 
@@ -137,20 +140,22 @@ assert package.requires == [f"torch=={major}.{minor}.*"] and "linux" in tag
 # sphinx_gallery_end_ignore
 
 # %%
-# The requirement lets pip install the minor release of PyTorch that the wheel was built for, with
-# any patch. The name of the wheel consists of the package, its version and the tag, so
-# two wheels for two releases of PyTorch have the same name unless each has a version of its own. An
-# index of your own can have versions such as ``1.0.0+torch2.15``. PyPI accepts none with a ``+``.
+# The requirement ties the wheel to one minor release of PyTorch, with any patch. From 2.14 on, PyTorch
+# uses the entry point to find the backend by its name, as :doc:`/tutorial/step-3-found-by-name` shows.
+#
+# The name of a wheel consists of the package, its version and the tag, and does not contain the release
+# of PyTorch. So that two wheels do not get the same name, give each a version of its own. An index of
+# your own can have versions such as ``1.0.0+torch2.15``, but PyPI accepts none with a ``+``.
 #
 # A wheel for PyPI
 # ----------------
 #
-# The tag names Python and the platform. PyPI does not accept ``linux`` as the platform, but it
-# accepts ``manylinux``, for wheels that contain all libraries except
-# `a list of system libraries <https://peps.python.org/pep-0513/>`__. ``auditwheel repair`` copies
-# the libraries into the wheel and changes the tag. PyTorch's libraries must stay out, because a
-# process has to use those that ``import torch`` has loaded. The wheel that the build has unpacked
-# is packed again here, and then repaired:
+# The tag names Python and the platform. PyPI does not accept the platform ``linux``, because the
+# libraries that such a wheel needs may be missing on another machine. It accepts ``manylinux``, for
+# wheels that contain all libraries except `a list of system libraries
+# <https://peps.python.org/pep-0513/>`__. ``auditwheel repair`` copies the libraries into the wheel and
+# changes the tag. Exclude PyTorch's libraries, because a process must use those that ``import torch`` has
+# loaded. Here we pack the installed files again, and repair the wheel:
 
 import subprocess
 import sys
@@ -184,88 +189,21 @@ temporary.cleanup()
 # sphinx_gallery_end_ignore
 
 # %%
-# The rest of the tag is the oldest glibc that the wheel works with, so build it in one of the
-# images of `manylinux <https://github.com/pypa/manylinux>`__, which have an old one. The wheels
-# of PyTorch 2.15 are for ``manylinux_2_28``. If your communication library is not part of the
-# system, ``auditwheel`` copies it into the wheel; add an ``--exclude`` if users install it.
+# The rest of the tag is the oldest glibc that the wheel works with. To support old systems, build in
+# one of the images of `manylinux <https://github.com/pypa/manylinux>`__, which have an old glibc. The
+# wheels of PyTorch 2.15 are for ``manylinux_2_28``. If you wrap a communication library that is not part
+# of the system, ``auditwheel`` copies it into the wheel; add an ``--exclude`` if users install it
+# themselves.
 #
-# PyTorch's *stable ABI*, in the headers of ``torch/csrc/stable``, lets one build serve several
-# releases. It has no function of c10d, and ``Backend.hpp`` ends the compilation with an error if
-# ``TORCH_TARGET_VERSION`` asks for it.
-#
-# :doc:`/tutorial/step-3-found-by-name` shows what PyTorch does with the entry point from 2.14 on.
-#
-# What changes for an accelerator
-# -------------------------------
-#
-# An accelerator executes what a program has enqueued in a *stream*, in order, while the program
-# continues. A collective then enqueues its work and returns. An *event* is a mark in one stream,
-# and another stream can wait for it. The listing shows how a collective orders its stream and the
-# program's, which ``shm`` does not need. ``enqueue`` is your own function here:
-#
-# .. admonition:: The code
-#    :collapsible: closed
-#
-#    .. not-executed::
-#
-#       PyTorch's repository has a simulated accelerator, ``torch_openreg``, with a c10d backend, OCCL.
-#       PyPI does not have them, and OCCL moves no data, so they cannot run this listing.
-#
-#       .. code-block:: cpp
-#
-#          c10::intrusive_ptr<Work> BackendMine::allreduce(
-#              std::vector<at::Tensor>& tensors, const AllreduceOptions& options) {
-#            const c10::Device device = tensors[0].device();
-#            const c10::impl::VirtualGuardImpl streams(device.type());
-#            c10::Event ready(device.type());
-#            ready.record(streams.getStream(device)); // the program's stream
-#            ready.block(stream_);                    // ours waits for it
-#
-#            const c10::StreamGuard current(stream_);
-#            tensors[0].record_stream(stream_);
-#            enqueue(tensors[0], options.reduceOp, stream_);
-#            auto future = c10::make_intrusive<c10::ivalue::Future>(
-#                c10::ListType::ofTensors(), std::vector{device});
-#            future->markCompleted(c10::IValue(tensors));
-#            return c10::make_intrusive<WorkMine>(std::move(future));
-#          }
-#
-#          bool WorkMine::wait(std::chrono::milliseconds) {
-#            future_->waitAndThrow();
-#            return true;
-#          }
-#
-#    The headers of PyTorch 2.15 explain the lines of the listing:
-#
-#    * ``markCompleted`` records an event on the current stream of each device of the result. The
-#      guard has made ``stream_`` the current one. The future is complete before the data is there.
-#    * ``waitAndThrow`` makes the current stream of the caller wait for these events. The thread
-#      continues.
-#    * The devices in the constructor of the future are essential. Without them it records no
-#      event, and nothing reports that.
-#    * ``record_stream`` keeps the memory of the tensor from being reused while ``stream_`` uses it.
-#      NCCL's backend holds references to the tensors until ``wait`` instead.
-#
-# A backend needs more than the listing has:
-#
-# * ``isCompleted`` has to ask the accelerator, because the future is complete too early. A
-#   thread, in NCCL's backend its ``Watchdog``, looks for timeouts and errors, and ``abort`` ends
-#   what hangs. ``wait`` has to honour its argument.
-# * ``barrier`` has to block the thread. With ``asyncOp == false``, an operation may run on the
-#   stream of the program. An operation may be captured in a graph.
-# * A program that passes ``device_id`` to ``init_process_group`` lets PyTorch split groups.
-#   Implement ``supportsSplitting``, ``split`` and ``getBackendOptions``, because otherwise
-#   ``init_device_mesh`` with two dimensions fails.
-# * If ``supportsSplitting`` returns true and there is a ``device_id``, ``new_group`` calls
-#   ``perform_nocolor_split`` on each rank outside of the new group. ``c10d::Backend`` does not
-#   have this method. Bind your class with ``py::class_<BackendMine, c10d::Backend,
-#   c10::intrusive_ptr<BackendMine>>`` and define it there.
+# You cannot avoid the builds with PyTorch's *stable ABI*, the headers in ``torch/csrc/stable`` with which
+# one build serves several releases. It has no function of c10d, and ``Backend.hpp`` ends the compilation
+# with an error if ``TORCH_TARGET_VERSION`` asks for it.
 #
 # Exercise
 # --------
 #
-# The ranks of ``shm`` are processes. Let a process instead of a thread publish the number, with the
-# mistake, in memory that both share. Predict what ThreadSanitizer reports.
+# The ranks of a group are usually processes. Let a process instead of a thread publish the number, with
+# the bug, in memory that both share. What does ThreadSanitizer report?
 #
 # .. admonition:: Solution
 #    :collapsible: closed
@@ -280,6 +218,9 @@ temporary.cleanup()
 output = run_program("ship_it/race_of_processes.py")
 
 # %%
-# With ThreadSanitizer, the tests of ``shm`` therefore check the threads of each rank, and not the
-# memory order between ranks. Test the memory order of a protocol with threads, as this page
-# does, and the order of its steps with a model, as :doc:`step-by-step` does.
+# With ThreadSanitizer, a test whose ranks are processes therefore checks the threads of each rank, but
+# not the memory order between ranks. Test the memory order with threads, as this page does; a test of
+# ``shm`` runs ranks that are threads of one process. Test the order of the steps with a model, as
+# :doc:`/communicate/step-by-step` does.
+#
+# Not run here: a build in an image of manylinux, and an upload to PyPI.

@@ -1,22 +1,19 @@
 """
-Step by step
-============
+A step protocol and its model
+=============================
 
-After this page you can let several ranks write and read the same memory in steps, and check
-with a model that no order of events breaks the protocol.
-
-All ranks see the same memory now. The next decision is the order in which they may write and
-read it. ``shm`` has one answer for all collectives: the *step*.
+The third decision of ``shm`` is in which order the ranks write and read their memory. This page explains the
+answer, one protocol for all collectives, and checks with a model that no order of events breaks it.
 
 .. diagram:: communicate/step_by_step/diagram
 
 One step
 --------
 
-Each rank has four *slots* in the shared memory, and a counter ``read``, the number of steps that
-it has finished reading. Each slot has a counter ``posted``, the number of its step plus 1. It
-shares a cache line with the first 48 bytes of data, so small data needs no line of its own.
-A rank writes only its own slots and its own counters. In each step it does six things:
+Each rank has four slots in the shared memory, and two kinds of counters say how far it is. ``posted`` of a
+slot is the number of the step in it, plus 1. ``read`` is the number of steps that the rank has finished
+reading. A rank writes only its own slots and counters, so no two ranks write to the same place. In each
+step, it does six things:
 
 1. It waits until its slot is free: every rank has read what the slot held before.
 2. It writes to the slot.
@@ -30,20 +27,33 @@ The class ``Step`` has one method for each of these:
 .. listing:: extension/shm_collectives/src/step.hpp
    :part: step
 
-``Reached`` contains the counters that a rank waits for, and the value that they must reach. The
-``note`` of a slot says which operation it is, and :doc:`build-a-collective` shows its purpose.
-``ring_others`` wakes the ranks that sleep. :doc:`wait-without-wasting` explains this and ``Bell``.
+``Reached`` contains the counters that a rank waits for, and the value that they must reach. The ``note`` of
+a slot describes the operation, so that ranks notice when they call different ones
+(:doc:`build-a-collective`). ``ring_others`` wakes the ranks that sleep (:doc:`wait-without-wasting`).
 
-Step number ``n`` uses slot ``n % 4``. A rank can therefore be at most four steps ahead of the
-slowest rank. Every rank takes every step, also in a broadcast, where only one rank has data.
-The counters of all ranks then count the same steps, and no operation needs to reset them.
+Every rank takes every step, even in a broadcast, where only one rank has data. The counters of all ranks
+therefore count the same steps, and no operation needs to reset them.
+
+Why four slots
+--------------
+
+Step ``n`` uses slot ``n % 4``, so a rank can be at most four steps ahead of the slowest one. Two slots would
+be correct, too. With four, a rank never waits for its slot in a collective where all ranks read from all:
+
+- Most collectives of ``shm`` post *one step ahead*: a rank posts step ``n`` when it has read step ``n - 2``,
+  so that the others find data while it reads step ``n - 1``.
+- Before it could read step ``n - 2``, all ranks had posted that step, so all had read step ``n - 4``.
+- Step ``n - 4`` is what the slot of step ``n`` held before. It is free.
+
+With three slots, the rank would have to wait until the slowest one had read step ``n - 3``. A fifth slot
+would only help where not all ranks read from all, such as in a gather.
 
 Memory order
 ------------
 
-A compiler and a processor may change the order of two writes of one thread, because the
-thread itself does not notice it. Another process does. If ``posted`` becomes visible before
-the slot, a reader takes old data. Atomic operations forbid this where the protocol needs it:
+A compiler and a processor may change the order of two writes of one thread, because the thread itself does
+not notice it. Another process does: if ``posted`` becomes visible before the slot, a reader takes old data.
+Atomic operations forbid this where the protocol needs it:
 
 .. listing:: extension/shm_collectives/src/step.hpp
    :part: post
@@ -53,33 +63,32 @@ The other half of the pair is in ``Reached``, which reads the counter of a rank:
 .. listing:: extension/shm_collectives/src/step.hpp
    :part: counter
 
-On x86-64 the processor keeps the writes of a thread in their order. A program that orders
-nothing can pass all its tests there, as long as the compiler leaves the order alone, and
-fail on aarch64. Therefore justify the order in a comment, next to the atomic operation. Do not
-rely on a test to find a wrong order.
+Do not rely on a test to find a wrong order. On x86-64 the processor keeps the writes of a thread in their
+order, so a program that orders nothing can pass all its tests there, as long as the compiler leaves the order
+alone, and fail on aarch64. Justify the order in a comment instead, next to the atomic operation.
 
 A model of the protocol
 -----------------------
 
-Tests try a few orders of events out of millions. A model tries all of them. This one has
-ranks with two counters and two slots, and programs of the actions above. A rank posts its steps
-in order, so one counter ``posted`` for a rank says as much as one for each slot:
+Tests try a few orders of events out of millions, and a model tries all of them. To keep their number small,
+this one has two slots for each rank. It also has one counter ``posted`` for each rank, which says as much as
+one for each slot, because a rank posts its steps in order. Its programs consist of the actions above:
 
 .. listing:: gallery/communicate/shared/step_protocol_model.py
    :part: programs
 
-A rank that posts *one step ahead* posts each step before it reads the one before. Most
-collectives of ``shm`` do this, and :doc:`build-a-collective` shows their code.
+``explore`` begins with the state in which nothing has happened. It lets each rank take its next action, if
+the rank need not wait, and goes on from every state that it has not seen:
 
-``explore`` begins with the state in which nothing has happened. It lets each rank take its
-next action, if it need not wait, and goes on from every state that it has not seen:
+.. admonition:: The code
+   :collapsible: closed
 
-.. listing:: gallery/communicate/shared/step_protocol_model.py
-   :part: explore
+   .. listing:: gallery/communicate/shared/step_protocol_model.py
+      :part: explore
 
-An action raises ``Wrong`` if it breaks the protocol. A rank must not write a slot that
-another rank still needs, and must not read any step but the one that it expects. A deadlock is a
-state in which nobody can act. Here rank 0 gathers from rank 1, and both post one step ahead:
+An action raises ``Wrong`` if a rank writes a slot that another rank still needs, or reads another step than
+the one that it expects. A state in which no rank can act, although not all have ended, is a deadlock. Here
+rank 0 gathers from rank 1, and both post one step ahead:
 """
 
 from shared.step_protocol_model import Wrong, explore, one_after_another, one_ahead, reads_in
@@ -89,8 +98,8 @@ sends = reads_in(one_ahead(4), readers=[])
 print(explore([gathers, sends]), "states, nothing wrong")
 
 # %%
-# A mistake: the slot that is free one step too early
-# ---------------------------------------------------
+# Bug: a slot that is free one step too early
+# -------------------------------------------
 #
 # It is easy to be off by one in ``reads_before``. Suppose that a slot counts as free although a
 # rank has not yet read the step in it:
@@ -101,16 +110,17 @@ except Wrong as error:
     print(error)
 
 # %%
-# The model finds it in milliseconds. Tests often do not: in an all-reduce, every rank reads
-# the data of every rank, and nobody gets far enough ahead to fill four slots. If each rank reads
-# a step before it writes the next one, the model finds nothing wrong either:
+# The model finds the bug in milliseconds. Tests of an all-reduce do not, because there all ranks read from
+# all, and none gets far enough ahead to fill four slots. Even the model finds nothing if each rank reads a
+# step before it writes the next one:
 
 symmetric = reads_in(one_after_another(4), readers=[0, 1])
 print(explore([symmetric, symmetric], too_early=1), "states, nothing wrong")
 
 # %%
-# The mistake stays hidden until somebody adds a gather. Then the result is wrong once in a while,
-# and no rank gets an error. When you change a protocol, change the model first.
+# Such a bug stays hidden until the backend gets a gather. Then a result is wrong once in a while, and no rank
+# gets an error. The fix in ``reads_before`` is one number; what helps against the next such bug is to change
+# the model first when you change the protocol.
 #
 # Exercise
 # --------
@@ -126,7 +136,7 @@ print(explore([symmetric, symmetric], too_early=1), "states, nothing wrong")
 #
 #    .. listing:: gallery/communicate/step_by_step/one_slot.py
 #
-# The build ran the solution, too:
+# The solution prints:
 
 from launcher import run_program
 
@@ -135,3 +145,5 @@ answer = run_program("step_by_step/one_slot.py")
 # %%
 # The protocol orders the writes and reads of a step. It leaves open what a rank writes, and what
 # it does with what it reads. :doc:`build-a-collective` decides this for two collectives.
+#
+# Not run here: a processor other than x86-64, and other numbers of slots in ``shm``.

@@ -1,27 +1,28 @@
 """
-Test your backend
-=================
+Test a backend: the conformance suite
+=====================================
 
-After this page you can test any backend of ``torch.distributed`` with one command. You can read
-what the test reports, and turn a report into a program that shows the defect.
+The suite ``c10d-conformance`` holds any backend of ``torch.distributed`` to what PyTorch promises, with one
+command. This page shows how to run it, how to read its report, and how to turn a failure into a program
+that shows the bug.
 
-PyTorch promises much about each operation. Its classes ``MultiProcessTestCase`` and
-``DistributedTestBase``, in ``torch.testing._internal.common_distributed``, start the ranks for tests
-that you write, with any backend.
-``c10d-conformance`` adds the tests: 173 checks for all backends, in C++ or in Python. It needs
-PyTorch and pytest. The zip file at the end of this page contains it, in the folder
-``conformance``.
+PyTorch's classes ``MultiProcessTestCase`` and ``DistributedTestBase``, in
+``torch.testing._internal.common_distributed``, start the ranks for tests that you write. The suite brings
+the tests: 190 checks of backends in C++ or Python, of which 17 are about the streams of an accelerator. It
+needs PyTorch and pytest. You find it in the folder ``conformance`` of the zip file at the end of this page.
 
 .. diagram:: communicate/test_your_backend/diagram
 
-Run it
-------
+Run the suite
+-------------
 
-The argument ``--backend`` takes the name that a program gives to ``init_process_group``. The
-module after ``--import`` registers it. Without ``--ranks``, the checks run with two and with four
-ranks, except those that need another number. ``-k`` selects checks by their names, as in pytest.
-The function below starts the suite and leaves out the times and the release of PyTorch, which
-differ from run to run:
+Two arguments are enough. ``--backend`` is the name that a program passes to ``init_process_group``, and
+``--import`` is the module that registers it. The suite starts the ranks itself: two and four, unless a
+check needs another number or ``--ranks`` says otherwise. While you work on one operation, ``-k`` selects
+checks by their names, as in pytest.
+
+The example is the dummy, the backend that moves no data, with three checks. The function below leaves
+out the times and the release of PyTorch, so that two runs print the same:
 """
 
 import os
@@ -53,7 +54,7 @@ print("exit status", status)
 # Read the report
 # ---------------
 #
-# Each check runs one or more cases, and each case has one of five verdicts:
+# Each check runs one or more cases, such as one for each dtype, and each case has one of five verdicts:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -61,41 +62,60 @@ print("exit status", status)
 #    * - verdict
 #      - meaning
 #    * - ``right``
-#      - The backend keeps the promise.
+#      - The backend does what PyTorch promises.
 #    * - ``refused``
 #      - All ranks raise an error that says what the backend does not support.
 #    * - ``wrong``
-#      - A value, an effect or an error differs from the promise. It is also wrong if some ranks
-#        refuse and the others return.
+#      - A value, an effect or an error differs from what is promised, or some ranks refuse while
+#        others return.
 #    * - ``crash``
 #      - The process of a rank ends.
 #    * - ``hang``
 #      - No rank makes progress for ten seconds, or for as long as ``--limit`` says.
 #
-# A backend may refuse: the dummy has no ``send``, and says so. It may not return zeros from an
-# ``all_gather``. A check with one of the last three verdicts fails, and the exit status is then 1.
+# No backend must have every operation, so a refusal is no failure: the dummy has no ``send``, and says so.
+# A check with one of the last three verdicts fails, and the exit status is then 1. Above, this is the check
+# of ``all_gather``, because the dummy returns zeros.
 #
-# A failure begins with the check and the promise. ``made by`` names the function or the header of
-# PyTorch that makes it. Then the report describes the case: the operation, the dtype, the
-# shape, the layout of the memory and the kind of call. It shows the first element that
-# differs, and how many do. After a hang, it contains the Python and the C++ stack of every
-# rank.
+# The section ``Failures`` has what you need to find the bug. Below the promise, ``made by`` names the
+# function or the header of PyTorch where you can read it. Each case has its operation, dtype, shape, layout
+# of the memory and kind of call, the first element that differs, and how many do. After a hang, the report
+# contains the Python stack and the C++ stack of every rank.
 #
-# The same ranks run one check after another. After a check that fails, new ranks begin the next
-# one. After a crash or a hang, new ranks continue with the next case of the same check. After the second
-# hang of a check, its other cases are left out. ``--report`` writes everything as JSON, and
-# ``--junit`` as JUnit XML.
+# The same ranks run one check after another, until one fails; then new ranks begin the next check. After a
+# crash or a hang, new ranks continue with the next case of the same check, and after its second hang the other
+# cases are left out. For CI, ``--report`` writes everything as JSON, and ``--junit`` as JUnit XML.
 #
-# A refusal does not fail, so nothing reports a case that was right before and is refused now.
-# ``--add-claims FILE`` writes into a file how many cases of each check are right. ``--claims FILE``
-# fails if there are fewer. The project of :doc:`/tutorial/next-steps` has such a file.
+# Because a refusal does not fail, the suite alone would not report an operation that worked yesterday and
+# is refused today. ``--add-claims FILE`` writes into a file how many cases of each check are right, and a
+# later run with ``--claims FILE`` fails if there are fewer. The project of :doc:`/tutorial/next-steps` has
+# such a file.
 #
-# Three backends
-# --------------
+# Choose the run that you need
+# ----------------------------
 #
-# ``--quick`` tries each capability with a few cases, as a rule with two ranks. This is what gloo,
-# the dummy and ``shm`` can do. A number says how many of the cases have the verdict. In
-# a row with ``wrong``, the other cases may be right or refused. In a row with ``right``, they are
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - you want
+#      - add
+#    * - an overview: each capability with a few cases, as a rule with two ranks
+#      - ``--quick``
+#    * - the tensors on an accelerator, and the checks of streams
+#      - ``--device TYPE``; also ``--blocking-wait`` if ``wait`` of your backend blocks the host
+#    * - the ranks on several simulated hosts, so that the network is tested, too
+#      - ``--hosts 2``, on Linux
+#
+# On an accelerator, ``wait`` lets a stream wait and not the host, as :doc:`/accelerators/waiting` explains.
+# The checks of streams therefore hold a stream, and compare what the kernels have read. This site runs them
+# on ``sim``, the simulated device of :doc:`/accelerators/device`.
+#
+# Results of three backends
+# -------------------------
+#
+# This is the report of ``--quick`` for gloo, for the dummy, and for ``shm``, the backend of this site for
+# shared memory. Where not all cases of a row have the verdict, a number follows: ``right 3 of 4`` means that
+# the fourth case was refused, and ``wrong 2 of 20`` says nothing about the other 18, which may be right or
 # refused:
 
 import json
@@ -129,23 +149,23 @@ show_table(["capability", *reports], rows)
 # sphinx_gallery_end_ignore
 
 # %%
-# Gloo fails in two rows. In ``abort``, an operation that waits for another rank does not end when
-# the group is aborted. The exercise is about ``Works and futures``. The whole suite finds more in
-# gloo. For example, a tensor that is not contiguous gets wrong values without an error
-# (`pytorch#192920 <https://github.com/pytorch/pytorch/issues/192920>`_). It finds no failure
-# in ``shm``. ``make test-conformance`` runs it on these backends and on ``store``, and compares with
-# recorded results. ``--device cuda`` lets it run on GPUs, which the build of this site does not have.
+# Even gloo fails in two rows. In ``abort``, an operation that waits for another rank does not end when the
+# group is aborted; the exercise is about ``Works and futures``. The whole suite finds more: some collectives
+# of gloo return wrong values, without an error, for a tensor that is not contiguous
+# (`pytorch#192920 <https://github.com/pytorch/pytorch/issues/192920>`_). In ``shm`` it finds no failure.
+# ``make test-conformance`` runs the suite on these three backends and on ``store``, ``mpich`` and
+# ``simccl`` of this site, and compares the results with recorded ones.
 #
-# A mistake: a test with zeros
-# ----------------------------
+# Bug: a test with zeros
+# ----------------------
 #
-# A test of your own is quickly written. The first of these two is too weak:
+# For what is special in your backend, you need tests of your own. The first of these two is too weak:
 #
 # .. listing:: gallery/communicate/test_your_backend/tests_with_zeros.py
 #    :part: mistake
 #
-# The sum of zeros is zero, and so is the output of a backend that never reads its input. In the
-# second one, each rank and each element has a different number:
+# The sum of zeros is zero, and so is the output of a backend that never reads its input. The fix is a
+# different number for each rank and each element:
 #
 # .. listing:: gallery/communicate/test_your_backend/tests_with_zeros.py
 #    :part: cure
@@ -157,10 +177,10 @@ from launcher import launch
 output = launch("test_your_backend/tests_with_zeros.py", ranks=2)
 
 # %%
-# A test can also be too weak in what it varies. The suite draws its inputs so that a wrong root, a
-# missing element at the end, a sum in place of an average, or a message out of order changes the
-# result. A backend with deliberate defects tests the suite itself. Each defect names the
-# checks that must find it.
+# Choose the inputs so that each bug that you can think of changes the result: a wrong root, a missing
+# element at the end, a sum in place of an average, or a message out of order. The inputs of the suite do
+# that. To test the suite itself, a backend has bugs on purpose, and each of them names the checks that must
+# find it.
 #
 # Exercise
 # --------
@@ -171,8 +191,8 @@ status, output = conformance("--backend", "gloo", "--ranks", 2, "-k", "completed
 print(output.split("--------\n")[1].split("\n\n")[0])
 
 # %%
-# Write the shortest program that shows the defect without the suite. Include an operation for
-# which gloo keeps the promise.
+# Write the shortest program that shows the bug without the suite. Include an operation for which gloo keeps
+# the promise.
 #
 # .. admonition:: Solution
 #    :collapsible: closed
@@ -187,4 +207,7 @@ print(output.split("--------\n")[1].split("\n\n")[0])
 output = launch("test_your_backend/still_running.py", ranks=2)
 
 # %%
-# Such a program is also the best bug report.
+# Such a program is also the best bug report. If you do not see the reason for a failure, the tools of
+# :doc:`debug` show which rank waits, where, and for which other rank.
+#
+# Not run here: the suite on a GPU.

@@ -2,16 +2,17 @@
 The other collectives and messages
 ==================================
 
-``shm`` needs no new protocol for the other operations. For each collective, this page says what a rank
-writes and what it reads, and then it gives messages a ring of slots of their own.
+The step protocol, on which the all-reduce is built, also carries every other collective, because each
+differs only in what a rank writes and what it reads. Messages concern two ranks, so they get slots of
+their own. This page shows both.
 
 .. diagram:: communicate/the_other_operations/diagram
 
 What a rank writes and reads
 ----------------------------
 
-In :doc:`build-a-collective`, the all-reduce of a small tensor is a call of ``run`` with two functions: what
-a rank writes into its slot, and what it reads from the slots. The other collectives differ only in these:
+In :doc:`build-a-collective`, the all-reduce of a small tensor passes two functions to ``run``: one writes
+the slot of the rank, and the other reads the slots of all. To add a collective, replace these two:
 
 .. list-table::
    :header-rows: 1
@@ -41,23 +42,24 @@ a rank writes into its slot, and what it reads from the slots. The other collect
      - nothing
      - nothing
 
-A slot contains data for all ranks, or a *block* for each rank. ``scatter`` shows both the root and the
-blocks:
+Where each rank gets other data, the slot is divided into *blocks*, one for each rank, as in ``scatter``:
 
 .. listing:: extension/shm_collectives/src/collectives.hpp
    :part: scatter
 
-``reduce`` is an all-reduce in which only the root has an output. The second argument of ``run`` says for
-whom a rank waits after the first step: for everyone, or for one rank, such as the root. What all
-collectives have in common, such as the comparison of the notes, is in ``run``.
+The second argument of ``run`` says for which ranks a rank waits after the first step. Here it is the
+root, because a rank reads no other slot, and need not wait for a rank that is slower. Where a rank reads
+all slots, it waits for everyone. ``reduce`` is not in the table, because it is an all-reduce in which only
+the root has an output.
 
 Different sizes in all_to_all
 -----------------------------
 
-The note of an operation contains the size of its tensor, so different sizes are an error on all ranks. An
-all-to-all needs more, because each pair of ranks may exchange a different number of bytes. So each block
-begins with the number of bytes that the writing rank sends to the reading rank, and the number that it
-expects from there. In the next worker, rank 0 sends two rows to rank 1, which expects one:
+If ranks pass tensors of different sizes, all of them must get an error, because otherwise one would read
+bytes that another has not written. In most collectives the size stands in the note, which the ranks
+compare anyway. In an all-to-all, each pair of ranks may exchange a different number of bytes, so each
+block starts with two sizes: what the writer sends to this reader, and what it expects back from it. In
+the next worker, rank 0 sends two rows to rank 1, which expects one:
 
 .. listing:: gallery/communicate/the_other_operations/messages.py
    :part: sizes
@@ -65,16 +67,22 @@ expects from there. In the next worker, rank 0 sends two rows to rank 1, which e
 Rings for messages
 ------------------
 
-A message concerns two ranks, so it takes no step of the collectives. Each pair of ranks has a ring of slots
-in each direction. For each message that comes in, ``shm`` looks for the first receive that fits:
+If a message took a step of the collectives, all other ranks would have to take it too. Therefore each pair
+of ranks has a ring of four slots in each direction. The number of pairs grows with the square of the number
+of ranks, so a slot gets smaller with it, from 128 KiB down to one page. For each message that arrives,
+``shm`` looks for the first receive that fits:
 
 .. listing:: extension/shm_collectives/src/messages.hpp
    :part: first-receive
 
-If receives wait for the sending rank, but none with this tag, the message is copied and kept, so that a
-later one can overtake it. ``shm`` keeps 64 MiB of each sender, and the message that exceeds them. The next
-message stays in the ring, and its sender waits until the program receives it or one that is kept. Without
-such a limit, a program that forgets a receive would fill the memory:
+A receive may wait for a message that is behind others in the ring. So that it can overtake them, ``shm``
+copies and keeps each message that arrives while receives wait for its sender, but none has its tag.
+
+Without a limit, a program that forgets a receive would fill the memory. Therefore ``shm`` keeps 64 MiB
+from each sender, and in addition the message that exceeds the limit. The next message stays in the ring,
+and its sender waits until the program receives this message or one that is kept.
+
+Rank 0 of the worker sends three messages, and rank 1 receives them in another order:
 
 .. listing:: gallery/communicate/the_other_operations/messages.py
    :part: messages
@@ -85,21 +93,22 @@ from launcher import launch
 output = launch("the_other_operations/messages.py", ranks=2)
 
 # %%
-# The message with tag 6 has overtaken the one with tag 5 that was sent before it. A send ends when a receive
-# has taken its message, or has begun to wait for another one: then the message is kept.
+# Both ranks raise the error of the all-to-all. Then the message with tag 6 overtakes the first one with
+# tag 5, which is kept meanwhile. A send ends when a receive has taken its message, or when the message is
+# kept.
 #
 # Exercise
 # --------
 #
-# Rank 0 sends three messages of 40 MiB with tag 5, then a short one with tag 6. Rank 1 first receives the one
-# with tag 6. Predict what happens, and which of the sends end.
+# Rank 0 sends three messages of 40 MiB with tag 5, then a short one with tag 6. Rank 1 first receives the
+# one with tag 6. What happens, and which of the sends end?
 #
 # .. admonition:: Solution
 #    :collapsible: closed
 #
-#    The first two long messages are kept: the first has less than 64 MiB, and the second exceeds them. The
-#    third one stays in the ring, and with it the short one behind it, so the receive of tag 6 does not end.
-#    When rank 1 receives a message with tag 5, there is room again. The first two sends end at once.
+#    The first long message is below the limit of 64 MiB, and the second exceeds it, so both are kept and
+#    their sends end at once. The third stays in the ring, and with it the short one behind it, so the
+#    receive of tag 6 does not end. When rank 1 receives a message with tag 5, there is room again.
 #
 #    .. listing:: gallery/communicate/the_other_operations/too_many_messages.py
 #       :part: solution
@@ -109,5 +118,4 @@ output = launch("the_other_operations/messages.py", ranks=2)
 output = launch("the_other_operations/too_many_messages.py", ranks=2)
 
 # %%
-# A receive that no rank answers would wait for ever. :doc:`lost-ranks` shows how it ends when the other rank
-# is gone.
+# A receive from a rank that has died would never end. :doc:`lost-ranks` shows how ``shm`` notices that.

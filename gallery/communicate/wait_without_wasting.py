@@ -1,22 +1,30 @@
 """
-Wait without wasting
-====================
+Waiting: spin, yield, sleep
+===========================
 
-After this page you can choose how a rank waits, for a short time and for a long one, with
-enough cores and without. You can let it sleep and never lose a wakeup.
+Every collective contains a wait, because a rank needs the data of the others. The fifth decision of ``shm``
+is how a rank waits. This page compares three ways, switches from one to the next while the rank waits, and
+explains how a rank can sleep and never miss a wakeup.
 
-Every collective contains a wait: a rank needs the data of the others. Nobody knows how long it
-takes. The other rank may post in less than a microsecond, or load data for a minute first.
+The decision is hard because a rank cannot know how long it will wait. The other rank may post in less than a
+microsecond, or load data for a minute first.
 
 .. diagram:: communicate/wait_without_wasting/diagram
 
 Three ways to wait
 ------------------
 
-A waiting thread can do three things. It can *spin*: look again at once. It can *yield*: let
-another thread have the core, and look again afterwards. It can *sleep*: the kernel gives it no
-core until somebody wakes it. Two processes of the next program take turns to increase a number. A
-process that must wait for its turn does so in one of these ways:
+A waiting thread can do three things:
+
+- It can *spin*: look again at once, in a busy loop. **A rank that spins uses a whole CPU core while it
+  waits**, and takes it from other threads. In return, it sees the data as soon as they are there.
+- It can *yield*: let another thread have the core, and look again afterwards. If no other thread wants the
+  core, a rank that yields uses the whole core, too.
+- It can *sleep*: the kernel gives it no core until another rank wakes it. A sleep uses no core, but both
+  sides pay a system call, and the kernel needs time to wake the rank.
+
+To compare the costs, two processes of the next program take turns to increase a number. The one that must
+wait for its turn does so in one of these ways:
 
 .. admonition:: The code
    :collapsible: closed
@@ -24,12 +32,12 @@ process that must wait for its turn does so in one of these ways:
    .. listing:: gallery/communicate/wait_without_wasting/ways_to_wait.py
       :part: ways
 
-``futex_wait`` and ``futex_wake`` make the Linux system call *futex*. The first sleeps only if the
-number still has the given value. For the kernel, this test and the beginning of the sleep are
-one action, so no wakeup can come between them.
+``futex_wait`` and ``futex_wake`` make the Linux system call *futex*. The first sleeps only if the number
+still has the given value. For the kernel, this test and the beginning of the sleep are one action, so no
+wakeup can fall between them.
 
-The program adds the processor time of both processes, because that is what a wait can waste. It
-compares the medians of ten batches. Other programs can disturb this, so it tries up to five times.
+What a wait wastes is processor time, so the program adds that of both processes, and compares the medians
+of ten batches. It tries up to five times, because other programs can disturb a comparison.
 ``os.sched_setaffinity`` first keeps both processes on one core, and then gives each its own:
 """
 
@@ -38,34 +46,33 @@ from launcher import launch, run_program
 output = run_program("wait_without_wasting/ways_to_wait.py")
 
 # %%
-# On one core, the process that spins keeps the other one from making progress. The kernel
-# interrupts it only when its time slice is over. A process that yields or sleeps usually frees the
-# core at once.
+# On one core, the process that spins keeps the core from the one that it waits for, until the kernel
+# interrupts it at the end of its time slice. A process that yields or sleeps usually frees the core at once.
 #
-# With a core for each process, spinning is cheaper than sleeping. The answer comes so soon that
-# a sleep costs more than it saves. So no way is always the best, and a rank must switch from
-# one to the next while it waits.
+# With a core for each process, spinning is cheaper than sleeping, because the answer arrives so soon that a
+# sleep costs more than it saves. No way is always the best, so a rank must switch from one to the next
+# while it waits.
 #
 # From one way to the next
 # ------------------------
 #
-# The function ``rest`` is what a waiting thread of ``shm`` does between two looks:
+# A waiting thread of ``shm`` calls ``rest`` between two looks. It begins with the way that notices the data
+# soonest, and ends with the one that wastes least:
 #
 # .. listing:: extension/shm_collectives/src/waiting.hpp
 #    :part: patience
 #
-# The thread spins 100 times. ``relax`` is one instruction that delays the loop a little:
-# ``pause`` on x86-64, and ``isb`` on aarch64. Then the thread yields for ``yield_for``. This is
-# an option of the backend. Its default is 500 microseconds, or 0 where yielding does not help,
-# as shown below. Then it sleeps until ``limit``: the loop of the engine in
-# :doc:`/right/asynchronous-work` calls ``rest`` for at most 50 milliseconds.
+# - **100 looks in a row** are usually enough when the other rank runs the same operation, because it then
+#   answers within microseconds. ``relax`` is one instruction that delays the loop a little: ``pause`` on
+#   x86-64, and ``isb`` on aarch64.
+# - **500 microseconds of yielding** let a rank without a core run, and spare both sides the system calls of a
+#   sleep if the answer is only a little late. The option ``yield_for`` changes this time.
+# - **Then the thread sleeps**, for at most 50 milliseconds at a time, because it must check now and then
+#   whether the other ranks are alive, as :doc:`lost-ranks` shows. Twenty wakeups a second cost little.
 #
-# The sleep is cut into slices because the rank must check whether the others are alive.
-# :doc:`lost-ranks` shows these checks.
-#
-# In the next worker, rank 1 comes a second late to a barrier. ``wait_for`` measures the call of
-# rank 0. The kernel tells it the processor time of the thread, and how often the thread has
-# gone to sleep:
+# By default, a wait thus uses a whole core for about half a millisecond, and then nearly none. In the next worker,
+# rank 1 arrives a second late at a barrier. ``wait_for`` measures the call of rank 0. The kernel tells it
+# the processor time of the thread, and how often the thread has gone to sleep:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -79,18 +86,17 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 # More ranks than cores
 # ---------------------
 #
-# If a group has more ranks than the machine has processors, the backend sets ``spins`` to 0, and
-# the ranks yield from the beginning, because spinning would only delay the rank that they wait for.
-# The backend counts the ranks of its group, and not the other programs on the machine. They are one
-# more reason to stop spinning soon.
+# If a group has more ranks than the machine has processors, spinning only delays the rank that the others
+# wait for. The backend then sets ``spins`` to 0, so the ranks yield from the beginning. It counts the ranks
+# of its group only, and not the other programs on the machine, which are one more reason to stop spinning
+# soon.
 #
-# Yielding has a limit, too. Linux can share out the processor time to *sessions* first, and
-# then to the processes of each session. This is called autogroup, and it is switched on if
-# ``/proc/sys/kernel/sched_autogroup_enabled`` contains 1. A terminal is one session, but
-# ``torchrun`` gives each rank a session of its own. ``sched_yield`` then lets no other rank
-# run, because a process yields to its own session only. So each rank writes its session into
-# the shared memory. If there are several sessions, and more ranks than processors, the ranks
-# sleep at once:
+# Yielding has a limit, too. Linux can share out the processor time to *sessions* first, and then to the
+# processes of each session. This is called autogroup, and it is switched on if
+# ``/proc/sys/kernel/sched_autogroup_enabled`` contains 1. A terminal is one session, but ``torchrun`` gives
+# each rank a session of its own. Because a process yields to its own session only, ``sched_yield`` then lets
+# no other rank run. So each rank writes its session into the shared memory. If there are several sessions,
+# and more ranks than processors, ``yield_for`` is 0 by default and the ranks sleep at once:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -98,8 +104,8 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 #    .. listing:: extension/shm_collectives/src/waiting.hpp
 #       :part: policy
 #
-# The next program starts ranks itself, so that it can choose their sessions. It counts how often
-# they sleep in 200 barriers:
+# The next program starts the ranks itself, so that it can choose their sessions, and counts how often they
+# sleep in 200 barriers:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -110,59 +116,58 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 output = run_program("wait_without_wasting/ranks_in_sessions.py")
 
 # %%
-# Only the ranks of the last group sleep at once. A program that sets ``yield_for`` itself gets what
-# it asks for. :doc:`measure` shows the times of operations with two and with four ranks, on two
-# cores.
+# Only the ranks of the last group sleep at once. :doc:`measure` shows the times of operations with two and
+# with four ranks, on two cores.
 #
 # Sleep and wake
 # --------------
 #
-# A rank that posts must wake those that sleep. A system call in each step would be wasted whenever
-# the others are awake. So each rank has a ``Bell`` in the shared memory. It contains the number
-# of threads that sleep, and how often it was rung for them:
+# A rank that posts must wake those that sleep, but a system call in each step would be wasted whenever the
+# others are awake. So each rank has a ``Bell`` in the shared memory, which contains the number of threads
+# that sleep, and how often it was rung for them:
 #
 # .. listing:: extension/shm_collectives/src/waiting.hpp
 #    :part: bell
 #
-# The poster writes its counter and then calls ``ring``, which only reads a number if nobody
-# sleeps. The waiting rank creates a ``Sleep``, which announces that it is about to sleep. Then it
-# looks at the counters once more, and calls ``wait_for`` only if nothing has come.
+# The poster writes its counter and then calls ``ring``, which only reads a number if no thread sleeps. The
+# waiting rank creates a ``Sleep``, which announces that it is about to sleep. Then it looks at the counters
+# once more, and calls ``wait_for`` only if nothing has arrived.
 #
-# Each side first writes, and then reads what the other side writes. One of the two must see the
-# other: the waiting rank sees the new counter, or the poster sees a sleeper and rings. If the
-# bell rings before ``rings_`` is read, the last look finds the post. If it rings later,
-# ``rings_`` has changed, and the system call returns at once or the sleep ends.
+# Why is no wakeup lost? Each side first writes, and then reads what the other side writes, so one of the two
+# must see the other: the waiting rank sees the new counter, or the poster sees a sleeper and rings. If the
+# bell rings before ``rings_`` is read, the last look finds the post. If it rings later, ``rings_`` has
+# changed, and the system call returns at once or the sleep ends.
 #
-# This argument needs the order "write, then read" on both sides. Release and acquire do not
-# provide it: with them, the read may take effect before the write. Processors do that, also those
-# of x86-64. ``load``, ``store`` and ``fetch_add`` without a memory order are sequentially
-# consistent.
-# There is one order of all such accesses, the same for all threads, and it contains those of each
-# thread in the order of the program.
+# This argument needs the order "write, then read" on both sides. Release and acquire do not provide it,
+# because the read may then take effect before the write, and processors do that, also those of x86-64. So
+# ``load``, ``store`` and ``fetch_add`` have no memory order here, which makes them sequentially consistent:
+# all threads agree on one order of these accesses, and it respects each thread's program order.
 #
-# A mistake: to look first and announce the sleep afterwards
-# ----------------------------------------------------------
+# Bug: looking first and announcing the sleep afterwards
+# ------------------------------------------------------
 #
-# It seems natural to look at the counter, and to announce a sleep only if there is nothing. The
-# next program contains this order and the one of ``shm``. They are generators, so the program can
-# let a post come before each of their steps:
+# It seems natural to look at the counter, and to announce a sleep only if there is nothing. The next program
+# contains this order and that of ``shm``, as generators, so that it can let a post fall before each of their
+# steps:
 #
-# .. listing:: gallery/communicate/wait_without_wasting/lost_wakeup.py
-#    :part: waits
+# .. admonition:: The code
+#    :collapsible: closed
 #
-# ``post`` writes ``posted``, and then does the same as ``Bell::ring``. Each case has a memory of
-# its own, so nobody decreases ``sleepers``. The sleep is real, and would not end without the
-# limit of one second:
+#    .. listing:: gallery/communicate/wait_without_wasting/lost_wakeup.py
+#       :part: waits
+#
+# ``post`` writes ``posted``, and then does the same as ``Bell::ring``. Each case has a memory of its own, so
+# ``sleepers`` need not be decreased. The sleep is real, and would not end without the limit of one second:
 
 output = run_program("wait_without_wasting/lost_wakeup.py")
 
 # %%
-# A post before ``announce`` finds no sleeper, and wakes nobody. A post before ``sleep`` rings, but
-# the waiting side reads ``rings`` after that, and sleeps until the next ring. The cure announces,
-# reads ``rings``, and looks last. It returns in all four cases.
+# A post before ``announce`` finds no sleeper, and wakes none. A post before ``sleep`` rings, but the waiting
+# side reads ``rings`` after that, and sleeps until the next ring. The fix is the order of ``shm``: announce,
+# read ``rings``, and look last. It returns in all four cases.
 #
-# With slices of 50 milliseconds, a lost wakeup does not stop a program for ever. The operation
-# only takes up to 50 milliseconds longer, once in a while. This is hard to find with a test.
+# With slices of 50 milliseconds, a lost wakeup does not stop a program for ever. The operation only takes up
+# to 50 milliseconds longer, once in a while, which is hard to find with a test.
 #
 # Exercise
 # --------
@@ -185,6 +190,6 @@ output = run_program("wait_without_wasting/lost_wakeup.py")
 output = run_program("wait_without_wasting/both_orders.py")
 
 # %%
-# One side in order is not enough: both are needed, and then no wakeup is lost. The all-gather and
-# the all-reduce are complete now; :doc:`the-other-operations` builds the other collectives on the
-# same steps.
+# One side in order is not enough: both are needed, and then no wakeup is lost. With this page, the
+# all-gather and the all-reduce are complete, and :doc:`the-other-operations` builds the other collectives on
+# the same steps.

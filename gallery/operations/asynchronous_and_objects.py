@@ -2,14 +2,14 @@
 Asynchronous collectives, barriers and objects
 ==============================================
 
-After this page you can compute while a collective runs, let ranks wait for each other,
-and exchange Python objects.
+A collective that blocks costs time in which the rank could compute. This page shows how to compute while a
+collective runs, how ranks wait for each other, and how they exchange Python objects.
 
 Asynchronous collectives
 ------------------------
 
-All collectives on tensors take the argument ``async_op=True``, and so does ``barrier``.
-The collectives on objects do not take it:
+All collectives on tensors take the argument ``async_op=True``, and so does ``barrier``. Those on objects do
+not take it:
 """
 
 import inspect
@@ -26,8 +26,9 @@ for name in names.split():
 print("without async_op:", ", ".join(takes[False]))
 
 # %%
-# With ``async_op=True``, the call returns a ``Work`` at once, and the program continues
-# while the data is on its way. Do not touch the tensor until ``wait`` has returned:
+# With ``async_op=True``, the call returns a ``Work`` at once, and the program continues while the data is
+# on its way. Because the communication still uses the tensor, do not touch it until ``wait`` has
+# returned:
 #
 # .. listing:: gallery/operations/asynchronous_and_objects/asynchronous_and_objects.py
 #    :part: asynchronous
@@ -35,15 +36,15 @@ print("without async_op:", ", ".join(takes[False]))
 #
 # .. diagram:: asynchronous
 #
-# With CUDA tensors, ``wait`` does not stop the program. It makes the current stream wait,
-# and the program continues to queue its next kernels. This site does not run CUDA.
+# With CUDA tensors, ``wait`` does not stop the program. It makes the current stream wait, so the program
+# can queue its next kernels. :doc:`/accelerators/waiting` shows which calls let the host wait.
 #
 # Barrier
 # -------
 #
-# ``barrier`` returns only after every rank has called it. Use it for things that PyTorch
-# does not see, such as a file that one rank writes and the others read. Collectives need
-# no barrier between them: each rank runs them in the order of its calls.
+# ``barrier`` returns only after every rank has called it. Use it for things that PyTorch does not see, such
+# as a file that one rank writes and the others read. Collectives need no barrier between them, because each
+# rank runs them in the order of its calls.
 #
 # .. diagram:: operations/asynchronous_and_objects/diagram
 #
@@ -54,10 +55,11 @@ print("without async_op:", ", ".join(takes[False]))
 # Objects
 # -------
 #
-# The collectives on objects pickle the objects and send the bytes as tensors. They are
-# slower, they block, and autograd cannot differentiate them. For settings and reports that
-# does not matter. Unpickling can run any code, so use these collectives only among ranks
-# that you trust.
+# To send a Python object to all ranks, or to collect one from each, use the collectives on objects. They
+# pickle the objects and send the bytes as tensors, so they are slower than those on tensors. They also
+# block, and autograd cannot differentiate them. For settings and reports that does not matter.
+#
+# Use these collectives only among ranks that you trust, because unpickling can run any code.
 #
 # .. listing:: gallery/operations/asynchronous_and_objects/asynchronous_and_objects.py
 #    :part: objects
@@ -65,8 +67,8 @@ print("without async_op:", ", ".join(takes[False]))
 #
 # ``gather_object`` is like ``all_gather_object``, but only one rank receives the objects.
 #
-# The run
-# -------
+# The output
+# ----------
 #
 # ``launch`` runs the program with ``torchrun``, and sorts the output by rank.
 # :doc:`starting-processes` describes it.
@@ -81,5 +83,7 @@ with tempfile.TemporaryDirectory() as folder:
     launch("asynchronous_and_objects/asynchronous_and_objects.py", ranks=2)
 
 # %%
-# Rank 1 waits in the barrier until rank 0 has written the file. Every object keeps its
-# types and its nesting.
+# Rank 1 finds the text in the file, because it waits in the barrier until rank 0 has written it. Every
+# object arrives with its types and its nesting.
+#
+# Not run here: CUDA.

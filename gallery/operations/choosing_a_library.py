@@ -1,12 +1,9 @@
 """
-Choose a communication library
-==============================
+Choosing a communication library
+================================
 
-After this page you can choose a backend for your hardware, and find out which backends
-your PyTorch has.
-
-The same program can run on several libraries. The right one depends on where the tensors
-are and on the network between the processes.
+The same program can run on several libraries, each of which is a backend of ``torch.distributed``. The
+right one depends on where the tensors are and on the network between the processes:
 
 .. diagram:: operations/choosing_a_library/diagram
 
@@ -18,7 +15,7 @@ are and on the network between the processes.
      - Remarks
    * - NVIDIA GPUs
      - ``nccl``
-     - by far the fastest on these GPUs; handles CUDA tensors only
+     - PyTorch's documentation recommends it for training on these GPUs; handles CUDA tensors only
    * - CPUs
      - ``gloo``
      - included in the builds that pip installs on Linux; needs only a network
@@ -35,13 +32,18 @@ are and on the network between the processes.
      - ``ucc``
      - experimental; only where it was compiled in
 
-Packages add support for other hardware and other libraries: each registers a backend of
-its own. The :doc:`tutorial </tutorial/basics>` shows how to write one.
+If your hardware or library is missing here, look for a package: packages add support by registering a
+backend of their own. The :doc:`tutorial </tutorial/basics>` shows how to write one.
 
-What your PyTorch has
----------------------
+When in doubt, train on NVIDIA GPUs with one process per GPU and ``nccl``, and use ``gloo`` for
+everything on CPUs. If a program has both kinds of tensors, use both backends in one group, as
+``"cpu:gloo,cuda:nccl"``.
 
-Builds of PyTorch differ. For each library, a function returns whether your build has it:
+The libraries in your PyTorch
+-----------------------------
+
+Builds of PyTorch differ, so ask yours before you rely on a library. For each, a function returns
+whether your build has it:
 """
 
 import torch
@@ -57,13 +59,13 @@ assert available["nccl"] == (torch.version.cuda is not None)
 # sphinx_gallery_end_ignore
 
 # %%
-# This page does not print the other results, because they depend on the build. The
-# build for CUDA, which pip installs on Linux, has ``nccl``, and a CPU build does not.
-# Neither has ``mpi``, ``ucc`` or ``xccl``.
+# The other results depend on the build, so this page does not print them. The build for CUDA, which pip
+# installs on Linux, has ``nccl``, and a CPU build does not. Neither has ``mpi``, ``ucc`` or ``xccl``.
 #
 # A build can have a library without the hardware for it. If you do not name a backend,
-# ``init_process_group`` looks for an accelerator. It uses the backend that this table has
-# for the accelerator, or the one for the CPU if there is no accelerator:
+# ``init_process_group`` therefore looks for an accelerator first. It uses the backend that the next table
+# has for the accelerator, or the one for the CPU if there is no accelerator. A package that registers a
+# backend for a new device adds a row:
 
 for device, backend in sorted(dist.Backend.default_device_backend_map.items()):
     print(f"{device:5} {backend}")
@@ -71,6 +73,4 @@ accelerator = torch.accelerator.current_accelerator(check_available=True)
 print("accelerator on this machine:", accelerator.type if accelerator else "none")
 
 # %%
-# When in doubt, train on NVIDIA GPUs with one process per GPU and ``nccl``. Use ``gloo``
-# for everything on CPUs. If a program has both kinds of tensors, use both backends in one
-# group, as ``"cpu:gloo,cuda:nccl"``.
+# Not run here: the libraries of the first table.

@@ -1,20 +1,47 @@
 """
-Eight collectives
-=================
+Collectives
+===========
 
-After this page you can choose the collective that you need, and say what each rank holds
-before and after it.
+In a *collective*, all ranks of a group take part. To choose one, find in this table what your ranks
+have and what they need:
 
-In a *collective*, all ranks of a group take part. Each rank calls the same function, in
-the same order, with tensors that fit together. If one rank leaves out a call, the others
-wait.
+.. list-table::
+   :header-rows: 1
 
-Reduce and gather give their result to one rank. All-reduce and all-gather give it to every rank.
+   * - Collective
+     - Before, on which ranks
+     - After, on which ranks
+   * - broadcast
+     - a tensor, on one
+     - a copy, on all
+   * - reduce
+     - a tensor, on all
+     - the sum, on one
+   * - all-reduce
+     - a tensor, on all
+     - the sum, on all
+   * - scatter
+     - a list with a piece for each rank, on one
+     - its own piece, on each
+   * - gather
+     - a piece, on each
+     - the list of all pieces, on one
+   * - all-gather
+     - a piece, on each
+     - the list of all pieces, on all
+   * - reduce-scatter
+     - a list with a piece for each rank, on all
+     - the sum of the pieces for it, on each
+   * - all-to-all
+     - a list with a piece for each rank, on all
+     - the list of the pieces for it, on each
 
-This page runs eight collectives on four ranks, with gloo. For each one, it shows the call
-and what each rank holds before and after. The whole worker is
-``gallery/operations/collectives/collectives.py``, which is in the zip file at the end of this
-page. One run has all the results. :doc:`starting-processes` describes ``launch``.
+Each rank calls the same function, in the same order, with tensors that fit together. If one rank leaves
+out a call, the others wait for it until the timeout of the group.
+
+One program runs all eight on four ranks, with gloo. Each section shows a call, and what each rank holds
+before and after it. The whole program is ``gallery/operations/collectives/collectives.py``, which is in
+the zip file at the end of this page. :doc:`starting-processes` describes ``launch``.
 """
 
 from launcher import launch
@@ -31,8 +58,8 @@ def show(collective):
 # Broadcast
 # ---------
 #
-# All ranks receive a copy of one rank's tensor. A typical use is to start all ranks with
-# the same parameters.
+# All ranks receive a copy of one rank's tensor, for example so that all start a training with the same
+# parameters.
 #
 # .. diagram:: operations/collectives/broadcast
 #
@@ -46,8 +73,8 @@ show("broadcast")
 # Reduce
 # ------
 #
-# An operation combines the tensors of all ranks, and one rank receives the result. Here the
-# operation is the sum. What the other ranks hold afterwards is undefined.
+# An operation, here the sum, combines the tensors of all ranks, and one rank receives the result. Do not
+# use the tensors of the other ranks afterwards, because what they hold is undefined.
 #
 # .. diagram:: operations/collectives/reduce
 #
@@ -61,8 +88,8 @@ show("reduce")
 # All-reduce
 # ----------
 #
-# All-reduce is like reduce, with one difference: every rank receives the result. DistributedDataParallel
-# averages gradients with it.
+# All-reduce differs from reduce in one point: every rank receives the result. DistributedDataParallel
+# averages gradients with it, because every rank then updates its own copy of the model.
 #
 # .. diagram:: operations/collectives/all-reduce
 #
@@ -76,7 +103,7 @@ show("all_reduce")
 # Scatter
 # -------
 #
-# One rank has a list, and each rank receives one piece of it.
+# One rank has a list, for example parts of a data set, and each rank receives one piece of it.
 #
 # .. diagram:: operations/collectives/scatter
 #
@@ -90,7 +117,8 @@ show("scatter")
 # Gather
 # ------
 #
-# Gather is the opposite of scatter: one rank collects a piece from each rank.
+# Gather is the opposite of scatter: one rank collects a piece from each rank, for example to write a
+# report.
 #
 # .. diagram:: operations/collectives/gather
 #
@@ -104,8 +132,8 @@ show("gather")
 # All-gather
 # ----------
 #
-# All-gather is like gather, but every rank receives all the pieces. FSDP puts sharded
-# parameters together with it.
+# The difference between gather and all-gather is that with all-gather every rank receives all the pieces.
+# FSDP puts sharded parameters together with it, because every rank computes with all of them.
 #
 # .. diagram:: operations/collectives/all-gather
 #
@@ -119,9 +147,9 @@ show("all_gather")
 # Reduce-scatter
 # --------------
 #
-# Every rank has a list. Rank 0 receives the sum of all first pieces, rank 1 the sum of all
-# second pieces, and so on. FSDP reduces gradients with a reduce-scatter. A reduce-scatter
-# and then an all-gather give the same result as an all-reduce.
+# Every rank has a list. Rank 0 receives the sum of all first pieces, rank 1 the sum of all second pieces,
+# and so on. FSDP reduces gradients with a reduce-scatter, because each rank needs only those of its own
+# shard. A reduce-scatter and then an all-gather give the same result as an all-reduce.
 #
 # .. diagram:: operations/collectives/reduce-scatter
 #
@@ -135,9 +163,9 @@ show("reduce_scatter")
 # All-to-all
 # ----------
 #
-# Every rank has a piece for each rank. If each rank's pieces are a row of a matrix, the
-# all-to-all transposes this matrix. Models with a mixture of experts use an all-to-all to
-# send tokens to their experts.
+# Every rank has a piece for each rank. If each rank's pieces are a row of a matrix, the all-to-all
+# transposes this matrix. Models with a mixture of experts use an all-to-all to send tokens to their
+# experts, which are on different ranks.
 #
 # .. diagram:: operations/collectives/all-to-all
 #
@@ -148,7 +176,7 @@ show("reduce_scatter")
 show("all_to_all")
 
 # %%
-# Other operations than the sum
+# Reductions other than the sum
 # -----------------------------
 #
 # ``ReduceOp`` lists the operations that a reduce, an all-reduce or a reduce-scatter can use:
@@ -158,4 +186,6 @@ import torch.distributed as dist
 print(", ".join(dist.ReduceOp.RedOpType.__members__))
 
 # %%
-# Not every backend supports all of them, with every type. This page runs the sum only.
+# Not every backend supports all of them, with every type, so look up yours before you rely on one.
+#
+# Not run here: operations other than the sum.

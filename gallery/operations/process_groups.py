@@ -1,25 +1,21 @@
 """
-Form process groups
-===================
+Process groups
+==============
 
-After this page you can form a group of processes in several ways, share data in a
-store, and create a group of only some ranks.
+Processes that want to communicate form a *process group*. This page shows how the ranks of a group find
+each other, how they share small data in a store, and how some of them form a group of their own.
 
-Processes that want to communicate form a *process group*. ``init_process_group``
-creates the first group, which contains all ranks and is called the world. Every rank
-must call it.
-
-To form the group, the ranks must find each other. That is called *rendezvous*.
+``init_process_group`` creates the first group, which contains all ranks and is called the world, so every
+rank must call it. Before the group exists, its ranks must find each other, which is called *rendezvous*.
 
 .. diagram:: operations/process_groups/diagram
 
 The environment
 ---------------
 
-Without further arguments, ``init_process_group`` reads four variables from the
-environment: ``MASTER_ADDR``, ``MASTER_PORT``, ``RANK`` and ``WORLD_SIZE``. ``torchrun``
-sets them. In a program that you start by hand, they are missing. Here the call gets the
-rank and the world size as arguments:
+Without further arguments, ``init_process_group`` reads four variables from the environment:
+``MASTER_ADDR``, ``MASTER_PORT``, ``RANK`` and ``WORLD_SIZE``. ``torchrun`` sets them, but in a program
+that you start by hand they are missing. Here the arguments replace only the last two:
 """
 
 import torch.distributed as dist
@@ -30,21 +26,21 @@ except ValueError as error:
     print(f"ValueError: {error}")
 
 # %%
-# The network is not the cause of this error. ``MASTER_ADDR`` and ``MASTER_PORT`` say where
-# rank 0 waits for the others, and nobody has set them. Start the program with
-# ``torchrun``, set the variables yourself, or say in the call where the ranks meet:
+# The network is not the cause of this error: ``MASTER_ADDR`` and ``MASTER_PORT`` say where rank 0 waits for
+# the others, and they are not set. Start the program with ``torchrun``, set the variables yourself, or name
+# the place of the rendezvous in the call:
 #
 # * ``init_method="tcp://host:port"``: rank 0 listens there;
 # * ``init_method="file:///path"``: the ranks meet in a file that all of them can reach;
 # * ``store=...``: the ranks meet in a store that you created yourself.
 #
-# Start the ranks yourself
+# Ranks without a launcher
 # ------------------------
 #
-# In this program, ``mp.spawn`` starts the ranks. Each of them sets the four variables and
-# forms a first group. For the second group, each rank passes an address of the form
-# ``tcp://host:port``. A third way, the file, is in :doc:`starting-processes`, which also
-# explains ``mp.spawn`` and ``run_program``.
+# If ``mp.spawn`` starts the ranks, as in the next program, your code must say where they meet. For the
+# first group, each rank sets the four variables. For the second, each passes an address of the form
+# ``tcp://host:port``. A third way, the file, is in :doc:`starting-processes`, which also explains
+# ``mp.spawn`` and ``run_program``.
 #
 # .. listing:: gallery/operations/process_groups/spawned_group.py
 
@@ -53,33 +49,31 @@ from launcher import launch, run_program
 run_program("process_groups/spawned_group.py")
 
 # %%
-# On several nodes, use a name or an address of rank 0's node that the other nodes can
-# reach, in place of ``localhost``. This program runs on one machine.
+# This program runs on one machine, so ``localhost`` is enough. On several nodes, replace it with a name or
+# an address of rank 0's node that the other nodes can reach.
 #
 # The wait for the other ranks
 # ----------------------------
 #
-# Whether ``init_process_group`` waits for the other ranks depends on the backend and on
-# the store. Gloo waits, because each rank connects to all others. A backend that opens no
-# connections can return at once. The *dummy* of this site is such a backend. In the next
-# program, rank 1 calls a second later than rank 0, and reads in a store whether the call
-# of rank 0 has returned:
+# Whether ``init_process_group`` waits for the other ranks depends on the backend and on the store. Gloo
+# waits, because each rank connects to all others. A backend that opens no connections can return at once,
+# as the *dummy* of this site does. In the next program, rank 1 calls a second later than rank 0, and
+# reads in a store whether the call of rank 0 has returned:
 #
 # .. listing:: gallery/operations/process_groups/late_rank.py
 
 launch("process_groups/late_rank.py", ranks=2)
 
 # %%
-# So a program must not take the return of ``init_process_group`` as a sign that all ranks
-# have started. With ``TORCH_DIST_INIT_BARRIER=1`` in the environment, PyTorch adds a
-# barrier to the call, with any backend. This page does not run that.
+# So a program must not take the return of ``init_process_group`` as a sign that all ranks have started. If
+# your program needs such a sign, set ``TORCH_DIST_INIT_BARRIER=1`` in the environment. PyTorch then adds a
+# barrier to the call, with any backend.
 #
 # Stores
 # ------
 #
-# Ranks always meet in a *store*: a small key-value store that they share. Backends
-# exchange their addresses in it, and a program may use it too. These are the three most
-# common kinds:
+# Ranks always meet in a *store*, a small key-value store that they share. Backends exchange their addresses
+# in it, and a program may use it too. The right kind depends on what the processes share:
 #
 # ``TCPStore``
 #     One process serves it, and the others connect. The variables of the environment and
@@ -101,8 +95,8 @@ print("add:", store.add("counter", 1), store.add("counter", 1))
 # sphinx_gallery_end_ignore
 
 # %%
-# ``get`` waits for a key that is not there yet. ``wait`` does the same, and you can give it
-# a timeout:
+# ``get`` waits for a key that is not there yet, at most for the timeout of the store. ``wait`` does the
+# same, and you can give it a shorter timeout:
 
 try:
     store.wait(["never set"], timedelta(milliseconds=200))
@@ -110,21 +104,23 @@ except dist.DistStoreError as error:
     print("timeout:", str(error).splitlines()[0])
 
 # %%
-# Groups within the world
-# -----------------------
+# Groups of some ranks
+# --------------------
 #
-# ``new_group`` creates a group of only some ranks. Only these ranks take part in a
-# collective on that group. Each of them also has a number within the group, which may
-# differ from its rank in the world.
+# If a collective concerns only some ranks, create a group of them with ``new_group``. Only these ranks take
+# part in a collective on that group. Each of them also has a number within the group, which may differ from
+# its rank in the world.
 #
 # .. listing:: gallery/operations/process_groups/sub_groups.py
 
 launch("process_groups/sub_groups.py", ranks=4)
 
 # %%
-# The end
-# -------
+# The end of a group
+# ------------------
 #
-# Destroy every process group that you initialize. ``destroy_process_group`` closes the
-# connections and ends the threads of the backend. Call it in every rank, at the end of the
-# program. If a rank just exits, other ranks may hang in the middle of a collective.
+# ``destroy_process_group`` closes the connections and ends the threads of the backend. Call it in every
+# rank at the end of the program, once for each ``init_process_group``. If a rank just exits, other
+# ranks may hang in the middle of a collective.
+#
+# Not run here: ``TORCH_DIST_INIT_BARRIER``.

@@ -1,18 +1,18 @@
 """
-Train on more data: one device, DataParallel, DDP
-=================================================
+DataParallel and DDP
+====================
 
-After this page you can train one model on several devices, each with its part of the data.
-Most models fit on one device, and the amount of data takes the time. Every device then gets
-a copy of the model and a part of each batch. This is called *data parallel* training.
+When a model fits on one device and only the amount of data takes the time, give every device a copy of
+the model and a part of each batch. This is called *data parallel* training. This page begins with one
+device, and compares PyTorch's two ways to use several.
 
 .. diagram:: overview/data_parallel/diagram
 
 One device
 ----------
 
-Begin here. A program on one device is the easiest to write and to debug, and the other
-programs are compared with it. The whole page uses this training loop:
+Begin here, because a program on one device is the easiest to write and to debug. It also gives the
+result with which the other programs are compared. The whole page uses this training loop:
 
 .. listing:: gallery/overview/shared/data_parallel.py
    :part: train
@@ -29,11 +29,10 @@ print(f"loss: {losses[0]:.4f}, after {len(losses)} steps {losses[-1]:.4f}")
 # ``DataParallel``
 # ----------------
 #
-# ``torch.nn.DataParallel`` is the older way to use several GPUs, and takes a single line.
-# It stays within one process, and so within one node. In every forward pass it copies
-# the model to all GPUs, splits the batch, and runs one thread for each GPU. The copies
-# cost time in each step, and the threads wait for each other at Python's global
-# interpreter lock (GIL).
+# ``torch.nn.DataParallel`` is the older way to use several GPUs, and takes a single line. It stays
+# within one process, and so within one node. In every forward pass it copies the model to all GPUs,
+# splits the batch, and runs one thread for each GPU. That makes it slow, because the copies cost time in
+# each step, and the threads wait for each other at Python's global interpreter lock (GIL).
 #
 # Without a GPU, the wrapper only passes the batch on to the model:
 
@@ -55,92 +54,87 @@ assert torch.equal(wrapped(inputs), model(inputs))
 # ``DistributedDataParallel``
 # ---------------------------
 #
-# ``DistributedDataParallel``, *DDP* for short, runs one process for each device. The
-# processes share no interpreter and can be on several nodes. Each rank computes gradients
-# from its own data, DDP averages them with an all-reduce, and every rank makes the same
-# update.
+# ``DistributedDataParallel``, *DDP* for short, runs one process for each device, so the processes share
+# no interpreter and can be on several nodes. Each rank computes gradients from its own data. DDP
+# averages them with an all-reduce, and therefore every rank makes the same update.
 #
 # .. listing:: gallery/overview/shared/data_parallel.py
 #    :part: ddp
 #    :no-caption:
 #
-# Here a slice divides the batch. In a program with a ``DataLoader``,
-# ``torch.utils.data.DistributedSampler`` does this. For GPUs, move the model to its device
-# first and pass ``device_ids=[local_rank]``.
+# Here a slice divides the batch. In a program with a ``DataLoader``, use
+# ``torch.utils.data.DistributedSampler``. For GPUs, move the model to its device before you wrap it, and
+# pass ``device_ids=[local_rank]``.
 #
-# The replicas must begin with the same parameters. The constructor of DDP takes care of
-# that. In this listing each rank begins with other values, and ``CommDebugMode`` counts
-# the operations that the constructor calls:
+# Equal updates keep the replicas equal only if they begin with the same parameters, so the constructor
+# of DDP takes care of that. In this listing each rank begins with other values, and ``CommDebugMode``
+# counts the operations that the constructor calls:
 #
 # .. listing:: gallery/overview/shared/data_parallel.py
 #    :part: constructor
 #    :no-caption:
 #
-# The all-gather compares the number of parameters. The first broadcast sends the shapes
-# of rank 0, which every rank compares with its own. The second one sends the values of
-# rank 0, and the other ranks adopt them.
+# With the all-gather, the ranks compare their numbers of parameters. The first broadcast sends the
+# shapes of rank 0, which every rank compares with its own. The second one sends the values of rank 0,
+# and the other ranks adopt them.
 #
-# After the training, two things must hold. All replicas are equal, bit for bit. Except
-# for rounding, they are also what one process would have learned from the whole batch:
+# After the training, two things must hold. All replicas are equal, bit for bit. Except for rounding,
+# they are also what one process would have learned from the whole batch:
 #
 # .. listing:: gallery/overview/shared/data_parallel.py
 #    :part: compare
 #    :no-caption:
 #
-# The second holds because all parts of the batch have the same size. Only then does the
-# average of the averages equal the average of all.
+# The second holds because all parts of the batch have the same size. Only then does the average of the
+# averages equal the average of all.
 #
 # Mixed precision
 # ---------------
 #
-# DDP works with ``torch.autocast``, which computes matrix products in a type with fewer
-# bits. The parameters stay in ``float32``, and so do the gradients that DDP all-reduces:
+# To compute faster, ``torch.autocast`` computes matrix products in a type with fewer bits. DDP works
+# with it unchanged, because the parameters stay in ``float32``, and so do the gradients that DDP
+# all-reduces:
 #
 # .. listing:: gallery/overview/shared/data_parallel.py
 #    :part: autocast
 #    :no-caption:
 #
-# ``bfloat16`` has the range of ``float32``. ``float16`` has a smaller range, and small
-# gradients become zero. Then ``torch.amp.GradScaler`` must scale the loss.
+# ``bfloat16`` has the range of ``float32``. ``float16`` has a smaller range, in which small gradients
+# become zero, so ``torch.amp.GradScaler`` must scale the loss.
 #
-# The run
-# -------
-#
-# This runs the whole program on two ranks:
+# Two ranks run the whole program:
 
 from launcher import launch
 
 outputs = launch("shared/data_parallel.py", ranks=2)
 
 # %%
-# The losses differ from rank to rank, because each rank has other rows. The parameters
-# do not differ.
+# The losses differ from rank to rank, because each rank has other rows. The parameters do not differ.
 #
 # Uneven inputs
 # -------------
 #
-# Every backward pass contains an all-reduce, so all ranks must make the same number of
-# steps. A rank with fewer batches would finish early, and the others would fail or wait
-# until the timeout. ``DistributedSampler`` prevents this by giving each rank equally many
-# examples. Where the data cannot be divided evenly, use the context manager ``join``:
+# Every backward pass contains an all-reduce, so all ranks must make the same number of steps. A rank
+# with fewer batches would finish early, and the others would fail or wait until the timeout.
+# ``DistributedSampler`` prevents this by giving each rank equally many examples. Where the data cannot
+# be divided evenly, use the context manager ``join``:
 #
 # .. listing:: gallery/overview/data_parallel/uneven_inputs.py
 #    :part: join
 #
-# Rank 0 has four batches and rank 1 has two. The gradient of each batch is 1, and the
-# learning rate is 1 too:
+# Rank 0 has four batches and rank 1 has two. The gradient of each batch is 1, and so is the learning
+# rate:
 
 outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 
 # %%
-# When rank 1 has finished, it takes part in the all-reduces of rank 0 and contributes
-# zeros. By default, DDP still divides by the number of ranks at the start, so the last two
-# gradients are halved. With ``divide_by_initial_world_size=False`` it divides by the
-# number of ranks that still have data. At the end, a rank that finished last broadcasts
-# its model, and both ranks have the same weight.
+# When rank 1 has finished, it takes part in the all-reduces of rank 0 and contributes zeros. By default,
+# DDP still divides by the number of ranks at the start, so the last two gradients are halved. With
+# ``divide_by_initial_world_size=False`` it divides by the number of ranks that still have data. At the
+# end, one of the ranks that finished last broadcasts its model, so both ranks have the same weight.
 #
-# ``join`` repeats only the communication of DDP. If the forward pass of your model calls
-# collectives itself, pass ``throw_on_early_termination=True``. Then all ranks raise an
-# error as soon as one has no more data.
+# ``join`` repeats only the communication of DDP. If the forward pass of your model calls collectives
+# itself, pass ``throw_on_early_termination=True``. Then all ranks raise an error as soon as one has no
+# more data.
 #
-# The next page shows how DDP hides the time of the all-reduce.
+# :doc:`gradient-buckets` shows how DDP hides the time of the all-reduce.

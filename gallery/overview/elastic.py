@@ -1,16 +1,17 @@
 """
-Survive a failed rank: elastic launching
+Elastic launching: surviving a dead rank
 ========================================
 
-After this page you can write a training program that continues after one of its ranks has
-failed. With ``DistributedDataParallel`` (DDP), no rank can continue alone, because every
-step contains an all-reduce of all ranks. The more devices a job has and the longer it runs,
-the more likely one of them fails.
+The more devices a job has and the longer it runs, the more likely one of them fails. With
+``DistributedDataParallel`` (DDP), no other rank can continue alone after a failure, because every step contains an
+all-reduce of all ranks. This page shows how ``torchrun`` restarts the ranks, and how the program
+continues from a checkpoint.
 
-A group without one of its members
-----------------------------------
+A group with a dead rank
+------------------------
 
-In this program, rank 1 ends before step 2. Rank 0 catches the error and tries to continue:
+To show that a group does not survive the death of a rank, rank 1 of this program ends before step 2.
+Rank 0 catches the error and tries to continue:
 
 .. listing:: gallery/overview/elastic/lost_rank.py
    :part: steps
@@ -25,37 +26,34 @@ survivor, lost = launch("elastic/lost_rank.py", ranks=2)
 # sphinx_gallery_end_ignore
 
 # %%
-# Rank 0 gets an error, because its connection to rank 1 was closed. ``except`` does not
-# repair the group: it still has two members, one of them has ended, and the next step
-# fails too.
+# Rank 0 gets an error, because its connection to rank 1 was closed. ``except`` does not repair the
+# group: it still has two members, one of which is dead, so the next step fails too.
 #
-# This is the better case. If rank 1 had hung instead of exiting, rank 0 would wait until
-# the timeout of the group. A rank that runs out of memory is a typical failure, and the
-# next page shows what the other ranks do then.
+# This is the better case. If rank 1 had hung instead of exiting, rank 0 would wait until the timeout of
+# the group.
 #
 # Restart of all ranks
 # --------------------
 #
-# After a failure, all ranks must begin again, as new processes in a new group. With
-# ``--max-restarts=1``, ``torchrun`` does this once: when a rank ends with an error, it
-# stops the other ranks and starts all of them again. Each start is called an *attempt*. In
-# the program above, rank 1 ended with exit status 0, which ``torchrun`` does not count as
-# an error.
+# After a failure, all ranks must begin again, as new processes in a new group. ``torchrun`` does this
+# once with ``--max-restarts=1``: when a rank ends with an error, it stops the other ranks and starts all
+# of them again. Each start is called an *attempt*. In the program above, rank 1 ended with exit status
+# 0, which ``torchrun`` does not count as an error.
 #
 # .. diagram:: overview/elastic/diagram
 #
-# The contents of the processes' memory are lost. So the program must regularly save a
+# New processes have nothing of the old ones in their memory. So the program must regularly save a
 # *checkpoint*, a file with all that the training needs to continue:
 #
 # .. listing:: gallery/overview/elastic/elastic_training.py
 #    :part: checkpoint
 #
-# ``os.replace`` matters because a rank may be stopped while it writes. The previous
-# checkpoint then remains. With GPUs, pass ``map_location`` to ``torch.load``. Each rank
-# then loads to its own device, and not to the device of rank 0.
+# The launcher may stop a rank while it writes. ``os.replace`` makes this harmless, because the previous
+# checkpoint then remains. With GPUs, pass ``map_location`` to ``torch.load``, so that each rank loads to
+# its own device, and not to the device of rank 0.
 #
-# Every attempt loads the last checkpoint and trains from there. Rank 0 saves a checkpoint
-# after every second step. In the first attempt, rank 1 fails:
+# Every attempt loads the last checkpoint and trains from there. Rank 0 saves one after every second
+# step, and in the first attempt rank 1 fails:
 #
 # .. listing:: gallery/overview/elastic/elastic_training.py
 #    :part: train
@@ -73,44 +71,46 @@ with tempfile.TemporaryDirectory() as folder:
     outputs = launch("elastic/elastic_training.py", ranks=2, max_restarts=1)
 
 # %%
-# Rank 0 did not fail, but it was restarted as well. Step 4 was complete when rank 1 ended,
-# but no checkpoint contained it yet. The step was lost, and attempt 1 repeated it. The
-# losses agree for two reasons: the batch depends only on the number of the step, and the
-# checkpoint contains the momentum of the optimizer.
+# Rank 0 did not fail, but the launcher restarted it as well. Step 4 was complete when rank 1 ended, but
+# no checkpoint contained it yet, so attempt 1 repeated the step. The loss equals that of the run without an
+# interruption for two reasons: the batch depends only on the number of the step, and the checkpoint
+# contains the momentum of the optimizer.
 #
 # A new group
 # -----------
 #
-# Each attempt reads its rank and the world size again:
+# Each attempt reads its rank and the world size again, and begins a new group:
 #
 # .. listing:: gallery/overview/elastic/elastic_training.py
 #    :part: join
 #
 # The prefix is needed because all attempts share one store, which the launcher serves.
-# ``init_process_group("gloo")`` alone would use the same keys in each attempt. An early
-# rank of attempt 1 could then read the address of a process of attempt 0, and would fail
-# to connect to it.
+# ``init_process_group("gloo")`` alone would use the same keys in each attempt. An early rank of attempt
+# 1 could then read the address of a process of attempt 0, and would fail to connect to it.
 #
-# With several nodes the prefix is not enough, because each launcher counts its own
-# restarts. Set ``TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`` in the environment of
-# ``torchrun`` instead. Each attempt then has its own store, and
-# ``init_process_group("gloo")`` is enough.
+# With several nodes the prefix is not enough, because each launcher counts its own restarts. Set
+# ``TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`` in the environment of ``torchrun`` instead. Each attempt then
+# has its own store, and ``init_process_group("gloo")`` is enough.
 #
 # Nodes that come and go
 # ----------------------
 #
-# With ``--nnodes=2:4``, the job uses as many nodes as there are, from two to four. This
-# section was not run, because the build of this site has only one computer.
+# With ``--nnodes=2:4``, the job uses as many nodes as there are, from two to four:
 #
-# * When a node joins, all ranks are stopped and started again, with a larger world size.
-#   This does not count as a restart.
-# * When a node is lost, the ranks of the other nodes fail and are started again, with a
-#   smaller world size. This counts as one restart.
+# * When a node joins, all ranks are stopped and started again, with a larger world size. This does not
+#   count as a restart.
+# * When a node fails, the ranks of the other nodes fail too, and are started again with a smaller world
+#   size. This counts as one restart.
 #
-# So neither the program nor the checkpoint may contain a fixed rank or world size. In the
-# program above, each rank computes its part of the batch from both:
+# So neither the program nor the checkpoint may contain a fixed rank or world size. In the program above,
+# each rank computes its part of the batch from both:
 #
 # .. listing:: gallery/overview/elastic/elastic_training.py
 #    :part: part
 #
 # All nodes must be able to read the checkpoint.
+#
+# A typical reason why a rank dies is that it runs out of memory. :doc:`memory` shows what the other
+# ranks do then.
+#
+# Not run here: several nodes and GPUs, because the build of this site has one computer without a GPU.

@@ -1,33 +1,33 @@
 """
-Average gradients: DDP's buckets, and by hand
-=============================================
+DDP's gradient buckets
+======================
 
-After this page you know when DDP communicates, and you can average gradients without it.
-The program of this page does both, and compares the order of events and the results.
+``DistributedDataParallel`` (DDP) hides the time of its all-reduces behind the backward pass. This page
+shows when it communicates, and how to average gradients or parameters without it. One program does all
+of that, and compares the order of events and the results.
 
-Buckets of DDP
---------------
+Buckets
+-------
 
-The backward pass computes gradients from the last layer to the first. The gradients of
-the last layer are ready long before those of the first. DDP does not wait for the end.
-It collects gradients in *buckets*, and starts the all-reduce of a bucket as soon as all
-of its gradients are ready. Communication and computation overlap.
+The backward pass computes gradients from the last layer to the first, so those of the last layer are
+ready long before those of the first. DDP does not wait for the end. It collects gradients in *buckets*,
+and starts the all-reduce of a bucket as soon as all of its gradients are ready, so that communication
+and computation overlap:
 
 .. diagram:: overview/gradient_buckets/diagram
 
 The paper `PyTorch Distributed: Experiences on Accelerating Data Parallel Training
-<https://www.vldb.org/pvldb/vol13/p3005-li.pdf>`__ by S. Li et al., VLDB 2020, describes this
-design.
+<https://www.vldb.org/pvldb/vol13/p3005-li.pdf>`__ by S. Li et al., VLDB 2020, describes this design.
 
-Two hooks make this overlap visible. One is called when the gradient of a layer's weight is ready.
-The other one is a *communication hook*, which DDP calls instead of its own all-reduce.
-This communication hook records the call, and then does what DDP would have done:
+Two hooks make the overlap visible. PyTorch calls the first when the gradient of a layer's weight is
+ready. The other one is a *communication hook*, which DDP calls instead of its own all-reduce. Ours
+records the call, and then does what DDP would have done:
 
 .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
    :part: record
 
-The model has four layers of about 1 MiB each. With ``bucket_cap_mb=1``, each layer fills
-one bucket. The default is 25 MiB.
+The default limit of a bucket, 25 MiB, is more than the whole model of this program has. Its four layers
+have about 1 MiB each, so with ``bucket_cap_mb=1`` each layer fills one bucket:
 
 .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
    :part: ddp
@@ -36,30 +36,30 @@ one bucket. The default is 25 MiB.
 Averages by hand
 ----------------
 
-Without DDP, the program all-reduces each gradient after the backward pass and divides it
-by the world size:
+Without DDP, the program all-reduces each gradient after the backward pass and divides it by the world
+size:
 
 .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
    :part: by-hand
    :no-caption:
 
-This gives full control over which gradients are averaged, when, how often and with which
-operation. It loses the overlap: each of these calls waits for the network, and nothing is
-computed meanwhile.
+You then control which gradients are averaged, when, how often, and with which operation. In return you
+lose the overlap, because each of these calls waits for the network, and the rank computes nothing
+meanwhile.
 
 Averages of parameters
 ----------------------
 
-In some programs, each rank makes its own update, and the ranks average the parameters
-afterwards. To save communication, they often do so only every few steps:
+In some programs, each rank makes its own update, and the ranks average the parameters afterwards. To
+save communication, they often do so only every few steps:
 
 .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
    :part: parameters
    :no-caption:
 
-Whether the result is the same depends on the optimizer. The update of SGD is linear in
-the gradient, so the average of the updates is the update with the average gradient. Adam
-divides by a measure of the gradients, which differs from rank to rank.
+Whether the result is the same depends on the optimizer. The update of SGD is linear in the gradient, so
+the average of the updates is the update with the average gradient. Adam divides by a measure of the
+gradients, which differs from rank to rank, so its result is another one.
 
 The run
 -------
@@ -72,7 +72,6 @@ from launcher import launch
 [output, _] = launch("gradient_buckets/gradient_buckets.py", ranks=2)
 
 # %%
-# With DDP, the all-reduce of bucket 0 starts while three of the four gradients are still
-# missing. By hand, all gradients come first. The values are the same.
-#
-# Use DDP, unless you need something that it does not offer.
+# With DDP, the all-reduce of bucket 0 starts while three of the four gradients are still missing. By
+# hand, the all-reduces start only after all gradients. Because the values are the same, use DDP unless
+# you need something that it does not offer.

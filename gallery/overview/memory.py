@@ -1,19 +1,20 @@
 """
-Estimate the memory of training
-===============================
+The memory of training
+======================
 
-After this page you can estimate how much memory the training of a model takes, and choose
-what to split. A model must be split when its training does not fit into one device, however
-fast that device is.
+A model must be split when its training does not fit into one device, however fast that device is. This
+page estimates how much memory a training takes, so that you can choose what to split. At the end, it
+shows what happens when a rank runs out of memory.
 
 .. diagram:: overview/memory/diagram
 
 The training state
 ------------------
 
-Parameters, their gradients and the state of the optimizer are the *training state*. Adam
-keeps two averages for each parameter. This code trains one layer of a Transformer for one
-step and adds up the tensors. Both functions count bytes:
+Parameters, their gradients and the state of the optimizer are the *training state*. Their sizes depend
+on the model and the optimizer, not on the batch, so one step of one layer is enough to measure them.
+This code uses a layer of a Transformer and Adam, which keeps two averages for each parameter, and counts
+bytes:
 """
 
 import torch
@@ -50,10 +51,9 @@ for name, size in sizes.items():
 print(f"{'together':15} {sum(sizes.values()):8} bytes, {sum(sizes.values()) // count}")
 
 # %%
-# A number of type ``float32`` takes 4 bytes, so training with Adam takes 16 bytes for each
-# parameter. On the ``meta`` device, a model has shapes but no data. This code counts the
-# parameters of models that would not fit into this computer, and compares the training
-# state with a device of 80 GB:
+# A number of type ``float32`` takes 4 bytes, so training with Adam takes 16 bytes for each parameter. On
+# the ``meta`` device, a model has shapes but no data. This code can therefore count the parameters of
+# models that are too large for this computer, and compare their training state with a device of 80 GB:
 
 from result_table import show_table
 
@@ -75,9 +75,9 @@ show_table(
 # The activations
 # ---------------
 #
-# The forward pass also keeps *activations*, the values that the backward pass needs. Their
-# size grows with the batch. Hooks of autograd see each tensor that is kept, and this code
-# adds up those that are not parameters:
+# The forward pass also keeps *activations*, the values that the backward pass needs. Unlike the training
+# state, they grow with the batch. Hooks of autograd see each tensor that is kept, so this code can add
+# up those that are not parameters:
 
 from torch.utils.checkpoint import checkpoint
 
@@ -115,18 +115,17 @@ for batch in (1, 2, 4, 8):
 show_table(["batch", "activations, bytes", "with checkpoints, bytes"], rows)
 
 # %%
-# ``torch.utils.checkpoint`` keeps only the input of each layer. The backward pass then
-# computes the layer again, which takes more time. These checkpoints are unrelated to the
-# files of the same name, from which a training continues.
+# ``torch.utils.checkpoint`` saves memory and costs time: it keeps only the input of each layer, so the
+# backward pass must compute the layer again. These checkpoints are unrelated to the files of the same
+# name, from which a training continues.
 #
 # What each feature splits
 # ------------------------
 #
-# The memory of a rank is the training state, the activations, and temporary tensors. The
-# features of the following pages split different parts of it: ``fully_shard`` is FSDP2,
-# ``parallelize_module`` is tensor parallelism, and ``PipelineStage`` is pipeline
-# parallelism. This table computes the training state of one rank, for the third model
-# above and eight ranks:
+# The memory of a rank is the training state, the activations, and temporary tensors. The features of the
+# following pages split different parts of it. In the next table, ``fully_shard`` is FSDP2,
+# ``parallelize_module`` is tensor parallelism, and ``PipelineStage`` is pipeline parallelism. It shows
+# the training state of one rank, for the third model above and eight ranks:
 
 count, ranks = 6.44, 8  # In billions, so bytes for each parameter become GB.
 for_each_parameter = {
@@ -142,33 +141,32 @@ show_table(
 )
 
 # %%
-# The table assumes an even division. The next page counts the elements for the first three
-# features, and the page after it shows the parts of the other two.
+# The table assumes an even division. :doc:`sharded-training` counts the elements for the first three
+# features, and :doc:`tensor-and-pipeline-parallel` shows the parts of the other two. The activations
+# differ too:
 #
-# * With data parallelism, FSDP2 included, each rank keeps the activations of its part of
-#   the batch. Even a batch of one example may need too much memory.
+# * With data parallelism, FSDP2 included, each rank keeps the activations of its part of the batch. Even
+#   one example in each rank may need too much memory.
 # * Tensor parallelism also splits the activations inside the layers.
 # * With pipeline parallelism, a rank keeps only the activations of its own layers, for
 #   several microbatches at a time.
 #
-# Temporary tensors and the memory that PyTorch's allocator holds in reserve add to this. So
-# leave some room, and measure: on GPUs, ``torch.cuda.max_memory_allocated`` returns the
-# peak. The build of this site has no GPU and did not call it.
+# Because temporary tensors and the memory that PyTorch's allocator holds in reserve add to this, leave
+# some room, and measure. On GPUs, ``torch.cuda.max_memory_allocated`` returns the peak.
 #
 # A rank out of memory
 # --------------------
 #
-# A rank that runs out of memory is a typical failure. Often only one rank does, for example
-# because its batch contains an unusually long text. In this sample, each number is the
-# length of a text, and attention needs memory for the square of the length. In step 1,
-# rank 1 requests 256 TiB, more than a computer has. ``average`` collects the numbers of the
-# steps, to show which gradients an all-reduce would average:
+# Often only one rank runs out of memory, for example because its batch contains an unusually long text.
+# In this sample, each number is the length of a text, and attention needs memory for the square of the
+# length. In step 1, rank 1 requests 256 TiB, more than a computer has. To show which gradients an
+# all-reduce would average, ``average`` collects the numbers of the steps:
 #
 # .. listing:: gallery/overview/memory/out_of_memory.py
 #    :part: lengths
 #
-# The program can catch the exception and skip the step. But the other rank does not notice
-# the exception. In this listing, each rank decides alone:
+# A program can catch the exception and skip the step, but the other rank does not notice that. In this
+# listing, each rank decides alone:
 #
 # .. listing:: gallery/overview/memory/out_of_memory.py
 #    :part: alone
@@ -187,18 +185,17 @@ assert issubclass(torch.OutOfMemoryError, RuntimeError)
 # sphinx_gallery_end_ignore
 
 # %%
-# When rank 1 skips the step alone, nothing fails at first. The ranks silently average
-# gradients of different steps, until rank 0 makes one call more than rank 1. The joint
-# decision costs an all-reduce in each step. It helps only if the memory is used up before
-# the first collective of the step. When DDP has already started to reduce buckets, all
-# ranks must restart, as on the previous page.
+# When rank 1 skips the step alone, nothing fails at first. The ranks silently average gradients of
+# different steps, until rank 0 makes one call more than rank 1. The joint decision prevents this, and
+# costs an all-reduce in each step. It helps only if the memory is used up before the first collective of
+# the step. When DDP has already started to reduce buckets, all ranks must restart, as :doc:`elastic`
+# shows.
 #
-# On a GPU, the exception is ``torch.OutOfMemoryError``, a subclass of ``RuntimeError``. The
-# build of this site has no GPU, so that was not run.
+# On a GPU, the exception is ``torch.OutOfMemoryError``, a subclass of ``RuntimeError``.
 #
-# When the memory of the computer itself is used up, Linux kills a process with the signal
-# ``SIGKILL``. The process cannot catch this signal, and prints nothing. In the next program,
-# rank 1 sends the signal to itself. ``torchrun`` reports how the rank ended:
+# When the memory of the computer itself is used up, Linux kills a process with the signal ``SIGKILL``.
+# The process cannot catch this signal and prints nothing, but ``torchrun`` reports how the rank ended.
+# In the next program, rank 1 sends the signal to itself:
 
 from launcher import RankError
 
@@ -208,4 +205,7 @@ except RankError as error:
     print(error)
 
 # %%
-# The log of the kernel, ``dmesg``, says whether a lack of memory was the reason.
+# The signal alone does not say why it was sent. The log of the kernel, ``dmesg``, says whether a lack of
+# memory was the reason.
+#
+# Not run here: training on a GPU, and a computer whose memory is used up.

@@ -1,40 +1,37 @@
 """
-Split the model: tensor and pipeline parallelism
-================================================
+Tensor and pipeline parallelism
+===============================
 
-After this page you can train a model of which each rank computes only a part. In data
-parallel training, even with FSDP2, each rank computes the whole model for its part of the
-batch. When that is too slow or needs too much memory, split the model itself. There are
-two ways to cut a model: inside the layers, or between them.
+In data parallel training, even with FSDP2, each rank computes the whole model for its part of the batch.
+When that is too slow or needs too much memory, split the model itself, so that each rank computes only a
+part of it. This page shows the two ways to cut a model, inside the layers and between them, and what
+each costs in communication.
 
 Tensor parallelism
 ------------------
 
-*Tensor parallelism* cuts inside the layers. Each rank holds a part of each matrix, and all
-ranks work on the same input at the same time. The sample is a block of two linear layers,
-as in a Transformer:
+*Tensor parallelism* cuts inside the layers: each rank holds a part of each matrix, and all ranks work on
+the same input at the same time. The sample is a block of two linear layers, as in a Transformer:
 
 .. listing:: gallery/overview/tensor_and_pipeline_parallel/tensor_parallel.py
    :part: model
 
 .. diagram:: overview/tensor_and_pipeline_parallel/tensor-parallel
 
-``parallelize_module`` turns the parameters into ``DTensor`` objects. These are tensors that
-are distributed among the ranks of a *device mesh*. The plan tells how to cut each layer:
+``parallelize_module`` turns the parameters into ``DTensor`` objects, which are tensors distributed among
+the ranks of a *device mesh*. The plan says how to cut each layer:
 
 .. listing:: gallery/overview/tensor_and_pipeline_parallel/tensor_parallel.py
    :part: split
    :no-caption:
 
-* ``ColwiseParallel`` divides the outputs of a layer among the ranks. Each rank computes
-  its half of the 16 values between the layers. ``relu`` treats each value alone, so it
-  needs nothing from the other rank.
-* ``RowwiseParallel`` divides the inputs of a layer. Each rank multiplies its half of the
-  inputs by its half of the matrix. The output is the sum over all ranks, so it takes an
-  all-reduce.
+* ``ColwiseParallel`` divides the outputs of a layer among the ranks. Each rank computes its half of the 16
+  values between the layers. Because ``relu`` treats each value alone, it needs nothing from the other rank.
+* ``RowwiseParallel`` divides the inputs of a layer. Each rank multiplies its half of the inputs by its half
+  of the matrix. The output is the sum over all ranks, so it takes an all-reduce.
 
-``CommDebugMode`` counts the collectives. The output and the gradients must be those of the
-whole model. ``full_tensor`` collects the parts of a gradient:
+The output and the gradients must be those of the whole model. To compare them, ``full_tensor`` collects
+the parts of a gradient. ``CommDebugMode`` counts the collectives:
 
 .. listing:: gallery/overview/tensor_and_pipeline_parallel/tensor_parallel.py
    :part: compare
@@ -46,48 +43,45 @@ from launcher import launch
 launch("tensor_and_pipeline_parallel/tensor_parallel.py", ranks=2)
 
 # %%
-# A weight has one row for each output, so half of the outputs leaves ``[8, 4]`` of
-# ``[16, 4]``. Every rank holds the whole bias of the second layer, because the bias is
-# added to the sum.
+# A weight has one row for each output, so half of the outputs leaves ``[8, 4]`` of ``[16, 4]``. Every
+# rank holds the whole bias of the second layer, because the bias is added to the sum.
 #
-# The all-reduce of the backward pass adds up the gradient of the input. Each rank has
-# computed this gradient from its half only. So each block needs two all-reduces, and all
-# ranks wait for them. This requires fast connections, and tensor parallelism is usually
-# kept within a node.
+# The backward pass needs an all-reduce too, because each rank has computed the gradient of the input
+# from its half only. So each block needs two all-reduces, for which all ranks wait. Because this
+# requires fast connections, tensor parallelism is usually kept within a node.
 #
 # Pipeline parallelism
 # --------------------
 #
-# *Pipeline parallelism* cuts between the layers. Each rank holds some consecutive layers,
-# called a *stage*. A stage receives activations from the previous stage and sends its own
-# to the next one. In the backward pass, gradients go the other way. All of this is
-# point-to-point communication. The sample creates the whole model only for the comparison.
-# A real program creates only its own stage on each rank.
+# *Pipeline parallelism* cuts between the layers: each rank holds some consecutive layers, called a
+# *stage*. A stage receives activations from the previous stage and sends its own to the next one. In the
+# backward pass, gradients go the other way. All of this is point-to-point communication. In the sample,
+# every rank creates the whole model, but only for the comparison. A real program creates only its own
+# stage on each rank.
 #
 # .. listing:: gallery/overview/tensor_and_pipeline_parallel/pipeline_parallel.py
 #    :part: parts
 #
-# If the batch went through the stages as a whole, only one rank could work at a time. So
-# the batch of eight examples is split into four *microbatches* of two. A *schedule*
-# determines the order in which a rank computes their forward and backward passes.
+# If the batch went through the stages as a whole, only one rank could work at a time. So a *schedule*
+# splits the batch of eight examples into four *microbatches* of two, and determines the order in which a
+# rank computes their forward and backward passes.
 #
-# ``PipelineStage`` takes an example of the data between the stages. Without it, PyTorch
-# runs each stage once more to find the shapes. Only the first stage receives the inputs,
-# and only the last one receives the targets:
+# ``PipelineStage`` takes an example of the data between the stages, because without it PyTorch runs each
+# stage once more to find the shapes. Only the first stage receives the inputs, and only the last one
+# receives the targets:
 #
 # .. listing:: gallery/overview/tensor_and_pipeline_parallel/pipeline_parallel.py
 #    :part: step
 #    :no-caption:
 #
-# Hooks record what a rank does. ``F2`` is the forward pass of microbatch 2, and ``B2`` is
-# its backward pass:
+# To show the order, hooks record what a rank does. ``F2`` is the forward pass of microbatch 2, and
+# ``B2`` is its backward pass:
 #
 # .. listing:: gallery/overview/tensor_and_pipeline_parallel/pipeline_parallel.py
 #    :part: record
 #    :no-caption:
 #
-# Two schedules run one after the other. Both must give the gradients and the loss of the
-# whole model:
+# Two schedules run one after the other. Both must give the gradients and the loss of the whole model:
 #
 # .. listing:: gallery/overview/tensor_and_pipeline_parallel/pipeline_parallel.py
 #    :part: compare
@@ -98,17 +92,16 @@ outputs = launch("tensor_and_pipeline_parallel/pipeline_parallel.py", ranks=2)
 # %%
 # .. diagram:: overview/tensor_and_pipeline_parallel/pipeline-parallel
 #
-# ``ScheduleGPipe`` computes all forward passes first, then all backward passes.
-# ``Schedule1F1B`` begins each backward pass as early as possible. Its name means one
-# forward, one backward: between the first forward passes and the last backward passes, a
-# rank alternates between the two.
+# ``ScheduleGPipe`` computes all forward passes first, then all backward passes, whereas ``Schedule1F1B``
+# begins each backward pass as early as possible. Its name means one forward, one backward: between the
+# first forward passes and the last backward passes, a rank alternates between the two.
 #
 # The bubble
 # ----------
 #
-# A forward pass waits for the previous stage, and a backward pass for the next one. This
-# code puts the orders from above on one time axis. It assumes that each forward and each
-# backward pass takes one unit of time, and that messages take none:
+# A forward pass waits for the previous stage, and a backward pass for the next one. To show how long the
+# ranks wait, this code puts the orders from above on one time axis. It assumes that each forward and
+# each backward pass takes one unit of time, and that messages take none:
 
 from itertools import accumulate
 
@@ -147,20 +140,20 @@ for row in put_on_a_clock([more, more]):
 
 # %%
 # The dots are the *bubble*, the time in which a rank must wait. With ``p`` stages and ``m``
-# microbatches, its share of the time is ``(p - 1) / (m + p - 1)``, which is one fifth
-# here. With more microbatches it is smaller.
+# microbatches, its share of the time is ``(p - 1) / (m + p - 1)``, which is one fifth here, and is
+# smaller with more microbatches.
 #
-# Both schedules have the same bubble. The last column shows the advantage of 1F1B. A rank
-# holds the activations of a microbatch from its forward pass to its backward pass. GPipe
-# holds those of all microbatches at once. 1F1B holds those of at most as many microbatches
-# as there are stages. Other schedules, such as ``ScheduleInterleaved1F1B`` and
-# ``ScheduleZBVZeroBubble``, give each rank several stages and make the bubble smaller.
+# Although both schedules have the same bubble, 1F1B needs less memory, as the number behind ``holds``
+# shows. A rank holds the activations of a microbatch from its forward pass to its backward pass. GPipe
+# holds those of all microbatches at once, 1F1B those of at most as many microbatches as there are
+# stages. Other schedules, such as ``ScheduleInterleaved1F1B`` and ``ScheduleZBVZeroBubble``, give each
+# rank several stages and make the bubble smaller.
 #
 # A module on several devices
 # ---------------------------
 #
-# A single process can also place its layers on several devices. The forward pass then
-# moves the activations from one device to the next:
+# A single process can also place its layers on several devices, and move the activations from one device
+# to the next in the forward pass:
 #
 # .. not-executed::
 #
@@ -181,23 +174,23 @@ for row in put_on_a_clock([more, more]):
 #
 #       replica = DistributedDataParallel(TwoDevices(first, second))
 #
-# DDP accepts such a module, and then takes neither ``device_ids`` nor ``output_device``.
-# All parameters must be on devices of the same type. Each process needs devices of its
-# own, for example ``2 * local_rank`` and ``2 * local_rank + 1``. Without microbatches, only
-# one device of a process works at a time. So prefer ``torch.distributed.pipelining``.
+# Prefer ``torch.distributed.pipelining``, because without microbatches only one device of a process
+# works at a time. If you wrap such a module in DDP all the same, pass neither ``device_ids`` nor
+# ``output_device``. All parameters must be on devices of the same type. Each process needs devices of
+# its own, for example ``2 * local_rank`` and ``2 * local_rank + 1``.
 #
 # Combinations
 # ------------
 #
-# A device mesh with two dimensions arranges the ranks in a table. Each dimension is used
-# for one kind of parallelism. Here are only two ranks, so the first dimension has the
+# To combine kinds of parallelism, a device mesh with two dimensions arranges the ranks in a table, and
+# each dimension serves one kind. Because this sample has only two ranks, its first dimension has the
 # size 1. Eight ranks could form ``(4, 2)``.
 #
 # .. listing:: gallery/overview/tensor_and_pipeline_parallel/tensor_parallel.py
 #    :part: mesh
 #    :no-caption:
 #
-# After tensor parallelism has cut the parameters, ``fully_shard`` shards them along the
-# data parallel dimension. A pipeline takes its ranks from a third dimension:
-# ``PipelineStage`` takes a process group as ``group``, and ``get_group`` of the mesh returns
-# it. For GPUs, create the mesh for ``"cuda"``, and pass the GPU of the rank as ``device``.
+# After tensor parallelism has cut the parameters, ``fully_shard`` shards them along the data parallel
+# dimension. A pipeline takes its ranks from a third dimension, whose process group ``get_group`` of the
+# mesh returns, and ``PipelineStage`` takes as ``group``. For GPUs, create the mesh for ``"cuda"``, and
+# pass the GPU of the rank as ``device``.

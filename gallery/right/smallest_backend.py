@@ -139,14 +139,25 @@ it, add an option and register it:
 
    .. listing:: extension/store_collectives/src/registration.cpp
 
-The worker starts an all-reduce, sends and receives a message while the all-reduce is running, and
-then waits for the sum:
+A program imports the module, so that the backend is registered, and names it:
 
-.. listing:: gallery/right/smallest_backend/first_results.py
+.. listing:: gallery/right/smallest_backend/shortest_program.py
    :part: program
 """
 
 from launcher import launch
+
+launch("smallest_backend/shortest_program.py", ranks=2)
+
+# %%
+# The next worker starts an all-reduce, sends and receives a message while the all-reduce is running, and
+# then waits for the sum:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/right/smallest_backend/first_results.py
+#       :part: program
 
 launch("smallest_backend/first_results.py", ranks=2)
 

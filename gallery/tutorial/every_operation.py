@@ -2,111 +2,398 @@
 Every method of a backend
 =========================
 
-After this page you know which method of ``c10d::Backend`` a Python call reaches, how to
-declare the method, what its arguments mean, and which features of PyTorch call it. The
-methods are grouped in the order in which most authors need them.
+Look up here what a method of ``c10d::Backend`` does, who calls it, and since which release of PyTorch it
+can be overridden. The tables have all 73 virtual methods of PyTorch 2.15, in the order in which most
+authors need them. Below them stand the declarations, with what the arguments mean.
 
 .. diagram:: tutorial/every_operation/diagram
 
-The page is made from PyTorch itself:
+The methods
+-----------
 
-* The declarations are those of the installed header, ``Backend.hpp``.
-* The Python calls were run with the dummy. The error of each call names the method.
-* The features were run with gloo under the profiler, as in
-  :doc:`what-a-backend-needs`.
+Two names in one row are one operation: since PyTorch 2.14, each of them calls the other one by default, so
+you override either. In these tables, 2.13 stands for 2.13 or earlier.
 
-.. listing:: gallery/tutorial/every_operation/every_call.py
-   :part: ask
+Every backend has a name, options, a timeout and an end:
+
+.. list-table::
+   :header-rows: 1
+
+   * - method
+     - meaning, and who calls it
+     - since
+   * - ``getBackendName``
+     - the name in every error; you must override it, because PyTorch 2.15 reads it in
+       ``init_process_group``
+     - 2.13
+   * - ``getBackendOptions``
+     - the options of the group, such as timeout and ranks; read by the flight recorder, ``split_group``
+       and pipelining
+     - 2.13
+   * - ``setTimeout``
+     - changes the timeout of later operations; ``dist.set_timeout`` calls it
+     - 2.13
+   * - ``addEphemeralTimeout``
+     - adds to the timeout of later operations until the first of them completes; Inductor calls it when
+       its cache has saved time
+     - 2.14
+   * - ``isInitialized``
+     - whether a backend that connects lazily has connected; callers of ``split`` ask
+     - 2.15
+   * - ``getError``
+     - an ``ErrorType``, by default success; ``get_error`` of the backend calls it
+     - 2.13
+   * - ``shutdown``
+     - ends the backend normally; ``destroy_process_group`` calls it
+     - 2.13
+   * - ``abort``
+     - gives up all pending operations; ``group.abort()`` calls it
+     - 2.13
+
+``DistributedDataParallel`` needs three operations:
+
+.. list-table::
+   :header-rows: 1
+
+   * - method
+     - meaning, and who calls it
+     - since
+   * - ``broadcast``
+     - copies a tensor of one rank to all ranks; ``dist.broadcast``, lists of objects, DDP, DTensor
+     - 2.13
+   * - ``allreduce``
+     - reduces tensors, and leaves the result on all ranks; ``dist.all_reduce``, DDP, HSDP, DTensor
+     - 2.13
+   * - ``allgather``
+     - collects the tensors of all ranks in lists; ``dist.all_gather``, DDP, checkpoints
+     - 2.13
+
+FSDP2 needs two more, which use one large tensor in place of a list:
+
+.. list-table::
+   :header-rows: 1
+
+   * - method
+     - meaning, and who calls it
+     - since
+   * - ``all_gather_single``, ``_allgather_base``
+     - collects the tensors of all ranks in one; ``dist.all_gather_single``, FSDP2, objects
+     - 2.14, 2.13
+   * - ``reduce_scatter_single``, ``_reduce_scatter_base``
+     - reduces, and leaves one part of the result on each rank; ``dist.reduce_scatter_single``, FSDP2
+     - 2.14, 2.13
+
+Messages go from one rank to another:
+
+.. list-table::
+   :header-rows: 1
+
+   * - method
+     - meaning, and who calls it
+     - since
+   * - ``send``
+     - sends a tensor to a rank; ``dist.send``, ``isend``, ``batch_isend_irecv``, pipelining
+     - 2.13
+   * - ``recv``
+     - receives a tensor from a rank; ``dist.recv``, ``irecv``, ``batch_isend_irecv``, pipelining
+     - 2.13
+   * - ``recvAnysource``
+     - receives from any rank; ``dist.recv`` without a source
+     - 2.13
+
+These have a root, or wait for all ranks:
+
+.. list-table::
+   :header-rows: 1
+
+   * - method
+     - meaning, and who calls it
+     - since
+   * - ``reduce``
+     - reduces, and leaves the result on the root; ``dist.reduce``
+     - 2.13
+   * - ``gather``
+     - collects tensors in a list on the root; ``dist.gather``, checkpoints
+     - 2.13
+   * - ``gather_single``, ``gather_into_tensor``
+     - collects tensors in one tensor on the root; ``dist.gather_single``
+     - 2.14
+   * - ``scatter``
+     - gives each rank one tensor of a list that the root has; ``dist.scatter``, DTensor, checkpoints
+     - 2.13
+   * - ``barrier``
+     - returns when all ranks have called it; ``dist.barrier``
+     - 2.13
+   * - ``monitoredBarrier``
+     - a barrier whose error names the ranks that did not arrive; ``dist.monitored_barrier``
+     - 2.13
+
+In these, each rank sends a part to each other rank:
+
+.. list-table::
+   :header-rows: 1
+
+   * - method
+     - meaning, and who calls it
+     - since
+   * - ``alltoall``
+     - exchanges lists of tensors; ``dist.all_to_all``
+     - 2.13
+   * - ``all_to_all_single``, ``alltoall_base``
+     - exchanges parts of one tensor; ``dist.all_to_all_single``
+     - 2.14, 2.13
+   * - ``reduce_scatter``
+     - reduces lists of tensors, and leaves one tensor on each rank; ``dist.reduce_scatter``
+     - 2.13
+
+Several operations can be one call:
+
+.. list-table::
+   :header-rows: 1
+
+   * - method
+     - meaning, and who calls it
+     - since
+   * - ``allreduce_coalesced``
+     - an ``allreduce`` of several tensors; ``_coalescing_manager``
+     - 2.13
+   * - ``all_gather_single_coalesced``, ``allgather_into_tensor_coalesced``
+     - several ``all_gather_single``; ``_coalescing_manager``, functional collectives, DTensor
+     - 2.14, 2.13
+   * - ``reduce_scatter_single_coalesced``, ``reduce_scatter_tensor_coalesced``
+     - several ``reduce_scatter_single``; ``_coalescing_manager``, functional collectives, DTensor
+     - 2.14, 2.13
+   * - ``allgather_coalesced``
+     - deprecated; ``dist.all_gather_coalesced``
+     - 2.13
+   * - ``supportsCoalescing``
+     - whether the backend has the next two; ``batch_isend_irecv`` asks, and PyTorch before it aborts all
+       groups
+     - 2.13
+   * - ``startCoalescing``
+     - begins a batch; ``batch_isend_irecv``
+     - 2.13
+   * - ``endCoalescing``
+     - ends the batch, and returns one ``Work`` for all of it
+     - 2.13
+
+Tools for debugging use these:
+
+.. list-table::
+   :header-rows: 1
+
+   * - method
+     - meaning, and who calls it
+     - since
+   * - ``getSequenceNumberForGroup``
+     - how many collectives the group has had, which must be the same on all ranks
+     - 2.13
+   * - ``setSequenceNumberForGroup``
+     - deprecated; since PyTorch 2.14 it only warns
+     - 2.13
+   * - ``enableCollectivesTiming``
+     - asks the backend to measure how long each collective takes; ``group._enable_collectives_timing``
+     - 2.13
+   * - ``supportsAbortHooks``
+     - whether the backend has the next two; PyTorch asks when it makes a group
+     - 2.15
+   * - ``registerAbortHook``
+     - keeps a function that the backend calls before it aborts; flight recorder, health check,
+       ``group.register_abort_hook``
+     - 2.14
+   * - ``unregisterAbortHook``
+     - removes an abort hook
+     - 2.14
+   * - ``supportsCompletionHooks``
+     - whether the backend has the next two; the flight recorder asks
+     - 2.15
+   * - ``registerCompletionHook``
+     - keeps a function that the backend calls for each operation that succeeded; flight recorder
+     - 2.15
+   * - ``unregisterCompletionHook``
+     - removes a completion hook
+     - 2.15
+   * - ``registerOnCompletionHook``
+     - an older interface, for a hook that gets a ``WorkInfo``; ``group._register_on_completion_hook``
+     - 2.13
+   * - ``waitForPendingWorks``
+     - waits until the hooks of ``registerOnCompletionHook`` have run; ``destroy_process_group``, before
+       ``shutdown``
+     - 2.13
+
+Groups are made from groups, and bound to devices:
+
+.. list-table::
+   :header-rows: 1
+
+   * - method
+     - meaning, and who calls it
+     - since
+   * - ``supportsSplitting``
+     - whether ``split`` works; ``split_group`` and ``new_group`` ask, and ``init_process_group`` with a
+       ``device_id``
+     - 2.13
+   * - ``split``
+     - makes a backend for some ranks of the group; ``split_group``, device meshes
+     - 2.13
+   * - ``merge``
+     - makes a backend for the ranks that share a store; ``group.merge_remote_group``
+     - 2.13
+   * - ``supportsShrinking``
+     - whether ``shrink`` works; ``dist.shrink_group`` asks
+     - 2.13
+   * - ``shrink``
+     - makes a backend without some ranks; ``dist.shrink_group``
+     - 2.13
+   * - ``supportsReconfigure``
+     - whether the next two work; ``dist._supports_reconfigure``
+     - 2.14
+   * - ``get_reconfigure_handle``
+     - a text by which other ranks can reach this one; ``dist._get_reconfigure_handle``
+     - 2.14
+   * - ``reconfigure``
+     - gives the group other members; ``dist._reconfigure``
+     - 2.14
+   * - ``setGroupUid``
+     - receives the name of the group when PyTorch names the group
+     - 2.13
+   * - ``getBoundDeviceId``
+     - the device that the group is bound to
+     - 2.14
+   * - ``setBoundDeviceId``
+     - binds the group to a device; ``init_process_group`` with a ``device_id``
+     - 2.14
+   * - ``eagerConnectSingleDevice``
+     - may connect for a device at once; ``init_process_group`` with a ``device_id``, if
+       ``supportsSplitting`` is true
+     - 2.13
+
+The others are optional:
+
+.. list-table::
+   :header-rows: 1
+
+   * - method
+     - meaning, and who calls it
+     - since
+   * - ``allreduce_sparse``
+     - reduces sparse CUDA tensors; ``dist.all_reduce``, DDP with sparse gradients
+     - 2.13
+   * - ``supportsTensorAlloc``
+     - whether ``allocateTensor`` works; FSDP2 asks, if the program wants it
+     - 2.13
+   * - ``allocateTensor``
+     - a tensor in memory from which the backend communicates without a copy; FSDP2
+     - 2.13
+   * - ``getMemAllocator``
+     - an allocator of such memory; ``mem_allocator`` of the backend
+     - 2.13
+   * - ``suspend``
+     - frees the memory of the backend; ``suspend`` of the backend
+     - 2.13
+   * - ``resume``
+     - takes the memory again after ``suspend``; ``resume`` of the backend
+     - 2.13
+   * - ``getMemoryStats``
+     - counts the memory of the backend; ``memory_stats`` of the backend
+     - 2.13
+   * - ``supportsWindow``
+     - whether ``new_window`` works; ``dist._supports_window``
+     - 2.14
+   * - ``new_window``
+     - makes memory that other ranks can read and write; ``dist._new_window``
+     - 2.14
+   * - ``supportsTimeEstimation``
+     - whether the next two work; ``dist._time_estimator`` asks
+     - 2.13
+   * - ``startTimeEstimate``
+     - begins an estimate: collectives are then only simulated; ``dist._time_estimator``
+     - 2.15
+   * - ``endTimeEstimate``
+     - ends the estimate, and returns it in microseconds; ``dist._time_estimator``
+     - 2.15
+
+How the page is made
+--------------------
+
+The declarations below come from ``Backend.hpp`` of the installed PyTorch. To find out which method a
+Python call reaches, the page makes the call with the dummy, whose error names the method. The features
+run with gloo under the profiler, as in :doc:`what-a-backend-needs`:
+
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: gallery/tutorial/every_operation/every_call.py
+      :part: ask
+
+   .. listing:: gallery/tutorial/every_operation/backend_methods.py
+      :part: declarations
+
+   .. listing:: gallery/tutorial/every_operation/backend_methods.py
+      :part: callers
+
+   .. listing:: gallery/tutorial/every_operation/backend_methods.py
+      :part: describe
 """
 
-import json
-import os
+import sys
+
+sys.path.append("every_operation")
+import backend_methods
+
+# sphinx_gallery_start_ignore
+# time limit: 180
 import re
-import tempfile
 from pathlib import Path
 
 import torch
 
-from launcher import PROFILER, launch
-from result_table import show_table
 
-HEADERS = Path(torch.__file__).parent / "include/torch/csrc/distributed/c10d"
-# sphinx_gallery_start_ignore
-# time limit: 180
+def check_tables(methods):
+    """Compare the tables above with the header of this release."""
+    release = tuple(int(x) for x in torch.__version__.split(".")[:2])
+    rows = r"^   \* - (``.+``)\n(?:     - .+\n)(?:       .+\n)*     - ([\d., ]+)$"
+    listed = []
+    for names, since in re.findall(rows, Path("every_operation.py").read_text(), re.M):
+        names, since = re.findall(r"\w+", names), since.split(", ")
+        for name, first in zip(names, since * (len(names) // len(since)), strict=True):
+            if tuple(int(x) for x in first.split(".")) <= release:
+                listed.append(name)
+    assert len(listed) == len(set(listed)), listed
+    assert set(listed) == set(methods), set(listed) ^ set(methods)
+
+
 # sphinx_gallery_end_ignore
-
-
-def without_comments(header):
-    """The text of a header. A name of a parameter in a comment stays."""
-    text = re.sub(r"/\*\s*(\w+)\s*\*/", r"\1", (HEADERS / header).read_text())
-    return re.sub(r"//.*", "", text)
-
-
-def virtual_methods():
-    """A dictionary from the name of a method to its declaration, without defaults."""
-    text = without_comments("Backend.hpp").partition("explicit Backend(")[2]
-    text = re.sub(r" =\s+(\w+\(\)|\{\}|\d+|\w+|std::nullopt)(?=[,)])", "", text)
-    found = [" ".join(x.split()) for x in re.findall(r"\bvirtual\s+([^{;]+?)\s*[{;]", text)]
-    return {re.search(r"(\w+)\s*\(", x)[1]: x.replace("( ", "(") for x in found}
-
-
-methods = virtual_methods()
-[reached] = launch("every_operation/every_call.py", ranks=1, show=False)
-with tempfile.TemporaryDirectory() as folder:
-    os.environ |= {"SHARED_FOLDER": folder, "MORE_FEATURES": "yes"}
-    reports = launch("shared/calls_of_features.py", ranks=2, expected_stderr=PROFILER, show=False)
-
-# %%
-# ``describe`` prints the declarations of some methods and shows who called them in this run.
-# Two names in one row are one operation: since PyTorch 2.14, each of the two methods calls
-# the other one by default, and you override either.
-#
-# ``funcol`` is the module ``torch.distributed._functional_collectives``. The features are
-# ``DDP``, ``ZeRO``, ``FSDP1``, ``FSDP2``, ``HSDP``, ``DTensor``, tensor parallelism (``TP``),
-# ``pipelining``, distributed checkpoints (``DCP``), the collectives on Python objects
-# (``objects``), uneven inputs (``Join``), and clipping of gradients under FSDP2
-# (``clip_grad_norm_``).
-
-callers = [(method, call) for call, method in json.loads(reached).items()]
-for report in reports:
-    for feature, operations in json.loads(report).items():
-        callers += [(operation, feature) for operation in operations]
+methods = backend_methods.virtual_methods()
+callers = backend_methods.find_callers()
 described = set()
 
 
 def describe(*rows):
-    """Show some methods. A row is a name, or two names of one operation."""
-    table = []
-    for row in rows:
-        names = [name for name in row.split(" / ") if name in methods]
-        described.update(names)
-        for name in names:
-            declaration = methods[name]
-            if len(declaration) > 80:
-                declaration = declaration.replace("(", "(\n    ", 1).replace(", ", ",\n    ")
-            print(f"{declaration};")
-        if found := dict.fromkeys(call for method, call in callers if method in names):
-            table.append([" / ".join(names), ", ".join(f"``{x}``" for x in found)])
-    if table:
-        show_table(["method", "called by"], table)
+    described.update(backend_methods.describe(methods, callers, rows))
 
+
+# sphinx_gallery_start_ignore
+check_tables(methods)
+# sphinx_gallery_end_ignore
 
 # %%
+# In the tables of callers, ``funcol`` is the module ``torch.distributed._functional_collectives``. The
+# features are ``DDP``, ``ZeRO``, ``FSDP1``, ``FSDP2``, ``HSDP``, ``DTensor``, tensor parallelism (``TP``),
+# ``pipelining``, distributed checkpoints (``DCP``), the collectives on Python objects (``objects``), uneven
+# inputs (``Join``), and clipping of gradients under FSDP2 (``clip_grad_norm_``).
+#
 # Name, timeout and end
 # ---------------------
 
 describe("getBackendName", "setTimeout", "shutdown", "abort", "isInitialized", "getError")
 
 # %%
-# * Every backend must override ``getBackendName``, because the error of every missing operation
-#   contains its result. ``Backend.hpp`` demands the same of ``getBackendOptions``, which is
-#   among the methods for groups below. The dummy works without it, but cannot be split.
-# * ``destroy_process_group`` calls ``shutdown``. ``group.abort()`` calls ``abort``. After
-#   either, raise an error in every operation.
-# * ``setTimeout`` changes the timeout of later operations. See
-#   :doc:`releases` for what happens without it.
-# * ``isInitialized`` (since PyTorch 2.15) and ``getError`` have defaults: ``true``, and no
-#   error.
+# * ``Backend.hpp`` demands that you override ``getBackendName`` and ``getBackendOptions``, which is among
+#   the methods for groups below. The dummy works without the latter, but cannot be split.
+# * After ``shutdown`` or ``abort``, raise an error in every operation.
+# * Without ``setTimeout``, PyTorch logs a warning and keeps the old timeout; :doc:`releases` says what
+#   older releases do.
 #
 # What DDP needs
 # --------------
@@ -114,17 +401,17 @@ describe("getBackendName", "setTimeout", "shutdown", "abort", "isInitialized", "
 describe("broadcast", "allreduce", "allgather")
 
 # %%
-# * The vectors have one element each, because a process drives one device. ``tensors[0]`` is
-#   the tensor. In ``allgather``, ``outputTensors[0][i]`` receives what rank ``i`` sent, and
-#   ``inputTensors[0]`` is the tensor to send.
+# * The vectors have one element each, because a process drives one device. ``tensors[0]`` is the tensor.
+#   In ``allgather``, ``outputTensors[0][i]`` receives what rank ``i`` sent, and ``inputTensors[0]`` is
+#   the tensor to send.
 # * ``opts.rootRank`` is a rank of the group and not of the world. ``opts.rootTensor`` is 0.
-# * ``opts.reduceOp`` can be ``SUM``, ``AVG``, ``PRODUCT``, ``MIN``, ``MAX``, ``BAND``,
-#   ``BOR``, ``BXOR`` or ``PREMUL_SUM``. Refuse those that you do not implement.
-#   A backend that ignores ``reduceOp`` returns wrong results silently.
-# * ``opts.asyncOp`` is false if the program waits in the call. ``opts.timeout`` is –1 ms, which
-#   is ``kUnsetTimeout``, if the program gave none; use the timeout of the group then.
-# * The future of the ``Work`` must hold the list of the written tensors: DDP reads the
-#   gradients from it.
+# * ``opts.reduceOp`` can be ``SUM``, ``AVG``, ``PRODUCT``, ``MIN``, ``MAX``, ``BAND``, ``BOR``, ``BXOR``
+#   or ``PREMUL_SUM``. Refuse those that you do not implement, because a backend that ignores ``reduceOp``
+#   returns wrong results silently.
+# * ``opts.asyncOp`` is false if the program waits in the call. ``opts.timeout`` is –1 ms, which is
+#   ``kUnsetTimeout``, if the program gave none; use the timeout of the group then.
+# * The future of the ``Work`` must hold the list of the written tensors, because DDP reads the gradients
+#   from it.
 #
 # What FSDP2 needs
 # ----------------
@@ -135,11 +422,11 @@ describe(
 )
 
 # %%
-# * One of the tensors is as large as those of all ranks together. Along the first dimension,
-#   its part number ``i`` belongs to rank ``i``.
-# * FSDP2 reduces gradients of ``float32`` and ``bfloat16`` with ``AVG``, or with
-#   ``PREMUL_SUM`` if the program sets a factor to divide by. It divides others itself.
-# * FSDP1 calls ``allgather`` for CPU tensors only. For others it calls ``all_gather_single``.
+# * One of the tensors is as large as those of all ranks together. Its part number ``i`` along the first
+#   dimension belongs to rank ``i``.
+# * FSDP2 reduces gradients of ``float32`` and ``bfloat16`` with ``AVG``, or with ``PREMUL_SUM`` if the
+#   program sets a factor to divide by. It divides others itself.
+# * FSDP1 calls ``allgather`` for CPU tensors only, and ``all_gather_single`` for others.
 #
 # Messages between two ranks
 # --------------------------
@@ -147,14 +434,13 @@ describe(
 describe("send", "recv", "recvAnysource")
 
 # %%
-# * ``dstRank`` and ``srcRank`` are ranks of the group. Messages between two ranks with one
-#   ``tag`` must arrive in the order in which they were sent.
-# * ``recvAnysource`` is a ``recv`` without a source. Let ``Work::sourceRank`` return the rank
-#   of the sender in the group. ``recv`` of Python returns it as a rank of the world.
-# * ``batch_isend_irecv`` calls ``send`` and ``recv`` in the order of the list. If
-#   ``supportsCoalescing`` is true, it calls ``startCoalescing`` before. Until the batch ends,
-#   PyTorch then also holds back some collectives that other threads call in this group, such as
-#   ``all_reduce``.
+# * ``dstRank`` and ``srcRank`` are ranks of the group. Messages between two ranks with one ``tag`` must
+#   arrive in the order in which they were sent.
+# * In ``recvAnysource``, let ``Work::sourceRank`` return the rank of the sender in the group. ``dist.recv``
+#   turns it into a rank of the world.
+# * ``batch_isend_irecv`` calls ``send`` and ``recv`` in the order of the list. If ``supportsCoalescing`` is
+#   true, it calls ``startCoalescing`` before. While such a batch is open, PyTorch also holds back some
+#   collectives that other threads call in this group, such as ``all_reduce``.
 #
 # Operations with a root, and barriers
 # ------------------------------------
@@ -169,19 +455,19 @@ describe(
 )
 
 # %%
-# * Only the rank ``opts.rootRank`` has the list of all tensors. On all other ranks, the list
-#   of ``gather`` and of ``scatter`` is empty. ``reduce`` may leave anything in the tensors of
-#   the other ranks.
-# * ``barrier`` has no tensors. PyTorch chooses the backend by ``opts.device`` and does not
-#   pass it on. ``dist.barrier`` sets it to the device of ``device_ids``, which the program can
-#   pass, else to the ``device_id`` of the group, else to the CPU if the group has a backend for
-#   it. So in a group ``cpu:gloo,npu:acme`` without ``device_id``, gloo gets every barrier.
-# * ``monitoredBarrier`` names the ranks that did not arrive: all of them if ``wait_all_ranks``,
-#   the second argument, is true. If rank 0 decides, let the others wait longer than the timeout.
-#   Otherwise one of them may give up first, and name rank 0.
-# * Some calls need several methods, one after the other. The error names the first:
-#   ``gather_object`` fails in ``allgather`` and does not reach ``gather``. Among the features,
-#   ``objects`` has all methods of the object collectives.
+# * Only the rank ``opts.rootRank`` has the list of all tensors. On the other ranks, the list of
+#   ``gather`` and of ``scatter`` is empty. ``reduce`` may leave anything in the tensors of the other
+#   ranks.
+# * ``barrier`` has no tensors, so PyTorch chooses the backend by ``opts.device``, which it does not pass
+#   on. ``dist.barrier`` sets it to the device of ``device_ids``, which the program can pass, else to the
+#   ``device_id`` of the group, else to the CPU if the group has a backend for it. So in a group
+#   ``cpu:gloo,npu:acme`` without ``device_id``, gloo gets every barrier.
+# * ``monitoredBarrier`` names all ranks that did not arrive if ``wait_all_ranks``, the second argument, is
+#   true. If rank 0 decides, let the others wait longer than the timeout. Otherwise one of them may give up
+#   first, and name rank 0.
+# * Some calls need several methods, one after the other, and the error names the first: ``gather_object``
+#   fails in ``allgather`` and does not reach ``gather``. The feature ``objects`` has all methods of the
+#   object collectives.
 #
 # Parts for all ranks
 # -------------------
@@ -189,13 +475,12 @@ describe(
 describe("alltoall", "all_to_all_single / alltoall_base", "reduce_scatter")
 
 # %%
-# * ``outputSplitSizes`` and ``inputSplitSizes`` count rows of the first dimension, one number
-#   for each rank. A list is empty if the caller gave none: all its parts have the same size.
-#   The sizes must agree: what rank ``i`` sends to rank ``j`` is as long as what ``j``
-#   receives from ``i``.
-# * ``alltoall`` and ``reduce_scatter`` receive lists with one tensor for each rank. The tensors
-#   may differ in size. A list of ``alltoall`` is one vector, that of ``reduce_scatter`` is
-#   ``inputTensors[0]``.
+# * ``outputSplitSizes`` and ``inputSplitSizes`` count rows of the first dimension, one number for each
+#   rank. A list is empty if the caller gave none: all its parts have the same size. The sizes must agree:
+#   what rank ``i`` sends to rank ``j`` is as long as what ``j`` receives from ``i``.
+# * ``alltoall`` and ``reduce_scatter`` take lists with one tensor for each rank, which may differ in
+#   size. ``alltoall`` receives its lists as the vectors themselves. ``reduce_scatter`` receives its list
+#   one level deeper, as ``inputTensors[0]``.
 #
 # Several tensors in one call
 # ---------------------------
@@ -211,14 +496,12 @@ describe(
 )
 
 # %%
-# * The vectors have one element for each operation. A loop over the single operation, and a
-#   ``Work`` that is complete when all are, is enough.
-# * Functional all-gather and reduce-scatter call these for a single tensor, too. DTensor is
-#   built on functional collectives.
-# * ``startCoalescing`` begins a batch and ``endCoalescing`` returns the ``Work`` of all
-#   operations in between. Return true from ``supportsCoalescing`` only if you have both. Python
-#   aborts all groups in one batch, so ``endCoalescing`` must not throw after an ``abort``.
-# * ``allgather_coalesced`` is deprecated.
+# * The vectors have one element for each operation. A loop over the single operation, and a ``Work`` that
+#   is complete when all are, is enough.
+# * Functional all-gather and reduce-scatter, on which DTensor is built, call these for a single tensor,
+#   too.
+# * Return true from ``supportsCoalescing`` only if you have both ``startCoalescing`` and ``endCoalescing``.
+#   Python aborts all groups in one batch, so ``endCoalescing`` must not throw after an ``abort``.
 #
 # Debugging and records
 # ---------------------
@@ -238,12 +521,9 @@ describe(
 )
 
 # %%
-# * A sequence number counts the collectives of a group. It must be the same on all ranks.
-#   ``setSequenceNumberForGroup`` is deprecated: since PyTorch 2.14 the numbers begin with 0.
-# * ``enableCollectivesTiming`` asks the backend to measure how long each collective takes.
-# * For the other hooks, see :doc:`recent-releases`. ``registerOnCompletionHook`` is an older
-#   interface, for a hook that gets a ``WorkInfo``. With such a hook, ``destroy_process_group``
-#   calls ``waitForPendingWorks`` before ``shutdown``.
+# * Since PyTorch 2.14, the sequence numbers begin with 0. :doc:`step-4-unimplemented-collective` shows when
+#   PyTorch reads them.
+# * :doc:`recent-releases` runs abort hooks and completion hooks.
 #
 # Groups made from groups
 # -----------------------
@@ -265,25 +545,17 @@ describe(
 )
 
 # %%
-# * ``new_group`` calls the function that creates the backend. If the program has passed a
-#   ``device_id`` and ``supportsSplitting`` is true, it also calls ``perform_nocolor_split`` on the
-#   ranks outside the new group. ``Backend`` has no such method: :doc:`recent-releases` adds one.
-# * ``getBackendOptions`` throws unless you override it. The flight recorder reads the timeout and
-#   the ranks from the options, ``split_group`` copies them, and pipelines read the timeout.
-# * ``split_group`` tests ``supportsSplitting``, takes the result of ``getBackendOptions`` (a copy
-#   of it since PyTorch 2.14), and calls ``split`` with the ranks of the new group.
-# * With ``device_id``, ``init_process_group`` calls ``setBoundDeviceId``, and
-#   ``eagerConnectSingleDevice`` if ``supportsSplitting`` is true. ``eagerConnectSingleDevice``
-#   may do nothing.
-# * ``merge`` makes a group of the ranks that meet at a store, and ``shrink``, which
-#   ``dist.shrink_group`` calls, a group without some ranks. ``setGroupUid`` receives the name of
-#   the group.
+# * ``new_group`` calls the function that creates the backend. If the program has passed a ``device_id``
+#   and ``supportsSplitting`` is true, it also calls ``perform_nocolor_split`` on the ranks outside the
+#   new group. ``Backend`` has no such method, so :doc:`recent-releases` adds one.
+# * ``getBackendOptions`` throws unless you override it. ``split_group`` tests ``supportsSplitting``, takes
+#   these options (a copy since PyTorch 2.14), and passes them to ``split`` with the ranks of the new group.
+# * The default ``eagerConnectSingleDevice`` does nothing, and yours may do the same.
 #
 # A group such as ``cpu:gloo,npu:acme`` has several backends, and one of them is its default. Since
-# PyTorch 2.14, it is the one for the type of ``device_id``, else for the accelerator, else for any
-# device but the CPU. The group takes its rank and size from the default backend. It also passes
-# the abort hooks, the completion hooks and windows to it alone. A group with several backends
-# cannot be reconfigured.
+# PyTorch 2.14, it is the one for the type of ``device_id``, else for the accelerator, else for any device
+# but the CPU. The group takes its rank and size from the default backend, and passes the abort hooks, the
+# completion hooks and windows to it alone. A group with several backends cannot be reconfigured.
 #
 # Memory, windows and estimates
 # -----------------------------
@@ -309,47 +581,39 @@ assert described == set(methods), described ^ set(methods)
 # sphinx_gallery_end_ignore
 
 # %%
-# These are optional, and no feature of the run calls them.
-#
-# * ``allreduce_sparse`` receives sparse CUDA tensors, such as the gradients of an embedding
-#   with ``sparse=True`` under DDP. Sparse CPU tensors reach ``allreduce``, so refuse them there
-#   if you cannot reduce them.
-# * ``getMemAllocator`` and ``allocateTensor`` give memory that the backend can communicate from
-#   without a copy. FSDP2 asks ``supportsTensorAlloc`` first, if a program calls
+# * Sparse gradients, such as those of an embedding with ``sparse=True`` under DDP, reach
+#   ``allreduce_sparse`` only on CUDA. Sparse CPU tensors reach ``allreduce``, so refuse them there if you
+#   cannot reduce them.
+# * FSDP2 asks ``supportsTensorAlloc`` if a program calls
 #   ``set_allocate_memory_from_process_group_for_comm``.
-# * ``suspend`` frees the memory of the backend until ``resume``; ``getMemoryStats`` counts it.
-# * Between ``startTimeEstimate`` and ``endTimeEstimate``, which returns microseconds, the backend
-#   must simulate the collectives.
-# * ``addEphemeralTimeout`` adds to the timeout of later operations, until the first of them ends.
-# * For windows, see :doc:`recent-releases`.
+# * ``addEphemeralTimeout`` does not change the timeout of operations that have already started. Several
+#   calls add up, and each extension ends on its own.
 #
 # The fields of the options
 # -------------------------
 #
 # The header ``Types.hpp`` declares the options of all operations:
 
-structures = r"struct (\w+Options) \{\n(.*?)\n\};"
-for name, fields in re.findall(structures, without_comments("Types.hpp"), re.S):
-    if f" {name}&" in str(methods):
-        print(f"{name}:", *re.findall(r"(\w+)(?: = [^;]+)?;", fields))
+for name, fields in backend_methods.fields_of_options(methods):
+    print(f"{name}:", *fields)
 
 # %%
 # What a Work must have
 # ---------------------
 #
-# * ``wait`` returns when the caller may use the tensors, or throws. The timeout that it
-#   receives is 0 if the program gave none.
-# * ``getFuture`` returns a future whose value is the list of the written tensors. DDP needs
-#   it. A program may take this value as soon as ``wait`` has returned. PyTorch calls ``getFuture``
-#   with Python's interpreter lock, so do not wait in it. It releases the lock before ``wait``.
+# * ``wait`` returns when the caller may use the tensors, or throws. Its timeout is 0 if the program gave
+#   none.
+# * ``getFuture`` returns a future whose value is the list of the written tensors, which DDP needs. A
+#   program may take this value as soon as ``wait`` has returned. PyTorch calls ``getFuture`` with
+#   Python's interpreter lock, so do not wait in it. It releases the lock before ``wait``.
 # * ``isCompleted`` and ``isSuccess`` return at once.
 # * ``sourceRank`` returns the sender of what ``recvAnysource`` received.
 #
-# If ``opts.asyncOp`` is false, a method may return no ``Work`` at all: PyTorch then does not
-# wait. But the flight recorder then never retires its record of the operation, which looks as if
-# it hung. A ``Work`` that is already complete avoids this. If ``opts.asyncOp`` is true, a method
-# must return a ``Work``, or functional collectives crash. :doc:`step-4-asynchronous` shows a
-# ``Work`` in use.
+# If ``opts.asyncOp`` is false, a method may return no ``Work`` at all, and PyTorch does not wait. But
+# then the flight recorder never retires its record of the operation, which looks as if it hung. To avoid
+# that, return a ``Work`` that is already complete. If ``opts.asyncOp`` is true, a method must return a
+# ``Work``, or functional collectives crash, as :doc:`step-4-backend-in-python` shows.
+# :doc:`step-4-several-ranks` shows a ``Work`` in use.
 #
-# The build did not run the methods without a row in a table, FSDP1 and barriers on an accelerator,
-# an open batch with a second thread, nor a functional collective without a ``Work``.
+# Not run here: methods without a row in a table of callers, FSDP1 and barriers on an accelerator, and an
+# open batch with a second thread.

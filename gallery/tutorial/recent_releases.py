@@ -1,18 +1,32 @@
 """
-Use what recent releases of PyTorch added
-=========================================
+New in PyTorch 2.14 and 2.15
+============================
 
-After this page you can use what PyTorch 2.14 and 2.15 added for backends, in one
-source that still compiles with 2.13. A small backend for one rank shows five
-additions: new names of collectives, options for ``split_group``, hooks,
-reconfiguration, and windows. A backend for CPUs can do without all of them, as the dummy of
-this tutorial does. A backend for an accelerator needs ``split_group``, because programs bind
+Look up here how a backend uses what PyTorch 2.14 and 2.15 added for it, in one source that still compiles
+with 2.13: options and split groups, hooks, windows, and groups whose members change. A backend for CPUs
+can do without all of them. One for an accelerator needs the options and ``split``, because programs bind
 their groups to a device.
 
 .. diagram:: tutorial/recent_releases/diagram
 
-The build compiles and runs the page with one release of PyTorch. If that release lacks a
-feature, the output says so.
+One source for three releases
+-----------------------------
+
+A method with ``override`` does not compile if ``Backend`` has no such method. So that you can guard your
+overrides, ``Backend.hpp`` has since PyTorch 2.14 defined one macro for each of three groups of methods. For
+features without a macro, test the version of PyTorch in ``torch/version.h``:
+
+.. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+   :part: guards
+
+``C10D_BACKEND_HAS_HOOKS`` does not distinguish the releases: in 2.14 it means abort hooks, while 2.15,
+which adds completion hooks and ``supportsAbortHooks``, defines it with the same value. Test the version
+for those, too:
+
+.. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+   :part: features
+
+The page compiles the backend, which is for one rank, and prints this list:
 """
 
 import json
@@ -45,24 +59,6 @@ release = ".".join(torch.__version__.split(".")[:2])
 print(f"PyTorch {release} has: {', '.join(recent.features) or 'none of them'}")
 
 # %%
-# Guard what is new
-# -----------------
-#
-# A method with ``override`` does not compile if ``Backend`` has no such method.
-# Since PyTorch 2.14, ``Backend.hpp`` defines one macro for each of three groups of
-# methods. These macros and the version give the list that we printed:
-#
-# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
-#    :part: features
-#
-# Be careful with ``C10D_BACKEND_HAS_HOOKS``. In 2.14 it means abort hooks. Completion hooks
-# and ``supportsAbortHooks`` are new in 2.15, which defines the same macro with the same
-# value. For them, and for all features without a macro, test the version of PyTorch in
-# ``torch/version.h``:
-#
-# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
-#    :part: guards
-#
 # The functions below print which feature is missing, or which error occurred:
 
 
@@ -83,15 +79,19 @@ def attempt(function, *arguments):
 # Collectives with two names
 # --------------------------
 #
-# Since PyTorch 2.14, some virtual methods of ``Backend`` have a second name:
-# ``_allgather_base`` is now also ``all_gather_single``. By default each of the two
-# calls the other, so one override serves both. We override one old name and one new
-# name:
+# Since PyTorch 2.14, some virtual methods of ``Backend`` have a second name: ``_allgather_base`` is now
+# also ``all_gather_single``. Each of the two calls the other by default, so one override serves both. If
+# your source must compile with 2.13, override the old name, which every release has. The header
+# deprecates the old names, so use the new ones once you no longer support 2.13. Our backend overrides one
+# of each kind:
 #
-# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
-#    :part: names
+# .. admonition:: The code
+#    :collapsible: closed
 #
-# We call each name that the release has, on the backend itself:
+#    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#       :part: names
+#
+# All names that the release has work on the backend itself:
 
 dist.init_process_group("recent", store=dist.HashStore(), rank=0, world_size=1)
 backend = dist.group.WORLD._get_backend(torch.device("cpu"))
@@ -108,14 +108,9 @@ for name in [
     print(f"{name} {output}" if method else f"PyTorch {release} has no {name}")
 
 # %%
-# If a source must compile with 2.13, override the old name. Every release has it, and you
-# need no guard. The old names are deprecated in the header, so use the new ones when you no
-# longer support 2.13.
-#
-# If neither is overridden, the macro ``C10D_BACKEND_FORWARDING_GUARD`` in the new
-# method keeps the two from calling each other without end. The error contains the
-# new name. PyTorch 2.13 has only the old one, ``alltoall_base``. ``Backend.hpp``
-# undefines the macro at its end, so your source cannot use it as a guard.
+# If neither name is overridden, the error contains the new one. ``Backend.hpp`` keeps the two methods
+# from calling each other without end by the macro ``C10D_BACKEND_FORWARDING_GUARD``, but undefines it at
+# its end, so it cannot serve as a guard in your source.
 
 attempt(dist.all_to_all_single, torch.zeros(2), torch.ones(2))
 
@@ -125,34 +120,38 @@ dist.destroy_process_group()
 # Options that can be copied
 # --------------------------
 #
-# A backend with options of its own derives a class from ``Backend::Options``. To
-# receive them, it must be registered with ``extended_api=True``. The function that
-# creates the backend then takes two arguments: a description of the group, and the
-# ``pg_options`` of ``init_process_group`` or null.
+# A backend with options of its own derives a class from ``Backend::Options``, and is registered with
+# ``extended_api=True``. The function that creates it then receives the ``pg_options`` of
+# ``init_process_group``, or null, beside a description of the group:
 #
-# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
-#    :part: create
+# .. admonition:: The code
+#    :collapsible: closed
 #
-# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
-#    :part: register
+#    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#       :part: create
 #
-# ``split_group`` makes a child group from a parent group. Unless the program passes
-# options, it takes them from ``getBackendOptions`` of the parent. It writes the name and
-# the timeout of the child into them, and passes them to ``split``. It calls ``split`` also on a rank that is not
-# a member of the child; there ``split`` must return ``nullptr``:
+#    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#       :part: register
 #
-# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
-#    :part: split
+# ``split_group`` makes a child group. Unless the program passes options, it copies those that
+# ``getBackendOptions`` of the parent returns, writes the name and the timeout of the child into the copy,
+# and passes it to ``split``. It calls ``split`` also on a rank outside the child, where ``split`` must
+# return ``nullptr``:
 #
-# Since PyTorch 2.14, ``split_group`` calls ``clone`` before it writes. The ``clone``
-# of the base class makes an object of the base class, so every class that derives from
-# it must override it:
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#       :part: split
+#
+# The copy is made by ``clone``, which in the base class makes an object of the base class. Therefore
+# every derived class must override ``clone``. If the copy has another type than the original,
+# PyTorch shares the original:
 #
 # .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :part: options
 #
-# If the copy has another type than the original, PyTorch shares the original. We
-# split a group with each of the two classes and print the options of the parent:
+# So we split a group with each of these classes, and print the options of the parent:
 
 for options in [recent.Options(), recent.OptionsWithoutClone()]:
     dist.init_process_group(
@@ -171,38 +170,38 @@ dist.destroy_process_group()
 # sphinx_gallery_end_ignore
 
 # %%
-# A parent that shares its options now has the name and the timeout of its child.
-# PyTorch 2.13 has no ``clone``, so this happens with both classes there.
+# Without ``clone``, the parent now has the name and the timeout of its child.
 #
-# We called the method of the group. The function ``dist.split_group`` calls it as well. For a
-# backend that is registered for CPUs only, the function works since PyTorch 2.15. Before, it
-# raised an error.
+# The function ``dist.split_group`` calls the same method. Since PyTorch 2.15, it also works for a backend
+# that is registered for CPUs only; before, it raised an error.
+#
+# .. note::
+#
+#    Before 2.14, there is no ``clone``, so a parent always shares its options.
 #
 # Groups on a bound device
 # ------------------------
 #
-# A program for an accelerator passes ``device_id`` to ``init_process_group``, which binds the
-# group to that device. Two functions then depend on ``supportsSplitting`` of its backend:
+# A program for an accelerator passes ``device_id`` to ``init_process_group``, which binds the group to
+# that device. Two functions then depend on ``supportsSplitting`` of its backend:
 #
-# * ``new_group`` may make its group by splitting the bound one. With NCCL, all ranks of the
-#   parent take part in a split. So if ``supportsSplitting`` is true, ``new_group`` calls
-#   ``perform_nocolor_split`` on the ranks outside the new group.
-# * ``init_device_mesh`` with several dimensions calls ``split_group``, and does not look at
-#   ``supportsSplitting`` before. So HSDP, or tensor parallelism with FSDP2, needs a backend that
-#   can split.
+# * ``new_group`` calls ``perform_nocolor_split`` on the ranks outside the new group if
+#   ``supportsSplitting`` is true, because it may make its group by splitting the bound one. With NCCL,
+#   all ranks of the parent take part in that.
+# * ``init_device_mesh`` with several dimensions calls ``split_group`` without looking at
+#   ``supportsSplitting``. So HSDP, or tensor parallelism with FSDP2, needs a backend that can split.
 #
-# ``c10d::Backend`` has no ``perform_nocolor_split``: Python looks it up by name in the Python
-# class of the backend. Give your backend a class of its own. pybind11 then finds it whenever C++
-# returns the backend to Python:
+# ``c10d::Backend`` has no ``perform_nocolor_split``: Python looks it up by name in the Python class of
+# the backend. Therefore give your backend a class of its own, which pybind11 finds whenever C++ returns
+# the backend to Python. Our ranks do not communicate for a split, so the method does nothing:
 #
 # .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :part: class
 #
-# Our ranks do not communicate for a split, so the method does nothing. Since PyTorch 2.15, a
-# group can be bound to a CPU. Only on machines with an accelerator does ``init_device_mesh``
-# call ``split_group``, so we let it take the CPU for one. Our process is rank 0 of 2. It makes
-# a group of rank 1 alone, and a mesh of two dimensions, first with a backend that supports
-# splitting and then with one that does not:
+# To show both functions on the CPU, we bind a group to ``cpu:0``, which PyTorch 2.15 allows, and let
+# ``init_device_mesh`` take the CPU for an accelerator, because it calls ``split_group`` only where there
+# is one. Our process is rank 0 of 2. It makes a group of rank 1 alone and a mesh of two dimensions, with
+# a backend that supports splitting and then with one that does not:
 
 cpu = torch.device("cpu", 0)
 accelerator = {"is_available": lambda: True, "current_accelerator": lambda: torch.device("cpu")}
@@ -234,47 +233,52 @@ for can_split in [True, False] if bound_cpus else []:
 
 # %%
 # So a backend for an accelerator must implement ``supportsSplitting``, ``split`` and
-# ``getBackendOptions``, and a Python class with ``perform_nocolor_split``. Gloo supports
-# splitting and has no such method: with a bound CPU, its ``new_group`` raises an
-# ``AttributeError`` in PyTorch 2.15 on the ranks outside the new group.
+# ``getBackendOptions``, and a Python class with ``perform_nocolor_split``. Gloo supports splitting
+# without such a method: with a bound CPU, its ``new_group`` raises an ``AttributeError`` in PyTorch 2.15
+# on the ranks outside the new group.
 #
 # Hooks for errors and for completed operations
 # ---------------------------------------------
 #
-# A *hook* is a function that a backend keeps and calls. The backend calls the
-# *abort hooks* before it aborts after an error or a timeout. Since PyTorch 2.14,
-# ``register_abort_hook`` of a process group passes a Python function to the backend:
+# A *hook* is a function that a backend keeps and calls, so that tools learn what happens inside it. The
+# *abort hooks* (since PyTorch 2.14) are called before the backend aborts after an error or a timeout, and
+# the *completion hooks* (since 2.15) for each operation that succeeded, never for one that failed:
 #
-# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
-#    :part: abort-hooks
+# .. admonition:: The code
+#    :collapsible: closed
 #
-# Since PyTorch 2.15, a backend calls the *completion hooks* for each operation that
-# succeeded, and never for one that failed:
+#    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#       :part: abort-hooks
 #
-# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
-#    :part: completion-hooks
+#    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#       :part: completion-hooks
 #
-# An abort hook can be a Python function, as on this page: our thread then takes Python's
-# interpreter lock to call it. A completion hook must not, according to ``Hooks.hpp``, because a
-# backend may hold a lock of its own in the call.
+# An abort hook can be a Python function, as on this page, so our thread takes Python's interpreter lock
+# to call it. A completion hook must not take that lock, according to ``Hooks.hpp``, because a backend may
+# hold a lock of its own in the call.
 #
-# The hook receives the key of a ``Work``, by which c10d finds the operation. The ``Work`` may
-# already be freed when the backend calls the hook. According to ``Work.hpp``, such a backend
-# must override ``getCompletionKey`` and never use a key twice:
+# A completion hook receives the key of a ``Work``, by which c10d finds the operation. If the ``Work`` may
+# already be freed by then, ``Work.hpp`` demands that the backend override ``getCompletionKey``, and never
+# use a key twice:
 #
-# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
-#    :part: work
+# .. admonition:: The code
+#    :collapsible: closed
 #
-# Our two collectives call this function, which calls the hooks:
+#    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#       :part: work
 #
-# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
-#    :part: copy
+# The two collectives of our backend call this function, which calls the hooks:
 #
-# Since PyTorch 2.15, c10d registers both kinds itself when it makes a group. A health
-# check registers an abort hook, and the *flight recorder* one of each kind. The
-# flight recorder keeps a record of each operation for backends that keep no records
-# themselves. We run an operation that succeeds and one that fails, and print
-# the records. In the second group, an option turns off our completion hooks:
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#       :part: copy
+#
+# Since PyTorch 2.15, c10d registers hooks of its own when it makes a group: a health check has an abort
+# hook, and the *flight recorder* one of each kind. It keeps a record of each operation, for backends that
+# keep no records themselves. We run an operation that succeeds and one that fails, and print the records.
+# The second group has our completion hooks turned off:
 
 os.environ["TORCH_FR_DUMP_TEMP_FILE"] = str(Path(build.name, "records_of_rank_"))
 
@@ -312,42 +316,80 @@ for report in [True, False] if completion_hooks else [True]:
     dist.destroy_process_group()
 
 # %%
-# With completion hooks, the records show which operation succeeded and which one
-# failed. Without them, the flight recorder retires each record as soon as the
-# operation has started, and both look the same. ``FlightRecorderHook.hpp`` explains
-# the two cases.
+# With completion hooks, the records tell the operation that succeeded from the one that failed.
+# Without them, the flight recorder retires each record as soon as the operation has started, so both look
+# the same.
 #
-# The abort hook of the flight recorder writes the records to a file, once in each
-# process, and reports it on stderr. The name of the file is ``TORCH_FR_DUMP_TEMP_FILE``
-# followed by the rank. Before PyTorch 2.15 there is no such file:
+# The abort hook of the flight recorder writes the records to a file, once in each process, and reports it
+# on stderr. The name of the file is ``TORCH_FR_DUMP_TEMP_FILE`` followed by the rank. Before PyTorch 2.15
+# there is no such file:
 
 print([path.name for path in Path(build.name).glob("records*")])
+
+# %%
+# Windows
+# -------
+#
+# A *window* is memory of one rank that other ranks can read and write while that rank does something
+# else. Since PyTorch 2.14, ``dist._new_window`` calls ``new_window`` of the backend, which all ranks must
+# call in the same order, according to ``Backend.hpp``. Each method of ``Window`` that you do not override
+# throws. Our window has no signals:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#       :part: new-window
+#
+#    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#       :part: window
+#
+# With one rank, the rank writes to its own window. ``put`` takes the tensor, the rank, the position of
+# the first element, and ``async_op``. In ``Window.hpp``, the attribute ``UNIFIED`` means "a single
+# coherent view of the window across host and device":
+
+if has("windows"):
+    dist.init_process_group("recent", store=dist.HashStore(), rank=0, world_size=1)
+    memory = torch.zeros(4)
+    window = dist._new_window(memory)
+    window.put(torch.tensor([7.0, 8.0]), 0, 1, False).wait()
+    print(memory)
+    print(window.map_remote_tensor(0)[1])
+    print(window.get_attr(0).access_type)
+    attempt(window.signal, 0, False)
+    # sphinx_gallery_start_ignore
+    assert dist._supports_window()
+    # sphinx_gallery_end_ignore
+    dist.destroy_process_group()
 
 # %%
 # Groups whose members change
 # ---------------------------
 #
-# Since PyTorch 2.14, a group can receive other members, for example after a failure, and
-# remain the same object. Each process takes a handle, a string, from its backend. The
-# program must send the handles to all members. Then each member calls ``reconfigure`` with
-# all handles. In a list, the position of its own handle is its new rank. With a set, the
-# backends choose the ranks. A backend can change ``rank_`` and ``size_``, which are
-# constants in 2.13.
+# Since PyTorch 2.14, a group can receive other members, for example after a failure, and remain the same
+# object. Each process takes a handle, a string, from its backend, and the program must send the handles
+# to all members. Then each member calls ``reconfigure`` with all of them. In a list, the position of its
+# own handle is its new rank; with a set, the backends choose the ranks. For that, a backend can change
+# ``rank_`` and ``size_``, which are constants in 2.13:
 #
-# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
-#    :part: reconfigure
+# .. admonition:: The code
+#    :collapsible: closed
 #
-# ``init_process_group(enable_reconfigure=True)`` makes a group that is not initialized
-# before the first ``reconfigure``. c10d only passes the flag on; the backend must
-# implement it:
+#    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#       :part: reconfigure
 #
-# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
-#    :part: initialized
+# ``init_process_group(enable_reconfigure=True)`` makes a group that is not initialized before the first
+# ``reconfigure``. Because c10d only passes the flag on, the backend must check it:
 #
-# The names of the functions in Python begin with an underscore, and their documentation
-# calls them experimental. No other Python code of PyTorch calls them. Below, the other
-# member has an invented handle. Our backend sends nothing, so it needs no such
-# process. The last call repeats a uuid, which the header forbids:
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#       :part: initialized
+#
+# The functions in Python begin with an underscore, their documentation calls them experimental, and no
+# other Python code of PyTorch calls them. Below, the other member has an invented handle, which is enough
+# for a backend that sends nothing. The last call repeats a uuid, which the header forbids:
 
 if has("reconfigure"):
     dist.init_process_group(
@@ -371,42 +413,6 @@ if has("reconfigure"):
     attempt(dist._reconfigure, 2, [handle])
     # sphinx_gallery_start_ignore
     assert dist._supports_reconfigure()
-    # sphinx_gallery_end_ignore
-    dist.destroy_process_group()
-
-# %%
-# Windows
-# -------
-#
-# A *window* is memory of one rank that other ranks can read and write while that rank
-# does something else. Since PyTorch 2.14, ``dist._new_window`` calls ``new_window`` of
-# the backend, which returns a window. According to ``Backend.hpp``, all ranks must call it
-# in the same order.
-#
-# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
-#    :part: new-window
-#
-# Each method of ``Window`` that you do not override throws. Our window writes to the
-# memory and maps it, but has no signals. In ``Window.hpp``, the attribute ``UNIFIED`` means
-# "a single coherent view of the window across host and device":
-#
-# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
-#    :part: window
-#
-# With one rank, the rank writes to its own window. ``put`` takes the tensor, the rank,
-# the position of the first element, and ``async_op``:
-
-if has("windows"):
-    dist.init_process_group("recent", store=dist.HashStore(), rank=0, world_size=1)
-    memory = torch.zeros(4)
-    window = dist._new_window(memory)
-    window.put(torch.tensor([7.0, 8.0]), 0, 1, False).wait()
-    print(memory)
-    print(window.map_remote_tensor(0)[1])
-    print(window.get_attr(0).access_type)
-    attempt(window.signal, 0, False)
-    # sphinx_gallery_start_ignore
-    assert dist._supports_window()
     # sphinx_gallery_end_ignore
     dist.destroy_process_group()
 

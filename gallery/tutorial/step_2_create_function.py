@@ -1,15 +1,15 @@
 """
-Step 2: See when PyTorch creates the backend
-============================================
+Step 2: When PyTorch creates the backend
+========================================
 
-After this page you can say which ranks create a backend, whether
-``init_process_group`` waits for all of them, and which keys the store contains.
+Many backends connect their ranks in the function that creates them. Before you write it, see which ranks
+call it, whether ``init_process_group`` waits for the others, and which keys of earlier groups it finds in
+the store.
 
 .. diagram:: tutorial/step_2_create_function/diagram
 
-The samples below use the dummy that Step 3 compiles and installs. The function
-that creates a backend can be written in Python, too. The one below prints its arguments
-and calls the function of the dummy. We register it under another name:
+The programs below use the dummy, which Step 3 compiles and installs. To show each call, they register a
+function in Python under another name, which prints its arguments and calls the function of the dummy:
 
 .. listing:: gallery/tutorial/step_2_create_function/create_function.py
    :part: create
@@ -19,40 +19,37 @@ and calls the function of the dummy. We register it under another name:
 # Members and devices
 # -------------------
 #
-# The program creates a group of both ranks, and a group of rank 1 only. Then it creates
-# groups with a backend for each device:
+# Not every rank creates a backend for every group, and some ranks create several for one group. The
+# program first creates a group of both ranks, and one of rank 1 only. Then it creates groups whose argument
+# names a backend for each device. ``launch``, a helper of this site, runs ``torchrun`` and prints what each
+# rank has printed:
 #
 # .. listing:: gallery/tutorial/step_2_create_function/create_function.py
 #    :part: groups
 
 from launcher import launch
 
-# sphinx_gallery_start_ignore
-from functools import partial
-
-# What PyTorch 2.13 logs when it destroys a group whose argument names devices.
-launch = partial(launch, expected_stderr="No backend of type 0")
-# sphinx_gallery_end_ignore
 launch("step_2_create_function/create_function.py", ranks=2)
 
 # %%
-# Rank 0 is not a member of the second group and does not call the function. Rank 1 is
-# rank 0 of that group.
+# Rank 0 does not call the function for the second group, because it is not a member, and rank 1 is rank 0
+# of that group.
 #
-# One call is enough for ``cpu:traced,cuda:traced``: a single backend serves both devices.
-# If another backend is among them, PyTorch calls a function for each device. Each call
-# receives the same rank and size. The keys in the store differ, because each key contains
-# the name of the device.
+# For ``cpu:traced,cuda:traced`` one call is enough, because a single backend serves both devices. If the
+# argument names another backend as well, PyTorch calls a function for each device, with the same rank and
+# size. The keys of these backends do not collide, because each key contains the name of the device.
 #
-# But a group keeps one backend of each ``BackendType``, and all backends that are not part
-# of PyTorch share the type ``CUSTOM``. In the last two groups, the first one serves all
-# devices. PyTorch drops the others and does not call their ``shutdown``.
-# :doc:`step-4-dispatch-by-device` shows this.
+# However, a group keeps only one backend of each ``BackendType``, and all backends that are not part of
+# PyTorch share the type ``CUSTOM``. In the last two groups, the first backend therefore serves all devices.
+# PyTorch drops the others without a call of their ``shutdown``, so the destructor of a backend must clean up
+# as well. :doc:`step-4-dispatch-by-device` shows which backends share the type.
 #
 # The default of a device
 # -----------------------
 #
-# A registration makes the backend the default of each device that has none yet:
+# A program does not have to name a backend. ``init_process_group(device_id=…)`` then uses the default of
+# this device, which is the backend that was registered first for it. Gloo therefore stays the default for
+# the CPU:
 
 import torch.distributed as dist
 
@@ -61,15 +58,12 @@ defaults = dist.Backend.default_device_backend_map
 print({device: defaults[device] for device in ["cpu", "npu"]})
 
 # %%
-# ``init_process_group(device_id=…)`` of a program that names no backend uses the default of
-# this device.
-#
 # A rank that is late
 # -------------------
 #
-# With the store of ``torchrun``, ``init_process_group`` itself waits for nobody. The function
-# of the backend waits if it exchanges addresses. In this program, rank 1 starts each group as soon
-# as rank 0 has it, or 3 seconds later:
+# With the store of ``torchrun``, ``init_process_group`` itself does not wait for the other ranks. Whether a
+# rank waits depends on the function of its backend, which does so if it exchanges addresses. To see the
+# difference, rank 1 of the next program starts each group only when rank 0 has it, or after 3 seconds:
 #
 # .. listing:: gallery/tutorial/step_2_create_function/late_rank.py
 #    :part: start
@@ -77,22 +71,21 @@ print({device: defaults[device] for device in ["cpu", "npu"]})
 launch("step_2_create_function/late_rank.py", ranks=2)
 
 # %%
-# The dummy does not use the store, so rank 0 has its group at once. Gloo connects all ranks
-# when it is created. With ``TORCH_DIST_INIT_BARRIER=1``, PyTorch itself waits in the store
-# until all ranks have created the backend.
+# Because the dummy does not use the store, rank 0 has its group at once. With gloo it waits, because gloo
+# connects all ranks when it is created. With ``TORCH_DIST_INIT_BARRIER=1``, PyTorch itself waits in the
+# store until all ranks have created the backend. Without ``torchrun``, rank 0 waits as well, because it
+# hosts the store and lets all ranks connect first.
 #
-# Without ``torchrun``, rank 0 hosts the store and waits there until all ranks have
-# connected. No sample shows this case.
-#
-# If your backend connects later, for example in the first collective, a program can
-# finish ``init_process_group`` although another rank is missing. The timeout of the
-# collective must then report the missing rank.
+# When to connect is your decision. If your backend connects later, for example in the first collective,
+# ``init_process_group`` returns although another rank is missing. The collective must then time out with an
+# error that names the missing rank.
 #
 # Keys of a destroyed group
 # -------------------------
 #
-# PyTorch names groups by a counter, and puts the name before each key. A store in memory
-# can list its keys:
+# PyTorch names groups by a counter, and puts the name before each key. Although this keeps the groups of a
+# program apart, it does not protect a group from the keys of a destroyed one. A store in memory shows why,
+# because it can list its keys:
 
 import dummy_collectives  # importing it registers "dummy"
 
@@ -115,25 +108,25 @@ for _ in range(2):
 print(sorted(store.list_keys()))
 
 # %%
-# ``destroy_process_group()`` sets the counter back. The second ``init_process_group`` on
-# the same store uses the same names, and the function finds the old keys. Programs under
-# ``torchrun`` have one store for their whole life, so this happens to them.
+# Because ``destroy_process_group()`` sets the counter back, the second ``init_process_group`` on the same
+# store uses the same names, and the function finds the old keys. This also happens under ``torchrun``,
+# where a program has one store for its whole life.
 #
-# A backend that exchanges addresses can then connect to a group that no longer exists. In
-# the next program, both ranks publish an address and read the addresses of all:
+# A backend that exchanges addresses can then connect to a group that no longer exists. In the next program,
+# both ranks publish an address and read the addresses of all:
 #
 # .. listing:: gallery/tutorial/step_2_create_function/old_keys.py
 #    :part: exchange
 #
-# A second function puts the number of the group before its keys. ``add`` of the store
-# counts the calls of all ranks. No rank begins a group before all ranks have made the
-# call for the group before, because each call waits for all addresses. The number of
-# earlier calls, divided by the size and rounded down, is therefore the same on all ranks:
+# The fix is to put the number of the group before its keys. To know that number, a second function counts
+# the calls of all ranks with ``add`` of the store. Each call waits for all addresses, so no rank can start
+# group n+1 before every rank has entered group n. The number of earlier calls, divided by the size and
+# rounded down, is therefore the same on all ranks:
 #
 # .. listing:: gallery/tutorial/step_2_create_function/old_keys.py
 #    :part: numbered
 #
-# The program creates two groups with each function. Rank 1 is late for the second group:
+# The program creates two groups with each function, and rank 1 is late for the second group:
 #
 # .. listing:: gallery/tutorial/step_2_create_function/old_keys.py
 #    :part: groups
@@ -141,5 +134,10 @@ print(sorted(store.list_keys()))
 launch("step_2_create_function/old_keys.py", ranks=2)
 
 # %%
-# With the same keys, rank 0 takes the address that rank 1 had in group 1. With new keys
-# it waits for the new address.
+# With the same keys, rank 0 takes the address that rank 1 had in group 1. With new keys, it waits for the
+# new address.
+#
+# Counting has a limit: a rendezvous that fails leaves a count to which the missing rank has not added.
+# :doc:`/right/rendezvous` therefore draws a random number for each rendezvous.
+#
+# Not run here: ``init_process_group`` without ``torchrun`` on several ranks.

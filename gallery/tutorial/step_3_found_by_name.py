@@ -1,39 +1,43 @@
 """
-Step 3: Let PyTorch find the backend
+Step 3: Load the backend by its name
 ====================================
 
-After this page you can use an installed backend by its name alone, and you know what
-PyTorch does if it cannot find or load a backend.
+Users of your backend should not have to change their programs. Since PyTorch 2.14, they only name an
+installed backend, and PyTorch imports it. This page shows which calls do that, and which errors your users
+see if PyTorch cannot find or load the backend.
 
-Since PyTorch 2.14, a program does not need to import the module of a backend. For a name
-that no backend has registered, PyTorch searches the entry points of the group
-``torch.distributed.backends``. An *entry point* is a line in the metadata of an installed
-package. It connects a name with an object in a module. The entry point of the dummy is in
-``pyproject.toml``:
+For a name that no backend has registered, PyTorch searches the entry points of the group
+``torch.distributed.backends``. An *entry point* is a line in the metadata of an installed package, which
+connects a name with an object in a module. The entry point of the dummy is in ``pyproject.toml``:
 
 .. listing:: extension/dummy_collectives/pyproject.toml
    :part: entry-point
 
 .. diagram:: tutorial/step_3_found_by_name/diagram
 
-PyTorch imports the module ``dummy_collectives`` and calls the function ``register``
-in it. PyTorch does not find a module without such metadata, for example one that was
-compiled while Python runs. Such a module registers its backend when a program imports it.
+With it, PyTorch imports the module ``dummy_collectives`` and calls the function ``register`` in it. A
+module that was compiled at run time has no such metadata, so PyTorch cannot find it, and a program must
+import it.
+
+.. note::
+
+   PyTorch 2.13 does not look for entry points, so a program for it must import the module before it uses
+   the name. This works with later releases, too.
 """
 
 # %%
-# Five calls that look the backend up
-# -----------------------------------
+# Calls that find the backend
+# ---------------------------
 #
-# The first lookup that succeeds registers the backend for the whole process. Each call
-# below therefore needs a new process. In the program, each rank is a separate job, and names
-# a backend in one of these ways:
+# Because the first lookup that succeeds registers the backend for the whole process, each call below needs
+# a new process. Therefore each rank of the program is a separate job, and names a backend in one of these
+# ways:
 #
 # .. listing:: gallery/tutorial/step_3_found_by_name/found_by_name.py
 #    :part: ways
 #
-# No backend has the last name. The program does not import ``dummy_collectives``. Each rank
-# prints whether PyTorch has imported it:
+# The last name is that of no backend. Because the program itself does not import ``dummy_collectives``,
+# each rank can print whether PyTorch has done so:
 #
 # .. listing:: gallery/tutorial/step_3_found_by_name/found_by_name.py
 #    :part: try
@@ -43,21 +47,21 @@ from launcher import launch
 launch("step_3_found_by_name/found_by_name.py", ranks=6)
 
 # %%
-# With PyTorch 2.14 and later, all five calls find the backend. With
-# ``cpu:gloo,cuda:dummy`` the tensor keeps its ones, because gloo handles CPU tensors and
-# sums over one rank.
+# The calls of ranks 0 to 4 find the backend. On rank 2 the tensor keeps its ones, because gloo handles CPU
+# tensors and sums over one rank. Rank 5 shows what a user sees whose package is not installed: a warning,
+# then an ``AssertionError``.
 #
-# PyTorch 2.13 does not look for entry points. With that release,
-# ``is_backend_available`` returns ``False``, and the other four calls end with an
-# ``AssertionError``, as the call with the name ``nobody`` does here. They print a warning
-# first, unless the argument names a device. A program for 2.13 must import the module before
-# it uses the name. This works with later releases, too.
+# .. note::
+#
+#    With PyTorch 2.13, ``is_backend_available`` returns ``False``, and the calls of ranks 0 to 3 end
+#    like the call of rank 5. They print the warning only if the argument names no device.
 #
 # When the entry point does not work
 # ----------------------------------
 #
-# We make three packages that do not work, in a temporary folder. PyTorch needs only a module
-# and two files of metadata to find a package:
+# An entry point can fail in several ways, and a user needs an error that tells them apart. To see these
+# errors, we make three broken packages in a temporary folder. PyTorch needs only a module and two files of
+# metadata to find each of them:
 
 import sys
 import tempfile
@@ -84,8 +88,8 @@ install("forgetful", "def register():\n    pass\n")
 sys.path.append(str(folder))
 
 # %%
-# If no installed package has the name, ``is_backend_available`` returns ``False``. Since
-# PyTorch 2.14, it raises an exception if the package is installed and does not work:
+# If no installed package has the name, ``is_backend_available`` returns ``False``. If the package is
+# installed but does not work, the function raises an exception since PyTorch 2.14:
 
 import torch.distributed as dist
 
@@ -112,22 +116,23 @@ for name in ["raising", "unloadable", "forgetful"] * 2 if torch.__version__ >= "
 # sphinx_gallery_end_ignore
 
 # %%
-# PyTorch 2.14 and later have four cases. The build does not run the last one:
+# So PyTorch tells four cases apart:
 #
-# * The function raises an exception: the program receives that exception, unchanged.
-# * The module or the function cannot be loaded: a ``RuntimeError``, with the reason as
-#   its cause.
-# * The function returns without registering the name: a ``RuntimeError``.
-# * The entry point names an object that is not callable: a ``TypeError``.
+# * The function raises an exception, which the program receives unchanged. Use this to say what your
+#   backend lacks, for example a device.
+# * The module or the function cannot be loaded, for example because it was built for another release. The
+#   program receives a ``RuntimeError``, with the reason as its cause.
+# * The function returns without registering the name, which is a ``RuntimeError``, too.
+# * The entry point names an object that is not callable, which is a ``TypeError``.
 #
-# ``init_process_group`` raises the same exceptions. The backend is not registered, and
-# the next call tries again.
+# ``init_process_group`` raises the same exceptions. Because the backend is then not registered, the next
+# call tries again.
 #
 # Load one entry point, not all
 # -----------------------------
 #
-# PyTorch loads only the entry point with the right name. A program that searches a backend
-# itself, for example with PyTorch 2.13, can do the same:
+# PyTorch loads only the entry point with the right name. A program that looks for a backend itself, for
+# example with PyTorch 2.13, can do the same:
 
 from importlib.metadata import entry_points
 
@@ -138,9 +143,8 @@ register()
 print("registered after: ", "dummy" in dist.Backend.backend_list)
 
 # %%
-# A program may list the names of all entry points, but it must not load all of them. This
-# would import modules of packages that the program does not use, and each import can
-# fail:
+# A program may list the names of all entry points, but it must not load all of them. That would import
+# modules of packages that the program does not use, and each import can fail:
 
 # sphinx_gallery_start_ignore
 sys.path.append(str(folder))  # sphinx-gallery takes it away after each block.
@@ -158,5 +162,7 @@ temporary.cleanup()
 # sphinx_gallery_end_ignore
 
 # %%
-# We made ``unloadable`` above. PyTorch 2.15.0 adds another one: its own entry point
+# We made ``unloadable`` above. Another one is part of PyTorch 2.15.0, whose own entry point
 # ``nccl4py`` names a module that does not exist.
+#
+# Not run here: an entry point that is not callable.

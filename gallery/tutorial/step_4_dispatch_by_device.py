@@ -2,11 +2,12 @@
 Step 4: Choose a backend for each device
 ========================================
 
-After this page you can combine backends in one process group, for example gloo for CPU
-tensors and your own for tensors of an accelerator.
+A program with an accelerator often communicates tensors on the CPU, too. So one process group can combine
+backends, for example gloo for CPU tensors and your own for the accelerator. This page shows how to assign
+them, and when PyTorch does not call the backend that you expect.
 
-The device of its tensors decides which backend runs a collective. The first argument of
-``init_process_group`` assigns the backends to the devices.
+The device of its tensors decides which backend runs a collective, and the first argument of
+``init_process_group`` assigns the backends to the devices:
 
 .. diagram:: tutorial/step_4_dispatch_by_device/diagram
 
@@ -41,25 +42,24 @@ for backend in ["dummy", "cpu:dummy", "cpu:gloo,cuda:dummy"]:
     dist.destroy_process_group()
 
 # %%
-# The name ``"dummy"`` alone is for all devices of the registration, here CPU and CUDA. In
-# the last case gloo ran the all-reduce. The sum over one rank is the tensor itself.
+# The name ``"dummy"`` alone is for all devices of the registration, here CPU and CUDA. In the last case
+# gloo ran the all-reduce, and left the ones, because the sum over one rank is the tensor itself.
 #
 # .. note::
 #
-#    You can ignore one warning of PyTorch 2.13, ``No backend of type 0 found for Process
-#    Group``. PyTorch 2.13 compares ``DUMMY`` with ``dummy``. If the argument names devices,
-#    it therefore sets no default backend, and ``name()`` of the group is ``undefined``. It logs
-#    the warning when it destroys the group. Groups with NCCL are not affected. Collectives are
-#    not affected either, because the device of the tensor decides. Later releases do not log
-#    the warning, and the name is ``custom``.
+#    PyTorch 2.13 logs a warning that you can ignore, ``No backend of type 0 found for Process Group``. It
+#    compares ``DUMMY`` with ``dummy``, so a group whose argument names devices gets no default backend,
+#    and its ``name()`` is ``undefined`` instead of ``custom``. The warning comes when the group is
+#    destroyed. Collectives are not affected, because the device of the tensor decides, and neither are
+#    groups with NCCL.
 #
 # Backends that share a type
 # --------------------------
 #
-# A group keeps one backend of each ``BackendType``. All backends from outside of PyTorch have
-# the type ``CUSTOM``, and so have some of PyTorch's own: ``fake``, and since PyTorch 2.14 also
-# ``nccl2``, ``nccl-lazy`` and ``nccl-legacy``. If the argument names two of them, the first
-# serves the devices of both, without a warning:
+# If two backends in the argument have the same ``BackendType``, the second is never called, because a
+# group keeps one backend of each type. All backends from outside of PyTorch have the type ``CUSTOM``, and
+# so have some of PyTorch's own: ``fake``, and since PyTorch 2.14 also ``nccl2``, ``nccl-lazy`` and
+# ``nccl-legacy``. The first then serves the devices of both, without a warning:
 
 from torch.testing._internal.distributed import fake_pg  # registers "fake"
 
@@ -78,9 +78,9 @@ for backend in ["cpu:gloo,cuda:dummy", "cpu:dummy,cuda:fake", "cpu:fake,cuda:dum
     dist.destroy_process_group()
 
 # %%
-# If the program passes ``device_id``, the group is bound to this device, and so is the first
-# of the two backends. PyTorch compares it with the second one, which is not bound, and raises
-# an error. Before 2.15, ``device_id`` must be an accelerator, and a CPU is refused:
+# A program that passes ``device_id`` gets an error instead. The group is then bound to this device, and
+# so is the first of the two backends. PyTorch compares it with the second one, which is not bound. Before
+# 2.15, ``device_id`` must be an accelerator, so this program fails earlier, because it passes a CPU:
 
 try:
     start("cpu:dummy,cuda:fake", device_id=torch.device("cpu", 0))
@@ -91,23 +91,24 @@ except (RuntimeError, ValueError) as error:
 # Devices without kernels
 # -----------------------
 #
-# Each collective is an operator of PyTorch's dispatcher, which calls the kernel for the device
-# of the tensor. The kernel then calls the backend. The PyTorch of this site has no kernels for
-# some devices:
+# Not every device can be used with a registration alone. Each collective is an operator of PyTorch's
+# dispatcher, which calls the kernel for the device of the tensor, and only the kernel calls the backend.
+# For some devices, the PyTorch of this site has no kernels:
 
 for key in ["CPU", "CUDA", "PrivateUse1", "XPU", "HPU", "MPS", "MTIA"]:
     found = torch._C._dispatch_has_kernel_for_dispatch_key("c10d::allreduce_", key)
     print(f"{key:12} {'has a kernel' if found else 'has no kernel'}")
 
 # %%
-# A backend that is registered for ``xpu``, for example, is never called, until something
-# registers kernels for that device. The type ``PrivateUse1`` is for accelerators that are
-# not part of PyTorch.
+# So a backend that is registered for ``xpu``, for example, is never called until a library registers
+# kernels for that device. The type ``PrivateUse1``, which has kernels, is for accelerators that are not
+# part of PyTorch, such as the simulated one of :doc:`/accelerators/device`.
 #
 # A tensor without a backend
 # --------------------------
 #
-# With ``"cpu:dummy"``, a group has no backend for CUDA tensors. PyTorch raises an error:
+# With ``"cpu:dummy"``, a group has no backend for CUDA tensors, so PyTorch raises an error when it looks
+# for one:
 
 group = start("cpu:dummy")
 try:
@@ -123,29 +124,25 @@ if hasattr(dist, "get_backend_impl"):
 dist.destroy_process_group()
 
 # %%
-# ``_get_backend`` of a group is private, but all releases have it. Since PyTorch 2.14, the
-# public function ``dist.get_backend_impl`` returns the same object.
+# ``_get_backend`` of a group is private, but all releases have it. Since PyTorch 2.14, the public
+# function ``dist.get_backend_impl`` returns the same object.
 #
 # Two ranks, two devices
 # ----------------------
 #
-# On two ranks the numbers show which backend ran. The worker all-reduces a CPU tensor with
-# gloo. If the computer has a GPU, it also all-reduces a CUDA tensor with the dummy. The last
-# call is a broadcast of the CUDA tensor. It reaches the dummy, which has no ``broadcast``:
+# On two ranks, the numbers show which backend ran. The worker all-reduces a CPU tensor with gloo and, if
+# the computer has a GPU, a CUDA tensor with the dummy. Its last call, a broadcast of the CUDA tensor,
+# reaches the dummy, which has no ``broadcast``:
 #
 # .. not-executed::
 #    :partly:
 #
-#    The computer that builds this site has no GPU. The lines below
-#    ``if torch.cuda.is_available()`` were not executed. All others were.
+#    The computer that builds this site has no GPU. The lines below ``if torch.cuda.is_available()`` were
+#    not executed. All others were.
 #
 #    .. listing:: gallery/tutorial/step_4_dispatch_by_device/cpu_gloo_cuda_dummy.py
 #       :emphasize-lines: 17-28
 
 from launcher import launch
 
-launch(
-    "step_4_dispatch_by_device/cpu_gloo_cuda_dummy.py",
-    ranks=2,
-    expected_stderr="No backend of type 0 found for Process Group",
-)
+launch("step_4_dispatch_by_device/cpu_gloo_cuda_dummy.py", ranks=2)

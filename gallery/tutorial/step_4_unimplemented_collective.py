@@ -1,13 +1,15 @@
 """
-Step 4: Call a collective that is not implemented
-=================================================
+Step 4: Collectives that are not implemented
+============================================
 
-After this page you can read from an error which method of the backend is missing.
-
-A backend can begin with a few operations. For all others, the methods of ``c10d::Backend``
-throw. Python receives a ``RuntimeError`` with the names of the backend and the operation:
+A backend can begin with a few operations. This page shows how a program learns that one is missing, and
+how you read from the error which method to override next. It also shows the errors after an abort and in
+PyTorch's debug mode.
 
 .. diagram:: tutorial/step_4_unimplemented_collective/diagram
+
+If your class does not override a method, that of ``c10d::Backend`` throws, and Python receives a
+``RuntimeError`` with the names of the backend and the operation:
 """
 
 import torch
@@ -23,10 +25,10 @@ except RuntimeError as error:
     print(error)
 
 # %%
-# This message contains the result of ``getBackendName``. A backend that does not override
-# the method, here one in Python, fails with another message. PyTorch 2.15 fails in
-# ``init_process_group``, because its flight recorder calls the method. Earlier releases
-# fail in the missing collective. (PyTorch 2.13 has no backends in Python.)
+# Because each of these messages contains the result of ``getBackendName``, override that method first.
+# Without it, a user reads another message, which asks for a bug report to PyTorch. The next backend, one
+# in Python, lacks the name. It fails already in ``init_process_group``, because the flight recorder calls
+# the method:
 #
 # .. listing:: gallery/tutorial/step_4_unimplemented_collective/without_a_name.py
 #    :part: nameless
@@ -53,11 +55,16 @@ def launch(worker, ranks):
 launch("step_4_unimplemented_collective/without_a_name.py", ranks=1)
 
 # %%
-# All the others
-# --------------
+# .. note::
 #
-# The messages contain the names of the C++ methods that you must override. Some of them
-# differ from the names in Python:
+#    Before PyTorch 2.15, such a backend fails only in the missing collective. PyTorch 2.13 has no
+#    backends in Python.
+#
+# The method to override
+# ----------------------
+#
+# The messages contain the names of the C++ methods, because those are what you must override. Some of
+# them differ from the names in Python:
 
 one = torch.ones(2)
 calls = {
@@ -81,12 +88,14 @@ for name, call in calls.items():
         print(f"{name:22} {error}")
 
 # %%
-# Since PyTorch 2.14, the three calls that end in ``_single`` have a C++ method of the same
-# name. With 2.13, the messages contain ``_allgather_base``, ``_reduce_scatter_base`` and
-# ``alltoall_base``. Newer releases have these methods, too, and call them for the new
-# names. Override the old ones if your source must compile with 2.13.
+# .. note::
 #
-# You can use the group after such an error. All-reduce works as before:
+#    Since PyTorch 2.14, the three calls that end in ``_single`` have a C++ method of the same name. With
+#    2.13, the messages contain ``_allgather_base``, ``_reduce_scatter_base`` and ``alltoall_base``. Newer
+#    releases have these methods, too, and call them for the new names, so override the old ones if your
+#    source must compile with 2.13.
+#
+# The program can go on after such an error, because the group is as before:
 
 dist.all_reduce(one)
 print(one)
@@ -95,8 +104,9 @@ print(one)
 # After an abort
 # --------------
 #
-# A program aborts a group when it has lost a rank, for example. ``abort`` of the group calls
-# ``abort`` of each of its backends. Our backend then rejects every call:
+# A program aborts a group when it must not wait any longer, for example because another rank is dead.
+# ``abort`` of the group calls ``abort`` of each of its backends. Ours then rejects every call, so that no
+# rank begins an operation that cannot end:
 
 dist.group.WORLD.abort()
 try:
@@ -111,10 +121,10 @@ dist.destroy_process_group()
 # With TORCH_DISTRIBUTED_DEBUG=DETAIL
 # -----------------------------------
 #
-# Programs set ``TORCH_DISTRIBUTED_DEBUG=DETAIL`` to find out which rank calls another
-# collective than the others. PyTorch then puts a C++ object around the backend, which
-# compares the calls of all ranks with gloo. The object needs sequence numbers, and the dummy
-# has none:
+# Your users set ``TORCH_DISTRIBUTED_DEBUG=DETAIL`` to find out which rank calls another collective than
+# the others. PyTorch then puts a C++ object around the backend, which compares the calls of all ranks
+# with gloo. This object needs sequence numbers, so a backend without them, such as the dummy, cannot be
+# debugged in this way:
 
 dist.set_debug_level(dist.DebugLevel.DETAIL)
 try:
@@ -130,8 +140,8 @@ dist.set_debug_level(dist.DebugLevel.OFF)
 # sphinx_gallery_end_ignore
 
 # %%
-# Override ``getSequenceNumberForGroup``, and return the number of collectives so far. PyTorch
-# calls it before each collective in this mode. In Python, the method has another name:
+# Override ``getSequenceNumberForGroup``, and return the number of collectives so far. In this mode,
+# PyTorch calls it before each collective. In Python, the method has another name:
 #
 # .. listing:: gallery/tutorial/step_4_unimplemented_collective/sequence_numbers.py
 #    :part: numbered
@@ -139,6 +149,9 @@ dist.set_debug_level(dist.DebugLevel.OFF)
 launch("step_4_unimplemented_collective/sequence_numbers.py", ranks=1)
 
 # %%
-# For PyTorch 2.13, override ``setSequenceNumberForGroup`` as well: there,
-# ``init_process_group`` calls it. Later releases do not. In this mode
-# ``init_process_group`` waits for all ranks, because gloo connects them.
+# In this mode, ``init_process_group`` waits for all ranks, because gloo connects them.
+#
+# .. note::
+#
+#    With PyTorch 2.13, ``init_process_group`` also calls ``setSequenceNumberForGroup``, so override that
+#    as well. Later releases do not call it.

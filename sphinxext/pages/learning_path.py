@@ -1,9 +1,8 @@
 """List the pages in the order of reading, with the time that each of them takes.
 
-The directive ``learning-path`` takes a number, and lists the pages of that many toctrees
-of its document, the first ones, below the captions of the toctrees. It says how long it
-takes to read and to run each page, and adds the times up. Templates receive
-``reading_minutes`` and ``run_seconds`` of their page.
+The directive ``learning-path`` lists the pages in the toctrees of its document. It says how long
+it takes to read and to run each page, with those below it, and adds the times up. Templates
+receive ``reading_minutes`` and ``run_seconds`` of their page alone.
 
 Reading time is counted from the text that a reader of this language sees: words in
 scripts with spaces, characters in Hangul and Han, and lines of code. The speeds are
@@ -41,11 +40,8 @@ class learning_path(nodes.General, nodes.Element):
 
 
 class LearningPath(SphinxDirective):
-    required_arguments = 1
-
     def run(self) -> list[nodes.Node]:
-        self.env.metadata[self.env.docname]["learning_path"] = True
-        return [learning_path("", toctrees=int(self.arguments[0]))]
+        return [learning_path()]
 
 
 def measure(app: Sphinx, doctree: nodes.document) -> None:
@@ -73,18 +69,14 @@ def _unfolded(node: Any) -> Iterator[nodes.Node]:
 def list_pages(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Replace the directive with the list, when all pages are known."""
     for place in list(doctree.findall(learning_path)):
-        content, all_pages = [], []
-        for toctree in list(doctree.findall(addnodes.toctree))[: place["toctrees"]]:
-            pages = [page for _, page in toctree["entries"]]
-            all_pages += pages
-            content.append(nodes.paragraph("", toctree["caption"], classes=["part"]))
-            content.append(_list(app, docname, pages))
-        reading, running = zip(*(_times(app, page) for page in all_pages), strict=True)
+        toctrees = doctree.findall(addnodes.toctree)
+        pages = [page for toctree in toctrees for _, page in toctree["entries"]]
+        reading, running = zip(*(_times_below(app, page) for page in pages), strict=True)
         total = gettext("In all: %(hours)s hours to read, %(minutes)s minutes to run.") % {
-            "hours": f"{round(sum(reading) / 30) / 2:g}",
+            "hours": f"{math.ceil(sum(reading) / 30) / 2:g}",
             "minutes": math.ceil(sum(running) / 60),
         }
-        content.append(nodes.paragraph("", total))
+        content = [_list(app, docname, pages), nodes.paragraph("", total)]
         place.replace_self(nodes.container("", *content, classes=["learning-path"]))
 
 
@@ -94,13 +86,20 @@ def _list(app: Sphinx, docname: str, pages: list[str]) -> nodes.Node:
         uri = app.builder.get_relative_uri(docname, page)
         title = app.env.titles[page].astext()
         link = nodes.reference("", title, internal=True, refuri=uri)
-        reading, running = _times(app, page)
+        reading, running = _times_below(app, page)
         times = [gettext("about %(minutes)s min to read") % {"minutes": reading}]
         if running:
             times.append(gettext("%(seconds)s s to run") % {"seconds": running})
         times = nodes.inline("", " · ".join(times), classes=["times"])
         items += nodes.list_item("", nodes.paragraph("", "", link, nodes.Text(" "), times))
     return items
+
+
+def _times_below(app: Sphinx, page: str) -> tuple[int, int]:
+    """Return the times of a page and of all pages in the toctrees below it."""
+    below = [_times_below(app, x) for x in app.env.toctree_includes.get(page, [])]
+    reading, running = zip(_times(app, page), *below, strict=True)
+    return sum(reading), sum(running)
 
 
 def _times(app: Sphinx, page: str) -> tuple[int, int]:

@@ -2,15 +2,23 @@
 
 Listings and wide tables scroll sideways on a narrow screen; the keyboard can scroll them, too.
 The caption of a table of contents is marked as a heading; it also gets a level. A link to a
-heading is only a paragraph sign; it gets a name.
+heading is only a paragraph sign; it gets a name. The theme, furo, names the switches of its menu in
+English; they get the name in the language of the page.
+
+The texts belong to the message catalog "sphinx", as those of templates do.
 """
 
+import re
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.locale import get_translation
 from sphinx.writers.html5 import HTML5Translator
 
+gettext = get_translation("sphinx")
+
+SWITCH = re.compile(r'aria-label="Toggle navigation of ([^"]*)"')
 # The classes of boxes that scroll.
 SCROLLING = {"table-wrapper"}
 
@@ -47,6 +55,17 @@ class AccessibleTranslator(HTML5Translator):
             self.body[index] = self.body[index].replace("title=", name, 1)
 
 
+def name_switches(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    name = gettext("Toggle navigation of %(title)s")
+    menu = context.get("furo_navigation_tree", "")
+    context["furo_navigation_tree"] = SWITCH.sub(
+        lambda match: f'aria-label="{name % {"title": match[1]}}"', menu
+    )
+
+
 def setup(app: Sphinx) -> dict:
     app.set_translator("html", AccessibleTranslator)
+    app.connect("html-page-context", name_switches, priority=900)  # After furo.
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -4,6 +4,7 @@ import functools
 import os
 
 import defective
+import defective_streams
 import pytest
 from c10d_conformance import registry
 from c10d_conformance.pool import Pool
@@ -13,12 +14,13 @@ from c10d_conformance.verdicts import FAILURES
 pytestmark = pytest.mark.slow
 
 CHECKS = {check.id: check for check in registry.load()}
+STREAMS = {"backend": "defective_streams", "module": "stream_collectives", "device": "sim"}
 
 
-def outcomes(check, size, defect="", backend="defective", limit=6.0):
+def outcomes(check, size, defect="", backend="defective", limit=6.0, **options):
     """Return the outcomes of one check, by the name of the case."""
-    module = "defective" if backend == "defective" else None
-    settings = Settings(backend, module=module, limit=limit, checks=list(CHECKS.values()))
+    options.setdefault("module", "defective" if backend == "defective" else None)
+    settings = Settings(backend, limit=limit, checks=list(CHECKS.values()), **options)
     os.environ["C10D_DEFECT"] = defect
     pool = Pool(settings)
     try:
@@ -58,9 +60,46 @@ def test_a_defect_is_noticed(name):
         assert all(outcome.text or outcome.statuses for outcome in failing)
 
 
+@pytest.mark.parametrize("name", defective_streams.DEFECTS)
+def test_a_defect_of_streams_is_noticed(name):
+    for check in defective_streams.DEFECTS[name].checks:
+        cases = outcomes(check, 2, name, **STREAMS)
+        failing = [outcome for outcome in cases.values() if outcome.verdict in FAILURES]
+        assert failing and all(outcome.text for outcome in failing), f"{check}: {list(cases)}"
+
+
+@pytest.mark.parametrize("check", [check for check in CHECKS if check.startswith("streams")])
+def test_streams_without_a_defect_are_right(check):
+    verdicts = {outcome.verdict for outcome in outcomes(check, 2, **STREAMS).values()}
+    assert verdicts == {"right"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a_barrier_blocks_only_the_stream", "another_device_is_not_waited_for"],
+)
+def test_slow_kernels_find_defects_of_streams(name):
+    for check in defective_streams.DEFECTS[name].checks:
+        for defect in ("", name):
+            cases = outcomes(check, 2, defect, **(STREAMS | {"module": "slow_kernels"}))
+            wrong = [outcome.name for outcome in cases.values() if outcome.verdict != "right"]
+            assert bool(wrong) == bool(defect), f"{check}: {wrong}"
+
+
+@pytest.mark.parametrize(
+    "check",
+    ["streams.completion", "works.completed_after_wait", "failure.timeout_of_async_and_wait"],
+)
+def test_a_wait_that_blocks_the_host_is_right(check, monkeypatch):
+    monkeypatch.setenv("C10D_BLOCKING_WAIT", "1")
+    cases = outcomes(check, 2, blocking_wait=True, **STREAMS)
+    assert {outcome.verdict for outcome in cases.values()} == {"right"}
+
+
 def test_every_check_has_a_defect():
     """Name the checks that no defect makes fail; the README of the suite says so."""
-    proven = {check for defect in defective.DEFECTS.values() for check in defect.checks}
+    defects = [*defective.DEFECTS.values(), *defective_streams.DEFECTS.values()]
+    proven = {check for defect in defects for check in defect.checks}
     assert set(CHECKS) - proven == {
         "failure.abort",  # fails with gloo itself, as the next one does
         "failure.other_size",
@@ -69,7 +108,7 @@ def test_every_check_has_a_defect():
         "lifecycle.entry_point",  # skipped for gloo, and the defective backend has none
         "debug.profiler",  # PyTorch records the events before it calls the backend
     }
-    assert proven < set(CHECKS) and all(x.checks for x in defective.DEFECTS.values())
+    assert proven < set(CHECKS) and all(defect.checks for defect in defects)
 
 
 def test_without_defects_the_verdicts_are_those_of_gloo():

@@ -56,6 +56,7 @@ def importable(folder):
         (["--backend", "gloo", "--add-claims", "/no/folder/c"], "--add-claims /no/folder/c cannot"),
         (["--backend", "gloo", "--limit", "0"], "--limit must be more than 0"),
         (["--backend", "gloo", "--device", "moon"], "--device moon"),
+        (["--backend", "gloo", "--blocking-wait"], "--blocking-wait is for an accelerator"),
     ],
 )
 def test_a_wrong_call_is_one_message(arguments, text, capfd):
@@ -186,6 +187,11 @@ frame #5: <unknown function> + 0x2b (0x7f in /lib/python3.11/torch/lib/libtorch_
         "<unknown function> + 0x3c6 (_for_torch.cpython-311.so)",  # for addr2line
     ]
     assert "Fatal" not in lines[0], lines
+
+
+def test_threads_with_the_same_frames_are_shown_once():
+    thread = "SIGABRT(6), PID: 1, Thread 1:\nframe #0: sim::serve() + 0x5b (0x7f in /lib/sim.so)\n"
+    assert stacks.shorten(2 * thread) == "SIGABRT(6), 2 threads:\n  sim::serve() (sim.so)"
 
 
 def test_texts_do_not_depend_on_the_run():

@@ -23,7 +23,7 @@ from tools.project.paths import EXTENSIONS, GALLERY, ROOT, SITE, SUITE, relative
 from tools.project.published import PUBLISHED
 
 SAMPLES = samples()
-QUICK = GALLERY / "tutorial/step_4_one_rank.py"
+QUICK = GALLERY / "tutorial/step_4_unimplemented_collective.py"
 SUITE_PAGE = GALLERY / "communicate/test_your_backend.py"
 WITH_WORKERS = GALLERY / "operations/collectives.py"
 PROJECT = "acme-collectives"

@@ -71,7 +71,8 @@ def test_reading_needs_no_scripts(visit, base):
     page = visit(f"{base}/index.html", java_script_enabled=False, viewport=wide)
     page.locator("main a", has_text="한국어").click()
     page.wait_for_url(f"{base}/ko/index.html")
-    page.locator(f".sidebar-tree a[href='{TUTORIAL}']").click()
+    page.locator(".sidebar-tree a[href='tutorial/index.html']").click()
+    page.locator(f".sidebar-tree a[href='{TUTORIAL.rpartition('/')[2]}']").click()
     page.wait_for_url(f"{base}/ko/{TUTORIAL}")
     for part in ("h1", ".sidebar-search", ".toc-tree li li a", "figure svg", "pre"):
         assert page.locator(part).first.is_visible(), part

@@ -16,38 +16,39 @@ INDEX = """\
 Title
 =====
 
-.. learning-path:: 1
+.. learning-path::
 
 .. toctree::
    :hidden:
-   :caption: The part
 
    second
-   first
+   part
+"""
+PART = """\
+Part
+====
 
 .. toctree::
-   :hidden:
 
-   not-listed
+   first
 """
 
 
-def test_pages_stand_in_order_with_their_times(documents):
+def test_pages_stand_in_order_with_their_times_and_those_below(documents):
     documents.write("conf.py", CONFIGURATION)
     documents.write("index.rst", INDEX)
+    documents.write("part.rst", PART)
     documents.write("first.rst", "First\n=====\n\n" + "word " * 1490)
     code = "".join(f"   line {number}\n" for number in range(48))
     folded = ".. note::\n   :collapsible: closed\n\n   " + "word " * 900
     documents.write("second.rst", f"Second\n======\n\n한글\n\n::\n\n{code}\n{folded}\n")
-    documents.write("not-listed.rst", "Not listed\n==========\n")
     page = documents.page()
     path = re.search(r'<div class="learning-path.*?</div>', page, re.S)[0]
     text = re.sub(r"<[^>]+>|\s+", " ", path)
-    assert "The part" in text
-    assert re.search(r"Second +about 4 min to read · 70 s to run", text), text
-    assert re.search(r"First +about 10 min to read (?!·)", text), text
-    assert "In all: 0 hours to read, 2 minutes to run." in text
-    assert "Not listed" not in text
+    assert re.search(r"Second +about 4 min to read · 70 s to run +Part", text), text
+    assert re.search(r"Part +about 11 min to read (?!·)", text), text
+    assert "In all: 0.5 hours to read, 2 minutes to run." in text
+    assert "First" not in text
 
 
 def test_messages_of_docutils_are_not_read():

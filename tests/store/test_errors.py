@@ -130,7 +130,7 @@ def test_calls_that_do_not_agree_are_described(can_block):
     both = run(mismatches, 2, can_block=can_block)
     for name, (_, expected) in MISMATCHES.items():
         for rank, (kind, text, seconds) in enumerate(x[name] for x in both):
-            assert kind == "DistBackendError" and seconds < 5, text
+            assert kind == "DistBackendError" and seconds < 15, text  # the timeout is 30
             assert f"failed on rank {rank}: " in text and "the ranks do not agree: " in text
             assert expected in text, f"{name}: {text}"
 

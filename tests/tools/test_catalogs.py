@@ -317,6 +317,19 @@ def test_the_english_of_a_term_stands_behind_its_first_use(pages):
     assert "first-use" not in pages.check()
 
 
+def test_a_title_has_no_english_behind_a_term_and_is_no_first_use(pages):
+    pages.messages["index"] = ["The store", "The store is shared."]
+    update.update()
+    pages.translate(
+        {"The store": "저장소(store)", "The store is shared.": "저장소(store)를 공유합니다."}
+    )
+    assert re.search(
+        rf"{PAGE}:\d+: title: '저장소\(store' has the English behind it", pages.check()
+    )
+    pages.replace('"저장소(store)"', '"저장소"')
+    assert not re.search("title|first-use", pages.check())
+
+
 @pytest.mark.parametrize(
     "old, new, translation, expected",
     [

@@ -19,7 +19,7 @@ def test_a_sample_that_loads_the_extension_executes_its_code_and_no_other_does()
         for path in (CPP, "extension/dummy_collectives/setup.py")
     )
     assert executing[0] == COMPILING
-    assert {"tutorial/step-4-one-rank", "tutorial/step-3-load-just-in-time"} <= {*executing}
+    assert {"tutorial/step-4-several-ranks", "tutorial/step-3-build-and-install"} <= {*executing}
     assert "tutorial/what-a-backend-needs" in executing, "its program imports it"
     assert "operations/collectives" not in executing
     assert building == [COMPILING], "an import does not build anything"
@@ -49,14 +49,14 @@ def test_every_folder_in_the_gallery_belongs_to_a_sample():
 
 def test_an_exit_status_is_one_of_just_these_contents(monkeypatch):
     assert "status" not in provenance.runs_for_pages()[provenance.RENDERING], "it has not ended"
-    assert not _runs_without_status() & {COMPILING, "tutorial/step-4-one-rank"}
+    assert not _runs_without_status() & {COMPILING, "tutorial/step-4-several-ranks"}
     digest = runs_module.digest
 
     def digest_after_an_edit(files):
         return digest(files, "edited") if ROOT / CPP in files else digest(files)
 
     monkeypatch.setattr(runs_module, "digest", digest_after_an_edit)
-    assert {COMPILING, "tutorial/step-4-one-rank"} <= _runs_without_status()
+    assert {COMPILING, "tutorial/step-4-several-ranks"} <= _runs_without_status()
     assert "overview/data-parallel" not in _runs_without_status(), "it executes no dummy"
 
 

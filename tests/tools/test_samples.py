@@ -6,6 +6,8 @@ from tools.execute import samples
 from tools.pages.downloads import downloads
 from tools.project.paths import GALLERY
 
+ACCELERATOR = ["simulated_accelerator", "stream_collectives"]
+
 
 @pytest.fixture
 def gallery(tmp_path, monkeypatch):
@@ -50,10 +52,10 @@ def test_only_scripts_are_samples_and_have_pages(gallery):
     "script, extensions",
     [
         ("operations/collectives.py", []),
-        ("tutorial/step_4_one_rank.py", ["dummy_collectives"]),
-        ("tutorial/step_3_load_just_in_time.py", ["dummy_collectives"]),
+        ("tutorial/step_4_several_ranks.py", ["dummy_collectives"]),
+        ("tutorial/step_3_build_and_install.py", ["dummy_collectives"]),
         ("tutorial/step_3_found_by_name.py", ["dummy_collectives"]),
-        ("tutorial/what_a_backend_needs.py", ["dummy_collectives"]),
+        ("tutorial/what_a_backend_needs.py", ["dummy_collectives", *ACCELERATOR]),
         ("communicate/lost_ranks.py", ["shm_collectives"]),
     ],
     ids=["none", "imported", "compiled", "installed", "by a program", "shm"],
@@ -68,7 +70,7 @@ def test_each_zip_file_has_the_packages_that_the_sample_needs():
     assert list(plain.files) == ["gallery/operations/choosing_a_library.py"]
     requirements = plain.texts["requirements.txt"].split()
     assert [line.partition("==")[0] for line in requirements] == ["torch", "numpy"]
-    compiled = zips["tutorial/step-4-one-rank"]
+    compiled = zips["tutorial/step-4-several-ranks"]
     assert "extension/dummy_collectives/src/dummy.cpp" in compiled.files
     assert "ninja==" in compiled.texts["requirements.txt"]
     launched = zips["operations/collectives"]

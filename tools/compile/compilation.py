@@ -7,7 +7,7 @@ import sys
 
 from ..processes.run import WITHOUT_CUDA, run
 from ..project.errors import BuildError
-from ..project.paths import BUILD, FRAME, INSTALLED_EXTENSIONS, LOGS, relative
+from ..project.paths import BUILD, INSTALLED_EXTENSIONS, LOGS, relative
 from .extensions import LEFTOVERS, Extension
 
 TIMEOUT = 600  # seconds; it takes about 30
@@ -33,15 +33,16 @@ def _compile(extension: Extension) -> None:
     shutil.rmtree(work, ignore_errors=True)
     source, target = work / extension.name, work / "installed"
     shutil.copytree(extension.folder, source, ignore=shutil.ignore_patterns(*LEFTOVERS))
-    if extension.uses_frame:
-        shutil.copytree(FRAME, work / FRAME.name)
+    for folder in extension.included:
+        shutil.copytree(folder, work / folder.name, ignore=shutil.ignore_patterns(*LEFTOVERS))
     command = [sys.executable, "-m", "tools.compile.wheel", source, target]
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     log = LOGS / f"compile-{extension.name}.log"
     done = run(command, timeout=TIMEOUT, log=log, env={"PATH": path, **WITHOUT_CUDA})
 
     text = done.text.replace(str(source), name)
-    text = text.replace(str(work / FRAME.name), relative(FRAME))
+    for folder in extension.included:
+        text = text.replace(str(work / folder.name), relative(folder))
     if done.timed_out:
         raise BuildError(f"{name}: still compiling after {TIMEOUT} s")
     if done.status != 0:

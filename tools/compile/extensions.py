@@ -1,5 +1,6 @@
 """The C++ extensions: the sources of each, and the compiled package."""
 
+import re
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -49,13 +50,16 @@ class Extension:
         return Run("compile", record, tuple(self.sources()))
 
     @property
-    def uses_frame(self):
-        """Tell whether the extension includes headers of the frame."""
-        return any('#include "frame/' in x.read_text() for x in self.folder.glob("src/*.?pp"))
+    def included(self):
+        """Return the other folders of extension/ whose headers the extension includes."""
+        code = "\n".join(x.read_text() for x in self.folder.glob("src/*.?pp"))
+        names = sorted(set(re.findall(r'^#include "(\w+)/', code, re.M)))
+        folders = [self.folder.parent / name for name in names]
+        return [x for x in folders if x.is_dir() and x != self.folder]
 
     def sources(self):
         """Return the files that the extension is compiled from."""
-        return sources_below(self.folder) + (sources_below(paths.FRAME) if self.uses_frame else [])
+        return [x for folder in (self.folder, *self.included) for x in sources_below(folder)]
 
     def loaded_sources(self):
         """Return the sources of all that a program loads which imports the extension."""

@@ -171,6 +171,8 @@ def _environment(*modules):
         "PYTHONPATH": os.pathsep.join(str(folder) for folder in (*modules, GALLERY, ROOT)),
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
+        # The simulated accelerator lies beside the other extensions; samples ask for it.
+        "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
         # Pages are the same from every machine, whatever its CPU can do.
         **WITHOUT_CUDA,
         "ATEN_CPU_CAPABILITY": "default",

@@ -62,9 +62,14 @@ def name_for_sample(path: Path, script: Path) -> Path:
 
 
 def extensions_of(script: Path) -> list[Extension]:
-    """Return the extensions that a sample or a program of it imports, or compiles itself."""
+    """Return the extensions that a sample or a program of it imports, or compiles itself.
+
+    Those whose headers one of them includes are among them: it needs them to run, too.
+    """
     code = _text(files_of(script))
-    return [x for x in EXTENSIONS if re.search(rf'(import|from) {x.name}\b|["/]{x.name}"', code)]
+    named = [x for x in EXTENSIONS if re.search(rf'(import|from) {x.name}\b|["/]{x.name}"', code)]
+    included = {folder for x in named for folder in x.included}
+    return [x for x in EXTENSIONS if x in named or x.folder in included]
 
 
 def _usable(folder: Path) -> list[Path]:

@@ -25,7 +25,7 @@ from .exemptions import Exemptions, advice
 from .extract import EXTRACTION, extracted
 from .rules import apply_rules
 from .rules.message import Message
-from .rules.terms import GLOSSARY, first_uses
+from .rules.terms import GLOSSARY, first_uses, glosses
 from .update import updated_text
 
 # What makes no difference in languages without articles and plurals.
@@ -145,15 +145,22 @@ def _check_page(
         for phrase in phrases
     ]
     if plain is not None:
-        # Readers meet prose, headings and descriptions on their way; labels are no first use.
-        read = [message for message in messages if plain.get(message.source, True)]
+        # Readers meet prose, headings and descriptions on their way; labels are no first use, and
+        # neither is the title, the first message, since it also stands in the menu.
+        titles = [message for message in messages if message.source == _first_text(catalog)]
+        read = [x for x in messages if x not in titles and plain.get(x.source, True)]
         phrases_of_rules += [(message, "first-use", phrase) for message, phrase in first_uses(read)]
+        phrases_of_rules += [(x, "title", phrase) for x in titles for phrase in glosses(x)]
     findings = [
         Finding(f"{relative(path)}:{message.line}", rule, phrase, list(message.texts))
         for message, rule, phrase in phrases_of_rules
     ]
     findings += _check_difference(path, messages)
     return asdict(CheckedPage(len(template), faults, messages, findings))
+
+
+def _first_text(catalog: Catalog) -> str:
+    return next((entry.id for entry in catalog if entry.id), "")
 
 
 def _check_form(

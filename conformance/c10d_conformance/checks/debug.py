@@ -10,7 +10,7 @@ import torch.distributed as dist
 from c10d_conformance.inputs import compare
 from c10d_conformance.operations import OPERATIONS, for_all_ranks, perform, total
 from c10d_conformance.rank import Rank, error_of, is_unsupported, require, require_equal
-from c10d_conformance.registry import check
+from c10d_conformance.registry import CPU, check
 from c10d_conformance.verdicts import ABSENT
 
 LEVELS = "torch.distributed (Debugging: TORCH_DISTRIBUTED_DEBUG)"
@@ -101,6 +101,7 @@ def nan_check(rank: Rank) -> None:
     "monitored_barrier returns when all ranks have called it.",
     "torch.distributed.monitored_barrier",
     quick=True,
+    device=CPU,
 )
 def monitored_barrier(rank: Rank) -> None:
     late = rank.size - 1
@@ -120,6 +121,7 @@ def monitored_barrier(rank: Rank) -> None:
     group=False,
     quick=True,
     cases=True,
+    device=CPU,
 )
 def monitored_barrier_names_the_rank(rank: Rank) -> None:
     rank.case("init_process_group", rank.init, 20)

@@ -13,29 +13,57 @@ import torch.distributed as dist
 from c10d_conformance.inputs import GuardedTensor, values
 from c10d_conformance.operations import total
 from c10d_conformance.rank import Rank, Wrong, error_of, is_unsupported, require
-from c10d_conformance.registry import check
+from c10d_conformance.registry import ANY, CPU, check
 from c10d_conformance.verdicts import ABSENT
 
 TIMEOUT = 2  # seconds, of the groups of these checks
 MARGIN = 4  # seconds that an error may come after its time, on a busy machine
 
 
-def _all_reduce(rank: Rank, group: Any = None) -> None:
-    dist.all_reduce(rank.full(4, 1.0), group=group)
+def _wait(rank: Rank, work: Any) -> None:
+    """Let the host learn how a call ends, which on a stream is after wait()."""
+    work.wait()
+    if not rank.host_waits:
+        rank.synchronize()
+        work.wait()
+
+
+def _to_the_end(rank: Rank, call: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+    """Make a call whose error reaches the host."""
+    if rank.host_waits:
+        call(*arguments, **options)
+    else:
+        _wait(rank, call(*arguments, async_op=True, **options))
+
+
+def _all_reduce(rank: Rank, group: Any = None, count: int = 4) -> None:
+    _to_the_end(rank, dist.all_reduce, rank.full(count, 1.0), group=group)
+
+
+def _recv(rank: Rank) -> None:
+    if rank.host_waits:
+        dist.recv(rank.full(4, 0.0), rank.size - 1)
+    else:
+        _wait(rank, dist.irecv(rank.full(4, 0.0), rank.size - 1))
 
 
 CALLS = {
     "all_reduce": _all_reduce,
-    "all_reduce, large": lambda rank: dist.all_reduce(rank.full(1_000_000, 1.0)),
-    "async and wait": lambda rank: dist.all_reduce(rank.full(4, 1.0), async_op=True).wait(),
+    "all_reduce, large": lambda rank: _all_reduce(rank, count=1_000_000),
+    "async and wait": lambda rank: _wait(rank, dist.all_reduce(rank.full(4, 1.0), async_op=True)),
     "future": lambda rank: dist.all_reduce(rank.full(4, 1.0), async_op=True).get_future().wait(),
-    "broadcast": lambda rank: dist.broadcast(rank.full(4, 1.0), rank.size - 1),
-    "all_gather": lambda rank: dist.all_gather(
-        [rank.full(4, 0.0) for _ in range(rank.size)], rank.full(4, 1.0)
+    "broadcast": lambda rank: _to_the_end(rank, dist.broadcast, rank.full(4, 1.0), rank.size - 1),
+    "all_gather": lambda rank: _to_the_end(
+        rank, dist.all_gather, [rank.full(4, 0.0) for _ in range(rank.size)], rank.full(4, 1.0)
     ),
     "barrier": lambda rank: dist.barrier(),
-    "recv": lambda rank: dist.recv(rank.full(4, 0.0), rank.size - 1),
+    "recv": _recv,
 }
+
+
+def _device_of(name: str) -> str:
+    """Return for which devices a call is: a future of streams is complete at once."""
+    return CPU if name == "future" else ANY
 
 
 def _expect_error(
@@ -104,6 +132,7 @@ for _name in CALLS:
         group=False,
         ranks=(3,),
         quick=_name == "all_reduce",
+        device=_device_of(_name),
     )(_lost(_name, "killed"))
 for _name in ("all_reduce", "recv"):
     check(
@@ -148,7 +177,7 @@ def killed_during_an_operation(rank: Rank) -> None:
 
     def repeat():
         for _ in range(50):
-            dist.all_reduce(rank.full(3_000_000, 1.0))
+            _all_reduce(rank, count=3_000_000)
 
     _expect_error(rank, repeat, most=TIMEOUT + MARGIN + 1)
 
@@ -182,6 +211,7 @@ for _name in (
         group=False,
         ranks=(2,),
         quick=_name == "all_reduce",
+        device=_device_of(_name),
     )(_late(_name))
 
 
@@ -242,6 +272,7 @@ def timeout_of_a_group(rank: Rank) -> str | None:
     "torch.futures.Future.wait",
     group=False,
     ranks=(2,),
+    device=CPU,
 )
 def error_in_the_future(rank: Rank) -> str | None:
     _start(rank)
@@ -303,7 +334,7 @@ def other_size(rank: Rank) -> None:
     area = GuardedTensor(content, "offset", rank.device)
 
     def call():
-        dist.all_reduce(area.tensor)
+        _to_the_end(rank, dist.all_reduce, area.tensor)
 
     _mismatch(rank, [call], "all_reduce of 100 and 3 elements")
     area.check(area.tensor.clone(), "the tensor")

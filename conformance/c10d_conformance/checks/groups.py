@@ -244,11 +244,13 @@ def threads(rank: Rank) -> None:
     groups = [rank.new_group() for _ in range(3)]
 
     def work(index):
-        for number in range(15):
-            total(rank, groups[index], count=200 * index + 1, seed=number)
-            dist.barrier(group=groups[index])
+        # In one stream, the calls of all threads would have one order, and another on each rank.
+        with rank.own_stream():
+            for number in range(15):
+                total(rank, groups[index], count=200 * index + 1, seed=number)
+                dist.barrier(group=groups[index])
 
-    in_threads(*(partial(work, index) for index in range(3)))
+    in_threads(rank, *(partial(work, index) for index in range(3)))
     rank.meet()
     for group in groups:
         dist.destroy_process_group(group)
@@ -291,9 +293,8 @@ def device_mesh(rank: Rank) -> str | None:
 
 def _init_bound(rank: Rank) -> None:
     """Initialize the default group and bind it to the device, as programs for accelerators do."""
-    index = 0 if rank.device.type == "cpu" else torch.accelerator.current_device_index()
     try:
-        rank.init(device_id=torch.device(rank.device.type, index))
+        rank.init(device_id=torch.device(rank.device.type, rank.device.index or 0))
     except ValueError as error:
         raise NotImplementedError(f"this release does not support it: {error}") from None
 

@@ -124,6 +124,7 @@ def both_directions(rank: Rank, count: int) -> str | None:
     works: list[Any] = [dist.isend(sent, other), dist.irecv(got, other)]
     for work in works:
         work.wait()
+        rank.synchronize()
         require(work.is_completed(), "is_completed() is False after wait() has returned")
     compare(got, torch.full((count,), float(other)))
     return None

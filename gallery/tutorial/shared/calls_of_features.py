@@ -77,20 +77,20 @@ def object_collectives():
 
 
 def pipelining():
-    stage = PipelineStage(nn.Linear(4, 4), rank, world_size, torch.device("cpu"))
-    schedule = ScheduleGPipe(stage, n_microbatches=2, loss_fn=nn.MSELoss())
+    stage = PipelineStage(nn.Linear(4, 4), rank, world_size, device)
+    schedule = ScheduleGPipe(stage, n_microbatches=2, loss_fn=nn.L1Loss())
     first, last = rank == 0, rank == world_size - 1
     batch = [torch.ones(4, 4)] if first else []
     schedule.step(*batch, target=torch.ones(4, 4) if last else None)
 
 
 def fsdp1():
-    train(FullyShardedDataParallel(nn.Linear(4, 4), device_id=torch.device("cpu")))
+    train(FullyShardedDataParallel(nn.Linear(4, 4), device_id=device))
 
 
 def hsdp():
     names = ("replicate", "shard")
-    replicate_and_shard = init_device_mesh("cpu", (world_size, 1), mesh_dim_names=names)
+    replicate_and_shard = init_device_mesh(device.type, (world_size, 1), mesh_dim_names=names)
     train(fully_shard(nn.Linear(4, 4), mesh=replicate_and_shard))
 
 
@@ -142,9 +142,19 @@ def receive_from_any_rank():
         dist.send(torch.ones(2), dst=0)
 
 
+def shard_another_dimension():
+    sharded = distribute_tensor(torch.ones(4, 4), mesh, [Shard(0)])
+    sharded.redistribute(placements=[Shard(1)]).to_local()
+
+
+def make_a_mesh():
+    init_device_mesh(device.type, (1, world_size), mesh_dim_names=("replicate", "shard"))
+
+
 # [/calls]
 CALLS = [clip_gradients, compare_tensors, shard_the_loss]
 CALLS += [coalesce_calls, exchange_parts, receive_from_any_rank]
+CALLS += [shard_another_dimension, make_a_mesh]
 
 
 FEATURES = {
@@ -186,29 +196,65 @@ class Reductions(TorchDispatchMode):
 def name_of(boxed):
     op = dist.ReduceOp.unbox(boxed)
     return next(x for x in dist.ReduceOp.RedOpType.__members__ if op == getattr(dist.ReduceOp, x))
+
+
 # [/reductions]
+
+
+# [others]
+# Methods without an event. Programs and PyTorch's own code call them by these names.
+noted = set()
+
+
+def also_note(name, method):
+    call = getattr(dist.ProcessGroup, name)
+
+    def noting(*arguments, **options):
+        noted.add(method)
+        return call(*arguments, **options)
+
+    setattr(dist.ProcessGroup, name, noting)
+
+
+also_note("split_group", "split")
+also_note("_start_coalescing", "startCoalescing")
+also_note("_end_coalescing", "endCoalescing")
+# [/others]
 
 
 # [record]
 def record(feature):
     """The names of the methods of c10d that a feature calls, and of its ReduceOps."""
     readable = hasattr(dist.ReduceOp, "unbox")  # since PyTorch 2.15
-    noted = Reductions() if readable else nullcontext()
-    with profile(activities=[ProfilerActivity.CPU]) as recording, noted:
+    reductions = Reductions() if readable else nullcontext()
+    noted.clear()
+    with profile(activities=[ProfilerActivity.CPU]) as recording, reductions:
         feature()
     names = {event.key for event in recording.key_averages()}
-    ops = sorted(f"ReduceOp.{name}" for name in noted.names) if readable else []
-    return ops + sorted(
+    ops = {f"ReduceOp.{name}" for name in reductions.names} if readable else set()
+    methods = {
         name.removeprefix("c10d::").removesuffix("_").replace("_any_source", "Anysource")
         for name in names
         if name.startswith("c10d::")
-    )
+    }
+    return sorted(ops) + sorted(methods | noted)
+
+
 # [/record]
 
 
-dist.init_process_group("gloo")
-rank, world_size = dist.get_rank(), dist.get_world_size()
-mesh = init_device_mesh("cpu", (world_size,))
+rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+device = torch.device("cpu")
+if "ON_ACCELERATOR" in os.environ:
+    import stream_collectives  # noqa: F401
+
+    device = torch.device("sim", rank)
+    torch.set_default_device(device)
+    torch.accelerator.set_device_index(rank)
+    dist.init_process_group("simccl", device_id=device)
+else:
+    dist.init_process_group("gloo")
+mesh = init_device_mesh(device.type, (world_size,))
 
 calls = {name: record(feature) for name, feature in FEATURES.items()}
 if "MORE_CALLS" in os.environ:

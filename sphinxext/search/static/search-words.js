@@ -56,6 +56,8 @@ globalThis.searchWords = {
     method 메소드 메서드
     deadlock 데드락 교착 死锁
     allreduce 올리듀스 全归约
+    allgather 올개더 全收集
+    gather 개더
     memory 메모리 内存 显存
     collective 집합연산 집합통신 集合操作 集合通信
     asynchronous async nonblocking 비동기 논블로킹 异步 非阻塞
@@ -78,6 +80,8 @@ globalThis.searchWords = {
     동기화 배리어
     학습 훈련 트레이닝
     예외 에러 오류
+    cpu 코어
+    race 경합 경쟁
     例子 示例
     机器 服务器 节点
     挂 崩溃 失败 故障

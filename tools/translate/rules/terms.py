@@ -80,6 +80,15 @@ def first_uses(messages: Iterable[Message]) -> Iterator[tuple[Message, str]]:
                 break
 
 
+def glosses(title: Message) -> Iterator[str]:
+    """Report terms whose English stands behind them in the title of a page."""
+    for term in glossary():
+        pattern = term.explained.get(title.language)
+        match = pattern and pattern.search(title.prose)
+        if match and re.search("[(（]", match[0]):
+            yield f"{match[0]!r} has the English behind it; a title stands in the menu without it"
+
+
 def glossary_term(message: Message) -> Iterator[str]:
     """Report terms of the glossary that are not translated as it says."""
     text = CODE_WORD.sub("", message.source_prose)

@@ -1,0 +1,270 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "../include/stream.hpp"
+
+namespace sim {
+
+using Clock = std::chrono::steady_clock;
+using Ready = std::function<bool()>;
+
+// One stream, which the driver serves. Its mutex guards it.
+class Queue final : public Stream {
+ public:
+  Queue(int device, int64_t id) : device(device), id(id) {}
+  void launch(std::string name, Task run, bool peers) override;
+
+  const int device;
+  const int64_t id; // 0: the default stream
+
+ private:
+  friend class Driver;
+  struct Entry {
+    std::string name; // none: not in the trace
+    Task run;
+    Ready ready; // holds the stream until it is true
+    bool peers; // waits for other processes
+    bool begun = false;
+  };
+  std::deque<Entry> entries_;
+  std::condition_variable launched_;
+  uint64_t submitted_ = 0, ended_ = 0;
+  bool served_ = false;
+};
+
+// A place in a stream: it is reached when the stream has ended so many tasks. Events are
+// such places, so an event costs nothing to record and nothing to destroy.
+struct Mark {
+  Queue* queue = nullptr;
+  uint64_t number = 0;
+};
+
+// "launch", "begin" or "end"; the name of the task; the device and the stream.
+using Step = std::tuple<std::string, std::string, int, int64_t>;
+
+// The driver of the device, without PyTorch. A stream is a queue and a thread that runs
+// what is in it. One mutex guards all streams, so that each moment has one state, which
+// settle() and the trace show.
+class Driver {
+ public:
+  Driver() {
+    const char* const number = ::getenv("SIM_DEVICES");
+    streams_.resize(std::max(1, number ? ::atoi(number) : 2));
+  }
+
+  int devices() const { return static_cast<int>(streams_.size()); }
+  int check_device(int device) const {
+    if (device >= 0 && device < devices()) return device;
+    throw std::out_of_range("there is no device sim:" + std::to_string(device) +
+        ": the devices are sim:0 to sim:" + std::to_string(devices() - 1) +
+        ", and SIM_DEVICES says how many there are");
+  }
+
+  // A process that forks takes no thread along: its child has streams that stand still.
+  void fork() { forked_ = used_; }
+  bool forked() const { return forked_; }
+  void check_process() const {
+    if (!forked_) return;
+    throw std::runtime_error(
+        "this process is a fork of one that has used the device sim, and has none of its "
+        "streams; start processes with the method \"spawn\", or fork before the first use");
+  }
+
+  Queue& stream(int device, int64_t id) { // which begins to exist now
+    const std::lock_guard lock(mutex_);
+    auto& stream = streams_.at(check_device(device))[id];
+    if (!stream) stream = std::make_unique<Queue>(device, id);
+    return *stream;
+  }
+  Queue& new_stream(int device) {
+    stream(device, 0);
+    const std::lock_guard lock(mutex_);
+    const auto id = streams_[device].rbegin()->first + 1;
+    return *(streams_[device][id] = std::make_unique<Queue>(device, id));
+  }
+
+  // [launch]
+  // Queues a task, and returns its number.
+  uint64_t launch(Queue& queue, std::string name, Stream::Task run,
+      Ready ready = nullptr, bool peers = false) {
+    check_process();
+    const std::lock_guard lock(mutex_);
+    used_ = true;
+    note("launch", name, queue);
+    queue.entries_.push_back(
+        {std::move(name), std::move(run), std::move(ready), peers});
+    queue.launched_.notify_one();
+    const bool served = std::exchange(queue.served_, true);
+    if (!served) std::thread([this, &queue] { serve(queue); }).detach();
+    return ++queue.submitted_;
+  }
+  // [/launch]
+
+  // [events]
+  Mark mark(Queue& queue) {
+    const std::lock_guard lock(mutex_);
+    return {&queue, queue.submitted_};
+  }
+  bool reached(Mark mark) {
+    check_process();
+    const std::lock_guard lock(mutex_);
+    return is_reached(mark);
+  }
+  // The host waits.
+  void wait(Mark mark) {
+    wait_until([&] { return is_reached(mark); });
+  }
+  // The stream waits, and the host goes on.
+  void wait(Queue& queue, Mark mark) {
+    if (mark.queue == &queue || reached(mark)) return;
+    launch(queue, "wait for stream " + std::to_string(mark.queue->id), nullptr,
+        [mark] { return is_reached(mark); });
+  }
+  void synchronize(int device) {
+    std::unique_lock lock(mutex_);
+    std::vector<Mark> marks;
+    for (const auto& [id, queue] : streams_.at(check_device(device))) {
+      marks.push_back({queue.get(), queue->submitted_});
+    }
+    lock.unlock();
+    for (const Mark mark : marks) wait(mark);
+  }
+  // [/events]
+
+  // [settle]
+  // Returns when no stream can go on by itself: each is idle, or waits for a gate or for
+  // another stream. Without `peers`, it may also wait for other processes.
+  void settle(bool peers) {
+    const auto stands = [peers](const auto& stream) {
+      if (stream.second->entries_.empty()) return true;
+      const auto& entry = stream.second->entries_.front();
+      return entry.begun ? entry.peers && !peers : entry.ready && !entry.ready();
+    };
+    wait_until([&] {
+      return std::ranges::all_of(streams_,
+          [&](const auto& streams) { return std::ranges::all_of(streams, stands); });
+    });
+  }
+  void open(bool& gate) {
+    const std::lock_guard lock(mutex_);
+    gate = true;
+    changed_.notify_all();
+  }
+  int waiting() { // threads of the host, for the device
+    const std::lock_guard lock(mutex_);
+    return waiting_;
+  }
+  // [/settle]
+
+  // Begins or ends a trace; returns what has happened, in its order.
+  std::vector<Step> trace(bool on) {
+    const std::lock_guard lock(mutex_);
+    traces_ = on;
+    return std::exchange(trace_, {});
+  }
+
+  // For the end of the process: no task may run while static objects go.
+  void stop() {
+    if (forked_) return;
+    std::unique_lock lock(mutex_);
+    stopped_ = true;
+    changed_.notify_all();
+    changed_.wait_for(lock, std::chrono::seconds(2), [this] { return running_ == 0; });
+  }
+
+ private:
+  // [serve]
+  // The thread of a stream. It ends when it has nothing to do, and the next launch starts
+  // another one.
+  void serve(Queue& queue) {
+    std::unique_lock lock(mutex_);
+    const auto launched = [&] { return !queue.entries_.empty(); };
+    while (queue.launched_.wait_for(lock, std::chrono::seconds(1), launched)) {
+      auto& entry = queue.entries_.front();
+      if (entry.ready) changed_.wait(lock, entry.ready);
+      changed_.wait(lock, [this] { return !stopped_; }); // once stopped, it stays here
+      note("begin", entry.name, queue);
+      entry.begun = true;
+      ++running_;
+      changed_.notify_all();
+      lock.unlock();
+      std::string failure;
+      try {
+        if (entry.run) entry.run();
+        entry.run = nullptr; // what it owns goes here, without the mutex
+      } catch (const std::exception& error) {
+        failure = "device sim: " + entry.name + " has failed: " + error.what();
+      }
+      lock.lock();
+      if (failure_.empty()) failure_ = failure;
+      --running_;
+      note("end", entry.name, queue);
+      queue.entries_.pop_front();
+      ++queue.ended_;
+      changed_.notify_all();
+    }
+    queue.served_ = false;
+  }
+  // [/serve]
+
+  static bool is_reached(Mark mark) {
+    return !mark.queue || mark.queue->ended_ >= mark.number;
+  }
+  void wait_until(const Ready& ready) {
+    check_process();
+    std::unique_lock lock(mutex_);
+    ++waiting_;
+    changed_.wait(lock, [&] { return stopped_ || ready(); });
+    --waiting_;
+    if (!failure_.empty()) throw std::runtime_error(failure_); // errors come late
+  }
+  void note(const char* what, const std::string& name, const Queue& queue) {
+    if (traces_ && !name.empty())
+      trace_.push_back({what, name, queue.device, queue.id});
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::map<int64_t, std::unique_ptr<Queue>>> streams_; // of each device
+  std::vector<Step> trace_;
+  std::string failure_; // of a task
+  int running_ = 0, waiting_ = 0;
+  bool used_ = false, forked_ = false, stopped_ = false, traces_ = false;
+};
+
+// Never destroyed: the threads of streams may outlive the static objects.
+inline Driver& driver = *new Driver();
+inline const int at_fork = ::pthread_atfork(nullptr, nullptr, [] { driver.fork(); });
+
+inline void Queue::launch(std::string name, Task run, bool peers) {
+  driver.launch(*this, std::move(name), std::move(run), nullptr, peers);
+}
+
+// Holds streams until the host opens it. Programs use it in place of sleeps, so that they
+// decide themselves what is late.
+class Gate {
+ public:
+  void hold(Queue& queue) {
+    driver.launch(queue, "gate", nullptr, [open = open_] { return *open; });
+  }
+  void open() { driver.open(*open_); }
+
+ private:
+  const std::shared_ptr<bool> open_ = std::make_shared<bool>(false);
+};
+
+} // namespace sim

@@ -1,0 +1,327 @@
+#pragma once
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include "simulated_accelerator/include/stream.hpp"
+
+#include "library.hpp"
+#include "work.hpp"
+
+namespace stream_collectives {
+
+constexpr milliseconds kWatchEvery{50};
+
+// One rank's part of a group: it launches calls on streams, keeps what they use, and
+// watches over them. The frame's backend calls it as it calls its own Group.
+class StreamGroup {
+ public:
+  StreamGroup(const StorePtr& store, int rank, int size, frame::OptionsPtr options)
+      : options_(c10::dynamic_intrusive_pointer_cast<OptionsSimccl>(options)),
+        rank_(rank),
+        size_(size),
+        library_(std::make_shared<BackendPtr>(options_->connect(store, rank, size))),
+        watchdog_([this] { watch(); }) {}
+  ~StreamGroup() {
+    coalesced_.erase(this);
+    self_->store(nullptr);
+    const frame::WithoutGil without_gil;
+    stop();
+  }
+
+  OptionsSimccl& options() const { return *options_; }
+  uint64_t sequence() const { return sequence_; }
+  void set_timeout(milliseconds timeout) { options_->timeout = timeout; }
+
+  frame::Arguments begin(Kind kind, milliseconds timeout) const {
+    const auto wins = frame::timeout_of_call(timeout, options_->timeout);
+    return {kind, wins, options_->backend, size_, kDevice};
+  }
+
+  // Always returns a Work: waiting for it costs the host nothing.
+  WorkPtr run(frame::Arguments&& given, bool /* async */) {
+    const auto kind = given.note.kind;
+    given.require(LibraryCall::can_reduce(given.note), " cannot reduce tensors of ",
+        frame::name(given.note.dtype), " with ", frame::name(given.note.op));
+    given.require(kind != Kind::monitored_barrier, " is one of the CPU's backend");
+    Calls calls{std::make_shared<frame::Arguments>(std::move(given))};
+    const auto coalesced = coalesced_.find(this);
+    if (coalesced == coalesced_.end()) return launch(kind, std::move(calls));
+    coalesced->second.push_back(calls[0]);
+    return nullptr; // the program waits for the work of all
+  }
+
+  void start_coalescing() {
+    TORCH_CHECK_VALUE(!coalesced_.contains(this), "Backend simccl: coalesces already");
+    coalesced_[this];
+  }
+  WorkPtr end_coalescing() {
+    const auto calls = coalesced_.extract(this);
+    TORCH_CHECK_VALUE(calls, "Backend simccl: does not coalesce");
+    return launch(std::nullopt, std::move(calls.mapped()));
+  }
+  template <class CallOne>
+  WorkPtr together(
+      Kind kind, bool /* async */, size_t outputs, size_t inputs, const CallOne& call) {
+    begin(kind, kNoTimeout)
+        .require(outputs == inputs, " takes as many outputs as inputs");
+    const bool inside = coalesced_.contains(this);
+    if (!inside) start_coalescing();
+    try {
+      for (size_t i = 0; i < inputs; ++i) call(i);
+    } catch (...) {
+      coalesced_.erase(this);
+      throw;
+    }
+    return inside ? nullptr : end_coalescing();
+  }
+
+  // The stream of the collectives.
+  c10::Stream stream(at::Device device) { return stream_of(lane(device, {}, {})); }
+
+  // [end]
+  // Waits for calls that other ranks need, which have deadlines.
+  void shutdown() {
+    const frame::WithoutGil without_gil;
+    std::unique_lock lock(watched_mutex_);
+    changed_.wait_until(lock, frame::in(options_->timeout),
+        [this] { return calls_.empty() || !failure_.empty(); });
+    if (failure_.empty()) failure_ = "it was destroyed";
+    lock.unlock();
+    stop();
+    (*library_)->shutdown();
+    const std::lock_guard calls(mutex_);
+    let_go();
+  }
+
+  // Ends what the streams wait for, if the library can. Otherwise its deadline does.
+  void abort() {
+    const frame::WithoutGil without_gil;
+    end_calls("rank " + std::to_string(rank_) + " has aborted the group");
+  }
+  // [/end]
+
+ private:
+  using Calls = Stash::Kept;
+
+  // [launch]
+  // The five steps of a call. The host waits in none of them.
+  WorkPtr launch(std::optional<Kind> kind, Calls calls) {
+    const std::lock_guard lock(mutex_);
+    check();
+    let_go();
+    const auto work = c10::make_intrusive<WorkSimccl>(rank_, kind, options_);
+    const c10::impl::VirtualGuardImpl guard(kDevice);
+    work->device = calls.empty() ? at::Device(kDevice) : calls[0]->device;
+    if (!work->device.has_index()) work->device = guard.getDevice(); // a barrier
+    const auto current = guard.getStream(work->device);
+    const auto stream = options_->keeps("own_stream")
+        ? stream_of(lane(work->device, kind, calls))
+        : current;
+    describe(*work, kind, calls);
+
+    // 1. The communication comes after what the program has launched so far.
+    c10::Event before(kDevice);
+    before.record(current);
+    if (options_->keeps("input")) before.block(stream);
+    // The library wants one order of collectives, also where a rank uses two devices.
+    const bool message = kind && is_message(*kind);
+    if (!message && last_) last_->block(stream);
+    if (!message) last_ = work->end;
+    // Messages of one tag keep their order, also those of a batch.
+    for (const auto& one : calls) {
+      if (!is_message(one->note.kind)) continue;
+      auto& last = last_messages_[lane(work->device, one->note.kind, {one})];
+      if (last) last->block(stream);
+      last = work->end;
+    }
+
+    // 2. The memory stays, whatever the program does with its tensors.
+    std::vector<LibraryCall> library_calls;
+    for (const auto& one : calls) library_calls.emplace_back(*one);
+    work->stash =
+        std::make_shared<Stash>(options_->keeps("lifetime") ? calls : Calls());
+    kept_.emplace_back(work->end, work->stash);
+
+    // 3. The library runs in the stream.
+    auto* const native = static_cast<sim::Stream*>(guard.getStreamNativeHandle(stream));
+    const auto task = [call = work->call, library = library_, size = size_,
+                          library_calls]() mutable {
+      run_in_stream(*call, **library, library_calls, size);
+    };
+    native->launch(kind ? name(*kind) : "coalesced", task, /*peers=*/true);
+
+    // 4. An event says when the stream has ended the call.
+    {
+      const c10::StreamGuard in(stream);
+      for (const auto& one : calls) one->finish(); // outputs with strides
+    }
+    work->end->record(stream);
+
+    // 5. Work and future order the program's streams.
+    work->complete(stream);
+    const std::lock_guard watched(watched_mutex_);
+    calls_.push_back(work->call);
+    return work;
+  }
+  // [/launch]
+
+  void describe(WorkSimccl& work, std::optional<Kind> kind, const Calls& calls) {
+    work.sequence = ++sequence_;
+    work.call->title = c10::str(kind ? name(*kind) : "coalesced", " #", work.sequence,
+        " of group \"", options_->group_name, "\" on rank ", rank_);
+    for (const auto& one : calls) {
+      work.call->timeout = std::max(work.call->timeout, one->timeout);
+      work.source = one->source;
+      for (const auto& tensor : one->results) work.outputs.push_back(tensor);
+    }
+    const bool asks =
+        kind == Kind::receive && calls[0]->note.root < 0; // for the sender
+    const bool waits = kind == Kind::barrier && options_->keeps("barrier");
+    work.blocks_host |= asks || waits;
+    work.abort_group = [self = self_] {
+      if (auto* const group = self->load()) group->abort();
+    };
+  }
+
+  // [in-the-stream]
+  // On the thread of the stream, which waits for the other ranks.
+  static void run_in_stream(
+      Call& call, c10d::Backend& library, std::vector<LibraryCall>& calls, int size) {
+    call.began = Clock::now();
+    try {
+      if (const auto error = call.error()) std::rethrow_exception(error);
+      std::vector<WorkPtr> works; // all begin before one is awaited: it may need others
+      for (auto& one : calls) works.push_back(one.begin(library));
+      for (size_t i = 0; i < calls.size(); ++i) calls[i].end(works[i], size);
+    } catch (const std::exception&) {
+      call.fail(frame::text_of(std::current_exception()));
+    }
+    call.ended = true;
+  }
+  // [/in-the-stream]
+
+  void check() const {
+    TORCH_CHECK_WITH(DistBackendError, forks_ == frame::fork_count(),
+        "Backend simccl: group \"", options_->group_name,
+        "\" belongs to the process that created it, not to a fork of it");
+    const std::lock_guard lock(watched_mutex_);
+    auto reason = failure_;
+    for (const auto& call : calls_) { // the watchdog may not know yet
+      if (reason.empty() && call->error()) reason = frame::text_of(call->error());
+    }
+    TORCH_CHECK_WITH(DistBackendError, reason.empty(), "Backend simccl: group \"",
+        options_->group_name, "\" takes no more calls: ", reason);
+  }
+
+  // [let-go]
+  // Lets go of memory that no stream uses any more. On the thread of the program: the
+  // end of a tensor may need Python's lock.
+  void let_go() {
+    std::erase_if(kept_, [](const auto& kept) {
+      const bool unused = kept.first->query();
+      if (unused) kept.second->clear();
+      return unused;
+    });
+  }
+  // [/let-go]
+
+  // [watchdog]
+  // Ends the group when a call takes too long or has failed. It holds no tensor, and never
+  // waits for a stream.
+  void watch() {
+    std::unique_lock lock(watched_mutex_);
+    while (!changed_.wait_for(lock, kWatchEvery, [this] { return stop_; })) {
+      std::exception_ptr error;
+      for (const auto& call : calls_) {
+        const auto limit = std::to_string(call->timeout.count()) + " ms";
+        if (call->late()) {
+          call->fail("it has not ended within " + limit +
+              "; the ranks may wait for different calls");
+        }
+        if (!error) error = call->error();
+      }
+      std::erase_if(calls_, [this](const auto& call) { // or check() takes a call
+        return call->ended && (!call->error() || !failure_.empty());
+      });
+      changed_.notify_all();
+      lock.unlock();
+      if (error) end_calls(frame::text_of(error));
+      lock.lock();
+    }
+  }
+  // [/watchdog]
+
+  // [end-calls]
+  void end_calls(const std::string& reason) {
+    {
+      const std::lock_guard lock(watched_mutex_);
+      for (const auto& call : calls_) call->fail(reason);
+      if (!failure_.empty()) return;
+      failure_ = reason;
+    }
+    TORCH_WARN(reason); // the program may never wait again
+    (*library_)->abort();
+  }
+  // [/end-calls]
+
+  void stop() {
+    {
+      const std::lock_guard lock(watched_mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    if (!watchdog_.joinable()) return;
+    forks_ == frame::fork_count() ? watchdog_.join() : watchdog_.detach();
+  }
+
+  // [lanes]
+  // Where a call runs: collectives in one stream, in the order in which the program calls
+  // them; messages in one for each direction, rank and tag, because ranks may call them in
+  // different orders.
+  using Lane = std::tuple<c10::DeviceIndex, Kind, int, int64_t>;
+  static Lane lane(at::Device device, std::optional<Kind> kind, const Calls& calls) {
+    const bool message = kind && is_message(*kind);
+    const auto note = message ? calls[0]->note : frame::Note();
+    return {device.index(), note.kind, note.root, note.tag};
+  }
+  // Idle streams cost nothing, so a group that ends leaves them.
+  c10::Stream stream_of(const Lane& lane) {
+    const std::lock_guard lock(lanes_mutex_);
+    auto& lanes = options_->keeps("group_stream") ? lanes_ : lanes_of_all_groups_;
+    const auto known = lanes.find(lane);
+    if (known != lanes.end()) return known->second;
+    const c10::impl::VirtualGuardImpl guard(kDevice);
+    const auto stream = guard.getNewStream({kDevice, std::get<0>(lane)});
+    return lanes.emplace(lane, stream).first->second;
+  }
+  // [/lanes]
+
+  const OptionsPtr options_;
+  const int rank_, size_;
+  // Streams share the pointer to the pointer: PyTorch's own may need Python's lock
+  // whenever it is copied.
+  const std::shared_ptr<BackendPtr> library_;
+  const uint64_t forks_ = frame::fork_count();
+  const std::shared_ptr<std::atomic<StreamGroup*>> self_ =
+      std::make_shared<std::atomic<StreamGroup*>>(this); // for works that outlive it
+  std::atomic<uint64_t> sequence_{0};
+  static inline thread_local std::map<const StreamGroup*, Calls> coalesced_;
+
+  std::mutex mutex_; // one call at a time; taken before the others
+  std::shared_ptr<c10::Event> last_; // of the collectives
+  std::map<Lane, std::shared_ptr<c10::Event>> last_messages_;
+  std::vector<std::pair<std::shared_ptr<c10::Event>, std::shared_ptr<Stash>>> kept_;
+
+  static inline std::mutex lanes_mutex_; // guards these
+  static inline std::map<Lane, c10::Stream> lanes_of_all_groups_;
+  std::map<Lane, c10::Stream> lanes_;
+
+  mutable std::mutex watched_mutex_; // guards these
+  std::condition_variable changed_;
+  std::vector<std::shared_ptr<Call>> calls_;
+  std::string failure_; // why the group takes no more calls
+  bool stop_ = false;
+  std::thread watchdog_;
+};
+
+} // namespace stream_collectives

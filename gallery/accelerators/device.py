@@ -1,0 +1,218 @@
+"""
+A device for PyTorch
+====================
+
+Before a backend can launch anything in a stream, PyTorch must know the device, its streams and its memory.
+This page follows the code of the simulated device, about 800 lines, in the order in which PyTorch needs it.
+If your accelerator already runs ``torch.ones``, use the table to check which parts a communication backend
+relies on; otherwise, use it as a plan for the first weeks.
+
+PyTorch reserves the device type ``PrivateUse1`` for devices that are not part of its own code:
+
+.. list-table::
+   :header-rows: 1
+
+   * - part
+     - registered with
+     - what needs it
+   * - name, Python module
+     - ``rename_privateuse1_backend``, ``_register_device_module``
+     - ``torch.device("sim")``, ``torch.sim``
+   * - guard
+     - ``C10_REGISTER_GUARD_IMPL``
+     - current device and stream, events; futures; the backend
+   * - allocator
+     - ``c10::SetAllocator``
+     - every tensor; ``record_stream``
+   * - hooks
+     - ``RegisterPrivateUse1HooksInterface``
+     - pinned memory, random numbers, FSDP
+   * - kernels
+     - ``TORCH_LIBRARY_IMPL(aten, PrivateUse1, …)``
+     - every operation
+
+.. diagram:: accelerators/device/diagram
+
+Name and module
+---------------
+
+Importing the Python package registers the name and the module:
+
+.. listing:: extension/simulated_accelerator/simulated_accelerator/__init__.py
+   :part: registration
+
+From then on, programs can use ``torch.accelerator`` and need not name the device. From the module it needs
+``device_count`` and ``is_available``. Other parts of PyTorch look up the rest by name; ``torch.autocast``,
+for example, calls ``get_amp_supported_dtype``:
+
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: extension/simulated_accelerator/simulated_accelerator/__init__.py
+      :part: module
+
+Streams and events: the guard
+-----------------------------
+
+A *guard* makes a device or a stream current and restores the one before. For each type of device, PyTorch
+does that through ``DeviceGuardImplInterface``, which also has the events. To a backend, this class is the
+most important part, because ``c10::Stream``, ``c10::Event`` and the futures of c10d reach the device only
+through it.
+
+Each thread has its own current stream. At first that is the stream with number 0, about which
+``c10/core/Stream.h`` guarantees that it is always valid:
+
+.. listing:: extension/simulated_accelerator/src/guard.hpp
+   :start-at: Stream getStream(Device device) const override {
+   :end-before: Stream getDefaultStream(
+
+``DeviceGuardImplInterface.h`` promises that ``record`` and ``block`` only put a command into the queue of the
+stream. An event that was never recorded counts as reached. If an event is recorded again, a stream that
+already waits keeps waiting for the earlier version:
+
+.. listing:: extension/simulated_accelerator/src/guard.hpp
+   :start-at: void record(void** event
+   :end-before: void destroyEvent(
+
+In the simulation, an event is a place in a stream: a stream and the number of tasks that it must have
+finished. Streams and events rest on a small driver that knows nothing of PyTorch. There, a stream is a queue
+with a thread, and one mutex guards all streams, so that a trace has one order:
+
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: extension/simulated_accelerator/src/driver.hpp
+      :part: launch
+
+   .. listing:: extension/simulated_accelerator/src/driver.hpp
+      :part: events
+
+   .. listing:: extension/simulated_accelerator/src/driver.hpp
+      :part: serve
+
+The next program uses the module and the guard as programs for any accelerator do:
+
+.. listing:: gallery/accelerators/device/first_use.py
+   :part: module
+
+.. listing:: gallery/accelerators/device/first_use.py
+   :part: guard
+   :no-caption:
+"""
+
+from launcher import run_program
+
+run_program("device/first_use.py")
+
+# %%
+# Memory
+# ------
+#
+# The allocator gives each block to the stream that is current. When the tensor is deleted, that stream can
+# get the block again at once, because its order protects the old owner's kernels:
+#
+# .. listing:: gallery/accelerators/device/memory.py
+#    :part: memory
+#
+# This reuse is the reason why a backend must keep the memory of a call, as :doc:`memory-lifetime` shows. Through the
+# hooks, PyTorch asks for the rest: memory of the host from which streams copy (pinned), generators, and a
+# storage that changes its size, which FSDP uses to free parameters:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/simulated_accelerator/src/hooks.hpp
+#       :part: hooks
+#
+# .. listing:: gallery/accelerators/device/memory.py
+#    :part: hooks
+#    :no-caption:
+
+run_program("device/memory.py")
+
+# %%
+# Kernels and one fallback
+# ------------------------
+#
+# PyTorch 2.15 has more than 3,000 operators, counting overloads, and the device implements about twenty. The
+# copy, and those that create tensors or views or change a storage, have no substitute. For everything else,
+# one fallback copies the arguments to the host, runs the kernel of the CPU, and copies the results back:
+#
+# .. listing:: extension/simulated_accelerator/src/kernels.hpp
+#    :start-at: TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+#    :end-before: // A copy resolves lazy
+#
+# The fallback makes the host wait, so it would hide the bugs that this part is about. Therefore ``fill_``,
+# ``zero_`` and four arithmetic operators run in the stream. These four are structured in PyTorch:
+# ``torch.add(a, b)``, ``a + b`` and ``a.add_(b)`` all arrive at ``add.out``.
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/simulated_accelerator/src/kernels.hpp
+#       :part: kernels
+#
+#    .. listing:: extension/simulated_accelerator/src/kernels.hpp
+#       :part: copy
+#
+# .. listing:: gallery/accelerators/device/kernels.py
+#    :part: program
+
+run_program("device/kernels.py")
+
+# %%
+# ``add`` is one task of the stream. ``cumsum`` launches only copies: its input and its output to the host,
+# and the result back.
+#
+# Load the device early
+# ---------------------
+#
+# Autograd starts one thread for each device when the first backward pass runs, and learns of no device
+# later. A device that is imported after that cannot run a backward pass, so ``sim`` refuses to load:
+#
+# .. listing:: gallery/accelerators/device/errors.py
+#    :part: late
+#
+# Import the device at the top of the program, or let an entry point of the group ``torch.backends`` do it,
+# which ``import torch`` loads unless ``TORCH_DEVICE_BACKEND_AUTOLOAD=0``:
+#
+# .. listing:: extension/simulated_accelerator/pyproject.toml
+#    :part: entry-point
+#
+# Forks
+# -----
+#
+# A fork copies the memory of the process and none of its threads, so a stream in the child would stand
+# still for ever. The driver starts threads only with the first launch, so a fork before that is harmless:
+#
+# .. listing:: gallery/accelerators/device/errors.py
+#    :part: forks
+#
+# Errors
+# ------
+#
+# The host checks arguments before the launch, because an error in the stream is raised far from its cause.
+# If a kernel fails all the same, the next call that lets the host wait raises the error, and so does every
+# such call after it:
+#
+# .. listing:: gallery/accelerators/device/errors.py
+#    :part: errors
+#
+# The first three lines of the output are from forks: a late import, and uses of the device in a fork before
+# the first use in its parent, and in one after that:
+
+run_program("device/errors.py")
+
+# %%
+# The last error is that of ``torch.add``, which has returned before. Without ``out=``, PyTorch would check
+# the complex ``alpha`` on the host. With it, PyTorch calls ``add.out`` directly, so only the kernel checks it.
+#
+# Other devices
+# -------------
+#
+# PyTorch's repository contains OpenReg, another example of a ``PrivateUse1`` device with a guard, an
+# allocator, hooks and kernels. When this page was written, a comment in its communication backend,
+# ``ProcessGroupOCCL.cpp``, called the backend a stub that exchanges no data, so this part has a device of its own.
+#
+# :doc:`to-hardware` compares the calls of this part with those of CUDA. Not run here: OpenReg, and devices
+# other than ``sim``.

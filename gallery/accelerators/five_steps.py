@@ -1,0 +1,153 @@
+"""
+The five steps of a call
+========================
+
+When a program calls a collective on a device, the backend only queues the communication, arranges who waits
+for what, and returns. This page follows one call of ``simccl`` through the five steps that this takes, so
+that you can decide where the call of your own library belongs, and where its errors will appear.
+
+.. list-table::
+   :header-rows: 1
+
+   * - step
+     - what it is for
+     - page
+   * - 1. the communication waits
+     - A kernel may still be writing the input.
+     - :doc:`streams`
+   * - 2. the memory stays
+     - The stream will use addresses, not tensors.
+     - :doc:`memory-lifetime`
+   * - 3. the library is launched
+     - The stream makes the call when its turn comes.
+     - this page
+   * - 4. an event marks the end
+     - Other streams, and the host, can wait for it.
+     - :doc:`waiting`
+   * - 5. work and future are complete
+     - Callers and callbacks order their streams by them.
+     - :doc:`waiting`, :doc:`futures`
+
+.. diagram:: accelerators/five_steps/diagram
+
+The frame of the earlier parts checks the arguments, as on the CPU. Then ``launch`` performs the steps, for
+one call or for several that were coalesced:
+
+.. listing:: extension/stream_collectives/src/group.hpp
+   :part: launch
+
+A stream keeps the order in which it is filled, so the wait of step 1 comes before the launch, and the event
+of step 4 after it. The future of step 5 records an event of its own in the same stream. Outputs with
+strides also belong to step 4: the library writes their elements one after another into a buffer, and a copy
+in the communication's stream then moves them to their places.
+
+Ranks match collectives by their order. If a rank uses two devices, its calls are in two streams, so step 1
+also lets each collective wait for the one before. Messages are exempt, because ranks match them by rank and
+tag. Only a message of the same direction, rank and tag waits for the one before.
+
+The call in the stream
+----------------------
+
+A communication library takes a stream as its last argument: ``ncclAllReduce`` enqueues a kernel there. The
+header of the device gives a library what a CUDA stream gives to NCCL, a handle into which it can launch:
+
+.. listing:: extension/simulated_accelerator/include/stream.hpp
+   :part: stream
+
+The backend gets the handle from the guard, by ``getStreamNativeHandle``. The data of ``simccl`` moves
+through another backend, one for the CPU. A kernel of NCCL waits on the device for the other ranks; here,
+the thread of the stream does:
+
+.. listing:: extension/stream_collectives/src/group.hpp
+   :part: in-the-stream
+
+Like a kernel, the task has addresses and sizes but owns no tensor of the program. The simulation has one more
+reason for that: destroying such a tensor may need Python's global interpreter lock (GIL), and the program may
+hold the GIL while it waits for this very stream.
+
+With the option ``library``, a group chooses the backend that moves its data, gloo by default:
+
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: extension/stream_collectives/src/library.hpp
+      :part: library
+
+The worker makes each kind of call that has a tensor, once with gloo and once with ``store``, the backend of
+:doc:`/right/smallest-backend`:
+
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: gallery/accelerators/five_steps/operations.py
+      :part: program
+"""
+
+from launcher import launch
+
+launch("five_steps/operations.py", ranks=2)
+
+# %%
+# Several calls as one
+# --------------------
+#
+# Every launch costs time, on the host and on the device, so a program may *coalesce* calls. ``Backend.hpp``
+# has two methods for that. After ``startCoalescing``, the backend only collects calls; ``endCoalescing``
+# launches them and returns one ``Work`` for all. A backend whose ``supportsCoalescing`` is true must have
+# both, because their default implementations raise an error:
+#
+# .. listing:: extension/stream_collectives/src/group.hpp
+#    :start-at: void start_coalescing() {
+#    :end-before: template <class CallOne>
+#
+# The next worker reduces three tensors, first in three calls and then coalesced. Finally, it exchanges
+# messages with ``batch_isend_irecv``, which coalesces them. Each time, a gate holds the communication first:
+#
+# .. listing:: gallery/accelerators/five_steps/coalescing.py
+#    :part: program
+
+launch("five_steps/coalescing.py", ranks=2)
+
+# %%
+# Coalesced, the three calls are one task. For messages, this is more than a matter of speed. If each rank
+# ran its receive as a task of its own, ahead of the send in the same stream, the ranks would deadlock.
+# Therefore ``run_in_stream`` begins all calls before it waits for one.
+#
+# Errors: at once or late
+# -----------------------
+#
+# An error can appear at two moments, and you should prefer the first:
+#
+# - *At once*, from the call itself. This is possible for all that the arguments of this rank show, such as
+#   dtypes and sizes, and therefore ``simccl`` checks here what its library would refuse later.
+# - *Late*, from the stream. Only the library can find out that ranks disagree, or that a rank is dead. By
+#   then the call has returned, and perhaps ``wait`` has, too.
+#
+# In the worker, the library is ``store``, because it compares the calls of the ranks. Rank 0 reduces one
+# number, and rank 1 reduces two:
+#
+# .. listing:: gallery/accelerators/five_steps/errors.py
+#    :part: program
+
+launch("five_steps/errors.py", ranks=2, expected_stderr="Warning: Backend simccl: ")
+
+# %%
+# ``run_in_stream`` catches the exception and keeps it in the ``Call``. If it left the task, every later wait
+# of the host for this device would fail, as :doc:`device` shows. The stream does not stop: it reaches the
+# event, and later kernels run with whatever the tensors contain. From then on, every ``wait`` of the work
+# raises the error, and the group refuses further calls. For a program that never waits again, the watchdog
+# of :doc:`order-and-abort` writes a warning.
+#
+# A ``wait`` that is called before the error occurs returns normally, because it does not let the host wait. So
+# do not save a checkpoint, for example, after ``wait`` alone: call ``torch.accelerator.synchronize`` first, and
+# then ``wait``, which knows by then whether the call has failed.
+#
+# NCCL's backend
+# --------------
+#
+# The header ``ProcessGroupNCCL.hpp`` shows parts that correspond to the steps: streams and events in
+# ``ncclStreams_`` and ``ncclEvents_``; a ``TensorShelf`` that keeps tensors between a call and ``wait``;
+# and, in each work, the event of its end, ``ncclEndEvent_``. The tensors of coalesced calls are collected
+# in ``coalescedTensors_`` and handed to one work.
+#
+# Not run here: NCCL and its backend, about which this page repeats what the header says.

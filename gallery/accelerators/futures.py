@@ -1,0 +1,118 @@
+"""
+Futures with devices
+====================
+
+By default, DDP waits for the futures of its all-reduces and not for their works, so a backend whose ``wait`` is
+right can still train wrongly, without an error. This page shows what a future must know about the device, so
+that you can decide when your backend completes it, and on which stream.
+
+.. diagram:: accelerators/futures/diagram
+
+A future that is complete at once
+---------------------------------
+
+On the CPU, a future completes when the data is there, as :doc:`/right/asynchronous-work` shows. On a device with
+streams, ``c10::ivalue::Future`` offers something better: it can be complete while the data is still on its way. A
+thread that waits for the future then returns at once, and only its stream waits.
+
+For this, the future must have been constructed with the devices of its value. ``ivalue_inl.h`` has the rest:
+
+- ``markCompleted`` records an event on the current stream of each device that the value has tensors on.
+- ``wait`` lets the current stream of the caller wait for these events. It also calls ``recordDataPtrOnStream``, so
+  that the allocator does not reuse the memory of the value while that stream may need it.
+- ``then`` runs a callback under a stream from ``getStreamFromGlobalPool``, which also waits for the events first. The
+  future of the callback's result has the same devices, so the next reader waits for that stream.
+
+So the backend completes the future during the call, and it must do so while the stream of the communication is
+current. Then the event comes after the library's task in that stream:
+
+.. listing:: extension/stream_collectives/src/work.hpp
+   :part: future
+
+A callback before the communication
+-----------------------------------
+
+The next worker holds the communication until its last lines. Meanwhile it attaches a callback and waits for the
+result:
+
+.. listing:: gallery/accelerators/futures/callbacks.py
+   :part: callback
+"""
+
+from launcher import launch
+
+launch("futures/callbacks.py", ranks=2)
+
+# %%
+# The callback has run, and ``wait`` has returned, before the library moved a byte. Both have only queued tasks: the
+# multiplication in the stream of the callback, and a wait for that stream in the program's. Only ``item`` lets the
+# host wait for the number.
+#
+# Users of your backend notice two consequences. First, ``done`` says nothing about the device, for which they need
+# ``is_completed`` of the work. Second, a callback should not read a number on the host, because it runs on the thread
+# that attaches it. If the callback above called ``item``, this thread would never open the gate.
+#
+# Bug: a future without devices
+# -----------------------------
+#
+# If a backend omits the devices, the future records no event, and a callback runs under the stream that is current.
+# PyTorch takes such a future for one of the CPU. ``simccl`` constructs one if it breaks the rule of this page: **the
+# future knows its device**. This worker is a short form of the one above:
+#
+# .. listing:: gallery/accelerators/futures/devices.py
+#    :part: program
+
+launch("futures/devices.py", ranks=2)
+
+# %%
+# The sum is 3. With the rule broken, the multiplication runs at once and sees the number that the rank had before,
+# so the results are 10 and 20. PyTorch does not report this bug: a comment in ``markCompleted`` calls it "a silent
+# synchronization/correctness issue", and gives speed on the CPU as the reason why there is no check. Only the wrong
+# devices lead to an error, which ``markCompleted`` sets when the value has tensors on a device that the constructor
+# was not given.
+#
+# The same bug in DDP
+# -------------------
+#
+# During the backward pass, DDP collects gradients in buckets and starts an all-reduce for each of them. In
+# ``reducer.hpp``, a bucket has a member ``future_work``, and at the end of the pass DDP waits for that. With the
+# option ``lazy_bucket_allocation``, it also keeps the work, so that it can release the tensors that NCCL's backend
+# has stashed. Each rank of the next worker has a model with one weight, whose gradient is the rank's input, 1 or 2:
+#
+# .. listing:: gallery/accelerators/futures/devices_in_ddp.py
+#    :part: program
+
+launch("futures/devices_in_ddp.py", ranks=2)
+
+# %%
+# The average is 1.5. DDP divides the gradient by the number of ranks when it copies it into the bucket, and then adds
+# up the buckets of all ranks. With the rule broken, DDP copies the bucket back into the gradient between these two
+# steps, so rank 0 has 1 / 2, and rank 1 has 2 / 2.
+#
+# No rank raises an error, and each takes a step in a plausible direction: it trains alone, with half of its own
+# gradient. A loss curve may look healthy, so compare the weights of all ranks in a test, with the communication
+# held by a gate or a slow kernel. Use DDP's defaults there: with ``lazy_bucket_allocation``, it waits for the
+# work, and the gradient is right although the future is not.
+#
+# The communication hooks of DDP depend even more on the devices. The one that compresses to 16 bits, for example,
+# returns ``fut.then(decompress)``, so all of its second half runs in a callback.
+#
+# What a complete future cannot tell
+# ----------------------------------
+#
+# A future that is complete cannot get an error any more. What fails in the stream later is visible in the work, as
+# :doc:`order-and-abort` shows, and a program that waits only for the future learns of it at its next call. Therefore
+# the backend needs a watchdog that reports by itself. ``Work.hpp`` has a second function, ``getFutureResult``, for a
+# future that tells how the work ended. ``simccl`` does not implement it.
+#
+# The value of a barrier is an empty list, so its future records no event and orders nothing. After a barrier, use
+# ``wait`` of the work.
+#
+# NCCL's backend
+# --------------
+#
+# ``ProcessGroupNCCL.hpp`` says that ``getFuture`` returns a future "that will be marked as completed internally", and
+# that ``getFutureResult`` returns the result of the work, such as success or a kind of error, "instead of the tensor
+# output".
+#
+# Not run here: NCCL's backend, and the worker with ``lazy_bucket_allocation``, which was run by hand.

@@ -1,0 +1,146 @@
+"""
+Groups and device meshes
+========================
+
+Large models are trained with several groups at a time: a mesh of two dimensions gives each rank one group
+for its row and one for its column. This page helps you decide when a group connects the ranks, what your
+library does when a group is split, and which calls of a group may share a stream.
+
+.. diagram:: accelerators/groups_and_meshes/diagram
+
+Backends for several devices
+----------------------------
+
+A group can have a backend for each type of device, and PyTorch chooses by the tensor. In the next worker,
+the default group has gloo for the CPU beside ``simccl``, and a second group has ``simccl`` only:
+
+.. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
+   :part: backends
+
+Its second half gives each rank two devices, and reduces a tensor on each. A gate holds the communication of
+the first device until both calls are in their streams:
+
+.. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
+   :part: devices
+"""
+
+from launcher import launch
+
+launch("groups_and_meshes/two_devices.py", ranks=2)
+
+# %%
+# A group without a backend for the CPU refuses tensors of the CPU, so a program that also communicates on
+# the host should name both. Collectives on Python objects then take the CPU's backend, and need no copy to
+# the device.
+#
+# The library of ``simccl`` is gloo, too. When PyTorch splits such a group, both backends get the same store,
+# in which two gloos would take each other for their peers. So ``simccl`` adds a prefix:
+#
+# .. listing:: extension/stream_collectives/src/registration.cpp
+#    :part: connect
+#
+# On two devices, a group needs two streams. But its library matches collectives by their order, so the
+# second collective waits for an event of the first. The time line shows that: although the gate is in the stream
+# of ``sim:0``, the stream of ``sim:1`` waits with it.
+#
+# When a group connects
+# ---------------------
+#
+# A library for an accelerator connects devices, and not processes. Without further information, a backend
+# knows its device only when the first tensor arrives, so it must connect the ranks in the middle of the
+# first call. With ``device_id=`` in ``init_process_group``, PyTorch tells the backend its device at once and
+# calls ``eagerConnectSingleDevice`` if ``supportsSplitting`` returns true. ``Backend.hpp`` calls that an
+# optimization, and its default does nothing. In ``simccl``, the library connects in the constructor, and
+# only the stream is left to create:
+#
+# .. listing:: extension/stream_collectives/src/registration.cpp
+#    :part: eager
+#
+# The device also becomes that of ``barrier``, which has no tensor to take it from.
+#
+# A mesh of two dimensions
+# ------------------------
+#
+# ``device_id`` also changes how PyTorch creates other groups. Four ranks make a mesh of two rows, ``[0, 1]``
+# and ``[2, 3]``. Each rank contributes a power of ten, so a sum shows which ranks it comes from. The worker
+# makes the mesh without ``device_id`` and with it, and notes the functions that the mesh calls to create its
+# groups:
+#
+# .. listing:: gallery/accelerators/groups_and_meshes/mesh.py
+#    :part: mesh
+
+import os
+
+os.environ["SIM_DEVICES"] = "4"
+launch("groups_and_meshes/mesh.py", ranks=4)
+
+# %%
+# The sums are equal, but the numbers of calls are not. Without a device, every rank calls ``new_group`` for
+# each of the four groups, although it is a member of two. With one, it calls ``split_group`` once for each
+# dimension, and all groups of a dimension are created by the same call.
+#
+# ``split_group`` calls ``split`` of each backend on all ranks of the parent group. On a rank that is in no
+# new group, it passes the ranks of the first one, and ``split`` must return no backend. The method also gets
+# a store, in which PyTorch has set the keys of the new group apart. Because it is a method of the parent, a
+# library can reuse what the parent knows about its network. ``split`` of the frame, which
+# :doc:`/right/variants-and-groups` shows, reuses no connection and starts a new group.
+#
+# Two details are easy to miss:
+#
+# - With ``device_id``, ``new_group`` calls ``perform_nocolor_split`` on ranks outside of the new group,
+#   because ``ncclCommSplit`` must be called on all ranks of the parent. ``Backend.hpp`` does not declare the
+#   method. If ``supportsSplitting`` returns true, your class needs it in Python, even if it does nothing.
+# - Unless the program passes options, ``split`` gets a copy of the parent's, which since PyTorch 2.14
+#   ``Options::clone`` makes. If your options add fields, override it. Otherwise, according to
+#   ``Backend.hpp``, parent and child share one object, and the child overwrites the parent's timeout and name.
+#
+# Streams of a group
+# ------------------
+#
+# Groups must not wait for each other, so each has streams of its own, as :doc:`order-and-abort` shows.
+# Within a group, collectives share one stream, because the order of their calls is the same on all ranks.
+# That does not hold for messages: PyTorch matches them by rank and tag, and a rank may receive in another
+# order than its peer sends. If both ranks had a single stream, each would run a message first whose other
+# half is queued in the peer's stream, and both would wait forever. So ``simccl`` has a stream for each
+# direction, peer and tag. The code calls the key of such a stream a *lane*:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/stream_collectives/src/group.hpp
+#       :part: lanes
+#
+# In the next worker, rank 0 sends tag 1 before tag 2, and rank 1 receives them the other way round. They do
+# so twice: first they begin both messages before they wait, then they wait for each before they begin the next:
+#
+# .. listing:: gallery/accelerators/groups_and_meshes/messages.py
+#    :part: messages
+
+launch(
+    "groups_and_meshes/messages.py",
+    ranks=2,
+    expected_stderr="Backend simccl: |.*Warning: Backend simccl: ",
+)
+
+# %%
+# Because each tag has a stream, the first way is right. This cannot help the second, which is what
+# ``dist.send`` and ``dist.recv`` do: after ``wait``, the caller's stream waits for the first message, and the
+# second message waits for the caller's stream. The host goes on and notices nothing, until the watchdog reports
+# a deadlock. A program must therefore use one order of tags on both sides, or begin all messages before it
+# waits.
+#
+# ``batch_isend_irecv`` is the better tool. If ``supportsCoalescing`` returns true, its messages arrive
+# between ``startCoalescing`` and ``endCoalescing``, as one call. ``simccl`` runs that call in the stream of
+# the collectives, and begins all its messages before it waits for one, so both ranks must call the batch at
+# the same place among their collectives.
+#
+# NCCL's backend
+# --------------
+#
+# ``ProcessGroupNCCL.hpp`` keeps a communicator for each device of a group, and for messages one for each
+# pair of ranks, with the key ``1:2`` on both ranks 1 and 2. Neither direction nor tag is in the key, and the
+# documentation of ``isend`` says that NCCL's backend does not support tags, so programs for it use one
+# order. The options have ``split_from`` and ``split_color`` for ``ncclCommSplit``, and the class declares
+# ``performNocolorSplit``.
+#
+# Not run here: NCCL, and a library that reuses connections in a split.

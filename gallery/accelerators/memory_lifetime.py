@@ -1,0 +1,156 @@
+"""
+Memory lifetime: stash and record_stream
+========================================
+
+A kernel of the communication knows addresses, and it may run long after the program has deleted the tensor
+behind them. This page helps you decide who keeps the memory until then, the backend or the allocator, and
+when your backend may let go of it.
+
+.. diagram:: accelerators/memory_lifetime/diagram
+
+An allocator that does not wait
+-------------------------------
+
+A caching allocator gives the memory of a deleted tensor to the next one, even if kernels that use it are
+still queued. Within one stream that is safe, as :doc:`streams` shows. Therefore the allocator of ``sim``
+remembers for which stream it allocated a block, which is the stream that *owns* the memory, and gives a free
+block only to that stream.
+
+The communication reads the memory in another stream, about which the allocator knows nothing. Hence the rule
+of this page: **the memory of a call is kept until it is safe to reuse**.
+
+Bug: memory that belongs to the next tensor
+-------------------------------------------
+
+In the next worker, each rank deletes its input after the call, as a function does when it returns. Then it
+creates a tensor of the same size. ``hold_communication`` returns a gate that holds the stream of the
+communication:
+
+.. listing:: gallery/accelerators/memory_lifetime/lifetime.py
+   :part: program
+"""
+
+from launcher import launch
+
+launch("memory_lifetime/lifetime.py", ranks=2)
+
+# %%
+# With the rule kept, the ranks gather 1 and 2. With the rule broken, the new tensor gets the memory of the
+# input, and the caller's stream writes 99 there while the communication is still held. The library then
+# reads the right address with the wrong content, and each rank sends 99.
+#
+# A stash
+# -------
+#
+# The backend fixes this with a *stash*, which holds the tensors of the call, so that the allocator does not
+# get their memory back. ``launch`` fills the stash before it launches the task of the library:
+#
+# .. listing:: extension/stream_collectives/src/group.hpp
+#    :start-at: // 2. The memory stays
+#    :end-before: // 3. The library runs
+#
+# The work and the group share the stash, because either may be the first to know that the reuse is safe:
+#
+# - The work lets go in ``wait``. From then on, the caller's stream waits for the communication, so whatever
+#   the program launches there later comes after it, including the kernels of the next owner of the memory.
+# - The group lets go at its next call, if the end event says that the stream has finished. That is for works
+#   which the program drops without a ``wait``:
+#
+# .. listing:: extension/stream_collectives/src/group.hpp
+#    :part: let-go
+#
+# ``let_go`` runs on the thread that makes the call and not on the watchdog's, because the destructor of a
+# tensor may need the GIL, as :doc:`five-steps` explains, and a watchdog that waits for the GIL does not
+# watch. For a similar reason, ``clear`` only moves the tensors while it holds the mutex, and they are
+# destroyed after it is unlocked:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/stream_collectives/src/work.hpp
+#       :part: stash
+#
+# When the memory is free
+# -----------------------
+#
+# The next worker asks the allocator how much of the input's 4096 bytes is in use. It gathers twice, first
+# with a ``wait``, and then with a work that it drops:
+#
+# .. listing:: gallery/accelerators/memory_lifetime/release.py
+#    :part: release
+
+launch("memory_lifetime/release.py", ranks=2)
+
+# %%
+# After ``wait``, the memory is free although the communication has not begun, and the next tensor gets it.
+# The result is right all the same, because the kernel that writes 99 is queued behind the event.
+#
+# After a dropped work, the memory stays longer than the communication takes, until the group is called
+# again. In a training loop the next call comes soon, so a thread that frees memory earlier is not worth the
+# deadlocks that it can cause.
+#
+# A wait on another stream
+# ------------------------
+#
+# The stash has a limit: ``wait`` lets go because *the current stream* waits. If another stream owns the
+# memory, nothing orders the next tensor behind the communication. In this worker, ``wait`` is called under a
+# second stream:
+#
+# .. listing:: gallery/accelerators/memory_lifetime/other_stream.py
+#    :part: program
+
+launch("memory_lifetime/other_stream.py", ranks=2)
+
+# %%
+# The backend does not know which stream owns the memory, so the fix is a line of the program:
+# ``record_stream`` names another stream that uses the memory. Here that is the stream which waits, since its
+# queue now ends behind the communication. The allocator notes the stream, and when the tensor is deleted, it
+# remembers the end of that queue:
+#
+# .. listing:: extension/simulated_accelerator/src/memory.hpp
+#    :start-at: void release(void* data) {
+#    :end-before: // Whether the address
+#
+# The block is free again when the stream has come so far, which the allocator checks at each allocation.
+# ``DeviceGuardImplInterface.h`` asks for this in ``recordDataPtrOnStream``: the allocator should not recycle
+# the memory "until all work on that stream is done".
+#
+# Stash or record_stream
+# ----------------------
+#
+# A backend could name the stream of the communication to the allocator itself, for each tensor of each call.
+# Then it needs no stash, and a ``wait`` on any stream is safe.
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - question
+#      - stash
+#      - record_stream
+#    * - who keeps the memory
+#      - work and group
+#      - the allocator
+#    * - free after
+#      - ``wait``, before the device has finished
+#      - the end of the stream's queue, as it was when the tensor was deleted
+#    * - a ``wait`` on a stream that does not own the memory
+#      - wrong without help of the program
+#      - right
+#
+# The second row is the price of ``record_stream``: how much memory a program needs depends on how far the
+# device is at each allocation. The documentation of ``Tensor.record_stream`` warns of that
+# ("non-deterministically reuse or fail to reuse memory"). So choose the stash, and document its limit.
+#
+# Do not forget the tensors that the backend itself creates: a temporary copy, such as that of an input with
+# strides, must be in the stash, too. Futures use both ways. A future owns its value, and calls
+# ``recordDataPtrOnStream`` for each stream that waits for it, as :doc:`futures` explains.
+#
+# NCCL's backend
+# --------------
+#
+# According to ``ProcessGroupNCCL.hpp``, a ``TensorShelf`` stashes the tensors of asynchronous calls "between
+# op call and ``work.wait()``" so that the allocator cannot recycle them, and the backend thereby achieves
+# safety "without any recordStream calls". If the watchdog sees a finished work that was never waited for, it
+# hands the shelf over, and the next call on the main thread clears it.
+#
+# Not run here: NCCL's backend.

@@ -1,0 +1,141 @@
+"""
+Order of calls, late errors and abort
+=====================================
+
+Streams of different ranks can deadlock while all hosts go on, and an error in a stream comes after the call has
+returned. This page helps you decide which order of calls your backend demands from programs, and how a group ends
+when its device waits in vain.
+
+.. diagram:: accelerators/order_and_abort/diagram
+
+A stream for each group
+-----------------------
+
+The ranks of a group must call its collectives in the same order, because only the order says which calls belong
+together. Between two groups, the backend decides what it demands. If both groups share a stream, their calls have one
+order on the device, so the ranks must agree on that, too. ``simccl`` does not demand it, with this rule: **each group
+has streams of its own**.
+
+In the next worker, the ranks use two groups in opposite orders. The groups have a timeout of one second:
+
+.. listing:: gallery/accelerators/order_and_abort/group_stream.py
+   :part: program
+"""
+
+from launcher import launch
+
+stderr = "Backend simccl: |rank 0 has aborted"  # warnings of the watchdog
+launch("order_and_abort/group_stream.py", ranks=2, expected_stderr=stderr)
+
+# %%
+# With the rule broken, rank 0 runs the all-reduce of one group, and rank 1 that of the other. Each waits for a
+# call that is queued, on the other rank, behind the one that runs there. Because both calls have returned on
+# each rank, the hosts meet the deadlock only in ``synchronize``, and a stack of the program does not show the
+# cause.
+#
+# Before your backend makes this promise, find out whether your device can always run two collectives at once. Every
+# stream of ``sim`` has a thread of its own, so no sample can show what happens otherwise; :doc:`to-hardware` has the
+# reasoning.
+#
+# What the program must order
+# ---------------------------
+#
+# Streams of their own do not help if the program calls ``wait`` between the two calls. This worker keeps the
+# rule, and the line ``broken`` comes from the order alone:
+#
+# .. listing:: gallery/accelerators/order_and_abort/order.py
+#    :part: program
+
+launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
+
+# %%
+# After the first ``wait``, the program's stream waits for the first all-reduce, and the second all-reduce waits
+# for the program's stream. So the second call depends on the first, as on the CPU, where the host would wait.
+# The backend cannot know whether the program wants that, so only the program can fix it: all ranks call in one
+# order, or they wait later. For the same reason, two threads that use a group each should not share the default
+# stream.
+#
+# The watchdog
+# ------------
+#
+# A host that does not wait would never learn of a deadlock. So each group has a *watchdog*, a thread that checks the
+# calls every 50 ms:
+#
+# .. listing:: extension/stream_collectives/src/group.hpp
+#    :part: watchdog
+#
+# The clock of a call starts when its stream begins it, so a call that is queued behind slow ones is not late. The
+# watchdog holds no tensors and never waits for a stream, because a thread that keeps deadlines must not hang. After
+# the first error it fails all calls of the group, warns, since the program may never wait again, and aborts the
+# library:
+#
+# .. listing:: extension/stream_collectives/src/group.hpp
+#    :part: end-calls
+#
+# Errors that come late
+# ---------------------
+#
+# What only the library can see becomes an error when its task runs in the stream, as :doc:`five-steps` shows. A
+# program must know where to look for it then. In the next worker, the ranks reduce tensors of different sizes, which
+# the library ``store`` compares:
+#
+# .. listing:: gallery/accelerators/order_and_abort/late_error.py
+#    :part: late
+
+launch("order_and_abort/late_error.py", ranks=2, expected_stderr=stderr)
+
+# %%
+# The call has returned a work, because the error was not known yet. Later, the error is in two places, and
+# missing in a third:
+#
+# - ``wait`` of the work raises it if it is known by then. Otherwise ``wait`` returns, and later kernels use a result
+#   that is not there.
+# - The next call of the group raises it, because after an error the group takes no more calls.
+# - The future has no error, because it was complete before.
+#
+# A failed work is completed, too, as in the loop with which ``Work.hpp`` describes ``wait``. The stream goes on after
+# the failed task, because otherwise all streams that wait for its end event would stand still.
+#
+# Abort
+# -----
+#
+# An abort must free the stream, or each ``synchronize`` of the program hangs with it. But the stream runs a
+# task of the library, which only the library can end. The last worker aborts a call to which rank 1 never
+# comes, with two libraries and a timeout of 3 seconds:
+#
+# .. listing:: gallery/accelerators/order_and_abort/abort.py
+#    :part: abort
+
+launch("order_and_abort/abort.py", ranks=2, expected_stderr=stderr)
+
+# %%
+# The work gets the error in both cases, and ``store`` also ends its wait. PyTorch's ``gloo`` does not override
+# ``abort`` of ``Backend``, which is empty, so gloo holds the stream until its own deadline, which ``simccl`` sets a
+# second after that of the group. Until then, all streams that wait for the call stand still.
+#
+# So before you choose a library, find out what ends a call whose peer is dead. If nothing does, only a short timeout
+# or the end of the process remains.
+#
+# The normal end of a group is ``shutdown``. It waits for calls that other ranks still need, up to the timeout, and
+# then lets go of the memory:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/stream_collectives/src/group.hpp
+#       :part: end
+#
+# NCCL's backend
+# --------------
+#
+# NCCL's backend demands more of programs, although its groups have streams of their own, too: the documentation of
+# ``new_group`` says that with several groups the user "must ensure a globally consistent execution order of
+# collectives across ranks".
+#
+# According to ``ProcessGroupNCCL.hpp``, the watchdog is a thread because the backend "can't rely on the user calling
+# certain methods like wait(), isCompleted()". It looks for errors and timeouts. What follows depends on
+# ``TORCH_NCCL_ASYNC_ERROR_HANDLING``: ``CleanUpOnly`` aborts the communicators, ``TearDown`` also ends the process,
+# and ``SkipCleanUp``, the default, ends it without the abort, for the case that ``ncclCommAbort`` itself hangs. A
+# second thread, the heartbeat monitor, ends the process if the watchdog is stuck.
+#
+# Not run here: NCCL's backend, and a device that cannot run two collectives at once.

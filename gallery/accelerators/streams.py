@@ -1,0 +1,136 @@
+"""
+Streams and events
+==================
+
+On an accelerator, a call returns when its work is queued, and the host does not know when the device does
+that work. When a method of your backend is called, its input may therefore not exist yet. This page shows
+what the host knows instead, so that you can decide, for each step of your backend, whether the host waits,
+a stream waits, or neither does.
+
+All programs of this part run on a simulated device, ``sim``, so you need no hardware. The simulation has
+what matters to a communication backend: streams, events, and memory that is used again at once. The next
+page, :doc:`device`, shows how it is made.
+
+.. diagram:: accelerators/streams/diagram
+
+A stream
+--------
+
+A *stream* is a queue of the device, in which tasks run one after another. To *launch* a task means to put it
+into a stream, and the launch returns at once. PyTorch promises the order in ``c10/core/Stream.h``: of two
+kernels in one stream, the first is guaranteed to finish before the second begins.
+
+Because samples should not depend on time, a *gate* takes the place of a slow kernel: it holds a stream
+until the host opens it. In the next program, the host launches two kernels behind a gate:
+
+.. listing:: gallery/accelerators/streams/one_stream.py
+   :part: program
+
+A trace of the device records when each task is launched, begins and ends. In the time line that is drawn
+from it, the first line has the launches, brackets show a running task, and dots mean that the stream waits:
+"""
+
+from launcher import launch, run_program
+
+run_program("streams/one_stream.py")
+
+# %%
+# The host has launched everything before the first kernel begins. At that moment, the tensor has a shape and
+# an address, but its memory still contains the old number.
+#
+# An event
+# --------
+#
+# Two streams have no order between them. If one needs the result of the other, the program records an
+# *event* in one stream and lets the other stream wait for it. Neither call lets the host wait: ``block``,
+# in ``DeviceGuardImplInterface.h``, inserts a command into the queue of the stream, which stops there until
+# the event is reached. The next program doubles a number on another stream, with the event and without it.
+# ``settle`` returns when no stream can go on before the gate is opened:
+#
+# .. listing:: gallery/accelerators/streams/two_streams.py
+#    :part: program
+
+run_program("streams/two_streams.py")
+
+# %%
+# Without the event, the other stream doubles the old number, a zero. There is no error, because the device
+# cannot know which order the program means. Most bugs of this part are of that kind: a result is wrong, or
+# it is right only as long as the device happens to be fast. A gate makes such a bug visible in every run.
+#
+# To let the host wait, a program calls ``synchronize`` of an event, of a stream or of the whole device.
+# That is safe but slow, because the device runs out of work while the host waits for it.
+#
+# A kernel owns nothing
+# ---------------------
+#
+# A kernel gets addresses and sizes. It does not know the tensors that they came from, so it cannot keep
+# their memory. In the simulation, a kernel works on a view that owns nothing, for the same reason:
+#
+# .. listing:: extension/simulated_accelerator/src/kernels.hpp
+#    :part: view
+#
+# The next program deletes a tensor while a kernel that reads it waits behind a gate. The next tensor gets
+# the same memory, so the kernel doubles 99:
+#
+# .. listing:: gallery/accelerators/streams/dead_tensor.py
+#    :part: program
+
+run_program("streams/dead_tensor.py")
+
+# %%
+# Within one stream, this reuse is correct, because what the next owner launches comes later in the queue.
+# With two streams it is not. A backend has two, its own and the caller's, so it must keep the memory of a
+# call, as :doc:`memory-lifetime` shows.
+#
+# The input of a call
+# -------------------
+#
+# ``simccl``, the backend of this part, runs its collectives in a stream of its own, so that kernels of the
+# program can run beside them, as :doc:`overlap` shows. Hence the first rule: **the communication waits for
+# the caller's stream**. That is the stream that is current when the program makes the call, and its kernels
+# may still be writing the input.
+#
+# The rule costs one event:
+#
+# .. listing:: extension/stream_collectives/src/group.hpp
+#    :start-at: // 1. The communication comes after
+#    :end-before: // The library wants one order
+#
+# To show what a rule is for, a group can break it on purpose. Without ``before.block``, the all-reduce runs
+# before the ranks have written their numbers:
+#
+# .. listing:: gallery/accelerators/streams/input_on_a_time_line.py
+#    :part: program
+
+launch("streams/input_on_a_time_line.py", ranks=2)
+
+# %%
+# With the rule kept, the all-reduce begins when ``fill`` has ended. The dots behind ``fill`` show what a
+# synchronous call means on a device: the caller's stream waits for the result, and the host goes on, as
+# :doc:`waiting` explains. With the rule broken, the all-reduce runs while ``fill`` still waits.
+#
+# The next worker prints what a program gets then. Rank 0 has the number 1, and rank 1 the number 2:
+#
+# .. listing:: gallery/accelerators/streams/input.py
+#    :part: program
+
+launch("streams/input.py", ranks=2)
+
+# %%
+# The right sum is 3. With the rule broken, the ranks add the zeros with which their tensors began, and
+# afterwards ``fill`` overwrites the sum with the rank's own number. In training, such ranks would go on
+# with different gradients, and no error would stop them.
+#
+# A test finds this bug reliably only if the kernel ahead of the call is slow. Therefore let your tests hold
+# the stream, here with a gate, and on hardware with a kernel that runs for a long time.
+#
+# NCCL's backend
+# --------------
+#
+# ``ProcessGroupNCCL.hpp`` documents the same design. Each call is scheduled on a CUDA stream that is not
+# the current one, for the sake of concurrency, and the caller lets its stream wait for the result by
+# ``wait`` or ``synchronize`` of the work. Today this holds for asynchronous calls only. According to
+# PyTorch's pull request 150398, a call with ``async_op=False`` is launched in the current stream, which
+# saves the events.
+#
+# Not run here: NCCL's backend, about which this page repeats what the header and the pull request say.

@@ -1,0 +1,174 @@
+"""
+Port to a real accelerator
+==========================
+
+Use this page when you port a backend to an accelerator of your own. Its tables say what takes the place of each
+part of the simulation, and its lists say what a simulation could not show you and what to check first.
+
+.. diagram:: accelerators/to_hardware/diagram
+
+The device
+----------
+
+.. list-table::
+   :header-rows: 1
+
+   * - purpose
+     - simulated device
+     - CUDA
+     - PyTorch asks your device for
+   * - a stream
+     - ``Queue``, served by a thread
+     - ``cudaStream_t``
+     - ``getStream``, ``exchangeStream``, ``getNewStream``, ``getStreamFromGlobalPool``,
+       ``getStreamNativeHandle``
+   * - record an event
+     - ``driver.launch`` of a task that notes the time
+     - ``cudaEventRecord``
+     - ``record``, ``destroyEvent``
+   * - let a stream wait
+     - ``driver.wait(queue, mark)``
+     - ``cudaStreamWaitEvent``
+     - ``block``
+   * - ask an event
+     - ``driver.reached(mark)``
+     - ``cudaEventQuery``
+     - ``queryEvent``, ``queryStream``
+   * - let the host wait
+     - ``driver.wait(mark)``
+     - ``cudaEventSynchronize``
+     - ``synchronizeEvent``, ``synchronizeStream``, ``synchronizeDevice``
+   * - run a kernel
+     - ``Stream::launch``
+     - ``kernel<<<..., stream>>>``
+     - operators for ``PrivateUse1``, and a fallback for the others
+   * - memory that is used again
+     - ``Pool``
+     - ``CUDACachingAllocator``
+     - a ``c10::DeviceAllocator``
+   * - memory that other streams use
+     - ``Pool::record``
+     - ``recordStream`` of the allocator
+     - ``recordDataPtrOnStream`` and the operator ``record_stream``
+   * - memory of the host for copies
+     - ``PinnedAllocator``
+     - ``cudaHostAlloc``
+     - ``isPinnedPtr`` and ``getPinnedMemoryAllocator``
+   * - change a storage's size
+     - ``resizePrivateUse1Bytes``
+     - has code of its own
+     - ``resizePrivateUse1Bytes``
+
+The methods without another class are those of ``DeviceGuardImplInterface``; pinned memory and storages
+belong to ``PrivateUse1HooksInterface``. :doc:`device` shows them in the order in which PyTorch needs them.
+
+The backend
+-----------
+
+.. list-table::
+   :header-rows: 1
+
+   * - purpose
+     - ``simccl``
+     - NCCL
+     - find out about your library
+   * - connect the ranks
+     - gloo, through the store
+     - ``ncclGetUniqueId``, which one rank shares through the store, and ``ncclCommInitRankConfig``
+     - a deadline, so that a missing rank is an error
+   * - run a collective in a stream
+     - a task on the stream's thread
+     - ``ncclAllReduce(..., comm, stream)``
+     - a call that returns at once, with a stream as its argument
+   * - run several calls as one
+     - ``coalesced``: begin all, then wait for each
+     - ``ncclGroupStart``, ``ncclGroupEnd``
+     - messages that make progress side by side
+   * - split a group
+     - another gloo
+     - ``ncclCommSplit``, on all ranks of the parent
+     - which ranks must call it
+   * - average, premultiplied sum
+     - a division after the sum, a product before it
+     - ``ncclAvg``, ``ncclRedOpCreatePreMulSum``
+     - reductions, or kernels around them
+   * - notice an error
+     - the exception of gloo's work
+     - ``ncclCommGetAsyncError``
+     - a call that does not wait
+   * - end calls that hang
+     - gloo's deadline
+     - ``ncclCommAbort``
+     - an abort that another thread may call
+   * - keep memory alive
+     - ``Stash``
+     - ``TensorShelf`` of PyTorch's backend
+     - how to know that it has read the input
+
+Both halves meet in the handle of a stream: the backend gets it from ``getStreamNativeHandle``, and casts it
+to the type that the library takes. :doc:`five-steps` shows that line, around which the other four steps stay
+as they are.
+
+Checks for the first week
+-------------------------
+
+Begin with the device alone, then add the backend, and add one property at a time:
+
+1. A program with two streams and an event is right, and a backward pass too. Without this, no backend can
+   be.
+2. Freed memory is used again only after the streams that were recorded for it.
+3. A sum of two ranks is right when the input is late, and when the result is read in another stream after
+   ``wait``.
+4. Inputs may be dropped at once after an asynchronous call.
+5. Callbacks of futures see the result, and DDP has the same gradients on all ranks.
+6. ``is_completed`` is true only when every stream may read.
+7. A rank that never calls leads to an error on the others within the timeout, and all processes can end.
+8. Groups, splits and batches of messages work in every order that your backend allows.
+
+The next program has the first six, without gates, and without a name of the simulation except for the module
+and the backend. A stream is late because it has much to do first:
+
+.. listing:: gallery/accelerators/to_hardware/first_checks.py
+   :part: names
+
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: gallery/accelerators/to_hardware/first_checks.py
+      :part: checks
+"""
+
+from launcher import launch
+
+launch("to_hardware/first_checks.py", ranks=2)
+
+# %%
+# Without gates, a check finds a bug only if the stream is late enough. Measure how long ``late_numbers``
+# takes on your device, and run the program many times. Then run the suite of
+# :doc:`/communicate/test-your-backend` with ``--device``, which also covers the last two lines of the list,
+# and train as :doc:`training-on-a-device` does.
+#
+# What a simulation cannot show
+# -----------------------------
+#
+# - **Order of memory.** All streams here share one mutex, so a task sees all that ended before it. On
+#   hardware, a kernel that shares memory with the host or with another device needs fences.
+# - **Concurrent kernels.** Each stream here has a thread of its own, so everything that may run does run. On
+#   a device, communication takes compute units from the computation, and a kernel that waits for a peer keeps
+#   them. If two such kernels cannot run at the same time, groups wait for each other although their streams do
+#   not, so the deadlock of :doc:`order-and-abort` comes back. This is reasoning, and no sample shows it.
+# - **Registered memory.** A network card reads memory only after its registration, which takes time. NCCL
+#   has ``ncclCommRegister`` and ``ncclMemAlloc`` for it, and PyTorch's backend can register what the
+#   allocator gets. Freed memory must then be deregistered before the device takes it back.
+# - **Graphs.** A program can capture a stream and replay it later. Nothing runs during the capture, so a
+#   watchdog must not ask for the events of captured calls. The guard says with ``isStreamCapturing`` when
+#   that is the case.
+# - **Broken devices.** A kernel that throws here ends up as an error of the calls that wait later. On
+#   hardware, one wrong kernel can make all later calls of the process fail, also those that would clean up.
+# - **Time.** A time line of this part shows an order. Whether overlap gains anything, only a measurement on
+#   the device tells.
+#
+# Not run here: CUDA, NCCL, any hardware, and the check program with a broken rule. Run by hand with each of
+# the rules ``input``, ``output``, ``lifetime``, ``devices`` and ``completion`` broken, it failed each time.
+# The columns about CUDA and NCCL follow the headers of PyTorch, and ``nccl.h`` of the version that PyTorch
+# 2.15 comes with.

@@ -1,0 +1,149 @@
+"""
+Training on the accelerator
+===========================
+
+Programs that train call the device and the backend in ways that no test of single operations covers. This
+page trains in the usual ways, compares the losses with gloo's on the CPU, and shows what each way asks of a
+device beyond collectives, so that you can decide what to implement first.
+
+.. diagram:: accelerators/training_on_a_device/diagram
+
+Losses as on the CPU
+--------------------
+
+The functions below are the same for both devices. The first argument decides which one trains, and PyTorch
+chooses the backend by it:
+
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: gallery/accelerators/training_on_a_device/train.py
+      :part: ways
+
+   .. listing:: gallery/accelerators/training_on_a_device/train.py
+      :part: checkpoint
+
+To prove that the accelerator did the work, the worker also takes from the trace which calls ``simccl`` has
+put into a stream:
+
+.. listing:: gallery/accelerators/training_on_a_device/train.py
+   :part: compare
+
+All losses are compared without a tolerance. The table shows rank 1, because only the last rank of a pipeline
+has a loss. The losses of ``pipeline`` are those of the micro-batches in one step, and the others those of one
+step after another:
+"""
+
+import json
+
+from launcher import launch
+from result_table import show_table
+
+outputs = launch(
+    "training_on_a_device/train.py",
+    ranks=2,
+    timeout=110,
+    expected_stderr="Time stats are currently only|Profiler record function",
+    show=False,
+)
+results = [json.loads(text) for text in outputs]
+
+rows = []
+for way, (ours, theirs, calls) in results[1].items():
+    equal = all(result[way][0] == result[way][1] for result in results)
+    rows.append([way, f"{ours[0]:.4f}", f"{ours[-1]:.4f}", str(equal), ", ".join(f"``{x}``" for x in calls)])
+show_table(["way", "first loss", "last loss", "equal to gloo's", "calls of simccl"], rows)
+
+# sphinx_gallery_start_ignore
+# DDP and FSDP2 are two ways to the same losses, and autocast rounds.
+assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_autocast"][0]
+# sphinx_gallery_end_ignore
+
+# %%
+# Bits are equal here for three reasons: kernels of the CPU compute for the simulated device, gloo moves the
+# data of both backends, and there are two ranks. On hardware, kernels add in another order, so compare with
+# a tolerance there, and compare the bits of the ranks with each other. ``continued`` saves a checkpoint from
+# the accelerator, and loads it there and on the CPU, so a model can move between both.
+#
+# What each way asks of a device
+# ------------------------------
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - way
+#      - also needs
+#    * - DDP
+#      - Futures that know their device, because DDP waits for those of its all-reduces, and by default not
+#        for the works. With ``find_unused_parameters`` also pinned memory.
+#    * - FSDP2
+#      - Streams and events from the module of the device, ``torch.sim.Stream`` here, ``ReduceOp.AVG``, and
+#        storages that can be resized, because it frees the parameters that it has gathered.
+#    * - HSDP
+#      - A mesh of two dimensions, so a group for each of them. The two ranks here have two copies of one
+#        shard, so nothing is gathered.
+#    * - tensor parallelism
+#      - Random numbers with a state of 16 bytes, a seed and an offset, if DTensor draws them.
+#    * - pipeline
+#      - Several messages as one call, ``coalesced`` above. Since PyTorch 2.15 also ``ReduceOp.MIN``, because
+#        the ranks vote before the first batch.
+#    * - autocast
+#      - Rules which operation runs in which type.
+#    * - checkpoint
+#      - Copies to the host, and object collectives, for which the group has gloo.
+#
+# Three of these items need a test, because PyTorch reports no error without them. Futures that do not know
+# their device make DDP train wrongly, as :doc:`futures` shows. A backend that adds where ``ReduceOp.AVG`` is
+# requested gives wrong gradients. Autocast may run without casting, as follows.
+#
+# Autocast
+# --------
+#
+# Autocast looks up a dispatch key of the device. Where nothing is registered, each operation fails under
+# autocast; a fallthrough alone makes programs run, but in the type that they have. PyTorch has lists of
+# operations, and a macro to register them for ``PrivateUse1``. The device uses the lists that CUDA uses:
+#
+# .. listing:: extension/simulated_accelerator/src/module.cpp
+#    :part: autocast
+#
+# The losses of ``ddp_with_autocast`` differ from those of ``ddp``, which shows that it casts.
+#
+# torch.compile
+# -------------
+#
+# The compiler has two parts. The first records the program as a graph and needs nothing of the device; the
+# backend ``aot_eager`` then runs the graph with the device's own kernels, as in ``compiled_ddp``. The second
+# part, inductor, generates kernels, so it needs a code generator for the device, which a module registers
+# with ``register_backend_for_device``. Since PyTorch 2.15, the compiler calls the function
+# ``_inductor_backend_init`` of the device's module first. In ``torch.sim``, this function raises an error
+# that says what to do instead. Without it, a ``KeyError`` would come out of the compiler.
+#
+# What does not work
+# ------------------
+#
+# The next worker calls four features that need more than this device and this backend have:
+#
+# .. listing:: gallery/accelerators/training_on_a_device/limits.py
+#    :part: features
+
+launch("training_on_a_device/limits.py", ranks=2, timeout=110)
+
+# %%
+# - For generated kernels, write a backend of inductor, or let users take ``aot_eager``.
+# - ``SyncBatchNorm`` has operators without kernels for the CPU, so a fallback finds nothing there. A device
+#   needs kernels of its own for ``batch_norm_stats`` and the operators beside it.
+# - Symmetric memory gives the ranks access to each other's memory, and PyTorch wants an allocator for it,
+#   registered in C++ for the type of device.
+# - ``shrink_group`` needs a backend that overrides ``supportsShrinking`` and ``shrink``.
+#
+# DDP also warns that it takes time statistics for the CPU and CUDA only. To add a device, register a class
+# in ``TimerRegistry`` of ``reducer_timer.hpp``.
+#
+# NCCL's backend
+# --------------
+#
+# NCCL's backend has what the last two features need: ``ProcessGroupNCCL.hpp`` overrides ``shrink``, and
+# PyTorch has symmetric memory for CUDA. Some code of PyTorch also asks for CUDA by name, so it does less on
+# another device: the hook of PowerSGD, for example, synchronizes the device only if CUDA is available.
+#
+# Not run here: hardware, more than two ranks, and offload to the CPU.

@@ -1,0 +1,142 @@
+"""
+Waiting on the host and in a stream
+===================================
+
+On the CPU, ``wait`` returns when the result is there. On a device, it returns at once, and a stream waits
+in place of the host. This page shows in which calls the host waits and in which a stream does, so that you
+can decide that in your backend, and find programs that rely on the other meaning.
+
+.. diagram:: accelerators/waiting/diagram
+
+The table comes from a worker that holds the communication with a gate, makes each call in another thread, and
+checks whether the call returns:
+
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: gallery/accelerators/waiting/who_waits.py
+      :part: program
+
+   .. listing:: gallery/accelerators/waiting/who_waits.py
+      :part: calls
+"""
+
+import json
+
+from launcher import launch
+from result_table import show_table
+
+outputs = launch("waiting/who_waits.py", ranks=2, show=False)
+show_table(["call", "who waits"], [[call, who] for call, who in json.loads(outputs[0]).items()])
+# sphinx_gallery_start_ignore
+assert outputs[0] == outputs[1]
+# sphinx_gallery_end_ignore
+
+# %%
+# Where the host waits, it cannot launch the next kernels, and the device runs out of work. So the general
+# rule is that the host waits only for a result that it uses itself.
+#
+# The output of a call
+# --------------------
+#
+# **wait() lets the caller's stream wait for the communication.** ``Work.hpp`` promises for ``synchronize``
+# that the caller's streams wait for completion, and the documentation of ``torch.distributed`` promises the
+# same for ``wait`` on CUDA, adding that the CPU is not blocked. Follow the documentation here, because the
+# comment on ``wait`` in ``Work.hpp`` describes only a host that waits. What waits is the stream that is
+# current at the time of ``wait``, and no other:
+#
+# .. listing:: extension/stream_collectives/src/work.hpp
+#    :part: wait
+#
+# The next worker multiplies the sum by ten while a gate holds the all-reduce:
+#
+# .. listing:: gallery/accelerators/waiting/output.py
+#    :part: program
+
+launch("waiting/output.py", ranks=2)
+
+# %%
+# The sum is 3, so the right result is 30. With the rule broken, ``mul`` runs before the all-reduce, and the
+# result is ten times the rank's own number.
+#
+# Completion
+# ----------
+#
+# **A work is completed when the stream has finished the call.** A program may call ``is_completed`` in a
+# loop, and then use the result on any stream. ``Work.hpp`` offers ``synchronize`` to call
+# after such a loop, but in Python that method warns that it is being deprecated, so expect programs that do
+# without it. Therefore it is not enough that the call was launched:
+#
+# .. listing:: extension/stream_collectives/src/work.hpp
+#    :start-at: // The stream has ended the call
+#    :end-before: bool isSuccess()
+#
+# Here, PyTorch contradicts itself. ``ProcessGroupNCCL.hpp`` says that ``isCompleted`` checks whether the
+# operation has completed on the GPU. According to the documentation, it is enough that a CUDA operation has
+# been enqueued and that its output can be used on the default stream. Follow the header: when the operation
+# has completed, its output can be used on every stream, the default one included.
+#
+# In the worker, another stream reads the tensor as soon as the work says that it is completed:
+#
+# .. listing:: gallery/accelerators/waiting/completion.py
+#    :part: program
+
+launch("waiting/completion.py", ranks=2)
+
+# %%
+# With the rule kept, the loop opens the gate and asks until the sum is there. With the rule broken, the
+# first answer is already true, and the other stream multiplies a number to which nothing has been added.
+#
+# Barriers
+# --------
+#
+# A barrier has no tensor that a stream could use. Programs call it before they do something outside of the
+# device, such as reading a file that another rank has written. Therefore **a barrier lets the host wait**.
+# The documentation of ``torch.distributed.barrier`` says that it blocks processes until the whole group has
+# entered, and that NCCL's backend blocks the CPU thread. In the worker, rank 0 writes the file only when
+# rank 1 waits in the barrier, or is already behind it:
+#
+# .. listing:: gallery/accelerators/waiting/barrier.py
+#    :part: program
+
+launch("waiting/barrier.py", ranks=2)
+
+# %%
+# If the barrier orders only streams, rank 1 looks for the file before rank 0 has entered the barrier.
+#
+# For the same reason, ``wait`` of a receive from any rank lets the host wait in ``simccl``: the number of
+# the sender is a result for the host.
+#
+# Waits with a timeout
+# --------------------
+#
+# A stream cannot raise an exception, so a timeout makes sense only for a host that waits. With an argument,
+# ``wait`` of ``simccl`` therefore polls the event, and raises an error when the timeout has expired. The
+# operation goes on, because this timeout is the caller's own. That of the group belongs to the watchdog,
+# which fails the call and ends the group, as :doc:`order-and-abort` shows.
+#
+# With the option ``blocking_wait``, the host waits in each ``wait``. That is slow, but ``wait`` then raises
+# every error of its call, which helps when you look for a bug.
+#
+# Exercise
+# --------
+#
+# A program calls ``all_reduce(loss)`` and prints ``loss.item()``. Which of its calls let the host wait, and
+# is the printed number right?
+#
+# .. admonition:: Solution
+#    :collapsible: closed
+#
+#    Only ``item`` lets the host wait. The synchronous ``all_reduce`` calls ``wait``, which orders the
+#    current stream behind the communication. ``item`` copies the number in that stream, so the copy comes
+#    after the sum, and the printed number is right. The last row but one of the table is such a program.
+#
+# NCCL's backend
+# --------------
+#
+# ``ProcessGroupNCCL.hpp`` has the same distinctions. ``wait`` without a timeout is ``synchronize``. With
+# one, it blocks the CPU thread until the work is completed, or throws when the timeout has expired. The
+# environment variable ``TORCH_NCCL_BLOCKING_WAIT`` controls whether ``wait`` blocks. ``blockCurrentStream``,
+# whose default uses a CUDA kernel according to ``Work.hpp``, is overridden to call ``synchronize``.
+#
+# Not run here: NCCL's backend, about which this page repeats its header and the documentation.

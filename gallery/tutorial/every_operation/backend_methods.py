@@ -1,0 +1,79 @@
+"""The methods of c10d's ``Backend`` in the installed headers, and their callers in a run."""
+
+import json
+import os
+import re
+import tempfile
+from pathlib import Path
+
+import torch
+
+from launcher import PROFILER, launch
+from result_table import show_table
+
+HEADERS = Path(torch.__file__).parent / "include/torch/csrc/distributed/c10d"
+
+
+# [declarations]
+def without_comments(header):
+    """Return the text of a header. A name of a parameter in a comment stays."""
+    text = re.sub(r"/\*\s*(\w+)\s*\*/", r"\1", (HEADERS / header).read_text())
+    return re.sub(r"//.*", "", text)
+
+
+def virtual_methods():
+    """Return a dictionary from the name of a method to its declaration, without defaults."""
+    text = without_comments("Backend.hpp").partition("explicit Backend(")[2]
+    text = re.sub(r" =\s+(\w+\(\)|\{\}|\d+|\w+|std::nullopt)(?=[,)])", "", text)
+    found = [" ".join(x.split()) for x in re.findall(r"\bvirtual\s+([^{;]+?)\s*[{;]", text)]
+    return {re.search(r"(\w+)\s*\(", x)[1]: x.replace("( ", "(") for x in found}
+
+
+def fields_of_options(methods):
+    """Yield the name and the fields of each structure that a method receives."""
+    structures = r"struct (\w+Options) \{\n(.*?)\n\};"
+    for name, fields in re.findall(structures, without_comments("Types.hpp"), re.S):
+        if f" {name}&" in str(methods):
+            yield name, re.findall(r"(\w+)(?: = [^;]+)?;", fields)
+
+
+# [/declarations]
+# [callers]
+def find_callers():
+    """Return pairs of a method, and a Python call or a feature that called it."""
+    [reached] = launch("every_operation/every_call.py", ranks=1, show=False)
+    callers = [(method, call) for call, method in json.loads(reached).items()]
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ |= {"SHARED_FOLDER": folder, "MORE_FEATURES": "yes"}
+        features = "shared/calls_of_features.py"
+        reports = launch(features, ranks=2, expected_stderr=PROFILER, show=False)
+    for report in reports:
+        for feature, operations in json.loads(report).items():
+            callers += [(operation, feature) for operation in operations]
+    return callers
+
+
+# [/callers]
+# [describe]
+def describe(methods, callers, rows):
+    """Show the declarations and the callers of some methods, and return their names.
+
+    A row is a name, or two names of one operation.
+    """
+    table, described = [], set()
+    for row in rows:
+        names = [name for name in row.split(" / ") if name in methods]
+        described.update(names)
+        for name in names:
+            declaration = methods[name]
+            if len(declaration) > 80:
+                declaration = declaration.replace("(", "(\n    ", 1).replace(", ", ",\n    ")
+            print(f"{declaration};")
+        if found := dict.fromkeys(call for method, call in callers if method in names):
+            table.append([" / ".join(names), ", ".join(f"``{x}``" for x in found)])
+    if table:
+        show_table(["method", "called by"], table)
+    return described
+
+
+# [/describe]

@@ -1,0 +1,294 @@
+"""Checks of the device `sim`, each in a process of its own kind: `python checks.py` runs them all.
+
+The process of the tests does not import the device, which would become the accelerator of all
+other tests.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import traceback
+
+import simulated_accelerator
+import torch
+
+sim = torch.device("sim")
+
+
+def raises(kind, part, call):
+    try:
+        call()
+    except kind as error:
+        assert part in str(error), error
+        return
+    raise AssertionError(f"no {kind.__name__}")
+
+
+def check_names():
+    assert torch.sim is simulated_accelerator
+    assert torch.accelerator.current_accelerator() == sim
+    assert torch.accelerator.device_count() == torch.sim.device_count() == 2
+    assert torch.ones(1, device="sim").is_sim and torch.ones(1).sim().device == torch.device(
+        "sim:0"
+    )
+
+
+def check_the_host_does_not_wait():
+    gate = torch.sim.Gate()
+    torch.sim.start_trace()
+    gate.hold()
+    number = torch.full((3,), 5.0, device=sim)
+    number += 1
+    torch.sim.settle()
+    assert not torch.accelerator.current_stream().query()
+    gate.open()
+    assert number.tolist() == [6, 6, 6]
+    steps = [(what, name) for what, name, _, _ in torch.sim.stop_trace()][:9]
+    kernels = ["gate", "fill", "add"]
+    # The copy of tolist() is launched before or after the first kernels begin.
+    assert [name for what, name in steps if what == "launch"][:3] == kernels
+    assert steps[:3] == [("launch", name) for name in kernels]
+
+
+def check_events_order_streams():
+    gate, one, other = torch.sim.Gate(), torch.Stream(), torch.Stream()
+    with one:
+        gate.hold()
+        number = torch.full((2,), 3.0, device=sim)
+        event = one.record_event()
+    with other:
+        other.wait_event(event)
+        twice = number * 2
+        number.record_stream(other)
+    torch.sim.settle()
+    assert not event.query() and not other.query()
+    gate.open()
+    other.synchronize()
+    assert event.query() and twice.tolist() == [6, 6]
+
+
+def check_times_of_events():
+    begin, end = (torch.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    torch.ones(100, device=sim) * 2
+    end.record()
+    end.synchronize()
+    assert begin.elapsed_time(end) > 0
+
+
+def check_memory_is_used_again_at_once():
+    number = torch.ones(1000, device=sim)
+    address, before = number.data_ptr(), torch.accelerator.memory_allocated()
+    del number
+    assert torch.accelerator.memory_allocated() == before - 4096
+    assert torch.empty(1000, device=sim).data_ptr() == address
+    with torch.Stream():
+        assert torch.empty(1000, device=sim).data_ptr() != address
+    assert torch.accelerator.max_memory_allocated() >= before
+    torch.accelerator.empty_cache()
+    assert torch.accelerator.memory_reserved() == torch.accelerator.memory_allocated()
+
+
+def check_record_stream_keeps_memory():
+    other = torch.Stream()
+    for recorded in (True, False):
+        gate = torch.sim.Gate()
+        number = torch.ones(5000, device=sim)
+        address = number.data_ptr()
+        torch.accelerator.synchronize()
+        with other:
+            gate.hold()
+        if recorded:
+            number.record_stream(other)
+        del number
+        assert (torch.empty(5000, device=sim).data_ptr() != address) == recorded
+        gate.open()
+
+
+def check_pinned_memory():
+    number = torch.ones(3).pin_memory()
+    assert number.is_pinned() and number[1:].is_pinned() and not torch.ones(3).is_pinned()
+    gate = torch.sim.Gate()
+    gate.hold()
+    there = number.to(sim, non_blocking=True)
+    back = torch.zeros(3).pin_memory()
+    back.copy_(there, non_blocking=True)
+    assert back.tolist() == [0, 0, 0]
+    address = number.data_ptr()
+    del number  # the stream still reads it
+    assert torch.ones(3).pin_memory().data_ptr() != address
+    gate.open()
+    torch.accelerator.synchronize()
+    assert back.tolist() == [1, 1, 1]
+
+
+def check_two_devices():
+    number = torch.ones(2, device="sim:1")
+    assert (number.to("sim:0") + 1).tolist() == [2, 2]
+    with torch.accelerator.device_index(1):
+        assert torch.empty(1, device=sim).device.index == 1
+    assert torch.empty(1, device=sim).device.index == 0
+    raises(IndexError, "there is no device sim:7", lambda: torch.ones(1, device="sim:7"))
+    raises(RuntimeError, "same device", lambda: number + torch.ones(2, device="sim:0"))
+
+
+def check_kernels():
+    for dtype in (torch.float, torch.half, torch.bfloat16, torch.int, torch.bool, torch.cfloat):
+        here = torch.arange(6).to(dtype)
+        there = here.to(sim)
+        for call in (
+            lambda x: x,
+            lambda x: x.view(2, 3).t().contiguous(),
+            lambda x: x.view(2, 3)[:, 1:],
+            lambda x: x * 2 + x,
+            lambda x: x + torch.ones(2, 1, device=x.device, dtype=x.dtype),
+            lambda x: x / 4,
+            lambda x: 0.1 * x - 1,
+            lambda x: x.clone().fill_(1),
+            lambda x: x.to(torch.float64),
+            lambda x: torch.cat([x, x]),
+            lambda x: x.clone().resize_(4),
+            lambda x: x.conj().clone() if x.is_complex() else -x if x.dtype != torch.bool else x,
+        ):
+            ours, theirs = call(there), call(here)
+            assert ours.device.type == "sim" and torch.equal(ours.cpu(), theirs), dtype
+    number = torch.full((2,), 1 + 2j, device=sim)
+    assert number.conj().cpu().tolist() == [1 - 2j] * 2 and number.conj().imag.tolist() == [-2] * 2
+
+
+def check_autograd():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    numbers = torch.randn(5, 4)
+    model(numbers).square().mean().backward()
+    expected = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    model.to(sim)
+    with torch.Stream():
+        loss = model(numbers.to(sim)).square().mean()
+    loss.backward()
+    for parameter, gradient in zip(model.parameters(), expected, strict=True):
+        torch.testing.assert_close(parameter.grad.cpu(), gradient)
+
+
+def check_autocast_casts():
+    model = torch.nn.Linear(4, 4, device=sim)
+    with torch.autocast("sim", dtype=torch.bfloat16):
+        out = model(torch.ones(1, 4, device=sim))
+        assert out.dtype == torch.bfloat16 and out.softmax(-1).dtype == torch.float
+
+
+def check_save_and_load():
+    number = torch.arange(4.0, device="sim:1")
+    with tempfile.TemporaryFile() as file:
+        torch.save({"number": number}, file)
+        file.seek(0)
+        loaded = torch.load(file)["number"]
+        assert loaded.device == number.device and torch.equal(loaded, number)
+        file.seek(0)
+        assert torch.load(file, map_location="cpu")["number"].device.type == "cpu"
+
+
+def check_random_numbers():
+    torch.manual_seed(1)
+    one = torch.randn(3, device=sim)
+    state = torch.sim.get_rng_state()
+    assert torch.equal(torch.sim.get_rng_state(), state) and state.numel() == 16
+    next_ones = torch.randn(3, device=sim)
+    torch.sim.set_rng_state(state)
+    assert torch.equal(torch.randn(3, device=sim), next_ones)
+    torch.manual_seed(1)
+    assert torch.equal(torch.randn(3, device=sim), one) and not torch.equal(one, next_ones)
+
+
+def check_compile():
+    def call(x):
+        return (x * 2 + 1).relu()
+
+    numbers = torch.tensor([-3.0, 3.0], device=sim)
+    compiled = torch.compile(call, backend="aot_eager", fullgraph=True)
+    assert torch.equal(compiled(numbers), call(numbers))
+    raises(Exception, 'backend="aot_eager"', lambda: torch.compile(call)(numbers))
+
+
+def check_storage_without_memory():
+    number = torch.ones(1000, device=sim)
+    number.untyped_storage().resize_(0)
+    assert number.untyped_storage().size() == 0
+    number.untyped_storage().resize_(4000)
+    assert number.fill_(2).sum().item() == 2000
+
+
+def check_a_fork():
+    torch.ones(1, device=sim)
+    assert not torch.sim._is_in_bad_fork()
+    receiving, sending = os.pipe()
+    if os.fork() == 0:
+        try:
+            torch.ones(1, device=sim)
+        except RuntimeError as error:
+            os.write(sending, str(error).encode())
+        os._exit(0)
+    os.wait()
+    assert "fork of one that has used the device sim" in os.read(receiving, 1000).decode()
+
+
+def other_process(code, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **environment},
+    )
+
+
+def check_a_fork_before_the_first_use():
+    code = (
+        "import os, torch, simulated_accelerator\nif os.fork():\n    os.wait()\n"
+        "print(torch.ones(1).sim().item())"
+    )
+    done = other_process(code)
+    assert done.stdout.split() == ["1.0", "1.0"], done.stderr
+
+
+def check_a_backward_pass_before_the_device():
+    code = (
+        "import torch\ntorch.ones(1, requires_grad=True).backward()\nimport simulated_accelerator"
+    )
+    done = other_process(code)
+    assert done.returncode == 1 and "import the module before the first backward" in done.stderr
+
+
+def check_the_entry_point_loads_the_device():
+    done = other_process(
+        "import torch\nprint(torch.ones(1, device='sim').device)", TORCH_DEVICE_BACKEND_AUTOLOAD="1"
+    )
+    assert done.stdout.strip() == "sim:0", done.stderr
+
+
+def check_the_number_of_devices():
+    code = "import torch, simulated_accelerator\nprint(torch.accelerator.device_count())"
+    assert other_process(code, SIM_DEVICES="5").stdout.strip() == "5"
+
+
+def check_the_process_ends_while_streams_are_held():
+    code = (
+        "import torch, simulated_accelerator\ngate = torch.sim.Gate()\ngate.hold()\n"
+        "torch.ones(9, device='sim') * 2"
+    )
+    done = other_process(code)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+if __name__ == "__main__":
+    results = {}
+    for name in [x for x in globals() if x.startswith("check_")]:
+        try:
+            globals()[name]()
+            results[name] = ""
+        except Exception:
+            results[name] = traceback.format_exc()
+    print(json.dumps(results))

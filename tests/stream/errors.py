@@ -1,0 +1,108 @@
+"""Ranks whose calls fail, each in a group of its own: one JSON line with the errors."""
+
+import json
+import os
+import time
+from datetime import timedelta
+
+import store_collectives  # noqa: F401
+import stream_collectives
+import torch
+import torch.distributed as dist
+
+rank = int(os.environ["RANK"])
+device = torch.device("sim", rank)
+torch.accelerator.set_device_index(rank)
+dist.init_process_group("gloo", device_id=None)
+store = dist.distributed_c10d._get_default_store()
+
+
+def new_group(seconds=30, blocking_wait=False):
+    options = stream_collectives.Options(timedelta(seconds=seconds))
+    options.library, options.blocking_wait = "store", blocking_wait
+    return dist.new_group(backend="simccl", pg_options=options)
+
+
+def ones(count=1, dtype=torch.float, device=device):
+    return torch.ones(count, device=device, dtype=dtype)
+
+
+def error_of(call, *arguments, **options):
+    try:
+        call(*arguments, **options)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "none"
+
+
+def late_error():
+    """The ranks disagree, and the host learns that after the stream."""
+    group = new_group()
+    work = dist.all_reduce(ones(1 + rank), group=group, async_op=True)
+    torch.accelerator.synchronize()
+    done = work.is_completed(), bool(work.exception())
+    return [error_of(work.wait), *done, error_of(dist.all_reduce, ones(), group=group)]
+
+
+def wait_with_a_timeout():
+    group = new_group()
+    if rank == 1:
+        store.wait(["rank 0 has waited"])
+    work = dist.all_reduce(number := ones(), group=group, async_op=True)
+    error = "none"
+    if rank == 0:
+        error = error_of(work.wait, timedelta(milliseconds=50))
+        store.set("rank 0 has waited", "")
+    work.wait(timedelta(seconds=20))
+    return [error, work.is_completed(), number.item()]
+
+
+def abort():
+    group = new_group()
+    if rank == 1:
+        store.wait(["rank 0 has aborted"])
+        return error_of(dist.all_reduce(ones(), group=group, async_op=True).wait, timedelta(0, 20))
+    work = dist.all_reduce(ones(), group=group, async_op=True)
+    torch.sim.settle(peers=False)
+    start = time.monotonic()
+    group._get_backend(device).abort()
+    torch.accelerator.synchronize()
+    store.set("rank 0 has aborted", "")
+    return [error_of(work.wait), time.monotonic() - start < 10]
+
+
+def blocking_wait():
+    work = dist.all_reduce(ones(), group=new_group(blocking_wait=True), async_op=True)
+    work.wait()
+    return work.is_completed()
+
+
+def block_current_stream():
+    work = dist.all_reduce(number := ones(), group=new_group(), async_op=True)
+    work.block_current_stream()
+    return number.item()
+
+
+def refusals():
+    group = new_group()
+    other = torch.device("sim", 1 - rank)
+    return [
+        error_of(dist.all_reduce, ones(dtype=torch.bool), group=group),
+        error_of(dist.all_gather, [ones(), ones()], ones(device=other), group=group),
+        error_of(dist.all_gather_into_tensor, ones(3), ones(), group=group),
+        error_of(dist.all_reduce, ones().expand(3), group=group),
+    ]
+
+
+def wrong_options():
+    options = stream_collectives.Options()
+    options.broken = "nothing"
+    broken = error_of(dist.new_group, backend="simccl", pg_options=options)
+    options.broken, options.library = "", "nothing"
+    return [broken, error_of(dist.new_group, backend="simccl", pg_options=options)]
+
+
+calls = [late_error, wait_with_a_timeout, abort, blocking_wait, block_current_stream]
+calls += [refusals, wrong_options]
+print(json.dumps({call.__name__: call() for call in calls}))
+dist.destroy_process_group()

@@ -1,0 +1,69 @@
+"""The backend `simccl`: values with each library, errors, groups."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from launcher import launch
+
+HERE = Path(__file__).parent
+
+
+def run(name, **options):
+    return launch(HERE / f"{name}.py", ranks=2, expected_stderr=".*", show=False, **options)
+
+
+@pytest.mark.parametrize("library", ["gloo", "store", "shm"])
+def test_operations_are_those_of_gloo(library, monkeypatch):
+    monkeypatch.setenv("SIMCCL_LIBRARY", library)
+    for line in run("operations"):
+        results = json.loads(line)
+        assert [name for name, right in results.items() if not right] == []
+
+
+@pytest.fixture(scope="module")
+def errors():
+    return [json.loads(line) for line in run("errors", timeout=100)]
+
+
+def test_an_error_comes_late(errors):
+    for of_rank in errors:
+        error, completed, has_error, next_call = of_rank["late_error"]
+        assert "the ranks do not agree" in error and completed and has_error
+        assert error.startswith("DistBackendError: Backend simccl: all_reduce #1 of group ")
+        assert "takes no more calls: " in next_call
+
+
+def test_wait_with_a_timeout(errors):
+    assert "has not ended within the 50 ms of this wait()" in errors[0]["wait_with_a_timeout"][0]
+    for of_rank in errors:
+        assert of_rank["wait_with_a_timeout"][1:] == [True, 2]
+
+
+def test_abort(errors):
+    error, soon = errors[0]["abort"]
+    assert "rank 0 has aborted the group" in error and soon
+    assert "DistBackendError" in errors[1]["abort"]
+
+
+def test_blocking_wait(errors):
+    assert [of_rank["blocking_wait"] for of_rank in errors] == [True, True]
+
+
+def test_block_current_stream(errors):
+    assert [of_rank["block_current_stream"] for of_rank in errors] == [2.0, 2.0]
+
+
+def test_refusals_come_at_once(errors):
+    expected = ["cannot reduce tensors of bool", "tensors of one device", "3 times|2 times"]
+    for of_rank in errors:
+        for text, part in zip(of_rank["refusals"], [*expected, "overlap in memory"], strict=True):
+            assert re.search(f"ValueError: Backend simccl: .*({part})", text), text
+        assert 'there is no rule "nothing"' in of_rank["wrong_options"][0]
+        assert "no module has registered 'nothing'" in of_rank["wrong_options"][1]
+
+
+def test_a_group_that_knows_its_device():
+    # The sum of both, and of both again; the current device is still the first one.
+    assert run("device_id") == ["6.0 0\n"] * 2
