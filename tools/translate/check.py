@@ -147,7 +147,8 @@ def _check_page(
     if plain is not None:
         # Readers meet prose, headings and descriptions on their way; labels are no first use, and
         # neither is the title, the first message, since it also stands in the menu.
-        titles = [message for message in messages if message.source == _first_text(catalog)]
+        title = next((entry.id for entry in catalog if entry.id), None)
+        titles = [message for message in messages if message.source == title]
         read = [x for x in messages if x not in titles and plain.get(x.source, True)]
         phrases_of_rules += [(message, "first-use", phrase) for message, phrase in first_uses(read)]
         phrases_of_rules += [(x, "title", phrase) for x in titles for phrase in glosses(x)]
@@ -157,10 +158,6 @@ def _check_page(
     ]
     findings += _check_difference(path, messages)
     return asdict(CheckedPage(len(template), faults, messages, findings))
-
-
-def _first_text(catalog: Catalog) -> str:
-    return next((entry.id for entry in catalog if entry.id), "")
 
 
 def _check_form(
