@@ -41,6 +41,7 @@ extensions = [
     "sphinxext.code.code_provenance",
     "sphinxext.code.linked_captions",
     "sphinxext.code.listing",
+    "sphinxext.code.part_downloads",
     "sphinxext.code.project_downloads",
     "sphinxext.code.program_output",
     "sphinxext.code.sample_downloads",

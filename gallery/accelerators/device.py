@@ -41,9 +41,9 @@ Importing the Python package registers the name and the module:
 .. listing:: extension/simulated_accelerator/simulated_accelerator/__init__.py
    :part: registration
 
-From then on, programs can use ``torch.accelerator`` and need not name the device. From the module it needs
-``device_count`` and ``is_available``. Other parts of PyTorch look up the rest by name; ``torch.autocast``,
-for example, calls ``get_amp_supported_dtype``:
+From then on, programs can use ``torch.accelerator`` and need not name the device. The module must have
+``device_count`` and ``is_available`` for that. Other parts of PyTorch look up further functions by name;
+``torch.autocast``, for example, calls ``get_amp_supported_dtype``:
 
 .. admonition:: The code
    :collapsible: closed
@@ -198,14 +198,15 @@ run_program("device/kernels.py")
 # .. listing:: gallery/accelerators/device/errors.py
 #    :part: errors
 #
-# The first three lines of the output are from forks: a late import, and uses of the device in a fork before
-# the first use in its parent, and in one after that:
+# The output belongs to the last three sections. Its first three lines come from forks: one imports the device
+# too late, and two use it, before and after the first use in their parent:
 
 run_program("device/errors.py")
 
 # %%
-# The last error is that of ``torch.add``, which has returned before. Without ``out=``, PyTorch would check
-# the complex ``alpha`` on the host. With it, PyTorch calls ``add.out`` directly, so only the kernel checks it.
+# The last error comes from ``torch.add``, although that call had returned. Without ``out=``, PyTorch would
+# check the complex ``alpha`` on the host; with it, PyTorch calls ``add.out`` directly, so only the kernel
+# checks it.
 #
 # Other devices
 # -------------

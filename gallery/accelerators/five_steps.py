@@ -30,8 +30,8 @@ that you can decide where the call of your own library belongs, and where its er
 
 .. diagram:: accelerators/five_steps/diagram
 
-The frame of the earlier parts checks the arguments, as on the CPU. Then ``launch`` performs the steps, for
-one call or for several that were coalesced:
+As on the CPU, the *frame* of :doc:`/right/smallest-backend` checks the arguments. Then ``launch`` performs the
+steps, for one call or for several that the program has combined:
 
 .. listing:: extension/stream_collectives/src/group.hpp
    :part: launch
@@ -54,9 +54,9 @@ header of the device gives a library what a CUDA stream gives to NCCL, a handle 
 .. listing:: extension/simulated_accelerator/include/stream.hpp
    :part: stream
 
-The backend gets the handle from the guard, by ``getStreamNativeHandle``. The data of ``simccl`` moves
-through another backend, one for the CPU. A kernel of NCCL waits on the device for the other ranks; here,
-the thread of the stream does:
+The backend gets this handle from the guard, by ``getStreamNativeHandle``, and launches a task with it. A kernel
+of NCCL moves the data and waits for the other ranks on the device. In ``simccl``, the thread of the stream does
+both, by calling another backend, one for the CPU:
 
 .. listing:: extension/stream_collectives/src/group.hpp
    :part: in-the-stream

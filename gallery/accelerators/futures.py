@@ -15,7 +15,8 @@ On the CPU, a future completes when the data is there, as :doc:`/right/asynchron
 streams, ``c10::ivalue::Future`` offers something better: it can be complete while the data is still on its way. A
 thread that waits for the future then returns at once, and only its stream waits.
 
-For this, the future must have been constructed with the devices of its value. ``ivalue_inl.h`` has the rest:
+For this, the future must have been constructed with the devices of its value. Three of its functions then keep
+the order, as ``ivalue_inl.h`` shows:
 
 - ``markCompleted`` records an event on the current stream of each device that the value has tensors on.
 - ``wait`` lets the current stream of the caller wait for these events. It also calls ``recordDataPtrOnStream``, so
@@ -55,9 +56,9 @@ launch("futures/callbacks.py", ranks=2)
 # Bug: a future without devices
 # -----------------------------
 #
-# If a backend omits the devices, the future records no event, and a callback runs under the stream that is current.
-# PyTorch takes such a future for one of the CPU. ``simccl`` constructs one if it breaks the rule of this page: **the
-# future knows its device**. This worker is a short form of the one above:
+# Therefore the rule of this page is: **the future knows its device**. If a backend omits the devices, PyTorch takes
+# the future for one of the CPU, so it records no event, and a callback runs under the stream that is current. This
+# worker, a short form of the one above, runs in a group that keeps the rule and in one that breaks it:
 #
 # .. listing:: gallery/accelerators/futures/devices.py
 #    :part: program

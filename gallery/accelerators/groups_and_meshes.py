@@ -79,20 +79,20 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # each of the four groups, although it is a member of two. With one, it calls ``split_group`` once for each
 # dimension, and all groups of a dimension are created by the same call.
 #
-# ``split_group`` calls ``split`` of each backend on all ranks of the parent group. On a rank that is in no
-# new group, it passes the ranks of the first one, and ``split`` must return no backend. The method also gets
-# a store, in which PyTorch has set the keys of the new group apart. Because it is a method of the parent, a
-# library can reuse what the parent knows about its network. ``split`` of the frame, which
-# :doc:`/right/variants-and-groups` shows, reuses no connection and starts a new group.
+# ``split_group`` calls ``split`` of each backend on all ranks of the parent group, and passes a store in which
+# PyTorch has set the keys of the new group apart. A rank that is in no new group gets the ranks of the first one,
+# and ``split`` must return a null pointer there. Because ``split`` is a method of the parent, a library can reuse
+# what the parent knows about its network. ``simccl`` has the ``split`` of the frame, which
+# :doc:`/right/variants-and-groups` shows. It reuses no connection and starts a new group.
 #
 # Two details are easy to miss:
 #
 # - With ``device_id``, ``new_group`` calls ``perform_nocolor_split`` on ranks outside of the new group,
 #   because ``ncclCommSplit`` must be called on all ranks of the parent. ``Backend.hpp`` does not declare the
 #   method. If ``supportsSplitting`` returns true, your class needs it in Python, even if it does nothing.
-# - Unless the program passes options, ``split`` gets a copy of the parent's, which since PyTorch 2.14
-#   ``Options::clone`` makes. If your options add fields, override it. Otherwise, according to
-#   ``Backend.hpp``, parent and child share one object, and the child overwrites the parent's timeout and name.
+# - Unless the program passes options, ``split`` gets a copy of the parent's, which ``Options::clone`` makes since
+#   PyTorch 2.14. Override ``clone`` if your options add fields. Otherwise, according to ``Backend.hpp``, parent
+#   and child share one object, and the child overwrites the parent's timeout and name.
 #
 # Streams of a group
 # ------------------

@@ -28,10 +28,10 @@ stderr = "Backend simccl: |rank 0 has aborted"  # warnings of the watchdog
 launch("order_and_abort/group_stream.py", ranks=2, expected_stderr=stderr)
 
 # %%
-# With the rule broken, rank 0 runs the all-reduce of one group, and rank 1 that of the other. Each waits for a
-# call that is queued, on the other rank, behind the one that runs there. Because both calls have returned on
-# each rank, the hosts meet the deadlock only in ``synchronize``, and a stack of the program does not show the
-# cause.
+# With the rule broken, rank 0 runs the all-reduce of one group while rank 1 runs that of the other. Each
+# all-reduce needs a call that is queued on the other rank, behind the one that runs there. Because both calls have
+# returned on each rank, the hosts stand still only in ``synchronize``, so a stack trace of the program does not
+# show the cause.
 #
 # Before your backend makes this promise, find out whether your device can always run two collectives at once. Every
 # stream of ``sim`` has a thread of its own, so no sample can show what happens otherwise; :doc:`to-hardware` has the
@@ -40,8 +40,8 @@ launch("order_and_abort/group_stream.py", ranks=2, expected_stderr=stderr)
 # What the program must order
 # ---------------------------
 #
-# Streams of their own do not help if the program calls ``wait`` between the two calls. This worker keeps the
-# rule, and the line ``broken`` comes from the order alone:
+# Separate streams do not help if the program calls ``wait`` between the two calls. In this worker, all groups
+# keep the rule, so the line ``broken`` comes from the order of the calls alone:
 #
 # .. listing:: gallery/accelerators/order_and_abort/order.py
 #    :part: program
@@ -100,8 +100,8 @@ launch("order_and_abort/late_error.py", ranks=2, expected_stderr=stderr)
 # -----
 #
 # An abort must free the stream, or each ``synchronize`` of the program hangs with it. But the stream runs a
-# task of the library, which only the library can end. The last worker aborts a call to which rank 1 never
-# comes, with two libraries and a timeout of 3 seconds:
+# task of the library, which only the library can end. The last worker aborts a call that rank 1 never makes,
+# with two libraries and a timeout of 3 seconds:
 #
 # .. listing:: gallery/accelerators/order_and_abort/abort.py
 #    :part: abort
@@ -109,9 +109,9 @@ launch("order_and_abort/late_error.py", ranks=2, expected_stderr=stderr)
 launch("order_and_abort/abort.py", ranks=2, expected_stderr=stderr)
 
 # %%
-# The work gets the error in both cases, and ``store`` also ends its wait. PyTorch's ``gloo`` does not override
-# ``abort`` of ``Backend``, which is empty, so gloo holds the stream until its own deadline, which ``simccl`` sets a
-# second after that of the group. Until then, all streams that wait for the call stand still.
+# The work gets the error in both cases, but only ``store`` also frees the stream. PyTorch's ``gloo`` inherits the
+# empty ``abort`` of ``Backend``, so it holds the stream until its own deadline, which ``simccl`` sets a second
+# after that of the group. Until then, all streams that wait for the call stand still.
 #
 # So before you choose a library, find out what ends a call whose peer is dead. If nothing does, only a short timeout
 # or the end of the process remains.

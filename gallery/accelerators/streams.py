@@ -20,6 +20,9 @@ A *stream* is a queue of the device, in which tasks run one after another. To *l
 into a stream, and the launch returns at once. PyTorch promises the order in ``c10/core/Stream.h``: of two
 kernels in one stream, the first is guaranteed to finish before the second begins.
 
+A thread has a *current* stream for each device, into which PyTorch launches every kernel. ``with stream:``
+makes another stream current for a block.
+
 Because samples should not depend on time, a *gate* takes the place of a slow kernel: it holds a stream
 until the host opens it. In the next program, the host launches two kernels behind a gate:
 

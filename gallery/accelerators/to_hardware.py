@@ -114,8 +114,8 @@ Checks for the first week
 
 Begin with the device alone, then add the backend, and add one property at a time:
 
-1. A program with two streams and an event is right, and a backward pass too. Without this, no backend can
-   be.
+1. A program with two streams and an event is right, and so is a backward pass. No backend can be right before
+   that.
 2. Freed memory is used again only after the streams that were recorded for it.
 3. A sum of two ranks is right when the input is late, and when the result is read in another stream after
    ``wait``.
@@ -125,8 +125,8 @@ Begin with the device alone, then add the backend, and add one property at a tim
 7. A rank that never calls leads to an error on the others within the timeout, and all processes can end.
 8. Groups, splits and batches of messages work in every order that your backend allows.
 
-The next program has the first six, without gates, and without a name of the simulation except for the module
-and the backend. A stream is late because it has much to do first:
+The next program makes the first six checks. Only the module and the backend have names of the simulation, so replace
+these two with yours. Hardware has no gates, so here a stream is late because it has much to do first:
 
 .. listing:: gallery/accelerators/to_hardware/first_checks.py
    :part: names
@@ -165,8 +165,8 @@ launch("to_hardware/first_checks.py", ranks=2)
 #   that is the case.
 # - **Broken devices.** A kernel that throws here ends up as an error of the calls that wait later. On
 #   hardware, one wrong kernel can make all later calls of the process fail, also those that would clean up.
-# - **Time.** A time line of this part shows an order. Whether overlap gains anything, only a measurement on
-#   the device tells.
+# - **Time.** A time line of this part shows an order. Only a measurement on the device tells whether overlap
+#   gains anything.
 #
 # Not run here: CUDA, NCCL, any hardware, and the check program with a broken rule. Run by hand with each of
 # the rules ``input``, ``output``, ``lifetime``, ``devices`` and ``completion`` broken, it failed each time.

@@ -11,8 +11,8 @@ device beyond collectives, so that you can decide what to implement first.
 Losses as on the CPU
 --------------------
 
-The functions below are the same for both devices. The first argument decides which one trains, and PyTorch
-chooses the backend by it:
+Each function below trains in one way, on the device that is its first argument. PyTorch chooses the backend by
+that device, so the same code runs on both:
 
 .. admonition:: The code
    :collapsible: closed
@@ -88,7 +88,7 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 #      - Several messages as one call, ``coalesced`` above. Since PyTorch 2.15 also ``ReduceOp.MIN``, because
 #        the ranks vote before the first batch.
 #    * - autocast
-#      - Rules which operation runs in which type.
+#      - Rules that say in which type each operation runs.
 #    * - checkpoint
 #      - Copies to the host, and object collectives, for which the group has gloo.
 #
@@ -99,9 +99,10 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 # Autocast
 # --------
 #
-# Autocast looks up a dispatch key of the device. Where nothing is registered, each operation fails under
-# autocast; a fallthrough alone makes programs run, but in the type that they have. PyTorch has lists of
-# operations, and a macro to register them for ``PrivateUse1``. The device uses the lists that CUDA uses:
+# To cast the inputs of an operation, autocast uses a dispatch key of the device. If nothing is registered for this
+# key, each operation fails under autocast. If only a fallthrough is registered, programs run, but nothing is
+# cast. PyTorch therefore has lists of the operations to cast, and a macro to register them for ``PrivateUse1``.
+# The device uses the lists that CUDA uses:
 #
 # .. listing:: extension/simulated_accelerator/src/module.cpp
 #    :part: autocast

@@ -124,9 +124,10 @@ for (operation, size, ranks, _), times in measured.items():
 show_table(["operation", "size", "fake", "shm", "gloo"], rows)
 
 # %%
-# On these two CPUs of a virtual machine, gloo's time is largely that of waking up, as :doc:`measure` shows.
-# On another machine the ratios differ, so do not rely on them. What can be compared here is the order, so
-# the next lines count the cases in which even the slowest run of ``shm`` is faster than the fastest run of gloo.
+# On these two CPUs of a virtual machine, gloo's time is largely that of waking up, as :doc:`measure`
+# shows. On another machine the ratios differ, so do not rely on them. What can be compared here is which
+# backend is faster, so the next lines count the cases in which even the slowest run of ``shm`` is faster
+# than the fastest run of gloo.
 
 for ranks in (2, 4):
     cases = [times for (_, _, x, sessions), times in measured.items() if x == sessions == ranks]

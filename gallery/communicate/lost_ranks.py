@@ -53,7 +53,7 @@ Several ranks may detect failures at once, and the atomic exchange lets exactly 
 others must not read half a sentence, so they wait for ``explained``. If the writer is killed before that,
 they report its death instead.
 
-The next program loses rank 2 in six ways. It starts the three ranks itself, because ``torchrun`` would
+In the next program, rank 2 fails in six ways. It starts the three ranks itself, because ``torchrun`` would
 stop all of them when the first one dies:
 
 .. listing:: gallery/communicate/lost_ranks/lost_ranks.py
@@ -102,5 +102,5 @@ output = run_program("lost_ranks/endless_wait.py")
 # %%
 # A stopped process is not dead, and its pidfd does not become readable. Only the deadline ends that wait.
 #
-# With this, ``shm`` is complete: its ranks exchange tensors, leave the processor to others while they wait,
-# and fail together. :doc:`/communicate/measure` compares its times with those of gloo.
+# With this, ``shm`` is complete: its ranks exchange tensors, leave the processor to other threads while
+# they wait, and fail together. :doc:`/communicate/measure` compares its times with those of gloo.

@@ -85,7 +85,7 @@ show_table(["ranks", "sessions", "bytes", "fake", "shm", "gloo"], rows)
 # gloo sleep several times in each all-reduce. The time of a small one is therefore largely that of waking
 # up, which depends on the machine more than on gloo. ``torchrun`` starts each rank in a session of its own,
 # and where Linux groups threads by session (``autogroup on``), ``sched_yield`` does not let a rank of
-# another session run. Four ranks must share the CPUs, so they are measured in one session, too.
+# another session run. Four ranks must share the CPUs, so they are also measured in one session.
 #
 # For large tensors, divide the size by the time. The result is the bandwidth that a program sees, which
 # does not count how many bytes the ranks have moved for it. For ``fake``, which moves nothing, it is only
@@ -131,7 +131,7 @@ show_table(["step", "parameters", "ranks", "floor", "shm", "gloo"], rows)
 #
 # ``all_reduce`` with ``async_op=True`` can return before the result is there, so a measurement without
 # ``wait`` measures only how long it takes to submit the operation. In this program, rank 1 is half a
-# second late, so no all-reduce can end earlier:
+# second late, so no all-reduce can end before that:
 #
 # .. admonition:: The code
 #    :collapsible: closed

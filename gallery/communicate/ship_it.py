@@ -189,10 +189,10 @@ temporary.cleanup()
 # sphinx_gallery_end_ignore
 
 # %%
-# The rest of the tag is the oldest glibc that the wheel works with. To support old systems, build in
-# one of the images of `manylinux <https://github.com/pypa/manylinux>`__, which have an old glibc. The
-# wheels of PyTorch 2.15 are for ``manylinux_2_28``. If you wrap a communication library that is not part
-# of the system, ``auditwheel`` copies it into the wheel; add an ``--exclude`` if users install it
+# The rest of the tag is the oldest version of glibc that the wheel works with. To support old systems,
+# build in one of the images of `manylinux <https://github.com/pypa/manylinux>`__, which have an old glibc.
+# The wheels of PyTorch 2.15 are for ``manylinux_2_28``. If you wrap a communication library that is not
+# part of the system, ``auditwheel`` copies it into the wheel; add an ``--exclude`` if users install it
 # themselves.
 #
 # You cannot avoid the builds with PyTorch's *stable ABI*, the headers in ``torch/csrc/stable`` with which

@@ -83,8 +83,8 @@ print("exit status", status)
 # contains the Python stack and the C++ stack of every rank.
 #
 # The same ranks run one check after another, until one fails; then new ranks begin the next check. After a
-# crash or a hang, new ranks continue with the next case of the same check, and after its second hang the other
-# cases are left out. For CI, ``--report`` writes everything as JSON, and ``--junit`` as JUnit XML.
+# crash or a hang, new ranks continue with the next case of the same check, and after its second hang the
+# other cases are left out. For CI, ``--report`` writes everything as JSON, and ``--junit`` as JUnit XML.
 #
 # Because a refusal does not fail, the suite alone would not report an operation that worked yesterday and
 # is refused today. ``--add-claims FILE`` writes into a file how many cases of each check are right, and a
@@ -106,9 +106,9 @@ print("exit status", status)
 #    * - the ranks on several simulated hosts, so that the network is tested, too
 #      - ``--hosts 2``, on Linux
 #
-# On an accelerator, ``wait`` lets a stream wait and not the host, as :doc:`/accelerators/waiting` explains.
-# The checks of streams therefore hold a stream, and compare what the kernels have read. This site runs them
-# on ``sim``, the simulated device of :doc:`/accelerators/device`.
+# On an accelerator, ``wait`` makes a stream wait, and not the host, as :doc:`/accelerators/waiting`
+# explains. The checks of streams therefore hold a stream, and compare what the kernels have read. This site
+# runs them on ``sim``, the simulated device of :doc:`/accelerators/device`.
 #
 # Results of three backends
 # -------------------------

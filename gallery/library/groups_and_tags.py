@@ -44,7 +44,8 @@ Why messages of two groups never mix
 
 MPI matches a message by communicator, sender and tag, so equal tags in two groups are different messages. It
 also keeps its collectives apart from messages in the same communicator. In the next program, ranks 0 and 2
-have two groups in common. Rank 2 receives in the other order than rank 0 has sent:
+have two groups in common. Rank 0 sends a message with the same tag in each, and rank 2 receives them in the
+opposite order:
 
 .. listing:: gallery/library/groups_and_tags/groups.py
    :part: groups
@@ -100,10 +101,10 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 #
 # A second communicator for the heads would also do, but then each group would need two.
 #
-# The tags in between are for long data, as the next section explains. The largest tag of MPI is the attribute
-# ``MPI_TAG_UB``, at least 32767, and a program's is 16,385 less. For a larger one the backend raises an error.
-# The group is then broken, as after each error of a transport. Negative tags do not come so far, because the
-# frame refuses them.
+# The tags in between are for long data, as the next section explains. A program's largest tag is therefore
+# 16,385 less than MPI's, which is the attribute ``MPI_TAG_UB`` and at least 32767. For a larger tag the backend
+# raises an error, after which the group is broken, as after each error of a transport. The frame refuses
+# negative tags before they reach the transport.
 #
 # A message and its note
 # ----------------------
@@ -131,10 +132,10 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 #    .. listing:: extension/mpi_collectives/src/calls.hpp
 #       :part: long-data
 #
-# The receiver compares the size in the note with its tensor, and its error names both. Only if the sender has a
-# short message that is longer than the receiver's tensor, MPI reports a truncated message. The sender of a short
-# message learns nothing from MPI, which says only that the matching receive has begun. This program sends with a
-# tag that is too large, and then three numbers to a receive of two:
+# The receiver compares the size in the note with its tensor, and its error names both sizes. If, however, a
+# short message is longer than the tensor, MPI itself reports that it had to truncate the message. The sender of
+# a short message learns nothing from MPI, which says only that the matching receive has begun. This program
+# sends with a tag that is too large, and then three numbers to a receive of two:
 #
 # .. listing:: gallery/library/groups_and_tags/errors.py
 #    :part: errors

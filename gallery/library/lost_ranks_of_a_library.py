@@ -62,18 +62,19 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # Deadlines without the library
 # -----------------------------
 #
-# One thread makes all calls of MPI, and it may hang there, for example on a connection to a dead rank. So
-# it must not keep the deadlines. The threads that wait for operations keep them: they look at flags that
-# the thread of MPI sets, and sleep in between, until it rings a bell or for 50 milliseconds. None of them
-# calls MPI. :doc:`which-thread-calls` describes these threads.
+# One thread makes all calls of MPI, and it may hang there, for example on a connection to a dead rank. The
+# deadlines are therefore kept by the threads that wait for operations, none of which calls MPI. They look
+# at flags that the thread of MPI sets, and sleep in between until it rings a bell, for 50 milliseconds at
+# most. :doc:`which-thread-calls` describes these threads.
 #
 # What a failed operation leaves behind
 # -------------------------------------
 #
 # When an operation has failed, its requests in MPI may still be open, and the backend cannot withdraw them.
 # The standard forbids ``MPI_Cancel`` for nonblocking collectives and deprecates it for sends; MPICH ignores
-# it for sends over the network. Of a receive, a cancel can come too late. So the backend cancels nothing.
-# It no longer tests such a request, whose result is of no use, and keeps the memory until the process ends:
+# it for sends over the network. The cancel of a receive can come too late, when its data is already on the
+# way into the tensor. So the backend cancels nothing. It no longer tests such a request, whose result is of
+# no use, and keeps the memory until the process ends:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -139,8 +140,6 @@ assert output[1] == ""
 # Other libraries
 # ---------------
 #
-# From headers and documentation; none of them was run here, and neither were heartbeats between two hosts.
-#
 # .. list-table::
 #    :header-rows: 1
 #
@@ -163,3 +162,6 @@ assert output[1] == ""
 #        What it notices, and when, depends on the provider.
 #
 # If your library can abort, let ``announce`` call its abort, so that operations on the device end, too.
+#
+# Not run here: these libraries, for which the table follows their headers and documentation, and heartbeats,
+# which the tests of the backend run between two simulated hosts.

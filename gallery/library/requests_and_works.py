@@ -24,8 +24,8 @@ Both steps lead to ``run``, which hands a call to the thread of the library and 
    :part: run
 
 Two details are about lifetimes. The condition ``done`` has a name, because GCC 12 destroys some temporaries of
-a ``co_await`` expression too early. The parameters are values, because a coroutine keeps copies of them, whereas the target
-of a reference may be gone when it resumes.
+a ``co_await`` expression too early. The parameters are values, because a coroutine keeps copies of them,
+whereas the target of a reference may be gone when it resumes.
 
 A call of ``mpich`` is a list of requests. The thread of :doc:`which-thread-calls` posts them in ``begin``, and
 then tests those that are open:
@@ -33,8 +33,8 @@ then tests those that are open:
 .. listing:: extension/mpi_collectives/src/requests.hpp
    :part: requests
 
-When all have ended, the thread rings, and the coroutine resumes. Its end is that of the ``Work``, and a thread
-for callbacks then completes the future.
+When all requests have ended, the thread rings a bell, and the coroutine resumes. The operation ends with the
+coroutine, and a thread for callbacks then completes the future, if the program has asked the ``Work`` for it.
 
 The next worker has several works at a time. Rank 0 begins three all-reduces, which rank 1 calls late, and
 meanwhile sends a message:
@@ -54,9 +54,10 @@ launch("requests_and_works/works_side_by_side.py", ranks=2)
 # Heads before data
 # -----------------
 #
-# If one rank reduces 1000 numbers and another one 2000, MPI may return an error, wait, or write past the end of
-# a tensor, because the standard defines no result. If a rank is missing, MPI does not say which. So each rank
-# first sends each other one a head, with the note of its call:
+# MPI does not check that all ranks make the same call. If one rank reduces 1000 numbers and another one 2000,
+# MPI may return an error, wait, or write past the end of a tensor, because the standard defines no result. If a
+# rank is missing, MPI does not say which. So each rank first sends all others a head, which contains the
+# frame's *note* of the call: its kind, size, dtype, ``ReduceOp`` and more:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -64,7 +65,7 @@ launch("requests_and_works/works_side_by_side.py", ranks=2)
 #    .. listing:: extension/mpi_collectives/src/calls.hpp
 #       :part: head
 #
-# Only when the notes of all ranks agree does a rank go on. In this worker, the sizes differ:
+# A rank goes on only when the notes of all ranks agree. In this worker, the sizes differ:
 #
 # .. listing:: gallery/library/requests_and_works/heads.py
 #    :part: program
@@ -83,8 +84,8 @@ launch("requests_and_works/heads.py", ranks=2)
 # The nonblocking collective
 # --------------------------
 #
-# More data goes to a nonblocking function whose name ends in ``_c``. These functions of MPI 4 have counts of 64
-# bits, whereas an ``int`` cannot count the bytes of a tensor of 2 GiB:
+# With more data, a collective calls a nonblocking function of MPI 4 whose name ends in ``_c``. Its counts have
+# 64 bits, because an ``int`` cannot count the bytes of a tensor of 2 GiB:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -142,10 +143,10 @@ run_program("requests_and_works/memory_given_back.py")
 # - the counts and offsets, which MPI reads until the request is done;
 # - the requests.
 #
-# The steps share the call with the thread of the library. When a failure destroys the steps, the thread is the
-# last owner, and keeps the call for ever. This leak is deliberate, and small, because the first failure ends the
-# group. Late data can then only reach the tensors of the failed operation, which a program must not use after
-# the error.
+# The coroutine shares the call with the thread of the library. When a failure destroys the coroutine, the
+# thread is the last owner, and keeps the call for ever. This leak is deliberate, and it stays small, because
+# the first failure ends the group. Late data can then only reach the tensors of the failed operation, which a
+# program must not use after the error.
 #
 # Other libraries
 # ---------------
@@ -157,7 +158,8 @@ run_program("requests_and_works/memory_given_back.py")
 #      - end of an operation, and lifetime of its memory
 #    * - NCCL and its relatives
 #      - There is no request; the order of the stream counts. Record a CUDA event behind the collective, query it,
-#        and keep the tensors until it is complete. An all-gather may have its input in the rank's own part of the output.
+#        and keep the tensors until it is complete. An all-gather may have its input in the rank's own part of
+#        the output.
 #    * - UCX
 #      - A call returns ``NULL`` if it is done, or an error, or a request. Ask ``ucp_request_check_status``, or
 #        pass a callback; release the request with ``ucp_request_free``.

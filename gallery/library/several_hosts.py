@@ -92,9 +92,9 @@ for network in ("shared memory", "TCP", "two hosts"):
 # %%
 # The lines below the table count all cases that were measured, also messages to a neighbour and back, and the
 # barrier. Small collectives are fast because the thread of the library looks for an answer again and again,
-# where the threads of gloo sleep. In return it takes time from the program while a call is open. With large tensors,
-# the copies decide, and over a network gloo can be ahead. A message needs a second step if it is longer
-# than 8 KiB, as :doc:`groups-and-tags` explains.
+# whereas the threads of gloo sleep. In return, that thread takes time from the program while a call is open.
+# With large tensors, the copies decide, and over a network gloo can be ahead. A message needs a second step if
+# it is longer than 8 KiB, as :doc:`groups-and-tags` explains.
 #
 # A virtual switch moves the packets of the simulated hosts in memory. So the times show what the software
 # costs, and not the speed of a network.
@@ -111,9 +111,9 @@ for network in ("shared memory", "TCP", "two hosts"):
 run_program("several_hosts/find_the_library.py")
 
 # %%
-# The fix is a run path, which the linker writes into the extension and the loader searches first. The wheel of
-# MPICH puts ``libmpi.so.12`` into ``lib`` of the environment. Seen from the folder of the package, which the
-# loader calls ``$ORIGIN``, that is three folders up, on every machine:
+# The fix is a run path, which the linker writes into the extension, and which the loader searches before the
+# folders of the system. The wheel of MPICH puts ``libmpi.so.12`` into ``lib`` of the environment. Seen from the
+# folder of the package, which the loader calls ``$ORIGIN``, that is three folders up, on every machine:
 #
 # .. not-executed::
 #    :partly:
@@ -152,8 +152,8 @@ run_program("several_hosts/find_the_library.py")
 #    * - the store
 #      - the address in ``--master-addr`` or ``--rdzv-endpoint``
 #
-# If the interface does not exist, MPICH would say so in its own words on some ranks only. The extension looks
-# first, and names the interface. The interface ``lo`` exists, so the second group can use it:
+# MPICH reports an interface that does not exist in its own words, and on some ranks only. So the extension
+# looks first, and its error names the interface. Because ``lo`` exists, the second group can use it:
 
 launch("several_hosts/no_such_interface.py", ranks=2)
 

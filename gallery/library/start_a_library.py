@@ -6,11 +6,8 @@ A communication library often comes with a launcher that tells each process its 
 around. Under ``torchrun`` that launcher is missing. On this page you decide how your library starts all the
 same, who initializes it, and which groups of PyTorch it can then serve.
 
-Read this part if you have a library: a vendor's CCL, MPI, UCX or libfabric. It builds on the frame of
-:doc:`/right/smallest-backend`. In the case study you can then skip :doc:`/communicate/lay-out-the-memory`,
-:doc:`/communicate/step-by-step`, :doc:`/communicate/build-a-collective` and
-:doc:`/communicate/wait-without-wasting`, because your library does that work. The example is the backend
-``mpich`` in ``extension/mpi_collectives``, which wraps MPICH 5.0.2 as pip installs it.
+The example is ``mpich``, a backend in ``extension/mpi_collectives`` that wraps MPICH 5.0.2 as pip installs
+it. The frame of :doc:`/right/smallest-backend` does all that is not specific to MPI, so read that page first.
 
 .. diagram:: library/start_a_library/diagram
 
@@ -133,8 +130,9 @@ launch("start_a_library/all_reduce.py", ranks=2)
 # The first group contains all ranks
 # ----------------------------------
 #
-# MPI numbers its processes once, at the start. A first group that lacks ranks would leave them out for good,
-# so the backend refuses it. The next program tries such a group, and then creates one of all ranks first:
+# MPI numbers its processes once, at the start, so a first group that lacks ranks would leave them out for
+# good. The next program tries a first group of ranks 1 and 2, which the backend refuses because rank 0 is
+# missing, and then creates one of all ranks first:
 #
 # .. listing:: gallery/library/start_a_library/first_group.py
 #    :part: groups
@@ -144,7 +142,10 @@ launch("start_a_library/first_group.py", ranks=3)
 # %%
 # Both ranks raise the same error, because the frame collects what each one throws in ``connect``, as
 # :doc:`/right/rendezvous` shows. MPI has not started then, so the program can create the right group
-# afterwards. A program that passes ``"mpich"`` to ``init_process_group`` never meets this error.
+# afterwards. If the last ranks are missing, the backend notices too late, because c10d tells it the ranks
+# of the group but not the size of the world: after a first group of ranks 0 and 1, a group of all three
+# fails at its deadline. A program that passes ``"mpich"`` to ``init_process_group`` avoids all this, because
+# the world is then the first group.
 #
 # Bug: a barrier that is answered at once
 # ---------------------------------------

@@ -65,8 +65,8 @@ show_table(header, rows)
 #       :part: reduction
 #
 # The datatype is as long as one element, so MPI never splits an element when it divides the data among the
-# ranks. ``combine`` is the reduction without the division of ``AVG``, since MPI calls it once for each two
-# arrays.
+# ranks. ``combine`` leaves out the division of ``AVG``, because MPI calls it for one pair of arrays after
+# another, and the result must be divided only once.
 #
 # Bug: an operation that has the same name
 # ----------------------------------------
@@ -96,17 +96,17 @@ launch("types_and_reductions/maximum_of_nan.py", ranks=2)
 # Order and rounding
 # ------------------
 #
-# The backend creates its operation as commutative, so MPI may combine the ranks in any order. Two ranks may
-# then combine the same two arrays in opposite order, as the bug has shown. So the function must return the
-# same bits for both orders, otherwise the ranks can disagree. The sum of two floats does not depend on the
-# order. The sum of three does, because each addition rounds.
+# The backend creates its operation as commutative, so MPI may combine the ranks in any order. Because two
+# ranks may then combine the same two arrays in opposite order, as the bug has shown, the function must return
+# the same bits for both orders; otherwise the ranks can disagree. A sum of two floats meets that condition,
+# whereas a sum of three depends on the order, because each addition rounds.
 #
 # The number of roundings is a decision. The frame adds up floats of 8 and 16 bits as ``float`` and rounds
 # once, if it has the elements of all ranks at the same time. MPI has two arrays at a time, so each sum is
 # rounded. The backend does both: up to 1 KiB it exchanges the bytes and reduces them in the frame, and
 # above that it calls MPI. Floats of 8 bits always take the first way: with two or three bits after the
-# leading one, each rounding is a large error. On four ranks, the next worker adds 256, 1, 1 and 1 in ``bfloat16``, and averages
-# 30,000 in ``float16``:
+# leading one, each rounding is a large error. On four ranks, the next worker adds 256, 1, 1 and 1 in
+# ``bfloat16``, and averages 30,000 in ``float16``:
 #
 # .. listing:: gallery/library/types_and_reductions/rounding.py
 #    :part: sums
@@ -133,8 +133,6 @@ assert output == output[:1] * 4
 # Other libraries
 # ---------------
 #
-# From headers and documentation; none of them was run here.
-#
 # .. list-table::
 #    :header-rows: 1
 #
@@ -153,3 +151,5 @@ assert output == output[:1] * 4
 # If a library moves bytes only, let ``Transport::collective`` reduce until you write an algorithm of your
 # own. If a CCL lacks a pair and takes no functions, gather with the CCL and call ``op.reduce``, or raise an
 # error that names the dtype and the operation.
+#
+# Not run here: these libraries, for which the table follows their headers and documentation.

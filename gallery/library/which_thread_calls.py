@@ -76,10 +76,10 @@ run_program("which_thread_calls/call_that_hangs.py")
 #       :part: library
 #       :emphasize-lines: 17-19,25
 #
-# When a call has ended, the thread rings the ``Bell`` of the group, on which the caller sleeps. The transport of
-# ``mpich`` therefore returns false from ``can_block``, which :doc:`/right/asynchronous-work` explains: threads
-# that drive it only read what the thread of the library has written, so they cannot hang. ``rest`` is how they
-# sleep:
+# A caller must not hang with the library, so it only reads what the thread of the library has written, and
+# sleeps on the ``Bell`` of its group, which that thread rings when a call has ended. The transport of ``mpich``
+# can therefore return false from ``can_block``, so that callers drive it, as :doc:`/right/asynchronous-work`
+# explains. In ``rest``, they sleep:
 #
 # .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
 #    :part: rest
@@ -93,8 +93,8 @@ run_program("which_thread_calls/call_that_hangs.py")
 launch("which_thread_calls/one_thread.py", ranks=2)
 
 # %%
-# The error comes at the deadline, although MPI still waits for the message of rank 1. The thread only tests that
-# request, so it is free for the first group.
+# Both groups use the same thread of MPI. The error of the second one arrives at the deadline, although MPI still
+# waits for the message of rank 1. Because the thread only tests that request, it is free for the first group.
 #
 # Calls that must block
 # ---------------------
@@ -121,8 +121,9 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # microseconds have passed, the thread then calls ``sched_yield`` between two looks, so that a rank that shares
 # the core can send what this one waits for. That matters when there are more ranks than cores. With four ranks
 # on two cores, MPICH's blocking all-reduce of 4 bytes, which does not yield, took milliseconds; a nonblocking
-# one, tested with a yield after each test, took hundreds of microseconds. At last the thread naps, each time for an eighth of the time
-# since anything happened, but at most a millisecond, so a nap adds little to a wait that is long anyway.
+# one, tested with a yield after each test, took hundreds of microseconds. At last the thread naps, each time
+# for an eighth of the time since anything happened, but at most a millisecond, so a nap adds little to a wait
+# that is long anyway.
 #
 # Thread levels, forks and the end of the process
 # -----------------------------------------------

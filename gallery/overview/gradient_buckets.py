@@ -73,5 +73,5 @@ from launcher import launch
 
 # %%
 # With DDP, the all-reduce of bucket 0 starts while three of the four gradients are still missing. By
-# hand, the all-reduces start only after all gradients. Because the values are the same, use DDP unless
-# you need something that it does not offer.
+# hand, the all-reduces start only when all gradients are ready. Because the values are the same, use DDP
+# unless you need something that it does not offer.

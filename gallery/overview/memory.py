@@ -159,7 +159,7 @@ show_table(
 #
 # Often only one rank runs out of memory, for example because its batch contains an unusually long text.
 # In this sample, each number is the length of a text, and attention needs memory for the square of the
-# length. In step 1, rank 1 requests 256 TiB, more than a computer has. To show which gradients an
+# length. In step 1, rank 1 requests 256 TiB, more than any computer has. To show which gradients an
 # all-reduce would average, ``average`` collects the numbers of the steps:
 #
 # .. listing:: gallery/overview/memory/out_of_memory.py

@@ -8,7 +8,7 @@ decides with ``can_block``.
 
 .. diagram:: right/asynchronous_work/diagram
 
-Operations that can stop
+Operations as coroutines
 ------------------------
 
 An operation waits for other ranks many times, and a thread that blocked in each wait could run only one
@@ -27,30 +27,31 @@ control returns to the caller of ``advance``, which may be a different thread ea
    .. listing:: extension/frame/steps.hpp
       :part: resume
 
-Because a suspended coroutine keeps its local variables, a transport reads like a program that blocks. It
-keeps no record of its state, and the frame can give up an operation at any ``co_await``.
+Because a suspended coroutine keeps its local variables, a transport reads like a program that blocks, and
+needs no record of how far an operation has got. The frame can give up an operation at any ``co_await``.
 
 Which thread drives
 -------------------
 
-To *drive* means to call the transport, which only one thread does at a time. Which thread it is follows from
-one rule:
+To *drive* means to call the transport, which only one thread does at a time. Three rules say which thread
+does what:
 
 - A call that waits drives, if the transport cannot block.
 - One thread drives everything else.
 - One thread runs the callbacks, in the order in which operations end.
 
-The first line is for speed, because handing an operation to another thread and back costs tens of
+The first rule is for speed, because handing an operation to another thread and back costs tens of
 microseconds. It is safe only if each call of the transport returns soon, as when it looks at shared memory.
 A socket, a server or a library may block the thread, and a caller that drives could then not raise its error
-at the deadline. So ``can_block`` is true by default: a thread of the frame drives while the caller sleeps,
-and the caller wakes at the deadline even if that thread hangs. ``wait`` contains both cases:
+at the deadline. So ``can_block`` is true by default: a thread of the frame, the progress thread, drives while
+the caller sleeps, and the caller wakes at the deadline even if that thread hangs. ``wait`` contains both
+cases:
 
 .. listing:: extension/frame/engine.hpp
    :part: wait
 
 To compare both cases, the worker sets an option of ``store`` that otherwise only its tests use. It counts
-how often the thread goes to sleep while the program makes synchronous calls:
+how often the progress thread goes to sleep while the program makes synchronous calls:
 
 .. admonition:: The code
    :collapsible: closed
@@ -64,8 +65,8 @@ from launcher import launch
 launch("asynchronous_work/who_drives.py", ranks=2)
 
 # %%
-# In both cases, the thread takes over an operation whose call has returned, and it runs the last steps when
-# the group ends.
+# If the transport cannot block, the progress thread sleeps through all ten calls. In both cases, it takes
+# over an operation whose call has returned, and it runs the last steps when the group ends.
 #
 # A synchronous collective returns no ``Work``, but a null pointer, in Python ``None``. PyTorch allows that,
 # and it saves an allocation. The price is that the flight recorder of PyTorch 2.15 never retires the entry
@@ -143,12 +144,19 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 # .. listing:: extension/frame/engine.hpp
 #    :part: callbacks
 #
-# Collectives end in the same order on all ranks, and so their callbacks run in the same order. Only a
-# callback that is attached to a complete future runs at once, on the thread that attaches it. A callback may
-# wait for a work. It may also wait for a future that it asks for itself, as DDP's PowerSGD hook does,
-# because the thread that ends that operation then completes the future. But it must not wait for other
-# callbacks, which come after it on the same thread: neither gloo nor NCCL promises more. If callbacks start
-# collectives, give them a group of their own, because nothing orders their calls and those of the program.
+# Because collectives end in the same order on all ranks, their callbacks run in the same order as well. Only a
+# callback that is attached to a complete future runs at once, on the thread that attaches it.
+#
+# One thread for all callbacks limits what a callback can wait for:
+#
+# - It may wait for a work.
+# - It may wait for a future that it asks for itself, as DDP's PowerSGD hook does, because the thread that ends
+#   that operation then completes the future.
+# - It must not wait for other callbacks, which come after it on the same thread. Neither gloo nor NCCL promises
+#   more.
+#
+# If callbacks start collectives, give them a group of their own, because nothing orders their calls and those
+# of the program.
 #
 # Bug: a future that completes too early
 # --------------------------------------
@@ -178,8 +186,8 @@ launch("asynchronous_work/early_future.py", ranks=2)
 # callbacks passes. The fix is an order: first the data, then the end of the operation, then the callbacks.
 # The data includes the copy of a result into a tensor that is not contiguous.
 #
-# Who keeps what alive
-# --------------------
+# Lifetime of works and tensors
+# -----------------------------
 #
 # An operation keeps its tensors until it ends, and the group keeps the operation. So a program need not
 # hold on to works or tensors, and may destroy the group while operations run:
@@ -194,8 +202,8 @@ launch("asynchronous_work/works_of_a_group.py", ranks=2)
 
 # %%
 # ``shutdown`` waits for the collectives, because other ranks need the steps of this one; ``abort`` does not.
-# A library may write to a tensor even after its operation has failed. Your transport therefore keeps
-# ``owner`` of the operation, which holds the tensors, until the library has finished.
+# Even after an operation has failed, a library may still write to its tensors. Your transport must therefore
+# keep ``owner`` of the operation, which holds the tensors, until the library has finished.
 #
 # Never destroy a tensor, a work or a callback while you hold a mutex, because their destructors may need
 # Python's global interpreter lock, and the thread that has the lock may wait for your mutex.

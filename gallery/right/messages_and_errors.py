@@ -23,11 +23,11 @@ gives it to the earlier call.
 Errors and dead ranks
 ---------------------
 
-During an operation, a rank waits in ``exchange``, ``send`` or ``receive``. Each passes the missing
-ranks to ``Until``, so the error can name them, except in a receive from any source. To
-learn of a failure before the deadline, the frame asks two questions about every 50 milliseconds
-while an operation is pending: has another rank announced a failure, and has a rank that this one
-waits for left the group?
+So that an error can name the rank at fault, a transport tells the frame which ranks it waits for. In
+``exchange``, ``send`` and ``receive``, the wait is a ``co_await`` on an ``Until``, whose second function
+returns these ranks; only a receive from any source has none to name. To learn of a failure before the
+deadline, the frame also asks two questions about every 50 milliseconds while an operation is pending: has
+another rank announced a failure, and has a rank that this one waits for left the group?
 
 .. listing:: extension/store_collectives/src/store_transport.hpp
    :part: lost
@@ -80,8 +80,7 @@ run_program("messages_and_errors/erased_keys.py")
 #
 # The transport is complete, and no check of :doc:`/communicate/test-your-backend` fails for it.
 # :doc:`/tutorial/next-steps` has a project that begins with this transport under a name of yours, so
-# you can replace its methods and stay correct. Not run: several hosts. This page and the tests start
-# all ranks on one host.
+# you can replace its methods and stay correct. The next pages show what the frame adds to the
+# transport, beginning with what happens before any byte moves: :doc:`rendezvous`.
 #
-# The next pages show what the frame adds to the transport, first before any byte moves:
-# :doc:`rendezvous`.
+# Not run here: several hosts. This page and the tests start all ranks on one host.

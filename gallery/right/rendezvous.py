@@ -43,11 +43,12 @@ launch("rendezvous/what_a_rank_receives.py", ranks=3)
 # errors name them; a library may need it to address its processes. For the world the list is empty, because
 # both numbers are the same.
 #
-# Ask, never wait
-# ---------------
+# Polling the store
+# -----------------
 #
-# ``get`` of a store waits for a missing key. With a ``TCPStore`` it meanwhile blocks all other threads that
-# use the same object, such as one that creates another group, so the frame uses a connection of its own:
+# The obvious way to wait for another rank is ``get`` of the store, which waits until the key exists. With a
+# ``TCPStore``, however, it meanwhile blocks all other threads that use the same object, such as one that
+# creates another group. So the frame uses a connection of its own:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -80,8 +81,9 @@ launch("rendezvous/what_a_rank_receives.py", ranks=3)
 #
 # A store keeps its keys, so a second group under the same name finds those of the first. Counting the
 # groups, as :doc:`/tutorial/step-2-create-function` does, goes wrong after a failed rendezvous, which the
-# ranks that arrived have counted and the missing one has not. The fix is a random number: each rank draws
-# one for each rendezvous, and accepts only keys that contain its own:
+# ranks that arrived have counted and the missing one has not. The fix is a random number, which each rank
+# draws anew for each rendezvous. Rank 1 writes its number, and rank 0 answers under that number with its
+# own, which all further keys contain. No rank then takes a key of an earlier rendezvous for a new one:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -109,6 +111,9 @@ launch("rendezvous/old_and_new_numbers.py", ranks=2)
 # Agreement
 # ---------
 #
+# The ranks agree in two rounds: first that all have arrived, and then that each has made its transport, or
+# why one could not.
+#
 # Each rank has a deadline of its own, so one that came early may time out while rank 0 still waits. Rank 0
 # therefore cannot decide alone. The first rank that knows the outcome writes the verdict, with a
 # ``compareSet`` that succeeds only once:
@@ -121,8 +126,7 @@ launch("rendezvous/old_and_new_numbers.py", ranks=2)
 # keys of the round. After the verdict ``ready``, rank 0 waits until the keys are gone, for two seconds at
 # most, because it often hosts the store and its program may end at once.
 #
-# There are two rounds. In the first, the ranks agree that all have arrived; in the second, that each has
-# made its transport, or why one could not:
+# ``meet`` runs both rounds, and makes the transport between them:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -130,11 +134,11 @@ launch("rendezvous/old_and_new_numbers.py", ranks=2)
 #    .. listing:: extension/frame/rendezvous.hpp
 #       :part: meet
 #
-# Your library starts in ``connect``, which all ranks run at the same time. It gets a ``Place`` with the
-# rank, the size, a deadline, and keys that only this group uses. If the ranks share a unique id, as with
-# NCCL, rank 0 sets it as a key, and the others poll for it. If each rank has an address, each sets its own.
-# If something does not fit, such as a version, or a network interface does not exist, throw an exception:
-# all ranks then raise its text. ``joined`` runs when all have connected.
+# ``connect`` makes your transport, and all ranks run it at the same time, so your library starts there. Its
+# argument is a ``Place`` with the rank, the size, a deadline, and keys that only this group uses. If the
+# ranks share a unique id, as with NCCL, rank 0 sets it as a key and the others poll for it; if each rank has
+# an address, each sets its own. When a version does not fit or a network interface does not exist, throw an
+# exception, and all ranks raise its text. After all ranks have connected, ``joined`` runs.
 #
 # The next program attempts three times to create a group of three ranks, with a timeout of one second. First
 # rank 1 is missing. Then it arrives, but the others have given up. In the end all arrive. In the worker,

@@ -8,9 +8,9 @@ because most of a backend does not depend on how bytes move.
 
 The dummy of the first part shows the interface of c10d, and its operations are complete before
 they return. In a real backend, a rank waits for others, which makes everything around the data
-hard: asynchronous calls, futures, deadlines, dead ranks, and tensors that are not contiguous. You can
-write all this once for CPU tensors, whatever library moves the bytes. Here it is in
-``extension/frame``, headers that you copy into your project.
+hard: asynchronous calls, futures, deadlines, dead ranks, and tensors that are not contiguous. All this
+can be written once for CPU tensors, whatever library moves the bytes. Here it is the *frame*: headers in
+``extension/frame`` that you copy into your project.
 
 What remains is the *transport*, which moves bytes from rank to rank. To run anywhere, the
 transport on this page uses the store through which ``init_process_group`` connects the ranks. It
@@ -38,9 +38,9 @@ What the frame does, and what you write
    * - how the ranks of a group find each other, and what happens if one does not arrive
      - what it needs to connect them, such as an address
 
-The frame includes PyTorch's headers, and a transport must not. So a transport compiles without
-PyTorch, and a new release does not touch it unless the frame's interface changes. It is a class with
-eleven virtual methods. You must write the three marked ``= 0``:
+Keep PyTorch's headers out of your transport, because only the frame needs them. The transport then
+compiles without PyTorch, and a new release does not touch it unless the frame's interface changes. It is
+a class with eleven virtual methods, of which you must write the three marked ``= 0``:
 
 .. not-executed::
    :partly:
@@ -51,16 +51,17 @@ eleven virtual methods. You must write the three marked ``= 0``:
       :part: interface
       :emphasize-lines: 3,31-33,36,39
 
-All calls come from one thread at a time. If ``can_block`` returns true, it is always the same thread,
-which most libraries require. Only the constructor and ``joined`` run on the thread that creates the
-group. Two more methods, ``rest`` and ``wake``, decide how the thread waits while nothing moves; by
-default it polls every 50 µs to 2 ms, and any thread may call ``wake``. An exception from a transport
-fails the group on all ranks, and its text becomes the reason in the errors.
-
 A method that returns ``Steps`` is a coroutine. Instead of blocking, it suspends with ``co_await`` on
 a condition, which the frame checks again until it is true. So one thread can drive many
 operations, and the frame can stop them all when a collective exceeds its deadline or a rank leaves.
 A message has no deadline of its own: the timeout applies to its ``wait()``.
+
+Because the frame makes these calls from one thread at a time, a transport needs no lock. If
+``can_block`` returns true, it is always the same thread, which most libraries require; only the
+constructor and ``joined`` run on the thread that creates the group. While nothing moves, the thread
+polls, with pauses that grow from 50 µs to 2 ms. To wait in another way, override two more methods,
+``rest`` and ``wake``, which several threads may call at once. If a transport throws an exception, the
+group fails on all ranks, and the text of the exception becomes the reason in their errors.
 
 An operation reaches the transport as bytes. This table says which blocks each kind has. They are
 contiguous, and an input may be the same memory as an output:

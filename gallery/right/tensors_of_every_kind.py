@@ -10,14 +10,14 @@ The class ``Arguments`` turns the tensors of a call into pieces of bytes, and co
 
 .. diagram:: right/tensors_of_every_kind/diagram
 
-Refuse before anyone notices
-----------------------------
+Checking the arguments
+----------------------
 
-Arguments that cannot be used are an error of one rank, and should not harm the others. So ``Arguments``
-checks everything before the operation gets its number and before the transport is called. The error is a
-``ValueError``, and the group remains usable. The tensors of a call must be dense, on the CPU, and of one
-dtype; a list has one tensor for each rank; and an output must not overlap itself or another output. The
-method below makes the piece of an output:
+A wrong argument is the error of one rank, and should not harm the others. So ``Arguments`` checks everything
+before the operation gets its number and before the transport is called. The error is a ``ValueError``, and
+the group remains usable. The tensors of a call must be dense, on the CPU, and of one dtype; a list has one
+tensor for each rank; and an output must not overlap itself or another output. The method below makes the
+piece of an output:
 
 .. listing:: extension/frame/arguments.hpp
    :part: output
@@ -95,9 +95,10 @@ dist.destroy_process_group()
 # Leave what your library lacks to ``op.reduce``, the function of the frame: exchange the pieces, and call it
 # with all of them in the order of the ranks.
 #
-# ``all_reduce`` of Python passes a complex tensor as a view of real numbers, whereas ``reduce`` passes the
-# complex tensor itself, as the message above shows. An all-reduce can also sum sparse tensors: each rank
-# shows its indices and values to all.
+# Two cases are special. ``all_reduce`` of Python passes a complex tensor as a view of real numbers, whereas
+# ``reduce`` passes the complex tensor itself, as the message above shows. And an all-reduce with ``SUM``
+# accepts sparse tensors, for which the frame calls ``exchange``, so that each rank gets the indices and values
+# of all.
 #
 # Bug: reading the memory instead of the tensor
 # ---------------------------------------------

@@ -13,11 +13,11 @@ can know whether a rank is still there.
 Three timeouts
 --------------
 
-A program can limit a collective in two places. The first is the timeout of the group, an argument of
+A program can set a timeout for a group, for a call, or for a wait. That of the group is an argument of
 ``init_process_group`` and ``new_group``. Since PyTorch 2.14, ``torch.distributed.set_timeout`` changes
 it through ``setTimeout`` of the backend, which the frame overrides, because the base class ignores the
-call with a warning. The second is the member ``timeout`` in the options of each collective. The backend
-decides which value wins:
+new value with a warning. That of a call is the member ``timeout`` in the options of the collective. If
+both are set, the backend decides which one wins:
 
 .. listing:: extension/frame/options.hpp
    :part: timeouts
@@ -40,14 +40,18 @@ timeout of the group to it, from the call of ``wait`` on, and the group stays us
    :part: timeout-of-wait
 
 The next worker shows all three. Its function ``late`` lets rank 1 call only after rank 0 has raised an
-error, and prints what each rank raises. ``long`` is 30 minutes; with PyTorch 2.13, which cannot change
-the timeout of this backend, it is one second, and ``set_timeout`` does nothing:
+error, and prints what each rank raises. ``long`` is 30 minutes:
 
 .. admonition:: The code
    :collapsible: closed
 
    .. listing:: gallery/right/timeouts_and_dead_ranks/three_timeouts.py
       :part: timeouts
+
+.. note::
+
+   Before 2.14, the timeout of this backend cannot be changed. ``long`` is then one second, and
+   ``set_timeout`` does nothing.
 """
 
 from launcher import launch, run_program
@@ -96,8 +100,8 @@ dist.destroy_process_group()
 # Bug: a timeout that starts again
 # --------------------------------
 #
-# A waiting thread often wakes for something other than it waits for, such as a message of another
-# operation. If each sleep gets the whole timeout, the wait does not end as long as something happens:
+# A waiting thread often wakes before it has what it waits for, for example because a message of another
+# operation has arrived. If each sleep gets the whole timeout, the wait lasts as long as such events go on:
 #
 # .. listing:: gallery/right/timeouts_and_dead_ranks/timeout_anew.py
 #    :part: mistake
@@ -149,10 +153,11 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 #      - what its errors say, often only that some rank is gone
 #
 # If a transport cannot know, the deadline remains, or a heartbeat: each rank increases a counter in the
-# store, and a rank whose counter stands still counts as dead.
+# store, and a rank whose counter stands still counts as dead. The class ``Watch`` of the frame does that,
+# as :doc:`/library/lost-ranks-of-a-library` shows.
 #
-# One failure, all ranks
-# ----------------------
+# A failure ends the group
+# ------------------------
 #
 # After a failure, the ranks no longer agree on what has completed: one may have given up while another
 # one has its result. To continue, they would have to tell each other, but one of them may be dead. So
@@ -186,5 +191,5 @@ output = run_program("timeouts_and_dead_ranks/survivors.py")
 
 # %%
 # Not run here: sockets, a heartbeat, and a killed rank; under ``store``, the other ranks then time out
-# as in case 1. All waits have an end now, so the next page turns to what is moved:
+# as in case 1. All waits have an end now, so the next page turns to the data that is moved:
 # :doc:`tensors-of-every-kind`.

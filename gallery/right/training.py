@@ -1,14 +1,14 @@
 """
-Training with the losses of gloo
-================================
+Training with the same losses as gloo
+=====================================
 
 Tests of single operations check what their author thought of. This page trains with a backend instead,
 compares the losses with gloo's bit for bit, and records what a step of training calls.
 
 .. diagram:: right/training/diagram
 
-The same losses as gloo
------------------------
+Four ways to train
+------------------
 
 The next worker trains a small model in four ways. The functions ``ddp``, ``fsdp2``, ``tensor_parallel`` and
 ``pipeline`` prepare it as on the pages :doc:`/overview/data-parallel`, :doc:`/overview/sharded-training` and
@@ -69,9 +69,9 @@ print("save uses", *results[0]["save"])
 
 # %%
 # The resumed training has the same losses as one without an interruption. ``save`` uses four kinds of
-# collectives, because the ranks agree on who writes what. No step below needs ``gather``, so only a
-# checkpoint would show that it is missing. Likewise, tensor parallelism calls ``scatter`` only before the
-# first step, to distribute the parameters.
+# collectives, because the ranks agree on who writes what. A test of steps alone would not find that ``gather``
+# is missing, because no step below needs it. For the same reason, test how training begins: tensor
+# parallelism calls ``scatter`` before the first step, to distribute the parameters.
 #
 # What a step asks of the backend
 # -------------------------------
@@ -105,7 +105,7 @@ show_table(["feature", "calls", "ReduceOp", "method of the work"], rows)
 # Bug: a backend that ignores ReduceOp
 # ------------------------------------
 #
-# The backend below always adds. It passes every test with ``SUM``:
+# The backend below always adds, so it passes every test with ``SUM``:
 #
 # .. listing:: gallery/right/training/forwarding.py
 #    :part: mistake
@@ -157,8 +157,8 @@ print("with sums only, equal to store:", results[0]["forced"])
 # .. admonition:: Solution
 #    :collapsible: closed
 #
-#    Each addition is rounded, so ``(a + b) + c`` can differ from ``a + (b + c)``. The backends
-#    add in different orders. Sums of small integers need no rounding.
+#    Each addition is rounded, so ``(a + b) + c`` can differ from ``a + (b + c)``, and the backends add in
+#    different orders. Sums of small integers need no rounding, so any order gives the same bits.
 #
 #    .. listing:: gallery/right/training/order_of_sums.py
 #       :part: solution

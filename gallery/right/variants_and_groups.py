@@ -2,9 +2,9 @@
 Method variants, groups and messages
 ====================================
 
-PyTorch has several methods for many operations, groups of some ranks, and messages with tags. This page
-shows how the frame turns them into ten kinds of collectives, messages, and ranks from 0 to ``size() -
-1``, which are all that your transport sees.
+PyTorch calls one operation through several methods, numbers the ranks of each group anew, and gives
+messages tags. This page shows how the frame reduces all this to ten kinds of collectives, to ``send`` and
+``receive``, and to ranks from 0 to ``size() - 1``, so that your transport sees nothing else.
 
 .. diagram:: right/variants_and_groups/diagram
 
@@ -78,7 +78,8 @@ launch("variants_and_groups/variants.py", ranks=2)
 # A transport knows only the ranks of its own group. In Python, the arguments ``src`` and ``dst`` are
 # ranks of the world, and PyTorch converts them before it fills in ``opts.rootRank``; ``group_src`` and
 # ``group_dst`` are ranks of the group. In the next worker, ranks 1 and 2 of the world are ranks 0 and 1
-# of a group. The numbers that they scatter name both ranks: rank 1 sends 102 to rank 2.
+# of a group. The numbers that they scatter name both ranks: rank 1 sends 102 to rank 2. The same worker
+# runs the listings of the next two sections, after which its output follows.
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -103,8 +104,8 @@ launch("variants_and_groups/variants.py", ranks=2)
 # Messages do not count as collectives: they have no sequence number, and run beside them. A transport
 # must therefore keep both apart, for example with other keys, tags or connections.
 #
-# Messages that belong together
-# -----------------------------
+# Batches of messages
+# -------------------
 #
 # If all ranks send to their neighbour and wait, no rank receives. ``batch_isend_irecv`` starts all
 # messages before the program waits:
@@ -112,10 +113,10 @@ launch("variants_and_groups/variants.py", ranks=2)
 # .. listing:: gallery/right/variants_and_groups/roots_and_messages.py
 #    :part: batch
 #
-# It returns two works, because the frame leaves ``supportsCoalescing`` false. If a backend returns
-# true, PyTorch calls ``startCoalescing`` and ``endCoalescing`` around the messages, and expects one
-# work. But Python then also holds back an all-reduce that another thread calls in the same group. A
-# library with group calls, such as NCCL, needs these two calls; ``store`` does not.
+# It returns two works, because ``supportsCoalescing`` of the frame is false. If a backend returns true,
+# PyTorch calls ``startCoalescing`` and ``endCoalescing`` around the messages and expects one work, which
+# suits a library with group calls, such as NCCL. The price is that Python then also holds back an
+# all-reduce that another thread calls in the same group, so ``store`` does without.
 
 launch("variants_and_groups/roots_and_messages.py", ranks=3)
 
@@ -127,10 +128,10 @@ launch("variants_and_groups/roots_and_messages.py", ranks=3)
 # independent: a failure in one does not reach another, and their operations run side by side.
 #
 # A library can often create a sub-group faster from a group that exists, as ``ncclCommSplit`` does. So
-# ``split_group`` calls ``split`` of the backend if ``supportsSplitting`` returns true, since PyTorch
-# 2.15 for CPUs, too. ``split`` of the frame only starts another group, but programs for accelerators
-# need it, because ``init_device_mesh`` calls ``split_group`` if they have passed ``device_id`` to
-# ``init_process_group``:
+# ``split_group`` calls ``split`` of the backend if ``supportsSplitting`` returns true, and since PyTorch
+# 2.15 it does so on CPUs as well. Although ``split`` of the frame only starts another group, programs
+# for accelerators need it, because ``init_device_mesh`` calls ``split_group`` if they have passed
+# ``device_id`` to ``init_process_group``:
 #
 # .. admonition:: The code
 #    :collapsible: closed

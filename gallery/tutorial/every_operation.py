@@ -469,8 +469,8 @@ describe(
 #   fails in ``allgather`` and does not reach ``gather``. The feature ``objects`` has all methods of the
 #   object collectives.
 #
-# Parts for all ranks
-# -------------------
+# From each rank to each rank
+# ---------------------------
 
 describe("alltoall", "all_to_all_single / alltoall_base", "reduce_scatter")
 

@@ -2,7 +2,7 @@
 Step 4: Choose a backend for each device
 ========================================
 
-A program with an accelerator often communicates tensors on the CPU, too. So one process group can combine
+A program with an accelerator often also sends CPU tensors. So one process group can combine
 backends, for example gloo for CPU tensors and your own for the accelerator. This page shows how to assign
 them, and when PyTorch does not call the backend that you expect.
 

@@ -44,8 +44,8 @@ show_table(*methods_of_features(on_cpu))
 # Methods by function
 # -------------------
 #
-# Some methods belong to no feature of the table, because a program calls each through a function of its own. The
-# worker runs these, too:
+# Some methods belong to no feature of the table, because each has a Python function of its own. The worker
+# runs these, too:
 #
 # .. admonition:: The code
 #    :collapsible: closed

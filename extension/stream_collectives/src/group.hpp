@@ -189,7 +189,7 @@ class StreamGroup {
       Call& call, c10d::Backend& library, std::vector<LibraryCall>& calls, int size) {
     call.began = Clock::now();
     try {
-      if (const auto error = call.error()) std::rethrow_exception(error);
+      if (call.failed()) throw std::runtime_error(call.error());
       std::vector<WorkPtr> works; // all begin before one is awaited: it may need others
       for (auto& one : calls) works.push_back(one.begin(library));
       for (size_t i = 0; i < calls.size(); ++i) calls[i].end(works[i], size);
@@ -207,7 +207,7 @@ class StreamGroup {
     const std::lock_guard lock(watched_mutex_);
     auto reason = failure_;
     for (const auto& call : calls_) { // the watchdog may not know yet
-      if (reason.empty() && call->error()) reason = frame::text_of(call->error());
+      if (reason.empty()) reason = call->error();
     }
     TORCH_CHECK_WITH(DistBackendError, reason.empty(), "Backend simccl: group \"",
         options_->group_name, "\" takes no more calls: ", reason);
@@ -231,21 +231,21 @@ class StreamGroup {
   void watch() {
     std::unique_lock lock(watched_mutex_);
     while (!changed_.wait_for(lock, kWatchEvery, [this] { return stop_; })) {
-      std::exception_ptr error;
+      std::string error;
       for (const auto& call : calls_) {
         const auto limit = std::to_string(call->timeout.count()) + " ms";
         if (call->late()) {
           call->fail("it has not ended within " + limit +
               "; the ranks may wait for different calls");
         }
-        if (!error) error = call->error();
+        if (error.empty()) error = call->error();
       }
       std::erase_if(calls_, [this](const auto& call) { // or check() takes a call
-        return call->ended && (!call->error() || !failure_.empty());
+        return call->ended && (!call->failed() || !failure_.empty());
       });
       changed_.notify_all();
       lock.unlock();
-      if (error) end_calls(frame::text_of(error));
+      if (!error.empty()) end_calls(error);
       lock.lock();
     }
   }

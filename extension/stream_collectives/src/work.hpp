@@ -26,20 +26,20 @@ struct Call {
     const auto start = began.load();
     return !ended && start < Clock::now() && Clock::now() - start > timeout;
   }
-  std::exception_ptr error() const {
+  // Why it failed, or nothing. A text, so that each thread has its own.
+  std::string error() const {
     const std::lock_guard lock(mutex_);
     return error_;
   }
+  bool failed() const { return !error().empty(); }
   void fail(const std::string& reason) { // the first reason counts
     const std::lock_guard lock(mutex_);
-    if (error_ || ended) return;
-    error_ = std::make_exception_ptr(c10::DistBackendError(
-        {__func__, __FILE__, __LINE__}, "Backend simccl: " + title + ": " + reason));
+    if (error_.empty() && !ended) error_ = "Backend simccl: " + title + ": " + reason;
   }
 
  private:
   mutable std::mutex mutex_;
-  std::exception_ptr error_;
+  std::string error_;
 };
 
 // [stash]
@@ -73,9 +73,13 @@ class WorkSimccl final : public c10d::Work {
   // [completion]
   // The stream has ended the call, so that every stream may use the result.
   bool isCompleted() override { return !options_->keeps("completion") || end->query(); }
-  bool isSuccess() const override { return end->query() && !exception(); }
-  std::exception_ptr exception() const override { return call->error(); }
+  bool isSuccess() const override { return end->query() && !call->failed(); }
   // [/completion]
+  std::exception_ptr exception() const override {
+    if (!call->failed()) return nullptr;
+    return std::make_exception_ptr(c10::DistBackendError(
+        {__func__, __FILE__, __LINE__}, call->error()));
+  }
   Tensors result() override { return outputs; }
   int sourceRank() const override { return source ? source->load() : -1; }
   uint64_t getSequencenumber() const override { return sequence; }
@@ -94,13 +98,13 @@ class WorkSimccl final : public c10d::Work {
 
   bool wait(milliseconds timeout = kNoTimeout) override {
     const auto limit = frame::in(timeout);
-    while (timeout > kNoTimeout && !end->query() && !exception()) {
+    while (timeout > kNoTimeout && !end->query() && !call->failed()) {
       TORCH_CHECK_WITH(DistBackendError, Clock::now() < limit,
           "Backend simccl: ", call->title, ": it has not ended within the ",
           timeout.count(), " ms of this wait()");
       std::this_thread::sleep_for(milliseconds(1)); // events cannot wait with a limit
     }
-    if (blocks_host && !exception()) end->synchronize(); // until the deadline
+    if (blocks_host && !call->failed()) end->synchronize(); // until the deadline
     synchronize();
     if (const auto error = exception()) std::rethrow_exception(error);
     return true;

@@ -1,0 +1,181 @@
+"""
+Reductions and options
+======================
+
+Look up here which reductions PyTorch requests and with which dtypes, and what each option of a call or a
+group means for a backend.
+
+.. diagram:: tutorial/options_and_reductions/diagram
+
+The reductions
+--------------
+
+A reduction arrives as a ``ReduceOp`` in the member ``reduceOp`` of the options:
+
+.. list-table::
+   :header-rows: 1
+
+   * - ``ReduceOp``
+     - result
+     - who passes it in PyTorch
+   * - ``SUM``
+     - the sum; the default of every function
+     - DDP, tensor parallelism, FSDP2 for gradients of half precision
+   * - ``AVG``
+     - the sum, divided by the number of ranks
+     - FSDP2, for gradients
+   * - ``PREMUL_SUM``
+     - the sum of the inputs, each multiplied by a factor first
+     - FSDP2, after ``set_gradient_divide_factor``
+   * - ``MIN``
+     - the smallest element
+     - pipelining, when its ranks vote; comparisons of DTensors
+   * - ``MAX``
+     - the largest element
+     - loss parallelism; FSDP1, for a norm of gradients; DDP, with uneven inputs
+   * - ``PRODUCT``
+     - the product
+     - nothing in PyTorch, only programs
+   * - ``BAND``, ``BOR``, ``BXOR``
+     - the bits, combined with and, or, exclusive or
+     - nothing in PyTorch, only programs
+
+Not every dtype has every reduction. Two ranks reduce with gloo and with ``store``, the backend of
+:doc:`/right/smallest-backend`. A cell of the table names those that gave the right result, and the others
+raised an error:
+"""
+
+import json
+
+from launcher import launch
+from result_table import show_table
+
+output, _ = launch("options_and_reductions/reductions.py", ranks=2, show=False)
+show_table(*json.loads(output))
+
+# sphinx_gallery_start_ignore
+import re
+from pathlib import Path
+
+from torch._C._distributed_c10d import Backend
+from torch.distributed import distributed_c10d
+
+# The tables of options have all fields that Python knows.
+rows = re.findall(r"^#    \* - (``.+``)$", Path("options_and_reductions.py").read_text(), re.M)
+described = {*re.findall(r"``(\w+)``", " ".join(rows))}
+structures = [x for name, x in vars(distributed_c10d).items() if name.endswith("Options")]
+structures = [x for x in structures if x.__name__ != "ReconfigureOptions"] + [Backend.Options]
+fields = {x for structure in structures for x in vars(structure) if not x.startswith("_")}
+assert "rootRank" in fields and "group_name" in fields
+assert fields <= described, fields - described
+# sphinx_gallery_end_ignore
+
+# %%
+# gloo neither averages integers nor reduces integers of 16 bits or unsigned ones of more than eight.
+# Complex tensors have an order on no backend: ``dist.all_reduce`` itself refuses ``MAX`` of them, and
+# passes a sum as a view of real numbers. :doc:`/right/tensors-of-every-kind` shows how the frame reduces
+# each dtype.
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/tutorial/options_and_reductions/reductions.py
+#       :part: reductions
+#
+# Options of a call
+# -----------------
+#
+# Each operation has a structure of options, such as ``AllreduceOptions``, which ``Types.hpp`` defines.
+# :doc:`every-operation` lists the fields of each structure, which have these meanings:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - field
+#      - meaning, and who sets it
+#    * - ``timeout``
+#      - the limit for this call; ``kUnsetTimeout`` means that the timeout of the group holds. In Python, only
+#        ``barrier`` sets it
+#    * - ``asyncOp``
+#      - whether the program asked for the work with ``async_op=True``; true if C++ made the options
+#    * - ``reduceOp``
+#      - the reduction, ``SUM`` by default
+#    * - ``rootRank``
+#      - the rank in the group from which tensors come or to which they go; Python translates the global rank
+#    * - ``rootTensor``
+#      - the position of the root's tensor in its list; always 0, because lists have one tensor
+#    * - ``sparseIndices``
+#      - the indices of a sparse tensor whose values are reduced; ``allreduce_sparse`` only
+#    * - ``device_ids``, ``device``
+#      - where ``barrier`` may allocate a tensor, if it is a collective on one; from ``device_ids`` of the
+#        call, or ``device_id`` of the group
+#
+# Options of a group
+# ------------------
+#
+# The function that creates the backend gets these in ``DistributedBackendOptions`` if it was registered with
+# ``extended_api=True``, and four arguments otherwise: the store, the rank, the size, and the timeout.
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - field
+#      - meaning
+#      - since
+#    * - ``store``
+#      - a store whose keys no other backend of the group sees
+#      - 2.13
+#    * - ``group_rank``, ``group_size``
+#      - the rank in the group, and the number of its ranks
+#      - 2.13
+#    * - ``timeout``
+#      - ``timeout`` of ``init_process_group`` or ``new_group``; 30 minutes by default, 10 for NCCL
+#      - 2.13
+#    * - ``group_id``
+#      - the name of the group, which is equal on all of its ranks
+#      - 2.13
+#    * - ``global_ranks_in_group``
+#      - the global rank of each rank; empty for the default group
+#      - 2.13
+#    * - ``process_group``
+#      - the group that will own the backend
+#      - 2.14
+#    * - ``split_from``
+#      - the backend from which the group can split, if there is one
+#      - 2.14
+#    * - ``enable_reconfigure``
+#      - whether the backend waits for ``reconfigure`` before it connects
+#      - 2.14
+#
+# The backend itself has an object of ``Backend::Options``, which ``getBackendOptions`` returns. A backend
+# derives a class with options of its own, which programs pass as ``pg_options``:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - field
+#      - meaning
+#      - since
+#    * - ``backend``
+#      - the name of the backend, which cannot be changed
+#      - 2.13
+#    * - ``timeout``
+#      - as above; in Python it is called ``_timeout``
+#      - 2.13
+#    * - ``group_name``, ``group_desc``
+#      - the name of the group, and a description for logs
+#      - 2.13
+#    * - ``global_ranks_in_group``
+#      - as above
+#      - 2.13
+#    * - ``use_pg_for_symm_mem_rendezvous``
+#      - whether symmetric memory exchanges its handles with the backend instead of the store
+#      - 2.13
+#    * - ``enable_reconfigure``
+#      - as above
+#      - 2.14
+#
+# Since PyTorch 2.14, ``split_group`` gives the new group a copy, which ``clone`` makes. A class that adds
+# fields must override it, or both groups share one object. :doc:`/right/variants-and-groups` shows the
+# options of the frame, and
+# :doc:`/right/timeouts-and-dead-ranks` which timeout applies when several are set.
