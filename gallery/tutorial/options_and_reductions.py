@@ -95,7 +95,7 @@ assert fields <= described, fields - described
 #      - meaning, and who sets it
 #    * - ``timeout``
 #      - the limit for this call; ``kUnsetTimeout`` means that the timeout of the group holds. In Python, only
-#        ``barrier`` sets it
+#        ``barrier`` and ``monitored_barrier`` set it
 #    * - ``asyncOp``
 #      - whether the program asked for the work with ``async_op=True``; true if C++ made the options
 #    * - ``reduceOp``
@@ -103,7 +103,7 @@ assert fields <= described, fields - described
 #    * - ``rootRank``
 #      - the rank in the group from which tensors come or to which they go; Python translates the global rank
 #    * - ``rootTensor``
-#      - the position of the root's tensor in its list; always 0, because lists have one tensor
+#      - the position of the root's tensor in the list; always 0, because lists have one tensor
 #    * - ``sparseIndices``
 #      - the indices of a sparse tensor whose values are reduced; ``allreduce_sparse`` only
 #    * - ``device_ids``, ``device``
@@ -168,7 +168,7 @@ assert fields <= described, fields - described
 #      - the group that will own the backend
 #      - 2.14
 #    * - ``split_from``
-#      - the backend from which the new group can split, if there is one
+#      - the backend of an existing group from which this one can split, if there is one
 #      - 2.14
 #    * - ``enable_reconfigure``
 #      - whether the backend waits for ``reconfigure`` before it connects
