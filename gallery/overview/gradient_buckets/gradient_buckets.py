@@ -125,6 +125,9 @@ show("unused", f"error: {error.partition('.')[0]}", f"find_unused_parameters: {c
 assert error.startswith("Expected to have finished reduction in the prior iteration")
 assert "Parameter indices which did not receive grad for rank" in error, error
 assert calls == "2 all-reduces"
+searching = DistributedDataParallel(Branches(), find_unused_parameters=True)
+searching(torch.ones(1, 2)).sum().backward()
+assert searching.module.left_out.weight.grad is None, "no rank has used it"
 
 # [accumulate]
 batches = torch.rand(4, 8, WIDTH)
@@ -209,5 +212,5 @@ for optimizer_class in (torch.optim.SGD, torch.optim.Adam):
     lines.append(f"{optimizer_class.__name__}: averaged parameters as with DDP: {same}")
     assert same == (optimizer_class is torch.optim.SGD)
 show("parameters", *lines)
-del ddp  # See several_nodes/several_nodes.py.
+del ddp, searching  # See several_nodes/several_nodes.py.
 dist.destroy_process_group()
