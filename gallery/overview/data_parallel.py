@@ -136,8 +136,11 @@ show_table(
 # with it unchanged, because the parameters stay in ``float32``, and so do the gradients that DDP
 # all-reduces. If you convert the model instead, DDP all-reduces in the type of its parameters:
 #
-# .. listing:: gallery/overview/data_parallel/mixed_precision.py
-#    :part: types
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/overview/data_parallel/mixed_precision.py
+#       :part: types
 
 outputs = launch("data_parallel/mixed_precision.py", ranks=2)
 

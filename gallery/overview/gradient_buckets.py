@@ -50,12 +50,15 @@ show_section(output, "DDP")
 # --------------------
 #
 # Without ``bucket_cap_mb``, a bucket is full at 25 MiB, except for the first one, which is full at 1 MiB
-# so that the first all-reduce starts early. To see what the size changes, this function counts the
-# all-reduces of one backward pass, and the gradients that are missing when the first one starts:
+# so that the first all-reduce starts early. For four limits in MiB, the table shows the number of
+# all-reduces in one backward pass, and how many gradients are missing when the first one starts:
 #
-# .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
-#    :part: sizes
-#    :no-caption:
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
+#       :part: sizes
+#       :no-caption:
 
 show_section(output, "sizes")
 
