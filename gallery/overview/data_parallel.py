@@ -109,16 +109,16 @@ outputs = launch("data_parallel/calls.py", ranks=2, show=False)
 phases = ["constructor", "step 1", "step 2", "step 3"]
 columns = json.loads(outputs[0])
 show_table(
-    ["", "plain", "batch normalization", "find_unused_parameters"],
+    ["when", "plain", "batch normalization", "find_unused_parameters"],
     [list(row) for row in zip(phases, *columns, strict=True)],
 )
 
 # %%
 # * Equal updates keep the replicas equal only if they begin with the same parameters, so the constructor
 #   takes care of that. With the all-gather, the ranks compare their numbers of parameters. The first
-#   broadcast sends the shapes of rank 0, and a rank that has others raises an error, which ends in ``appears
-#   not to match sizes of the same param in process 0``. The second one sends the values of rank 0, and the
-#   other ranks adopt them. A further one follows if the buffers have another type.
+#   broadcast sends the shapes of rank 0. A rank that has others raises ``… appears not to match sizes of the
+#   same param in process 0``, while rank 0 goes on and waits for that rank. The second broadcast sends the
+#   values of rank 0, and the other ranks adopt them. A third one follows if buffers have another type.
 # * In each step, DDP all-reduces the gradients. It requests a sum and divides by the number of ranks itself.
 #   The model fits into one bucket; a larger one needs an all-reduce for each of its buckets, as
 #   :doc:`gradient-buckets` shows.
