@@ -114,9 +114,9 @@ run_program("device/first_use.py")
 # .. listing:: gallery/accelerators/device/memory.py
 #    :part: memory
 #
-# This reuse is the reason why a backend must keep the memory of a call, as :doc:`memory-lifetime` shows. Through the
-# hooks, PyTorch asks for the rest: memory of the host from which streams copy (pinned), generators, and a
-# storage that changes its size, which FSDP uses to free parameters:
+# This reuse is the reason why a backend must keep the memory of a call, as :doc:`memory-lifetime` shows.
+# Through the hooks, PyTorch asks for the rest: memory of the host from which streams copy (pinned),
+# generators, and a storage that changes its size, which FSDP uses to free parameters:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -198,8 +198,8 @@ run_program("device/kernels.py")
 # .. listing:: gallery/accelerators/device/errors.py
 #    :part: errors
 #
-# The output belongs to the last three sections. Its first three lines come from forks: one imports the device
-# too late, and two use it, before and after the first use in their parent:
+# The output belongs to the last three sections. Its first three lines come from forked children: one
+# imports the device too late, and two use it, before and after the first use in their parent:
 
 run_program("device/errors.py")
 
@@ -213,7 +213,8 @@ run_program("device/errors.py")
 #
 # PyTorch's repository contains OpenReg, another example of a ``PrivateUse1`` device with a guard, an
 # allocator, hooks and kernels. When this page was written, a comment in its communication backend,
-# ``ProcessGroupOCCL.cpp``, called the backend a stub that exchanges no data, so this part has a device of its own.
+# ``ProcessGroupOCCL.cpp``, called the backend a stub that exchanges no data, so this part has a device of
+# its own.
 #
 # :doc:`to-hardware` compares the calls of this part with those of CUDA. Not run here: OpenReg, and devices
 # other than ``sim``.

@@ -133,9 +133,14 @@ launch("order_and_abort/abort.py", ranks=2, expected_stderr=stderr)
 # collectives across ranks".
 #
 # According to ``ProcessGroupNCCL.hpp``, the watchdog is a thread because the backend "can't rely on the user calling
-# certain methods like wait(), isCompleted()". It looks for errors and timeouts. What follows depends on
+# certain methods like wait(), isCompleted()". It looks for errors and timeouts. What follows depends first on
 # ``TORCH_NCCL_ASYNC_ERROR_HANDLING``: ``CleanUpOnly`` aborts the communicators, ``TearDown`` also ends the process,
-# and ``SkipCleanUp``, the default, ends it without the abort, for the case that ``ncclCommAbort`` itself hangs. A
-# second thread, the heartbeat monitor, ends the process if the watchdog is stuck.
+# and ``SkipCleanUp``, the default, ends it without the abort, for the case that ``ncclCommAbort`` itself hangs. The
+# header of 2.15 adds two variables: ``TORCH_NCCL_RETHROW_CUDA_ERRORS`` lets the watchdog rethrow CUDA errors, and is
+# on by default. If you turn it off, ``TORCH_NCCL_TEARDOWN_ON_TIMEOUT`` decides whether a timeout still ends the
+# process. A second thread, the heartbeat monitor, ends the process if the watchdog is stuck.
+#
+# This header belongs to ``nccl-legacy``. Since PyTorch 2.15, ``nccl`` is ``nccl2``. Its own header says that
+# ``TORCH_NCCL_ASYNC_ERROR_HANDLING`` applies there, too, and that an ``abort`` by the program never ends the process.
 #
 # Not run here: NCCL's backend, and a device that cannot run two collectives at once.

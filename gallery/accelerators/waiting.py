@@ -2,9 +2,10 @@
 Waiting on the host and in a stream
 ===================================
 
-On the CPU, ``wait`` returns when the result is there. On a device, it returns at once, and a stream waits
-in place of the host. This page shows in which calls the host waits and in which a stream does, so that you
-can decide that in your backend, and find programs that rely on the other meaning.
+On the CPU, ``wait`` returns when the result is there. On a device, it usually returns at once, and a stream
+waits in place of the host; a barrier, a timeout and ``blocking_wait`` are the exceptions. This page shows in
+which calls the host waits and in which a stream does, so that you can decide that in your backend, and find
+programs that rely on the other meaning.
 
 .. diagram:: accelerators/waiting/diagram
 

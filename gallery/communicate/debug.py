@@ -1,56 +1,102 @@
 """
-Debug a backend
-===============
+Debug hangs and wrong results
+=============================
 
-A rank that hangs often has no bug itself: it waits for another rank. This page shows which tool finds that
-other rank, the line where a rank hangs, where the time of a step goes, and ranks that call different
-operations or pass different tensors.
+If a job hangs or computes wrong results, follow the steps of this page in their order, whatever backend it uses.
+The last section tells authors of a backend how to make these tools work on theirs.
 
 .. diagram:: communicate/debug/diagram
 
-Some of these tools only work as well as your backend helps them:
+A rank that hangs often has no bug itself: it waits for another rank. So look at all ranks, and search for the
+one that differs. You have until the timeout of the group, which is 30 minutes by default, and 10 with NCCL.
+Begin with the first step, because it alone needs no other run:
 
 .. list-table::
    :header-rows: 1
 
-   * - question
-     - tool
-     - what your backend does for it
-   * - Which rank is missing?
-     - ``monitored_barrier``
-     - overrides ``monitoredBarrier``
-   * - Which operation hangs?
-     - ``wait`` with a timeout
-     - throws an error that names the operation, and lets it go on
-   * - In which line?
-     - ``faulthandler``
-     - nothing
-   * - Which call was the last of each rank?
-     - flight recorder
-     - reports the ends of its operations to completion hooks
-   * - Where does the time go?
-     - profiler
-     - passes a title to ``c10d::Work``, and says when the operation ends
-   * - Do the calls of the ranks differ?
-     - ``DETAIL``
-     - overrides ``getSequenceNumberForGroup``
+   * - tool
+     - what you do for it
+     - what it tells
+   * - 1. ``py-spy``
+     - nothing: it looks at a running process
+     - the line in which each rank is
+   * - 2. flight recorder
+     - write its trace on each rank
+     - the first call that a rank did not make
+   * - 3. ``DETAIL``
+     - set a variable, and start the job again
+     - ranks that call different operations or pass different shapes
+   * - 4. ``monitored_barrier``
+     - add two lines of code
+     - which rank is missing at this line
+   * - 5. profiler
+     - record a step
+     - which rank is late in each call
 
-The samples use ``shm``, the backend of this site that communicates through shared memory. Its ``Work`` and
-the overrides come from the frame, which :doc:`/right/smallest-backend` introduces.
+The samples use ``shm``, the backend of this site that communicates through shared memory.
 
-Find a missing rank
--------------------
+Look at a hanging rank
+----------------------
 
-When a program hangs in a collective, a barrier that names the missing rank is a quick test. In this
-program it is rank 2:
+To see where a rank is stuck, take its stack from outside, on every rank and every host. ``py-spy`` shows the
+lines of Python, with ``--native`` also the frames of C++. ``gdb`` adds the threads of C++ alone, such as a
+watchdog:
 
-.. listing:: gallery/communicate/debug/monitored_barrier.py
-   :part: missing
+.. not-executed::
 
-.. admonition:: Before 2.14
+   Both tools stop a process from outside, which not every machine allows, so the build does not run them. A
+   container needs the capability ``SYS_PTRACE``.
 
-   In PyTorch 2.13, the function ``monitored_barrier`` of ``torch.distributed`` is for gloo only. The program
-   then calls the method of the group.
+   .. code-block:: console
+
+      $ pip install py-spy
+      $ pgrep -af train.py
+      $ grep -z ^RANK= /proc/12345/environ
+      $ py-spy dump --native --pid 12345
+      $ gdb -p 12345 -batch -ex "thread apply all backtrace"
+
+Then compare the stacks. If all ranks but one are in the same collective, find out what keeps that one away: an
+exception, the data loader, or a checkpoint. If a rank is missing, it has died, and its log has the cause. If
+ranks are in different collectives, go on with the next step.
+
+Where neither tool is allowed, prepare the program with Python's ``faulthandler``. It writes the stacks from a
+thread of its own, so it works although the main thread hangs in C++. Here it writes them every half second
+until rank 1 arrives:
+
+.. listing:: gallery/communicate/debug/hanging_rank.py
+   :part: stack
+
+Compare the calls of the ranks
+------------------------------
+
+A stack shows where a rank is now, and not which calls it has made. PyTorch's flight recorder keeps the last 2000
+in memory, for every backend; ``TORCH_FR_BUFFER_SIZE`` changes the number, and 0 turns the recorder off. To
+compare the ranks, let each write its trace to a file in one folder:
+
+.. listing:: gallery/communicate/debug/hanging_rank.py
+   :part: trace
+
+``c10d`` is ``torch._C._distributed_c10d``, whose function may change, as its underscore says, and the last
+argument is the name of the backend. A rank that hangs can write its trace from a ``threading.Timer`` that you
+start before the call.
+
+The command ``torchfrtrace FOLDER`` then prints the first call that not all ranks have made. In the sample, rank 1
+does not call the broadcast, and the report contains ``collective: shm:broadcast``, ``missing ranks: {1}``, and the
+line of the call. On traces of gloo, the command of PyTorch 2.15 fails with a ``KeyError``, so print the newest
+entry of each rank instead. Compare only entries of the same ``process_group``, because all groups of a backend
+share one recorder:
+
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: gallery/communicate/debug/hanging_rank.py
+      :part: recorder
+
+.. admonition:: Before 2.15
+
+   In PyTorch 2.14, attach ``FlightRecorderHook`` of ``torch._C._distributed_c10d`` to the group, as the
+   program does. Of the backends for CPUs, PyTorch 2.13 records gloo only, so the program uses a gloo group
+   there.
 """
 
 import json
@@ -58,102 +104,78 @@ import json
 from launcher import PROFILER, launch
 from result_table import show_table
 
-output = launch("debug/monitored_barrier.py", ranks=3)
+output = launch("debug/hanging_rank.py", ranks=2)
 
 # %%
-# Read the error of rank 0, because it begins with the missing rank. That of rank 1 begins with the fact that
-# rank 1 is not at fault; ``shm``, unlike gloo, then adds the reason of the rank that timed out first.
+# The frames have their file and function, the innermost first. In the traces, rank 1 has made one call fewer: its
+# newest is the barrier, while rank 0 waits in the broadcast. So search the program for a branch in which rank 1
+# skips the broadcast. The states of the entries prove less, because they depend on what the backend reports.
 #
-# The base class throws an error for ``monitoredBarrier``. If your backend does not override it, create a gloo
-# group with the same ranks, and call the barrier there.
+# Check each call with ``DETAIL``
+# -------------------------------
 #
-# Look at a hanging rank
-# ----------------------
+# To find ranks that call different operations, or whose tensors do not fit, run the program once with the variable
+# ``TORCH_DISTRIBUTED_DEBUG=DETAIL``. PyTorch then puts a wrapper around the backend of each new group, which
+# compares the calls of all ranks through a gloo group of its own before each collective. If a rank does not come,
+# the wrapper names it at the timeout of the group.
 #
-# In the next program, rank 1 is late, and rank 0 finds out in three ways where it hangs. The first is a
-# short ``wait``, whose error tells which operation has not ended and which ranks are missing. The group stays
-# usable, so that the program can wait again:
-#
-# .. listing:: gallery/communicate/debug/hanging_rank.py
-#    :part: state
-#
-# The timeout of the operation also names the missing ranks, but it breaks the group, as
-# :doc:`/right/timeouts-and-dead-ranks` shows.
-#
-# The second is ``faulthandler`` of Python, which tells the line of the program. It works although the main
-# thread hangs in C++, because it writes the stack from a thread of its own:
-#
-# .. listing:: gallery/communicate/debug/hanging_rank.py
-#    :part: stack
-#
-# Rank 1 makes its call as soon as the file contains the stack. The program prints the file and the function
-# of each frame, the innermost first.
-#
-# The third is PyTorch's flight recorder, which notes each call of a collective in memory, for every backend,
-# unless the environment variable ``TORCH_FR_BUFFER_SIZE`` is 0. All groups of a backend share one recorder,
-# so compare only entries of the same ``process_group``. ``dump`` is the function ``_dump_fr_trace_json`` of
-# ``torch._C._distributed_c10d``, which may change, as its underscore says. Its last argument is the name of
-# the backend. Here, rank 1 does not call the broadcast:
+# ``DETAIL`` also finds some wrong results that raise no error. In the next program, the ranks reduce tensors of
+# one size and different shapes, first without and then with ``DETAIL``, which here the program sets:
 #
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. listing:: gallery/communicate/debug/hanging_rank.py
-#       :part: recorder
+#    .. listing:: gallery/communicate/debug/ranks_differ.py
+#       :part: shapes
 #
-# .. admonition:: Before 2.15
-#
-#    In PyTorch 2.14, attach ``FlightRecorderHook`` of ``torch._C._distributed_c10d`` to the group, as the
-#    program does. Of the backends for CPUs, PyTorch 2.13 records gloo only, so the program uses a gloo group
-#    there.
+# Each element is ten times its row plus its column, both counted from 0. With two tensors of one shape, the
+# sum is twice each element, as in ``the next call``:
 
-output = launch("debug/hanging_rank.py", ranks=2)
+output = launch("debug/ranks_differ.py", ranks=2)
 
 # %%
-# Rank 1 has made one call fewer: its last is the barrier, while rank 0 waits in the broadcast.
+# Without ``DETAIL``, the ranks add numbers that do not belong together: the 12 of rank 0 is the sum of its own 2
+# and of the 10 that begins the second row of rank 1. With ``DETAIL``, all ranks raise an error that contains both
+# shapes. The wrapper has not called the backend then, so the group is not broken, and the next call returns the
+# sum.
 #
-# Do not rely on the states of the entries before you know what your backend reports. ``shm`` has no
-# completion hooks, so the recorder never learns that a call has ended. The entry of an asynchronous call is
-# ``retired`` as soon as the ``Work`` is there, even if the call then hangs. A synchronous call of ``shm``
-# returns no ``Work``, so its entry stays "scheduled" and is never ``retired``, and each healthy call looks as
-# if it hangs.
+# Run new code with ``DETAIL`` before you train it for long, but do not measure with it, because gloo is part of
+# each call. ``DETAIL`` cannot see values: if one rank skips a batch, all of them average gradients of different
+# steps without an error, and :doc:`/overview/memory` shows how to prevent that. To find the first call that passes
+# a NaN, set ``TORCH_DIST_NAN_CHECK=1``, which needs PyTorch 2.14.
 #
-# In your backend, implement completion hooks, so that "completed" means that the operation has ended. Also
-# let synchronous calls return a ``Work`` that has ended, because the recorder finds the entry through the
-# ``Work``. PyTorch's header ``hooks/FlightRecorderHook.hpp`` describes both.
-#
-# .. not-executed::
-#
-#    If you have not prepared the program, ``py-spy`` and ``gdb`` show its stacks. They stop a process
-#    from outside, which not every machine allows, so the build does not run them.
-#
-#    .. code-block:: console
-#
-#       $ py-spy dump --native --pid 12345
-#       $ gdb -p 12345 -batch -ex "thread apply all backtrace"
-#
-# Where the time goes
+# Find a missing rank
 # -------------------
 #
-# PyTorch's profiler shows when each operator is called. To also show how long the communication takes, each
-# work must be an event of its own. The constructor of ``c10d::Work`` begins the event if you pass a title,
-# but only the backend knows when the event ends:
+# If you know roughly where a rank gets lost, put a barrier there that names it. ``monitored_barrier`` needs a
+# backend for CPUs that has this method. So with NCCL, let all ranks create a gloo group once, beside the group for
+# training:
 #
-# .. listing:: extension/frame/work.hpp
-#    :part: profiler
+# .. listing:: gallery/communicate/debug/monitored_barrier.py
+#    :part: missing
 #
-# While a profiler runs, the frame therefore creates a work also for a synchronous collective.
+# In the program, rank 2 does not come:
+
+output = launch("debug/monitored_barrier.py", ranks=3, expected_stderr="monitoredBarrier")
+
+# %%
+# Read the error of rank 0, because it names the missing rank. The other one says that rank 1 is not at fault.
+# With ``wait_all_ranks=True``, rank 0 names all missing ranks, and not only the first.
 #
-# The next worker trains as on :doc:`/right/training`, and profiles the third step. Each operation has two
-# events:
+# Find a late rank
+# ----------------
+#
+# If a job is slow, one rank may hold up all others. PyTorch's profiler shows the call of each operation, and, if
+# the backend supports it, the time until the operation ends. The next worker trains as on
+# :doc:`/right/training`, and profiles the third step:
 
 output = launch("debug/profile_training.py", ranks=2, expected_stderr=PROFILER, show=False)
 results = [json.loads(text) for text in output]
 show_table(["feature", "the call", "the operation"], results[0]["events"])
 
 # %%
-# The first event is the call of the operator. The second lasts until the operation ends, so it contains the
-# time in which the rank waits for others. To show that, rank 1 is 0.3 s late:
+# The event of the operation contains the time in which the rank waits for others. To show that, rank 1 is 0.3 s
+# late:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -165,45 +187,8 @@ for rank, result in enumerate(results):
     print(f"rank {rank}: ends more than 0.2 s after the call: {result['later']}")
 
 # %%
-# The event of rank 0 is long because rank 1 was late. So before you blame the backend for a long event,
-# compare the same event on all ranks.
-#
-# Bug: tensors of different shapes
-# --------------------------------
-#
-# A bug in the program can look like one in the backend, for example if the ranks pass tensors that do not
-# fit. A backend can find some of these bugs itself: ``shm`` compares the sizes, but not the shapes. In the
-# next program, the ranks reduce tensors of one size and different shapes, first without and then with the
-# debug level ``DETAIL``. The level belongs to the process, which usually gets it from the variable
-# ``TORCH_DISTRIBUTED_DEBUG``:
-#
-# .. admonition:: The code
-#    :collapsible: closed
-#
-#    .. listing:: gallery/communicate/debug/ranks_differ.py
-#       :part: shapes
-#
-# At this level, PyTorch puts a wrapper around the backend of each new group, which compares the calls of all
-# ranks through a gloo group of its own before each collective. Do not measure at this level, because gloo is
-# part of each call.
-#
-# Each element is ten times its row plus its column, both counted from 0. With two tensors of one shape, the
-# sum is twice each element, as in ``the next call``:
-
-output = launch("debug/ranks_differ.py", ranks=2)
-
-# %%
-# Without ``DETAIL``, the ranks add numbers that do not belong together, and no error appears: the 12 of
-# rank 0 is the sum of its own 2 and of the 10 that begins the second row of rank 1. With ``DETAIL``, all ranks
-# raise an error that contains both shapes. The wrapper has not called the backend then, so the group is not
-# broken, and the next call returns the sum.
-#
-# The fix for the program is one run at the level ``DETAIL`` before each long training run of new code. The
-# wrapper asks the backend for sequence numbers, so override this method:
-#
-# .. listing:: extension/frame/backend.hpp
-#    :start-at: getSequenceNumberForGroup
-#    :end-at: getSequenceNumberForGroup
+# The event of rank 0 is long because rank 1 was late. So before you blame the network or the backend for a long
+# event, compare the same event on all ranks.
 #
 # Exercise
 # --------
@@ -226,5 +211,85 @@ output = launch("debug/ranks_differ.py", ranks=2)
 output = launch("debug/who_is_late.py", ranks=3, expected_stderr=PROFILER)
 
 # %%
-# The profiler shows why one step is slow. To find out whether a backend is slow, :doc:`measure` compares it
+# Settings for NCCL
+# -----------------
+#
+# NCCL's backend has a watchdog, a thread that looks for calls that fail or exceed the timeout. These variables
+# decide what follows. The last two are for ``nccl-legacy`` only, which is ``nccl`` before PyTorch 2.15 or with
+# ``TORCH_DIST_USE_NCCL2=0``:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - variable
+#      - meaning
+#    * - ``TORCH_NCCL_ASYNC_ERROR_HANDLING``
+#      - what happens after an error or a timeout: 0 nothing, 1 abort the communicators and end the process,
+#        2 only abort, 3 (the default) only end the process
+#    * - ``TORCH_NCCL_BLOCKING_WAIT``
+#      - ``wait`` blocks the host and raises the error itself, without a watchdog
+#    * - ``TORCH_NCCL_DUMP_ON_TIMEOUT``
+#      - after an error or a timeout, each rank writes its flight recorder to a file, for ``torchfrtrace``
+#    * - ``TORCH_FR_DUMP_TEMP_FILE``
+#      - the path of these files up to the rank, by default ``~/.cache/torch/comm_lib_trace_rank_``
+#    * - ``TORCH_NCCL_DESYNC_DEBUG``
+#      - the error reports which ranks lag behind, and in which call
+#    * - ``TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC``
+#      - after so many seconds, a second thread ends the process if the watchdog itself is stuck
+#
+# ``NCCL_DEBUG=INFO`` belongs to the library, which then logs what it does.
+#
+# For authors of a backend
+# ------------------------
+#
+# Some of these tools only work as well as your backend helps them:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - tool
+#      - what your backend does for it
+#    * - flight recorder
+#      - reports the ends of its operations to completion hooks
+#    * - ``DETAIL``
+#      - overrides ``getSequenceNumberForGroup``
+#    * - ``monitored_barrier``
+#      - overrides ``monitoredBarrier``, for which the base class throws an error
+#    * - profiler
+#      - passes a title to ``c10d::Work``, and says when the operation ends
+#    * - ``wait`` with a timeout
+#      - throws an error that names the operation, and lets it go on
+#
+# **Flight recorder.** So that "completed" means that an operation has ended, implement completion hooks, and let
+# synchronous calls return a ``Work`` that has ended, because the recorder finds the entry through the ``Work``.
+# PyTorch's header ``hooks/FlightRecorderHook.hpp`` describes both. ``shm`` does neither. The entry of its
+# asynchronous call is ``retired`` as soon as the ``Work`` is there, even if the call then hangs, while that of a
+# synchronous call stays "scheduled" and is never ``retired``, so each healthy call looks as if it hangs.
+#
+# **DETAIL.** The wrapper asks the backend for sequence numbers:
+#
+# .. listing:: extension/frame/backend.hpp
+#    :start-at: getSequenceNumberForGroup
+#    :end-at: getSequenceNumberForGroup
+#
+# **Profiler.** The constructor of ``c10d::Work`` begins an event if you pass a title, but only the backend knows
+# when the event ends. While a profiler runs, the frame, from which ``shm`` has its ``Work``, therefore creates a
+# work also for a synchronous collective:
+#
+# .. listing:: extension/frame/work.hpp
+#    :part: profiler
+#
+# **Waits.** If the error of ``wait`` names the operation and the missing ranks, a program needs no other tool to
+# see who is late. The group of ``shm`` stays usable, so that rank 0 can wait again:
+#
+# .. listing:: gallery/communicate/debug/late_rank.py
+#    :part: state
+
+output = launch("debug/late_rank.py", ranks=2)
+
+# %%
+# The timeout of the group also names the missing ranks, but it breaks the group, as
+# :doc:`/right/timeouts-and-dead-ranks` shows. To find out whether a backend is slow, :doc:`measure` compares it
 # with others.
+#
+# Not run here: NCCL. Its variables and their meaning are those of PyTorch's headers.

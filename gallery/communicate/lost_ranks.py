@@ -53,7 +53,7 @@ Several ranks may detect failures at once, and the atomic exchange lets exactly 
 others must not read half a sentence, so they wait for ``explained``. If the writer is killed before that,
 they report its death instead.
 
-In the next program, rank 2 fails in six ways. It starts the three ranks itself, because ``torchrun`` would
+In the next program, rank 2 misbehaves or dies in six ways. It starts the three ranks itself, because ``torchrun`` would
 stop all of them when the first one dies:
 
 .. listing:: gallery/communicate/lost_ranks/lost_ranks.py

@@ -110,6 +110,12 @@ print("exit status", status)
 # explains. The checks of streams therefore hold a stream, and compare what the kernels have read. This site
 # runs them on ``sim``, the simulated device of :doc:`/accelerators/device`.
 #
+# They last ran on a GPU in November 2026: with gloo, because NCCL takes no two ranks on one GPU, on an
+# NVIDIA H200 with PyTorch 2.11. Of gloo they found that ``is_completed`` of a tensor on the GPU was true
+# before the data had arrived, that a work which the program did not keep lost its data, and that an
+# all-gather of CUDA tensors ended the process with ``SIGSEGV``. The checks of order, of late inputs and of
+# futures passed.
+#
 # Results of three backends
 # -------------------------
 #
@@ -210,4 +216,4 @@ output = launch("test_your_backend/still_running.py", ranks=2)
 # Such a program is also the best bug report. If you do not see the reason for a failure, the tools of
 # :doc:`debug` show which rank waits, where, and for which other rank.
 #
-# Not run here: the suite on a GPU.
+# Not run here: the suite on a GPU; the build has none.

@@ -3,7 +3,7 @@ From a request of the library to a Work
 =======================================
 
 PyTorch expects a ``Work``, while a library gives you a request and borrows your memory. This page follows one
-call of ``mpich`` from one to the other, so that you can decide what the ranks compare before data moves, and who
+call of ``mpich`` from the request to the ``Work``, so that you can decide what the ranks compare before data moves, and who
 owns the memory until the library is done.
 
 .. diagram:: library/requests_and_works/diagram

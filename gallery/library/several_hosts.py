@@ -4,7 +4,7 @@ Several hosts, interfaces and linking
 
 A backend that wraps a library reaches further than one host, and it depends on files of that library. This
 page tests both on one machine: the way between hosts, which is hidden as long as all ranks share one, and
-the way in which the extension finds the library where it is installed.
+the way in which an installed extension finds the library.
 
 .. diagram:: library/several_hosts/diagram
 

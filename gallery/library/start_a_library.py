@@ -142,7 +142,7 @@ launch("start_a_library/first_group.py", ranks=3)
 # %%
 # Both ranks raise the same error, because the frame collects what each one throws in ``connect``, as
 # :doc:`/right/rendezvous` shows. MPI has not started then, so the program can create the right group
-# afterwards. If the last ranks are missing, the backend notices too late, because c10d tells it the ranks
+# afterwards. If the ranks with the highest numbers are missing, the backend notices too late, because c10d tells it the ranks
 # of the group but not the size of the world: after a first group of ranks 0 and 1, a group of all three
 # fails at its deadline. A program that passes ``"mpich"`` to ``init_process_group`` avoids all this, because
 # the world is then the first group.

@@ -118,7 +118,7 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 #    :part: serve
 #
 # The first 100 looks follow each other at once, for answers that come within microseconds. Until 500
-# microseconds have passed, the thread then calls ``sched_yield`` between two looks, so that a rank that shares
+# microseconds after the last event, the thread then calls ``sched_yield`` between two looks, so that a rank that shares
 # the core can send what this one waits for. That matters when there are more ranks than cores. With four ranks
 # on two cores, MPICH's blocking all-reduce of 4 bytes, which does not yield, took milliseconds; a nonblocking
 # one, tested with a yield after each test, took hundreds of microseconds. At last the thread naps, each time

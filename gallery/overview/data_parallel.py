@@ -29,25 +29,12 @@ print(f"loss: {losses[0]:.4f}, after {len(losses)} steps {losses[-1]:.4f}")
 # ``DataParallel``
 # ----------------
 #
-# ``torch.nn.DataParallel`` is the older way to use several GPUs, and takes a single line. It stays
-# within one process, and so within one node. In every forward pass it copies the model to all GPUs,
-# splits the batch, and runs one thread for each GPU. That makes it slow, because the copies cost time in
-# each step, and the threads wait for each other at Python's global interpreter lock (GIL).
+# ``torch.nn.DataParallel`` is the older way to use several GPUs, and takes a single line,
+# ``model = torch.nn.DataParallel(model)``. It stays within one process, and so within one node. In every
+# forward pass it copies the model to all GPUs, splits the batch, and runs one thread for each GPU. That
+# makes it slow, because the copies cost time in each step, and the threads wait for each other at Python's
+# global interpreter lock (GIL).
 #
-# Without a GPU, the wrapper only passes the batch on to the model:
-
-import torch
-
-model = make_model()
-wrapped = torch.nn.DataParallel(model)
-inputs, _ = make_batch()
-print("devices:", len(wrapped.device_ids) or "none, the model runs where it is")
-
-# sphinx_gallery_start_ignore
-assert torch.equal(wrapped(inputs), model(inputs))
-# sphinx_gallery_end_ignore
-
-# %%
 # `PyTorch's documentation <https://docs.pytorch.org/docs/2.15/generated/torch.nn.DataParallel.html>`__
 # recommends ``DistributedDataParallel`` instead, even on a single node.
 #
@@ -58,25 +45,11 @@ assert torch.equal(wrapped(inputs), model(inputs))
 # no interpreter and can be on several nodes. Each rank computes gradients from its own data. DDP
 # averages them with an all-reduce, and therefore every rank makes the same update.
 #
+# A ``DistributedSampler`` gives each rank its part of the data. Here that is half of the batch:
+#
 # .. listing:: gallery/overview/shared/data_parallel.py
 #    :part: ddp
 #    :no-caption:
-#
-# Here a slice divides the batch. In a program with a ``DataLoader``, use
-# ``torch.utils.data.DistributedSampler``. For GPUs, move the model to its device before you wrap it, and
-# pass ``device_ids=[local_rank]``.
-#
-# Equal updates keep the replicas equal only if they begin with the same parameters, so the constructor
-# of DDP takes care of that. In this listing each rank begins with other values, and ``CommDebugMode``
-# counts the operations that the constructor calls:
-#
-# .. listing:: gallery/overview/shared/data_parallel.py
-#    :part: constructor
-#    :no-caption:
-#
-# With the all-gather, the ranks compare their numbers of parameters. The first broadcast sends the
-# shapes of rank 0, which every rank compares with its own. The second one sends the values of rank 0,
-# and the other ranks adopt them.
 #
 # After the training, two things must hold. All replicas are equal, bit for bit. Except for rounding,
 # they are also what one process would have learned from the whole batch:
@@ -85,39 +58,113 @@ assert torch.equal(wrapped(inputs), model(inputs))
 #    :part: compare
 #    :no-caption:
 #
-# The second holds because all parts of the batch have the same size. Only then does the average of the
-# averages equal the average of all.
-#
-# Mixed precision
-# ---------------
-#
-# To compute faster, ``torch.autocast`` computes matrix products in a type with fewer bits. DDP works
-# with it unchanged, because the parameters stay in ``float32``, and so do the gradients that DDP
-# all-reduces:
-#
-# .. listing:: gallery/overview/shared/data_parallel.py
-#    :part: autocast
-#    :no-caption:
-#
-# ``bfloat16`` has the range of ``float32``. ``float16`` has a smaller range, in which small gradients
-# become zero, so ``torch.amp.GradScaler`` must scale the loss.
-#
-# Two ranks run the whole program:
+# Two ranks run the program:
 
 from launcher import launch
 
 outputs = launch("shared/data_parallel.py", ranks=2)
 
 # %%
-# The losses differ from rank to rank, because each rank has other rows. The parameters do not differ.
+# The losses differ from rank to rank, because each rank has other rows, but the parameters do not differ.
+# They equal those of one process because all parts of the batch have the same size. Only then does the
+# average of the averages equal the average of all.
+#
+# On GPUs, each rank uses the device with its local rank:
+#
+# .. not-executed::
+#
+#    The build of this site has no GPU.
+#
+#    .. code-block:: python
+#
+#       device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+#       dist.init_process_group("nccl", device_id=device)
+#       model = DistributedDataParallel(make_model().to(device), device_ids=[device])
+#       for epoch in range(epochs):
+#           sampler.set_epoch(epoch)  # Shuffles anew; the sampler shuffles by default.
+#
+# Move the model before you wrap it, and create the optimizer afterwards. With ``device_ids``, DDP moves the
+# inputs of ``forward`` to the device, but your program must move the targets. ``device_id`` binds the
+# group to one device, and :doc:`/tutorial/options-and-reductions` lists the other arguments of
+# ``init_process_group``.
+#
+# What DDP calls
+# --------------
+#
+# If you look for a hang, or write a backend, you need to know which collectives a rank takes part in. The
+# table shows what ``CommDebugMode`` counts for a plain model, for one with batch normalization, and with
+# the option ``find_unused_parameters``:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/overview/data_parallel/calls.py
+#       :part: calls
+
+import json
+
+from result_table import show_table
+
+outputs = launch("data_parallel/calls.py", ranks=2, show=False)
+phases = ["constructor", "step 1", "step 2", "step 3"]
+columns = json.loads(outputs[0])
+show_table(
+    ["when", "plain", "batch normalization", "find_unused_parameters"],
+    [list(row) for row in zip(phases, *columns, strict=True)],
+)
+
+# %%
+# * Equal updates keep the replicas equal only if they begin with the same parameters, so the constructor
+#   takes care of that. With the all-gather, the ranks compare their numbers of parameters. The first
+#   broadcast sends the shapes of rank 0. A rank that has others raises ``… appears not to match sizes of the
+#   same param in process 0``, while rank 0 goes on and waits for that rank. The second broadcast sends the
+#   values of rank 0, and the other ranks adopt them. A third one follows if buffers have another type.
+# * In each step, DDP all-reduces the gradients. It requests a sum and divides by the number of ranks itself.
+#   The model fits into one bucket; a larger one needs an all-reduce for each of its buckets, as
+#   :doc:`gradient-buckets` shows.
+# * Before the second step, DDP divides the parameters into buckets anew, and rank 0 broadcasts the
+#   result in two tensors, so that all ranks use the same buckets.
+# * Buffers, such as the running averages of batch normalization, are not averaged. Before the forward pass,
+#   rank 0 broadcasts its own, in one call for each type. ``forward_sync_buffers=False`` turns that off.
+# * With ``find_unused_parameters``, a second all-reduce in each step tells the ranks which parameters were
+#   used anywhere, and the buckets stay as they were at the start.
+#
+# Mixed precision
+# ---------------
+#
+# To compute faster, ``torch.autocast`` computes matrix products in a type with fewer bits. DDP works
+# with it unchanged, because the parameters stay in ``float32``, and so do the gradients that DDP
+# all-reduces. If you convert the model instead, DDP all-reduces in the type of its parameters:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/overview/data_parallel/mixed_precision.py
+#       :part: types
+
+outputs = launch("data_parallel/mixed_precision.py", ranks=2)
+
+# %%
+# An all-reduce in ``bfloat16`` moves half of the bytes, but each sum is rounded to eight significant bits.
+# :doc:`/library/types-and-reductions` shows the effect. ``bfloat16`` has the range of ``float32``.
+# ``float16`` has a smaller range, in which small gradients become zero, so ``torch.amp.GradScaler`` must
+# scale the loss.
 #
 # Uneven inputs
 # -------------
 #
-# Every backward pass contains an all-reduce, so all ranks must make the same number of steps. A rank
-# with fewer batches would finish early, and the others would fail or wait until the timeout.
-# ``DistributedSampler`` prevents this by giving each rank equally many examples. Where the data cannot
-# be divided evenly, use the context manager ``join``:
+# Every backward pass contains an all-reduce, except within ``no_sync``, so all ranks must make the same
+# number of steps. What happens otherwise depends on where the ranks differ:
+#
+# * If one rank *skips* a batch, nothing fails at first. Its next all-reduce meets that of the skipped step
+#   on the other ranks, and DDP silently averages gradients of different steps. :doc:`memory` shows this.
+# * If one rank has *fewer* batches, the others make a call that has no partner. With gloo, they raise an
+#   error if that rank has exited. Otherwise they wait until the timeout of the group, which is 30 minutes by
+#   default and 10 minutes with NCCL. :doc:`/communicate/debug` shows how to find out where a job hangs.
+#
+# ``DistributedSampler`` prevents this by giving each rank equally many examples. To that end it repeats a
+# few of them, or with ``drop_last=True`` leaves a few out. Where the data cannot be divided evenly, use the
+# context manager ``join``:
 #
 # .. listing:: gallery/overview/data_parallel/uneven_inputs.py
 #    :part: join
@@ -137,4 +184,7 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 # itself, pass ``throw_on_early_termination=True``. Then all ranks raise an error as soon as one has no
 # more data.
 #
-# :doc:`gradient-buckets` shows how DDP hides the time of the all-reduce.
+# :doc:`gradient-buckets` shows how DDP hides the time of the all-reduce, and how ``no_sync`` accumulates
+# gradients over several batches. :doc:`elastic` shows how to survive a rank that dies.
+#
+# Not run here: GPUs, because the build of this site has none.

@@ -30,7 +30,9 @@ survivor, lost = launch("elastic/lost_rank.py", ranks=2)
 # group: it still has two members, one of which is dead, so the next step fails too.
 #
 # This is the better case. If rank 1 had hung instead of exiting, rank 0 would wait until the timeout of
-# the group.
+# the group, 30 minutes by default. With NCCL, Python usually sees no exception: a thread of the backend, the
+# *watchdog*, notices a failed call, or one that exceeds its timeout of 10 minutes by default, and ends the
+# process.
 #
 # Restart of all ranks
 # --------------------
@@ -50,7 +52,9 @@ survivor, lost = launch("elastic/lost_rank.py", ranks=2)
 #
 # The launcher may stop a rank while it writes. ``os.replace`` makes this harmless, because the previous
 # checkpoint then remains. With GPUs, pass ``map_location`` to ``torch.load``, so that each rank loads to
-# its own device, and not to the device of rank 0.
+# its own device, and not to the device of rank 0. If the model is sharded, as with FSDP2, no rank has all
+# of it, so all ranks call ``save`` of ``torch.distributed.checkpoint`` (DCP), which writes one file for each
+# rank. :doc:`/right/training` continues from such a checkpoint.
 #
 # Every attempt loads the last checkpoint and trains from there. Rank 0 saves one after every second
 # step, and in the first attempt rank 1 fails:

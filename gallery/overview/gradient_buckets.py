@@ -3,8 +3,8 @@ DDP's gradient buckets
 ======================
 
 ``DistributedDataParallel`` (DDP) hides the time of its all-reduces behind the backward pass. This page
-shows when it communicates, and how to average gradients or parameters without it. One program does all
-of that, and compares the order of events and the results.
+shows when it communicates, how the size of its buckets changes that, how to accumulate gradients with
+fewer all-reduces, and how to average gradients or parameters without DDP.
 
 Buckets
 -------
@@ -26,52 +26,126 @@ records the call, and then does what DDP would have done:
 .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
    :part: record
 
-The default limit of a bucket, 25 MiB, is more than the whole model of this program has. Its four layers
-have about 1 MiB each, so with ``bucket_cap_mb=1`` each layer fills one bucket:
+The model has four layers of about 1 MiB each, so with ``bucket_cap_mb=1`` each layer fills one bucket.
+The second backward pass is recorded, because DDP begins with a single bucket, and divides the parameters
+into buckets only when the first pass has shown in which order the gradients become ready:
 
 .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
    :part: ddp
    :no-caption:
 
-Averages by hand
-----------------
-
-Without DDP, the program all-reduces each gradient after the backward pass and divides it by the world
-size:
-
-.. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
-   :part: by-hand
-   :no-caption:
-
-You then control which gradients are averaged, when, how often, and with which operation. In return you
-lose the overlap, because each of these calls waits for the network, and the rank computes nothing
-meanwhile.
-
-Averages of parameters
-----------------------
-
-In some programs, each rank makes its own update, and the ranks average the parameters afterwards. To
-save communication, they often do so only every few steps:
-
-.. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
-   :part: parameters
-   :no-caption:
-
-Whether the result is the same depends on the optimizer. The update of SGD is linear in the gradient, so
-the average of the updates is the update with the average gradient. Adam divides by a measure of the
-gradients, which differs from rank to rank, so its result is another one.
-
-The run
--------
-
-The program runs on two ranks, and rank 0 prints the results:
+The program runs on two ranks, and this page shows what rank 0 prints:
 """
 
 from launcher import launch
+from shared.sections import show_section
 
-[output, _] = launch("gradient_buckets/gradient_buckets.py", ranks=2)
+output, _ = launch("gradient_buckets/gradient_buckets.py", ranks=2, show=False)
+show_section(output, "DDP")
 
 # %%
-# With DDP, the all-reduce of bucket 0 starts while three of the four gradients are still missing. By
-# hand, the all-reduces start only when all gradients are ready. Because the values are the same, use DDP
-# unless you need something that it does not offer.
+# The all-reduce of bucket 0 starts while three of the four gradients are still missing.
+#
+# The size of a bucket
+# --------------------
+#
+# Without ``bucket_cap_mb``, a bucket is full at 25 MiB, except for the first one, which is full at 1 MiB
+# so that the first all-reduce starts early. For four limits in MiB, the table shows the number of
+# all-reduces in one backward pass, and how many gradients are missing when the first one starts:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
+#       :part: sizes
+#       :no-caption:
+
+show_section(output, "sizes")
+
+# %%
+# Small buckets start early but need many calls, and each call costs a latency, however small its tensor
+# is. Large buckets need few calls, but the first one starts late, and only what starts before the end of
+# the backward pass is hidden. With a single bucket, which a limit of 25 MiB gives this model, nothing
+# overlaps. Keep the default until a measurement of your model says otherwise. The all-reduce of the last
+# bucket is never hidden, as :doc:`/accelerators/overlap` shows in a trace.
+#
+# The buckets are memory, too: a second copy of all gradients. With ``gradient_as_bucket_view=True`` the
+# gradients are views of the buckets, which saves that copy.
+#
+# Parameters without a gradient
+# -----------------------------
+#
+# If a parameter gets no gradient, for example because ``forward`` has left out a branch, its bucket is
+# never ready, and the backward pass ends with an all-reduce missing. DDP notices this at the next step:
+#
+# .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
+#    :part: unused
+#    :no-caption:
+
+show_section(output, "unused")
+
+# %%
+# The rest of the message lists the indices of these parameters, and with ``TORCH_DISTRIBUTED_DEBUG=INFO``
+# also their names. If the branch should have been taken, or an output of ``forward`` does not reach the
+# loss, fix that. If not, pass ``find_unused_parameters=True``. DDP then searches the graph in each step
+# and marks what it does not find as ready. The second all-reduce is the price: it tells all ranks which
+# parameters any rank has used, because those that no rank has used keep their gradients as they are.
+#
+# Gradient accumulation
+# ---------------------
+#
+# When a batch does not fit into memory, a program computes it in parts, adds up their gradients, and
+# takes one optimizer step. DDP does not know that more parts follow, so it all-reduces in each backward
+# pass. Within ``no_sync`` it leaves that out, and the gradients stay in the rank until the first backward
+# pass outside, whose all-reduces include them. These functions process four parts without and with
+# ``no_sync``, and once with a bug:
+#
+# .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
+#    :part: accumulate
+#    :no-caption:
+
+show_section(output, "accumulate")
+
+# %%
+# The gradients are the same, because the average of the sums is the sum of the averages, and the network
+# carries a quarter. The bug is in ``forward_outside``: DDP decides in the forward pass whether the
+# backward pass communicates, so a context around ``backward`` alone has no effect. All ranks must leave
+# out the same all-reduces.
+#
+# The parts add up to the gradient of a sum. If the loss of a part is a mean, as here, divide it by the
+# number of parts to get the mean over the whole batch. FSDP2 has
+# ``set_requires_gradient_sync`` for the same purpose, which :doc:`sharded-training` describes.
+#
+# Averages by hand
+# ----------------
+#
+# Without DDP, the program all-reduces each gradient after the backward pass and divides it by the world
+# size:
+#
+# .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
+#    :part: by-hand
+#    :no-caption:
+
+show_section(output, "by hand")
+
+# %%
+# You then control which gradients are averaged, when, how often, and with which operation. In return you
+# lose the overlap, because the all-reduces start only when all gradients are ready, and each call waits for
+# the network. So use DDP unless you need something that it does not offer.
+#
+# Averages of parameters
+# ----------------------
+#
+# In some programs, each rank makes its own update, and the ranks average the parameters afterwards. To
+# save communication, they often do so only every few steps. Here they do so after each step:
+#
+# .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
+#    :part: parameters
+#    :no-caption:
+
+show_section(output, "parameters")
+
+# %%
+# Whether the result is the same depends on the optimizer. The update of SGD is linear in the gradient, so
+# the average of the updates is the update with the average gradient. Adam divides by a measure of the
+# gradients, which differs from rank to rank, so its result is another one.

@@ -151,8 +151,18 @@ show_table(
 # * With pipeline parallelism, a rank keeps only the activations of its own layers, for
 #   several microbatches at a time.
 #
-# Because temporary tensors and the memory that PyTorch's allocator holds in reserve add to this, leave
-# some room, and measure. On GPUs, ``torch.cuda.max_memory_allocated`` returns the peak.
+# Temporary tensors add to this. With DDP, they include the buckets, a second copy of the gradients, which is
+# another 4 bytes for each parameter unless you set ``gradient_as_bucket_view=True``.
+#
+# FSDP2 needs its peak in the backward pass. Besides its shards, a rank then holds up to four tensors as large
+# as all parameters of one layer: the whole parameters of the layer that runs, those of the next one, which it
+# gathers in advance, the whole gradients of the layer, and the input of the last reduce-scatter. A layer of
+# the third model has 0.2 billion parameters or 0.8 GB, so about 3.2 GB come on top of the 13 GB. If
+# ``fully_shard`` is applied to the model only, the layer is the whole model, and its parameters and its
+# gradients alone need 26 GB each.
+#
+# The memory that PyTorch's allocator holds in reserve comes on top, so leave some room, and measure. On
+# GPUs, ``torch.cuda.max_memory_allocated`` returns the peak.
 #
 # A rank out of memory
 # --------------------
@@ -208,4 +218,5 @@ except RankError as error:
 # The signal alone does not say why it was sent. The log of the kernel, ``dmesg``, says whether a lack of
 # memory was the reason.
 #
-# Not run here: training on a GPU, and a computer whose memory is used up.
+# Not run here: training on a GPU, the peak of FSDP2, which follows from the order of its calls, and a computer
+# whose memory is used up.

@@ -35,7 +35,8 @@ The run
 -------
 
 Here two launchers on one computer act as two nodes. Their rendezvous uses the address of the
-loopback interface and a free port, for which ``$HOST`` and ``$PORT`` stand in the command:
+loopback interface and a free port, for which ``$HOST`` and ``$PORT`` stand in the command. On a
+cluster, add ``--rdzv-id`` with an id of the job, as explained below:
 """
 
 from launcher import launch
@@ -65,8 +66,8 @@ outputs = launch("several_nodes/several_nodes.py", ranks=4, nodes=2)
 #     that address. If the other nodes cannot reach it, set ``GLOO_SOCKET_IFNAME`` on each node to the name
 #     of an interface, for example ``eth0``. The variable for NCCL is ``NCCL_SOCKET_IFNAME``.
 # The job
-#     Give each job its own ``--rdzv-id``, because launchers with different ids do not join the same job,
-#     even at the same address.
+#     Give each job its own id, such as ``--rdzv-id=$SLURM_JOB_ID`` or ``--rdzv-id=job-1``, and the same on
+#     all of its nodes. Launchers with different ids do not join the same job, even at the same address.
 # The ranks
 #     ``--nproc-per-node=gpu`` starts one rank for each GPU of the node.
 #

@@ -15,47 +15,38 @@ The sample trains a small model for three steps with Adam:
    :part: model
    :no-caption:
 
-Two functions count elements of tensors. With FSDP2, a tensor can be a ``DTensor``, which is distributed
-among ranks, and ``to_local`` returns the part of this rank. The state of Adam consists of two averages
-for each parameter:
+One program trains this model in three ways on two ranks, and the tables below are parts of its output.
+
+DDP: everything in every rank
+-----------------------------
 
 .. listing:: gallery/overview/sharded_training/sharded_training.py
-   :part: count
+   :part: ddp
    :no-caption:
 
-All code of this page is one program, ``gallery/overview/sharded_training/sharded_training.py``, which
-runs on two ranks. Its tables show numbers of elements:
+The table shows how many elements each rank holds. The state of Adam consists of two averages for each
+parameter:
+
+.. admonition:: The code that counts
+   :collapsible: closed
+
+   .. listing:: gallery/overview/sharded_training/sharded_training.py
+      :part: count
+      :no-caption:
 """
 
 from launcher import PROFILER, launch
+from shared.sections import show_section
 
 tables, _ = launch(
-    "sharded_training/sharded_training.py",
-    ranks=2,
-    expected_stderr=PROFILER,
-    show=False,
+    "sharded_training/sharded_training.py", ranks=2, expected_stderr=PROFILER, show=False
 )
-
-
-def show(name):
-    """Print what rank 0 wrote under a name."""
-    print(tables.partition(f"--- {name}\n")[2].partition("---")[0], end="")
-
-
-# %%
-# DDP: everything in every rank
-# -----------------------------
-#
-# .. listing:: gallery/overview/sharded_training/sharded_training.py
-#    :part: ddp
-#    :no-caption:
-
-show("DDP")
+show_section(tables, "DDP")
 
 # %%
 # With Adam, training needs memory for four times the parameters: the parameters, their gradients, and
-# twice as much for the optimizer state. Every value is the same in every rank, which
-# ``is_same_everywhere`` checks on copies from all ranks. So a second rank adds speed, but no memory.
+# twice as much for the optimizer state. Every value is the same in every rank, as the program checks. So
+# a second rank adds speed, but no memory.
 #
 # ZeRO: each rank updates its share
 # ---------------------------------
@@ -70,7 +61,7 @@ show("DDP")
 #    :part: zero
 #    :no-caption:
 
-show("ZeRO")
+show_section(tables, "ZeRO")
 
 # %%
 # The optimizer states of both ranks add up to that of the whole model. They are not exactly equal,
@@ -93,12 +84,8 @@ show("ZeRO")
 #
 # Create the optimizer after ``fully_shard``, because the parameters are then new objects. It gets only
 # the shards, so its state is split too.
-#
-# .. listing:: gallery/overview/sharded_training/sharded_training.py
-#    :part: fsdp2
-#    :no-caption:
 
-show("FSDP2")
+show_section(tables, "FSDP2")
 
 # %%
 # Now each rank holds half of everything. A layer still computes with whole parameters, which FSDP2
@@ -116,10 +103,10 @@ show("FSDP2")
 # The cost in communication
 # -------------------------
 #
-# The price of less memory is more communication. To show it, PyTorch's profiler counted the methods of
-# the backend that one step calls:
+# The price of less memory is more communication. The next table shows the methods of the backend that one
+# step calls, which the program counted with PyTorch's profiler:
 
-show("calls")
+show_section(tables, "calls")
 
 # %%
 # * DDP reduces the gradients in groups, called buckets. This small model fits into one bucket, so one
@@ -129,11 +116,40 @@ show("calls")
 #   forward pass, another one before the backward pass, and a reduce-scatter of the gradients. An
 #   all-reduce transfers as much as a reduce-scatter and one all-gather together, so FSDP2, with its
 #   second all-gather, transfers about 1.5 times as much as DDP.
-# * The last line, ``kept``, is FSDP2 with ``reshard_after_forward=False``. It keeps the parameters whole
+# * The line ``kept`` is FSDP2 with ``reshard_after_forward=False``. It keeps the parameters whole
 #   from the forward pass to the backward pass, which saves the second all-gather and needs more memory.
+# * The last line, ``no sync``, is the forward and backward pass of FSDP2 after
+#   ``set_requires_gradient_sync(False)``, with which a program accumulates gradients. It saves the
+#   reduce-scatters, but each rank then holds whole gradients instead of shards, until the first backward
+#   pass after ``set_requires_gradient_sync(True)``.
 #
-# With ``mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16)``, FSDP2 all-gathers and computes in
-# ``bfloat16``. The shards that the optimizer updates stay in ``float32``.
+# The profiler shows the names of PyTorch's operators. In Python, the calls are ``all_gather_single`` and
+# ``reduce_scatter_single``, and :doc:`/tutorial/what-a-backend-needs` says which method of a backend they
+# reach. DDP requests a sum and divides by the number of ranks itself. FSDP2 requests the operation ``AVG``
+# if it reduces in ``float32`` or ``bfloat16``, so the backend divides. In other types, where a sum could
+# overflow, it requests ``SUM`` and divides itself, partly before and partly after the call.
+#
+# Mixed precision
+# ---------------
+#
+# FSDP2 can compute in a smaller type than that of the shards. The policy names two types: ``param_dtype``
+# for the all-gather and the computation, and ``reduce_dtype`` for the reduce-scatter of the gradients:
+#
+# .. listing:: gallery/overview/sharded_training/sharded_training.py
+#    :part: mixed
+#    :no-caption:
+
+show_section(tables, "types")
+
+# %%
+# The shards that the optimizer updates stay in ``float32``, and so do their gradients. Set ``reduce_dtype``
+# yourself, because its default has changed. A reduce-scatter in ``bfloat16`` moves half of the bytes, but
+# rounds the sum of the gradients, which loses the more the more ranks there are.
+#
+# .. admonition:: Before 2.15
+#
+#    Without ``reduce_dtype``, gradients were reduced in ``param_dtype``, here in ``bfloat16``. Since 2.15
+#    they are reduced in the type of the parameter, here in ``float32``.
 #
 # The choice
 # ----------
@@ -143,7 +159,11 @@ show("calls")
 #   program stays the same. PyTorch still marks the class as experimental.
 # * Use FSDP2 when the parameters and gradients are too large as well. Create a very large model on the
 #   ``meta`` device, where it takes no memory, then call ``fully_shard``, and let ``to_empty`` allocate
-#   the shards.
+#   the shards. Their values are then uninitialized, so initialize them or load a checkpoint before
+#   training.
+#
+# :doc:`memory` estimates the peak of FSDP2, which is more than its shards. :doc:`elastic` shows how to save
+# a checkpoint, also of a sharded model.
 #
 # ``FullyShardedDataParallel`` is the first version of FSDP. It still works, but PyTorch's documentation
 # recommends ``fully_shard``.

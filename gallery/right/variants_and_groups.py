@@ -3,8 +3,8 @@ Method variants, groups and messages
 ====================================
 
 PyTorch calls one operation through several methods, numbers the ranks of each group anew, and gives
-messages tags. This page shows how the frame reduces all this to ten kinds of collectives, to ``send`` and
-``receive``, and to ranks from 0 to ``size() - 1``, so that your transport sees nothing else.
+messages tags. This page shows how the frame turns all this into ten kinds of collectives, ``send`` and
+``receive``, and ranks from 0 to ``size() - 1``, so that your transport sees nothing else.
 
 .. diagram:: right/variants_and_groups/diagram
 
@@ -79,7 +79,7 @@ launch("variants_and_groups/variants.py", ranks=2)
 # ranks of the world, and PyTorch converts them before it fills in ``opts.rootRank``; ``group_src`` and
 # ``group_dst`` are ranks of the group. In the next worker, ranks 1 and 2 of the world are ranks 0 and 1
 # of a group. The numbers that they scatter name both ranks: rank 1 sends 102 to rank 2. The same worker
-# runs the listings of the next two sections, after which its output follows.
+# runs the listings of the next two sections, after which the worker's output follows.
 #
 # .. admonition:: The code
 #    :collapsible: closed

@@ -72,8 +72,8 @@ assert fields <= described, fields - described
 
 # %%
 # gloo neither averages integers nor reduces integers of 16 bits or unsigned ones of more than eight.
-# Complex tensors have an order on no backend: ``dist.all_reduce`` itself refuses ``MAX`` of them, and
-# passes a sum as a view of real numbers. :doc:`/right/tensors-of-every-kind` shows how the frame reduces
+# Complex numbers have no order, so ``dist.all_reduce`` itself refuses ``MAX`` of complex tensors. A sum of
+# them it passes as a view of real numbers. :doc:`/right/tensors-of-every-kind` shows how the frame reduces
 # each dtype.
 #
 # .. admonition:: The code
@@ -95,7 +95,7 @@ assert fields <= described, fields - described
 #      - meaning, and who sets it
 #    * - ``timeout``
 #      - the limit for this call; ``kUnsetTimeout`` means that the timeout of the group holds. In Python, only
-#        ``barrier`` sets it
+#        ``barrier`` and ``monitored_barrier`` set it
 #    * - ``asyncOp``
 #      - whether the program asked for the work with ``async_op=True``; true if C++ made the options
 #    * - ``reduceOp``
@@ -103,15 +103,42 @@ assert fields <= described, fields - described
 #    * - ``rootRank``
 #      - the rank in the group from which tensors come or to which they go; Python translates the global rank
 #    * - ``rootTensor``
-#      - the position of the root's tensor in its list; always 0, because lists have one tensor
+#      - the position of the root's tensor in the list; always 0, because lists have one tensor
 #    * - ``sparseIndices``
 #      - the indices of a sparse tensor whose values are reduced; ``allreduce_sparse`` only
 #    * - ``device_ids``, ``device``
-#      - where ``barrier`` may allocate a tensor, if it is a collective on one; from ``device_ids`` of the
-#        call, or ``device_id`` of the group
+#      - where ``barrier`` may allocate a tensor, if it runs a collective on that tensor; from ``device_ids``
+#        of the call, or ``device_id`` of the group
 #
 # Options of a group
 # ------------------
+#
+# A program passes these arguments to ``init_process_group``, and most of them to ``new_group`` as well:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - argument
+#      - meaning
+#    * - ``backend``
+#      - the name of a backend, or one name for each device: ``"cpu:gloo,cuda:nccl"``. Without it, each device
+#        gets its default backend, or with ``device_id`` only this device
+#    * - ``timeout``
+#      - the limit for each operation of the group; 30 minutes by default, 10 for NCCL
+#    * - ``pg_options``
+#      - an object of the options of the backend, with settings of its own
+#    * - ``device_id``
+#      - the device of this rank, such as ``torch.device("cuda", local_rank)``. NCCL then connects at once,
+#        ``barrier`` uses this device, and new groups split from the group instead of connecting anew
+#    * - ``init_method``, ``store``
+#      - where the ranks meet: an address, such as the default ``env://``, or a store
+#    * - ``rank``, ``world_size``
+#      - the number of this rank, and of all ranks; ``torchrun`` sets them for ``env://``
+#    * - ``group_name``
+#      - ignored by ``init_process_group``; ``new_group`` and ``split_group`` have ``group_desc``, a
+#        description for logs
+#    * - ``enable_reconfigure``
+#      - whether the group waits for ``reconfigure`` before it connects; since PyTorch 2.14
 #
 # The function that creates the backend gets these in ``DistributedBackendOptions`` if it was registered with
 # ``extended_api=True``, and four arguments otherwise: the store, the rank, the size, and the timeout.
@@ -141,7 +168,7 @@ assert fields <= described, fields - described
 #      - the group that will own the backend
 #      - 2.14
 #    * - ``split_from``
-#      - the backend from which the group can split, if there is one
+#      - the backend of an existing group from which this one can split, if there is one
 #      - 2.14
 #    * - ``enable_reconfigure``
 #      - whether the backend waits for ``reconfigure`` before it connects
@@ -169,13 +196,13 @@ assert fields <= described, fields - described
 #      - as above
 #      - 2.13
 #    * - ``use_pg_for_symm_mem_rendezvous``
-#      - whether symmetric memory exchanges its handles with the backend instead of the store
+#      - whether symmetric memory exchanges its handles through the backend instead of the store
 #      - 2.13
 #    * - ``enable_reconfigure``
 #      - as above
 #      - 2.14
 #
 # Since PyTorch 2.14, ``split_group`` gives the new group a copy, which ``clone`` makes. A class that adds
-# fields must override it, or both groups share one object. :doc:`/right/variants-and-groups` shows the
+# fields must override ``clone``, or both groups share one object. :doc:`/right/variants-and-groups` shows the
 # options of the frame, and
 # :doc:`/right/timeouts-and-dead-ranks` which timeout applies when several are set.

@@ -1,11 +1,12 @@
-"""Worker: let rank 0 hang, and look at it in three ways."""
+"""Worker: see where rank 0 hangs, and find with the flight recorder which call rank 1 did not make."""
 
 import faulthandler
+import io
 import json
 import re
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import redirect_stderr, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import shm_collectives  # importing it registers "shm"
 
 store, rank, size = next(dist.rendezvous("env://"))
 dist.init_process_group("shm", store=store, rank=rank, world_size=size)
-
+tensor = torch.ones(1000)
 
 recorded, hooked = "shm", hasattr(c10d, "_reset_fr_trace")
 
@@ -26,35 +27,6 @@ def dump(collectives, active, backend):
     """Return a trace: PyTorch 2.13 records gloo only, and 2.14 all backends in one recorder."""
     arguments = [collectives, active, backend]
     return c10d._dump_fr_trace_json(*(arguments if hooked else arguments[:2]))
-
-
-def rank_1_comes():
-    if hooked:  # the recorder has retired the call, which has a work, but has not ended
-        [entry] = json.loads(dump(True, False, "shm"))["entries"]
-        assert entry["retired"] and entry["state"] == "scheduled" and not work.is_completed()
-    store.set("rank 1 comes", "")
-
-
-def beginning_of(error):
-    """Return the operation and its state, from the first line of the message."""
-    return re.sub(".*(all_reduce #1).* has not", r"\1 has not", str(error).splitlines()[0])
-
-
-# [state]
-tensor = torch.ones(1000)
-if rank == 0:
-    work = dist.all_reduce(tensor, async_op=True)
-    try:
-        work.wait(timedelta(seconds=0.5))
-    except dist.DistBackendError as error:
-        print(beginning_of(error))
-    rank_1_comes()
-    work.wait()
-    print("the second wait() has returned")
-# [/state]
-else:
-    store.wait(["rank 1 comes"])
-    dist.all_reduce(tensor)
 
 
 if rank == 0:
@@ -112,6 +84,23 @@ entries = json.loads(dump(True, False, "shm"))["entries"]
 if hooked:  # the calls returned no work, so the recorder cannot see their ends
     assert not any(entry["retired"] for entry in entries[-2:])
     assert entries[-1]["state"] == "scheduled"
-store.set(f"{rank} has printed", "")
-store.wait([f"{other} has printed" for other in range(size)])
+
+with tempfile.TemporaryDirectory() as own:
+    if rank == 0:
+        store.set("folder", own)
+    folder = Path(store.get("folder").decode())
+    if hooked:
+        # [trace]
+        trace = c10d._dump_fr_trace(True, True, False, "shm")
+        (folder / f"rank_{rank}").write_bytes(trace)
+        # [/trace]
+    store.set(f"{rank} has written", "")
+    store.wait([f"{other} has written" for other in range(size)])
+    if hooked and rank == 0:
+        with redirect_stderr(io.StringIO()) as report:  # the logger of torchfrtrace keeps it
+            from torch.distributed.flight_recorder.fr_trace import main
+        main([str(folder)])
+        assert "\ncollective: shm:broadcast\nmissing ranks: {1}\n" in report.getvalue()
+    store.set(f"{rank} has ended", "")
+    store.wait([f"{other} has ended" for other in range(size)])
 dist.destroy_process_group()

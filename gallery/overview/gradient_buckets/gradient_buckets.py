@@ -5,6 +5,7 @@ import torch.distributed as dist
 import torch.distributed.nn  # See several_nodes/several_nodes.py.
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+from torch.distributed.tensor.debug import CommDebugMode
 from torch.nn.parallel import DistributedDataParallel
 
 LAYERS, WIDTH = 4, 512  # The parameters of a layer take a little more than 1 MiB.
@@ -42,6 +43,11 @@ def gradients(model):
     return torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
 
 
+def show(name, *lines):
+    if rank == 0:
+        print(f"--- {name}", *lines, sep="\n")
+
+
 dist.init_process_group("gloo")
 rank, world_size = dist.get_rank(), dist.get_world_size()
 
@@ -53,10 +59,28 @@ ddp.register_comm_hook(None, record_buckets)
 backward(ddp)  # DDP forms its buckets anew after the first backward pass.
 order = backward(ddp)
 # [/ddp]
-if rank == 0:
-    print("with DDP:", *order, sep="\n  ")
+show("DDP", *order)
 assert order.index("all-reduce of bucket 0") < order.index("gradient 1")
 assert sum(event.startswith("all-reduce") for event in order) == LAYERS
+
+
+# [sizes]
+def count_with_limit(bucket_cap_mb):
+    """All-reduces in a backward pass, and gradients missing when the first one starts."""
+    model = make_model()
+    record_gradients(model)
+    limited = DistributedDataParallel(model, bucket_cap_mb=bucket_cap_mb)
+    limited.register_comm_hook(None, record_buckets)
+    backward(limited)
+    order = backward(limited)
+    return len(order) - LAYERS, LAYERS - order.index("all-reduce of bucket 0")
+# [/sizes]
+
+
+counts = {limit: count_with_limit(limit) for limit in (1, 2, 25, None)}
+table = [f"{limit or 'default':>7} {n:11} {late:7}" for limit, (n, late) in counts.items()]
+show("sizes", "  limit all-reduces missing", *table)
+assert counts == {1: (4, 3), 2: (2, 2), 25: (1, 0), None: (2, 3)}
 
 # [by-hand]
 model = make_model()
@@ -68,12 +92,87 @@ for number, layer in enumerate(model, start=1):
         parameter.grad /= world_size
     order.append(f"all-reduce of layer {number}")
 # [/by-hand]
-if rank == 0:
-    print("by hand:", *order, sep="\n  ")
-    same = torch.allclose(gradients(model), gradients(ddp), atol=1e-7)
-    print("same gradients:", same)
+same = torch.allclose(gradients(model), gradients(ddp), atol=1e-7)
+show("by hand", *order, f"same gradients as with DDP: {same}")
 assert torch.allclose(gradients(model), gradients(ddp), atol=1e-7)
 assert gradients(ddp).abs().max() > 1e-5  # The comparison is not one of zeros.
+
+# [unused]
+class Branches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.taken, self.left_out = nn.Linear(2, 2), nn.Linear(2, 2)
+
+    def forward(self, inputs):
+        return self.taken(inputs)
+
+
+def two_steps(**options):
+    """Return what the second step calls, or its error."""
+    branches = DistributedDataParallel(Branches(), **options)
+    branches(torch.ones(1, 2)).sum().backward()
+    try:
+        with CommDebugMode() as counter:
+            branches(torch.ones(1, 2)).sum().backward()
+    except RuntimeError as error:
+        return str(error)
+    return f"{counter.get_total_counts()} all-reduces"
+# [/unused]
+
+
+error, calls = two_steps(), two_steps(find_unused_parameters=True)
+show("unused", f"error: {error.partition('.')[0]}", f"find_unused_parameters: {calls}")
+assert error.startswith("Expected to have finished reduction in the prior iteration")
+assert "Parameter indices which did not receive grad for rank" in error, error
+assert calls == "2 all-reduces"
+searching = DistributedDataParallel(Branches(), find_unused_parameters=True)
+searching(torch.ones(1, 2)).sum().backward()
+assert searching.module.left_out.weight.grad is None, "no rank has used it"
+
+# [accumulate]
+batches = torch.rand(4, 8, WIDTH)
+
+
+def all_reduces(train):
+    """Number of all-reduces when DDP adds up the gradients of all batches."""
+    events.clear()
+    ddp.zero_grad()
+    train()
+    return sum(event.startswith("all-reduce") for event in events)
+
+
+def reduce_each():
+    for batch in batches:
+        ddp(batch).square().mean().backward()
+
+
+def reduce_once():
+    with ddp.no_sync():
+        for batch in batches[:-1]:
+            ddp(batch).square().mean().backward()
+    ddp(batches[-1]).square().mean().backward()
+
+
+def forward_outside():
+    for batch in batches[:-1]:
+        loss = ddp(batch).square().mean()
+        with ddp.no_sync():
+            loss.backward()
+    ddp(batches[-1]).square().mean().backward()
+# [/accumulate]
+
+
+count = all_reduces(reduce_each)
+each = gradients(ddp)
+lines = [f"reduce_each: {count} all-reduces"]
+assert count == 16
+count = all_reduces(reduce_once)
+same = torch.allclose(gradients(ddp), each, atol=1e-7)
+lines += [f"reduce_once: {count} all-reduces, same gradients: {same}"]
+assert (count, same) == (4, True)
+count = all_reduces(forward_outside)
+lines += [f"forward_outside: {count} all-reduces"]
+show("accumulate", *lines)
 
 
 # [parameters]
@@ -106,11 +205,12 @@ def difference(one, other):
     return max((a - b).abs().max().item() for a, b in pairs)
 
 
+lines = []
 for optimizer_class in (torch.optim.SGD, torch.optim.Adam):
     averaged = average_parameters(optimizer_class)
     same = difference(averaged, average_gradients(optimizer_class)) < 1e-6
-    if rank == 0:
-        print(f"{optimizer_class.__name__}: averaged parameters as with DDP: {same}")
+    lines.append(f"{optimizer_class.__name__}: averaged parameters as with DDP: {same}")
     assert same == (optimizer_class is torch.optim.SGD)
-del ddp  # See several_nodes/several_nodes.py.
+show("parameters", *lines)
+del ddp, searching  # See several_nodes/several_nodes.py.
 dist.destroy_process_group()

@@ -15,6 +15,7 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 from torch.profiler import ProfilerActivity, profile
+from torch.utils._python_dispatch import TorchDispatchMode
 
 
 # [model]
@@ -74,7 +75,10 @@ def show_elements(name, by_rank):
 def show_calls(name, model, optimizer, expected):
     """Print which methods of the backend one more step of training calls."""
     with profile(activities=[ProfilerActivity.CPU]) as recording:
-        train(model, optimizer, inputs, targets, steps=1)
+        if optimizer:
+            train(model, optimizer, inputs, targets, steps=1)
+        else:
+            nn.functional.mse_loss(model(inputs), targets).backward()
     calls = {
         event.key.removeprefix("c10d::").removesuffix("_"): event.count
         for event in recording.key_averages()
@@ -82,7 +86,7 @@ def show_calls(name, model, optimizer, expected):
     }
     assert calls == expected, calls
     if rank == 0:
-        print(f"{name:6}", ", ".join(f"{n} {call}" for call, n in sorted(calls.items())))
+        print(f"{name:7}", ", ".join(f"{n} {call}" for call, n in sorted(calls.items())))
 
 
 dist.init_process_group("gloo")
@@ -97,6 +101,7 @@ targets = all_targets.chunk(world_size)[rank]
 ddp = DistributedDataParallel(make_model())
 ddp_adam = torch.optim.Adam(ddp.parameters(), lr=0.01)
 train(ddp, ddp_adam, inputs, targets)
+# [/ddp]
 
 total = sum(parameter.numel() for parameter in ddp.parameters())
 held = elements_by_rank(ddp, ddp_adam)
@@ -108,7 +113,6 @@ for parameter in ddp.parameters():
     assert is_same_everywhere(parameter.grad)
     assert is_same_everywhere(ddp_adam.state[parameter]["exp_avg"])
     assert is_same_everywhere(ddp_adam.state[parameter]["exp_avg_sq"])
-# [/ddp]
 assert not is_same_everywhere(inputs)
 show_elements("DDP", held)
 
@@ -118,6 +122,7 @@ zero_adam = ZeroRedundancyOptimizer(
     zero.parameters(), optimizer_class=torch.optim.Adam, lr=0.01
 )
 train(zero, zero_adam, inputs, targets)
+# [/zero]
 
 held = elements_by_rank(zero, zero_adam.optim)  # The Adam of this rank.
 assert held["parameters"] == held["gradients"] == [total, total]
@@ -127,7 +132,6 @@ for part in held["optimizer state"]:
 
 for ours, theirs in zip(zero.parameters(), ddp.parameters(), strict=True):
     assert torch.equal(ours, theirs)
-# [/zero]
 show_elements("ZeRO", held)
 
 
@@ -143,7 +147,6 @@ fsdp = shard(make_model())
 fsdp_adam = torch.optim.Adam(fsdp.parameters(), lr=0.01)
 # [/shard]
 
-# [fsdp2]
 in_forward = []
 fsdp[0].register_forward_pre_hook(
     lambda layer, _: in_forward.append(shape_here(layer.weight))
@@ -156,7 +159,6 @@ assert held["optimizer state"] == [total, total]
 
 between_steps = shape_here(fsdp[0].weight)
 assert (between_steps, in_forward[0]) == ((32, 16), (64, 16))
-# [/fsdp2]
 show_elements("FSDP2", held)
 if rank == 0:
     shapes = f"{list(between_steps)} between steps, {list(in_forward[0])} in forward"
@@ -187,16 +189,48 @@ show_calls("FSDP2", fsdp, fsdp_adam, calls)
 calls = {"_allgather_base": 2, "_reduce_scatter_base": 2}
 show_calls("kept", kept, kept_adam, calls)
 
+fsdp.set_requires_gradient_sync(False)
+show_calls("no sync", fsdp, None, {"_allgather_base": 4})
+assert fsdp[0].weight.grad.to_local().shape == (32, 16), "of the step before"
+fsdp.set_requires_gradient_sync(True)
+
+
+class RecordTypes(TorchDispatchMode):
+    """Record the type of the tensors of each collective."""
+
+    def __init__(self):
+        super().__init__()
+        self.types = {}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func.namespace == "c10d":
+            self.types[func._schema.name] = args[0].dtype
+        return func(*args, **(kwargs or {}))
+
+
+# [mixed]
+def types_of_calls(**types):
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, **types)
+    model = shard(make_model(), mp_policy=policy)
+    with RecordTypes() as recorded:
+        train(model, torch.optim.Adam(model.parameters(), lr=0.01), inputs, targets)
+    assert model[0].weight.dtype == model[0].weight.grad.dtype == torch.float32
+    return recorded.types.values()
+# [/mixed]
+
+
+if rank == 0:
+    print("--- types")
+for reduce_dtype in (torch.float32, torch.bfloat16):
+    gather, reduce = types_of_calls(reduce_dtype=reduce_dtype)
+    if rank == 0:
+        print(f"reduce_dtype {reduce_dtype}: all-gather {gather}, reduce-scatter {reduce}")
+    assert (gather, reduce) == (torch.bfloat16, reduce_dtype)
+
 # What the page says and does not show.
-mixed = shard(
-    make_model(), mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16)
-)
-types = []
-mixed[0].register_forward_pre_hook(lambda layer, _: types.append(layer.weight.dtype))
-mixed_adam = torch.optim.Adam(mixed.parameters(), lr=0.01)
-train(mixed, mixed_adam, inputs, targets)
-assert types == [torch.bfloat16] * 3
-assert mixed[0].weight.dtype == mixed[0].weight.grad.dtype == torch.float32
+release = tuple(int(x) for x in torch.__version__.split(".")[:2])
+reduced_by_default = torch.float32 if release >= (2, 15) else torch.bfloat16
+assert list(types_of_calls()) == [torch.bfloat16, reduced_by_default]
 
 # With the model alone, the other layer is whole, too, while one runs.
 whole = fully_shard(make_model(), mesh=init_device_mesh("cpu", (world_size,)))

@@ -4,8 +4,8 @@ import torch
 import torch.distributed as dist
 import torch.distributed.nn  # See several_nodes/several_nodes.py.
 from torch import nn
-from torch.distributed.tensor.debug import CommDebugMode
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 STEPS = 20
 
@@ -22,16 +22,13 @@ def make_batch():
 
 
 # [train]
-def train(model, inputs, targets, precision=torch.float32):
+def train(model, inputs, targets):
     """Return the loss of each step."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     losses = []
     for _ in range(STEPS):
         optimizer.zero_grad()
-        with torch.autocast("cpu", precision, enabled=precision != torch.float32):
-            outputs = model(inputs)
-        assert outputs.dtype == precision
-        loss = nn.functional.mse_loss(outputs.float(), targets)
+        loss = nn.functional.mse_loss(model(inputs), targets)
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
@@ -43,28 +40,18 @@ def flatten(model):
     return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
 
 
-def compare(rank, world_size):
+def compare(world_size):
     # [ddp]
     inputs, targets = make_batch()
-    model = DistributedDataParallel(make_model())
-    own = slice(rank, None, world_size)  # Each rank takes other rows.
-    losses = train(model, inputs[own], targets[own])
-    print(f"loss of this rank's half: {losses[0]:.4f}, later {losses[-1]:.4f}")
-    assert losses[-1] < losses[0] / 10
-    # [/ddp]
+    data = TensorDataset(inputs, targets)
+    sampler = DistributedSampler(data, shuffle=False)  # Each rank gets other rows.
+    [own_batch] = DataLoader(data, batch_size=8, sampler=sampler)
 
-    # [constructor]
-    unlike = make_model()
-    with torch.no_grad():
-        for parameter in unlike.parameters():
-            parameter += rank  # Each rank begins with other values.
-    with CommDebugMode() as counter:
-        replica = DistributedDataParallel(unlike)
-    counts = counter.get_comm_counts().items()
-    calls = [f"{n} {str(call).split('.')[-1].strip('_')}" for call, n in counts]
-    print("constructor:", ", ".join(calls))
-    assert torch.equal(flatten(replica), flatten(make_model()))
-    # [/constructor]
+    model = DistributedDataParallel(make_model())
+    losses = train(model, *own_batch)
+    print(f"loss of this rank's half: {losses[0]:.4f}, later {losses[-1]:.4f}")
+    # [/ddp]
+    assert losses[-1] < losses[0] / 10
 
     # [compare]
     mine = flatten(model)
@@ -80,17 +67,8 @@ def compare(rank, world_size):
     assert all(torch.equal(mine, other) for other in everyones)
     assert difference < 1e-6
 
-    # [autocast]
-    mixed = DistributedDataParallel(make_model())
-    losses = train(mixed, inputs[own], targets[own], torch.bfloat16)
-    print(f"with bfloat16: {losses[0]:.1f}, later {losses[-1]:.1f}")
-    print("parameters:", flatten(mixed).dtype)
-    # [/autocast]
-    assert losses[-1] < losses[0] / 10
-    assert {p.grad.dtype for p in mixed.parameters()} == {torch.float32}
-
 
 if __name__ == "__main__":
     dist.init_process_group("gloo")
-    compare(dist.get_rank(), dist.get_world_size())
+    compare(dist.get_world_size())
     dist.destroy_process_group()
