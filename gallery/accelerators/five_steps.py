@@ -150,4 +150,8 @@ launch("five_steps/errors.py", ranks=2, expected_stderr="Warning: Backend simccl
 # and, in each work, the event of its end, ``ncclEndEvent_``. The tensors of coalesced calls are collected
 # in ``coalescedTensors_`` and handed to one work.
 #
-# Not run here: NCCL and its backend, about which this page repeats what the header says.
+# This is the header of ``nccl-legacy``. In that of the present ``nccl``, the same parts are called
+# ``internal_stream_``, ``dependency_event_``, ``InputTensorShelf`` and ``events``, and coalesced works are
+# collected in ``coalescing_works_``.
+#
+# Not run here: NCCL and its backend, about which this page repeats what the headers say.

@@ -137,10 +137,11 @@ launch(
 # NCCL's backend
 # --------------
 #
-# ``ProcessGroupNCCL.hpp`` keeps a communicator for each device of a group, and for messages one for each
-# pair of ranks, with the key ``1:2`` on both ranks 1 and 2. Neither direction nor tag is in the key, and the
-# documentation of ``isend`` says that NCCL's backend does not support tags, so programs for it use one
-# order. The options have ``split_from`` and ``split_color`` for ``ncclCommSplit``, and the class declares
-# ``performNocolorSplit``.
+# According to its header, the present ``nccl`` has one communicator for a group, and one stream for
+# asynchronous calls, which messages share with collectives. ``nccl-lazy`` and ``nccl-legacy`` have a
+# communicator for each pair of ranks instead, the latter with the key ``1:2`` on both ranks 1 and 2.
+# Neither direction nor tag is in the key, and the documentation of ``isend`` says that NCCL's backend
+# does not support tags, so programs for all three use one order. Their ``split`` calls ``ncclCommSplit``,
+# so they also have a ``perform_nocolor_split``.
 #
 # Not run here: NCCL, and a library that reuses connections in a split.

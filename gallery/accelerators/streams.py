@@ -136,4 +136,9 @@ launch("streams/input.py", ranks=2)
 # PyTorch's pull request 150398, a call with ``async_op=False`` is launched in the current stream, which
 # saves the events.
 #
-# Not run here: NCCL's backend, about which this page repeats what the header and the pull request say.
+# ``ProcessGroupNCCL.hpp`` is the header of ``nccl-legacy``, which was ``nccl`` before PyTorch 2.15. This
+# part cites it because its comments explain the design. The present ``nccl`` has a header of the same
+# name in the folder ``nccl2``, with fewer comments but the same parts: a stream that asynchronous calls
+# use, events, a shelf that keeps inputs, and a watchdog.
+#
+# Not run here: NCCL's backend, about which this page repeats what the headers and the pull request say.

@@ -102,7 +102,7 @@ The backend
      - an abort that another thread may call
    * - keep memory alive
      - ``Stash``
-     - ``TensorShelf`` of PyTorch's backend
+     - ``InputTensorShelf`` of PyTorch's backend
      - how to know that it has read the input
 
 Both halves meet in the handle of a stream: the backend gets it from ``getStreamNativeHandle``, and casts it

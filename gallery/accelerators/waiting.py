@@ -138,6 +138,7 @@ launch("waiting/barrier.py", ranks=2)
 # ``ProcessGroupNCCL.hpp`` has the same distinctions. ``wait`` without a timeout is ``synchronize``. With
 # one, it blocks the CPU thread until the work is completed, or throws when the timeout has expired. The
 # environment variable ``TORCH_NCCL_BLOCKING_WAIT`` controls whether ``wait`` blocks. ``blockCurrentStream``,
-# whose default uses a CUDA kernel according to ``Work.hpp``, is overridden to call ``synchronize``.
+# whose default uses a CUDA kernel according to ``Work.hpp``, is overridden to call ``synchronize``. The
+# present ``nccl`` does not override it.
 #
 # Not run here: NCCL's backend, about which this page repeats its header and the documentation.

@@ -129,7 +129,9 @@ assert fields <= described, fields - described
 #      - an object of the options of the backend, with settings of its own
 #    * - ``device_id``
 #      - the device of this rank, such as ``torch.device("cuda", local_rank)``. NCCL then connects at once,
-#        ``barrier`` uses this device, and new groups split from the group instead of connecting anew
+#        ``barrier`` uses this device, and new groups split from the group instead of connecting anew; since
+#        PyTorch 2.15, ``nccl`` does so without ``device_id``, too, by default on the device of
+#        ``LOCAL_RANK``
 #    * - ``init_method``, ``store``
 #      - where the ranks meet: an address, such as the default ``env://``, or a store
 #    * - ``rank``, ``world_size``
