@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include "keys.hpp"
 #include "note.hpp"
@@ -54,6 +55,21 @@ struct Place {
   Names names;
   std::shared_ptr<Keys> keys; // of this group; the transport may use them to its end
   Clock::time_point deadline; // for the transport's constructor
+
+  // Waits for keys that other ranks set to connect, and returns their values. Throws at the
+  // deadline, and as soon as a rank has failed, which would not set its keys.
+  std::vector<std::string> await(const Keys::Names& wanted) const {
+    for (microseconds pause(100); !keys->has(wanted); pause = std::min(2 * pause, kLook)) {
+      if (keys->has({kFailed})) throw std::runtime_error("another rank cannot connect");
+      if (Clock::now() > deadline) throw std::runtime_error("other ranks are late");
+      std::this_thread::sleep_for(pause);
+    }
+    std::vector<std::string> values;
+    for (const auto& value : keys->get(wanted)) values.emplace_back(value.begin(), value.end());
+    return values;
+  }
+  static constexpr const char* kFailed = "cannot connect"; // a key of the rendezvous
+  static constexpr microseconds kLook{5000};
 };
 
 // How often in a row nothing could advance, and since when.
