@@ -15,7 +15,8 @@ setup(
     ext_modules=[
         CppExtension(
             name=f"simulated_accelerator._for_torch_{major}_{minor}",
-            # All else is headers, so that the compiler reads most of PyTorch's once.
+            # All else is headers, so that the compiler reads those of PyTorch once. The
+            # profiler needs few of them.
             sources=["src/module.cpp", "src/profiler.cpp"],
             extra_compile_args={"cxx": fast_to_compile + strict + profiler},
         )

@@ -234,8 +234,12 @@ def rows_of_the_device(p):
     return [(x.name, x.device_index, x.device_resource_id) for x in events]
 
 
+def kernels_of_operations(p):
+    return {x.name: [kernel.name for kernel in x.kernels] for x in p.events() if x.kernels}
+
+
 def check_the_profiler_shows_kernels():
-    other = torch.Stream("sim:1")
+    _, other = torch.Stream("sim:1"), torch.Stream("sim:1")  # unlike device 1, it has number 2
 
     def kernels():
         number = torch.ones(2, device=sim)
@@ -246,8 +250,7 @@ def check_the_profiler_shows_kernels():
     p = profiled(kernels)
     expected = [("add", 0, 0), ("fill", 0, 0), ("fill", 1, other.stream_id), ("mul", 0, 0)]
     assert sorted(rows_of_the_device(p)) == expected
-    kernels_of = {x.name: [kernel.name for kernel in x.kernels] for x in p.events() if x.kernels}
-    assert kernels_of == {
+    assert kernels_of_operations(p) == {
         "aten::fill_": ["fill"],
         "aten::zero_": ["fill"],
         "aten::mul": ["mul"],
@@ -285,6 +288,7 @@ def check_the_profiler_shows_collectives():
     dist.destroy_process_group()
     ((name, device, stream),) = rows_of_the_device(p)
     assert (name, device) == ("all_reduce", 0) and stream != 0
+    assert kernels_of_operations(p) == {"c10d::allreduce_": ["all_reduce"]}
 
 
 def check_storage_without_memory():

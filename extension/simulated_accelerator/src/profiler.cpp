@@ -1,10 +1,10 @@
-// A release of PyTorch without these headers has no profiler for a device of this kind.
+// PyTorch that comes without these headers has no rows for other devices.
 #if __has_include(<libkineto.h>) && \
     __has_include(<torch/csrc/profiler/standalone/privateuse1_profiler.h>)
 
 #include <libkineto.h>
 
-#define USE_KINETO // PyTorch has it, because it comes with its headers
+#define USE_KINETO // without it, the next header is empty
 #include <torch/csrc/profiler/standalone/privateuse1_profiler.h>
 
 #include "driver.hpp"
@@ -13,7 +13,6 @@ namespace sim {
 
 constexpr auto kKernel = libkineto::ActivityType::CONCURRENT_KERNEL;
 
-// [profiler]
 // One profile: a row for each kernel that has ended in it.
 class Session final : public libkineto::IActivityProfilerSession {
  public:
@@ -21,14 +20,14 @@ class Session final : public libkineto::IActivityProfilerSession {
   void stop() override { runs_ = driver.profile(false); }
   std::vector<std::string> errors() override { return {}; }
 
-  // PyTorch calls these when an operation begins and ends.
+  // An operation begins, and ends, in this thread.
   void pushCorrelationId(uint64_t id) override { operations.push_back(id); }
   void popCorrelationId() override {
     if (!operations.empty()) operations.pop_back(); // else it began before the profile
   }
 
-  void processTrace(libkineto::ActivityLogger&) override {
-  } // PyTorch calls the next one
+  // Kineto calls the second one.
+  void processTrace(libkineto::ActivityLogger&) override {}
   void processTrace(libkineto::ActivityLogger& logger,
       libkineto::getLinkedActivityCallback find, int64_t begin, int64_t end) override {
     rows_->span = {begin, end, "sim"};
@@ -85,7 +84,6 @@ class Profiler final : public libkineto::IActivityProfiler {
 };
 
 REGISTER_PRIVATEUSE1_PROFILER(Profiler);
-// [/profiler]
 
 } // namespace sim
 
