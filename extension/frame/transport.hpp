@@ -59,13 +59,15 @@ struct Place {
   // Waits for keys that other ranks set to connect, and returns their values. Throws at the
   // deadline, and as soon as a rank has failed, which would not set its keys.
   std::vector<std::string> await(const Keys::Names& wanted) const {
-    for (microseconds pause(100); !keys->has(wanted); pause = std::min(2 * pause, kLook)) {
+    for (microseconds pause(100); !keys->has(wanted);
+        pause = std::min(2 * pause, kLook)) {
       if (keys->has({kFailed})) throw std::runtime_error("another rank cannot connect");
       if (Clock::now() > deadline) throw std::runtime_error("other ranks are late");
       std::this_thread::sleep_for(pause);
     }
     std::vector<std::string> values;
-    for (const auto& value : keys->get(wanted)) values.emplace_back(value.begin(), value.end());
+    for (const auto& value : keys->get(wanted))
+      values.emplace_back(value.begin(), value.end());
     return values;
   }
   static constexpr const char* kFailed = "cannot connect"; // a key of the rendezvous
