@@ -76,7 +76,7 @@ compare the ranks, let each write its trace to a file in one folder:
 .. listing:: gallery/communicate/debug/hanging_rank.py
    :part: trace
 
-``c10d`` is ``torch._C._distributed_c10d``, whose function may change, as its underscore says, and the last
+``c10d`` is ``torch._C._distributed_c10d``. The function may change, as its underscore says. The last
 argument is the name of the backend. A rank that hangs can write its trace from a ``threading.Timer`` that you
 start before the call.
 
