@@ -53,11 +53,11 @@ def content(settings: Settings, results: list[Result], seconds: float) -> Json:
             capabilities.append(row | {"counts": {v: counts[v] for v in VERDICTS}})
     total = _total(capabilities)
     failed = any(total[verdict] for verdict in FAILURES)
-    right = _right_cases(entries)
+    right, selected = _right_cases(entries), {item["id"] for item in entries}
     broken_claims = [
         {"check": check, "claimed": number, "right": right[check]}
         for check, number in (settings.claims or {}).items()
-        if right[check] < number
+        if check in selected and right[check] < number
     ]
     return {
         "format": FORMAT,
@@ -237,7 +237,9 @@ def summary(report: Json, verbose: bool) -> str:
         f"({report['seconds']:.0f} s)",
     ]
     for claim in report["unkept_claims"]:
-        lines.append(f"{claim['check']}: {claim['claimed']} cases claimed, {claim['right']} right")
+        fails = any(item["id"] == claim["check"] for item in failing)
+        found = "but one fails" if fails else f"{claim['right']} right"
+        lines.append(f"{claim['check']}: {claim['claimed']} cases claimed, {found}")
     if not report["counts"][RIGHT]:
         lines.append("Not one case was right.")
     return "\n".join(lines) + "\n"

@@ -116,7 +116,7 @@ class Arguments {
     return pieces;
   }
 
-  // For the note: the size of each piece, or of all if they differ, and a digest.
+  // For the note: the size of each piece; if they differ, their sum and a digest.
   void set_sizes(Pieces pieces) {
     bool same = true;
     note.bytes = 0;
@@ -145,7 +145,8 @@ class Arguments {
     TORCH_CHECK_VALUE(condition, "Backend ", backend_, ": ", name(note.kind), text...);
   }
 
-  // Made of all this, which must stay where it is; `owner` keeps the tensors.
+  // The operation of these arguments, which must stay where they are; `owner` keeps the
+  // tensors.
   Operation operation(std::shared_ptr<const void> owner = nullptr) const {
     Operation operation{
         note, in, out, nullptr, nullptr, packed_.get(), source, std::move(owner)};

@@ -36,7 +36,7 @@ class BackendOn : public c10d::Backend {
     const auto mine = std::ranges::find(ranks, getRank());
     if (mine == ranks.end()) return nullptr;
     const auto own = copy_of(given);
-    const auto& names = options().global_ranks_in_group; // none: the same numbers
+    const auto& names = options().global_ranks_in_group; // empty: those of the group
     own->global_ranks_in_group.clear();
     for (const int rank : ranks) {
       own->global_ranks_in_group.push_back(names.empty() ? rank : names.at(rank));

@@ -10,18 +10,19 @@
 namespace frame {
 
 constexpr milliseconds kCheckEvery{50}; // the state of the other ranks
-constexpr milliseconds kLateThread{500}; // from then on, until a thread is left alone
+constexpr milliseconds kLateThread{
+    500}; // after the last moments, until a thread is left alone
 // About what it costs to hand an operation to a thread; more bytes take longer.
 constexpr microseconds kBrief{40};
 constexpr uint64_t kFewBytes = 64 << 10;
 
-// Runs the operations of one rank of a group, by one rule:
+// Runs the operations of one rank of a group, by three rules:
 //
 //   A call that waits drives, if the transport cannot block. One thread drives
 //   everything else. One thread calls back, in the order in which operations end.
 //
-// A small collective that comes while nothing else runs may end before all that begins:
-// see at_once().
+// A small collective that comes while nothing else runs may end before any of this
+// begins: see at_once().
 //
 // To drive is to call the transport, which one thread does at a time. Collectives run
 // one after another, messages side by side. All fail together: the first failure ends
@@ -177,7 +178,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
     threads_.end(goodbye_ + kLateThread);
   }
 
-  // The same on all ranks.
+  // Ends all operations, on all ranks.
   void abort() {
     if (forks_ == fork_count()) fail(names_.who(rank_) + " has aborted the group");
     close("its group was aborted");
@@ -483,7 +484,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   const uint64_t forks_ = fork_count();
 
   Threads threads_;
-  mutable std::mutex mutex_; // guards these; never held while anything is called
+  // Guards the following; not held while steps, callbacks or destructors run.
+  mutable std::mutex mutex_;
   std::condition_variable changed_, driver_, called_; // for callers, and the threads
   int callers_ = 0; // that drive
   uint64_t changes_ = 0; // what another thread may wait for

@@ -10,7 +10,7 @@ namespace frame {
 
 // Keys and values that all ranks of a group can read and write, and nobody else: the
 // c10d store under a prefix that was drawn for this group. Each call asks a server, which
-// may be slow or gone: then it throws.
+// may be slow; if it is gone, the call throws.
 class Keys {
  public:
   using Value = std::vector<uint8_t>;

@@ -37,8 +37,8 @@ enum class Op : uint8_t {
   none
 };
 
-// With the numbers of c10::ScalarType, so that the framework's side casts. A type that
-// is not listed travels as its number.
+// With the numbers of c10::ScalarType, so that the side that knows PyTorch can cast. A
+// type that is not listed travels as its number.
 enum class Dtype : int8_t {
   none = -1,
   uint8,
@@ -70,7 +70,8 @@ constexpr int kAnySource = -1;
 struct Note {
   uint64_t sequence = 0; // of the collectives of the group; 0 for messages
   uint64_t bytes = 0; // of the tensor that has this size on all ranks
-  int64_t tag = 0; // of a message; of a collective: a digest of sizes, if they differ
+  // Of a message. Of a collective: a digest, if sizes differ or the tensor is sparse.
+  int64_t tag = 0;
   int32_t root = -1; // or the other rank of a message, or kAnySource
   Kind kind = Kind::barrier;
   Op op = Op::none;
@@ -144,7 +145,7 @@ inline std::string describe(const Note& note) {
 // The words by which errors name a group and its ranks.
 struct Names {
   std::string backend, group;
-  std::vector<uint64_t> global_ranks; // empty: the same numbers
+  std::vector<uint64_t> global_ranks; // empty: those of the group
 
   // "rank 1", with the global rank where that is another number.
   std::string who(int rank) const { return "rank " + number(rank); }

@@ -14,8 +14,8 @@ namespace frame {
 static_assert(static_cast<int>(Dtype::uint64) == static_cast<int>(at::kUInt64));
 static_assert(static_cast<int>(Op::premul_sum) == c10d::ReduceOp::PREMUL_SUM);
 
-// How elements of one type are combined: in the order of the sources. Types of 8 and 16
-// bits are added up as float and rounded once.
+// How elements of one type are combined: in the order of the sources. Floating-point types
+// of 8 and 16 bits are combined as float and rounded once.
 class Reduction {
  public:
   // Throws if there is no such operation for this type.
@@ -69,8 +69,8 @@ class Reduction {
   // Bytes that a loop of our own adds up in less time than PyTorch.
   static constexpr size_t kFew = 16 << 10;
 
-  // PyTorch cannot add the longer unsigned types; their sums have the same bits as those
-  // of the signed ones.
+  // PyTorch cannot add unsigned types of more than a byte; their sums have the same bits
+  // as those of the signed ones.
   static at::ScalarType stored_as(at::ScalarType dtype) {
     if (dtype == at::kUInt16) return at::kShort;
     if (dtype == at::kUInt32) return at::kInt;

@@ -50,7 +50,10 @@ class Rendezvous {
         transport = connect(Place{rank_, size_, names_, keys_, deadline_});
         return ready_;
       });
-      problem = problem_of([&] { return agree("made", mine); });
+      problem = problem_of([&] {
+        if (mine != ready_) keys_->set_text(Place::kFailed, mine);
+        return agree("made", mine);
+      });
     }
     if (problem != kReady) {
       C10_THROW_ERROR(DistStoreError,

@@ -31,7 +31,7 @@ inline at::Tensor sum_of(Blobs& tensors, const at::Tensor& like) {
     indices.push_back(at::from_blob(bytes.data(), {dimensions, sizes[0]}, at::kLong));
     values.push_back(at::from_blob(after_indices, sizes, like.scalar_type()));
   }
-  // Without checks of its own, about which PyTorch would warn the program.
+  // Without the checks of PyTorch's constructor, which would warn the program.
   return at::_sparse_coo_tensor_with_dims_and_tensors(dimensions, like.dense_dim(),
       like.sizes(), at::cat(indices, 1), at::cat(values), like.options(),
       /*is_coalesced=*/false)

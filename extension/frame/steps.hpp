@@ -10,8 +10,8 @@ namespace frame {
 
 class Nested;
 
-// A condition that steps wait for with `co_await`. It lives as long as the coroutine is
-// suspended, so name it: GCC 12 loses temporaries that are made in that expression.
+// A condition that steps wait for with `co_await`. It must live as long as the coroutine
+// is suspended, so name it: GCC 12 loses temporaries that are made in that expression.
 class Awaited {
  public:
   // Whether the steps can go on. Asks, and never waits; may throw.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include "keys.hpp"
 #include "note.hpp"
@@ -54,6 +55,23 @@ struct Place {
   Names names;
   std::shared_ptr<Keys> keys; // of this group; the transport may use them to its end
   Clock::time_point deadline; // for the transport's constructor
+
+  // Waits for keys that other ranks set to connect, and returns their values. Throws at the
+  // deadline, and as soon as a rank has failed, which would not set its keys.
+  std::vector<std::string> await(const Keys::Names& wanted) const {
+    for (microseconds pause(100); !keys->has(wanted);
+        pause = std::min(2 * pause, kLook)) {
+      if (keys->has({kFailed})) throw std::runtime_error("another rank cannot connect");
+      if (Clock::now() > deadline) throw std::runtime_error("other ranks are late");
+      std::this_thread::sleep_for(pause);
+    }
+    std::vector<std::string> values;
+    for (const auto& value : keys->get(wanted))
+      values.emplace_back(value.begin(), value.end());
+    return values;
+  }
+  static constexpr const char* kFailed = "cannot connect"; // a key of the rendezvous
+  static constexpr microseconds kLook{5000};
 };
 
 // How often in a row nothing could advance, and since when.
@@ -87,25 +105,27 @@ class Bell {
   uint64_t rings_ = 0;
 };
 
-// The way to move bytes between the ranks of a group. Below this line nothing knows
+// The way to move bytes between the ranks of a group. Below this interface nothing knows
 // PyTorch, above it nothing knows how bytes move.
 //
 // Threads: the constructor and joined() run on the thread that creates the group, without
 // Python's lock. Any thread may call wake(), and each that drives rests. One thread at a
 // time makes all other calls, so a transport needs no lock of its own. If can_block(), it
-// is always the same thread, as MPI_THREAD_SERIALIZED and most libraries want it.
+// is always the same thread, as some libraries want it.
 //
 // To wait, steps suspend: they `co_await`, and the engine asks again. Three kinds fit:
 //
-// - The c10d Store: exchange, send and receive set keys and await those of others. To
-//   ask takes a server, which may not answer, so can_block() stays true.
-// - Shared memory: can_block() is false, because steps only look at memory. Collectives
-//   are coroutines of their own, small ones run at_once(); rest() sleeps on a futex, and
-//   wake() rings it.
-// - A library such as MPI: each method posts nonblocking requests, made of note.tag,
-//   root, dtype and op, and awaits their end. A test of MPI may hang, so a thread of its
-//   own makes all calls of MPI, and rings. Then can_block() is false. Requests that
-//   cannot be cancelled keep `owner`.
+// The c10d Store: exchange, send and receive set keys and await those of others. To ask
+// takes a server, which may not answer, so can_block() stays true.
+//
+// Shared memory: can_block() is false, because steps only look at memory. Collectives are
+// coroutines of their own, small ones run at_once(); rest() sleeps on a futex, and wake()
+// rings it.
+//
+// A library such as MPI: each method posts nonblocking requests, made of note.tag, root,
+// dtype and op, and awaits their end. A test of MPI may hang, so a thread of its own makes
+// all calls of MPI, and rings. Then can_block() is false. Requests that cannot be cancelled
+// keep `owner`.
 class Transport {
  public:
   explicit Transport(Place place) : place_(std::move(place)) {}

@@ -6,6 +6,7 @@ from torch.utils.cpp_extension import BuildExtension, CppExtension, include_path
 # Little optimization, no debug information, all warnings for our own code.
 fast_to_compile = ["-O1", "-g0", "-fvisibility=hidden"]
 strict = ["-Wall", "-Wextra", *(f"-isystem{path}" for path in include_paths())]
+profiler = [f"-isystem{path}/kineto" for path in include_paths()]
 
 major, minor, *_ = torch.__version__.split(".")
 
@@ -14,9 +15,10 @@ setup(
     ext_modules=[
         CppExtension(
             name=f"simulated_accelerator._for_torch_{major}_{minor}",
-            # All else is headers, so that the compiler reads those of PyTorch once.
-            sources=["src/module.cpp"],
-            extra_compile_args={"cxx": fast_to_compile + strict},
+            # All else is headers, so that the compiler reads those of PyTorch once. The
+            # profiler needs few of them.
+            sources=["src/module.cpp", "src/profiler.cpp"],
+            extra_compile_args={"cxx": fast_to_compile + strict + profiler},
         )
     ],
     cmdclass={"build_ext": BuildExtension.with_options(use_ninja=True)},

@@ -198,7 +198,7 @@ run_program("device/kernels.py")
 # .. listing:: gallery/accelerators/device/errors.py
 #    :part: errors
 #
-# The output belongs to the last three sections. Its first three lines come from forked children: one
+# The output belongs to the three sections above. Its first three lines come from forked children: one
 # imports the device too late, and two use it, before and after the first use in their parent:
 
 run_program("device/errors.py")

@@ -138,10 +138,10 @@ launch(
 # --------------
 #
 # According to its header, the present ``nccl`` has one communicator for a group, and one stream for
-# asynchronous calls, which messages share with collectives. ``nccl-lazy`` and ``nccl-legacy`` have a
-# communicator for each pair of ranks instead, the latter with the key ``1:2`` on both ranks 1 and 2.
+# asynchronous calls, which messages share with collectives. For messages, ``nccl-lazy`` and
+# ``nccl-legacy`` have a communicator for each pair of ranks instead, the latter with the key ``1:2`` on both ranks 1 and 2.
 # Neither direction nor tag is in the key, and the documentation of ``isend`` says that NCCL's backend
-# does not support tags, so programs for all three use one order. Their ``split`` calls ``ncclCommSplit``,
+# does not support tags, so programs for all three use one order. The ``split`` of all three calls ``ncclCommSplit``,
 # so they also have a ``perform_nocolor_split``.
 #
 # Not run here: NCCL, and a library that reuses connections in a split.

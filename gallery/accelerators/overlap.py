@@ -111,6 +111,9 @@ launch("overlap/ddp_buckets.py", ranks=2, expected_stderr=stderr)
 # Only a measurement on your hardware shows what remains of the gain; :doc:`to-hardware` lists more of these
 # limits.
 #
+# Begin such a measurement with ``torch.profiler``, which shows kernels and collectives on their streams with
+# their times, if the device registers a profiler as ``sim`` does.
+#
 # NCCL's backend
 # --------------
 #

@@ -58,9 +58,18 @@ The device
      - ``resizePrivateUse1Bytes``
      - has code of its own
      - ``resizePrivateUse1Bytes``
+   * - rows of ``torch.profiler``
+     - ``driver.profile``
+     - CUPTI, through Kineto
+     - a ``libkineto::IActivityProfiler``, and ``REGISTER_PRIVATEUSE1_PROFILER``
 
 The methods without another class are those of ``DeviceGuardImplInterface``; pinned memory and storages
 belong to ``PrivateUse1HooksInterface``. :doc:`device` shows them in the order in which PyTorch needs them.
+
+The rows are optional. With them, ``profile(activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1])``
+shows each kernel and each collective on its stream, and which operation launched it. Some of the headers lie in
+``torch/include/kineto``, which ``CppExtension`` does not search, and ``privateuse1_profiler.h`` is empty
+unless you define ``USE_KINETO``.
 
 The backend
 -----------

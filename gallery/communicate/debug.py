@@ -55,8 +55,8 @@ watchdog:
       $ py-spy dump --native --pid 12345
       $ gdb -p 12345 -batch -ex "thread apply all backtrace"
 
-Then compare the stacks. If all ranks but one are in the same collective, find out what keeps that one away: an
-exception, the data loader, or a checkpoint. If a rank is missing, it has died, and its log has the cause. If
+Then compare the stacks. If all ranks but one are in the same collective, find out what keeps that one away,
+for example the data loader or a checkpoint. If the process of a rank is gone, its log has the cause. If
 ranks are in different collectives, go on with the next step.
 
 Where neither tool is allowed, prepare the program with Python's ``faulthandler``. It writes the stacks from a
@@ -76,15 +76,15 @@ compare the ranks, let each write its trace to a file in one folder:
 .. listing:: gallery/communicate/debug/hanging_rank.py
    :part: trace
 
-``c10d`` is ``torch._C._distributed_c10d``, whose function may change, as its underscore says, and the last
-argument is the name of the backend. A rank that hangs can write its trace from a ``threading.Timer`` that you
-start before the call.
+``c10d`` is ``torch._C._distributed_c10d``. Functions of this module that begin with an underscore may
+change. The last argument is the name of the backend. A rank that hangs can write its trace from a
+``threading.Timer`` that you start before the call.
 
-The command ``torchfrtrace FOLDER`` then prints the first call that not all ranks have made. In the sample, rank 1
-does not call the broadcast, and the report contains ``collective: shm:broadcast``, ``missing ranks: {1}``, and the
-line of the call. On traces of gloo, the command of PyTorch 2.15 fails with a ``KeyError``, so print the newest
-entry of each rank instead. Compare only entries of the same ``process_group``, because all groups of a backend
-share one recorder:
+The command ``torchfrtrace FOLDER`` then prints the first call that not all ranks have made. In the sample,
+rank 1 does not call the broadcast, and the report contains ``collective: shm:broadcast``, ``missing ranks:
+{1}``, and the line of the call. On traces of gloo, the command of PyTorch 2.15 fails with a ``KeyError``,
+so print the newest entry of each rank instead. Compare only entries of the same ``process_group``, because
+all groups of a backend share one recorder:
 
 .. admonition:: The code
    :collapsible: closed
@@ -114,10 +114,10 @@ output = launch("debug/hanging_rank.py", ranks=2)
 # Check each call with ``DETAIL``
 # -------------------------------
 #
-# To find ranks that call different operations, or whose tensors do not fit, run the program once with the variable
-# ``TORCH_DISTRIBUTED_DEBUG=DETAIL``. PyTorch then puts a wrapper around the backend of each new group, which
-# compares the calls of all ranks through a gloo group of its own before each collective. If a rank does not come,
-# the wrapper names it at the timeout of the group.
+# To find ranks that call different operations, or whose tensors do not fit, run the program once with the
+# variable ``TORCH_DISTRIBUTED_DEBUG=DETAIL``. PyTorch then puts a wrapper around the backend of each new
+# group, which compares the calls of all ranks through a gloo group of its own before each collective. If a
+# rank does not come, the wrapper names it at the timeout of the group.
 #
 # ``DETAIL`` also finds some wrong results that raise no error. In the next program, the ranks reduce tensors of
 # one size and different shapes, first without and then with ``DETAIL``, which here the program sets:
@@ -134,22 +134,22 @@ output = launch("debug/hanging_rank.py", ranks=2)
 output = launch("debug/ranks_differ.py", ranks=2)
 
 # %%
-# Without ``DETAIL``, the ranks add numbers that do not belong together: the 12 of rank 0 is the sum of its own 2
-# and of the 10 that begins the second row of rank 1. With ``DETAIL``, all ranks raise an error that contains both
-# shapes. The wrapper has not called the backend then, so the group is not broken, and the next call returns the
-# sum.
+# Without ``DETAIL``, the ranks add numbers that do not belong together: the 12 in the result of rank 0 is
+# the sum of its own 2 and of the 10 that begins the second row of rank 1. With ``DETAIL``, all ranks raise
+# an error that contains both shapes. The wrapper has not called the backend then, so the group is not
+# broken, and the next call returns the sum.
 #
-# Run new code with ``DETAIL`` before you train it for long, but do not measure with it, because gloo is part of
-# each call. ``DETAIL`` cannot see values: if one rank skips a batch, all of them average gradients of different
-# steps without an error, and :doc:`/overview/memory` shows how to prevent that. To find the first call that passes
-# a NaN, set ``TORCH_DIST_NAN_CHECK=1``, which needs PyTorch 2.14.
+# Run new code with ``DETAIL`` before you train it for long, but do not measure with it, because gloo is
+# part of each call. ``DETAIL`` cannot see values: if one rank skips a batch, all of them average gradients
+# of different steps without an error, and :doc:`/overview/memory` shows how to prevent that. To find the
+# first call that passes a NaN, set ``TORCH_DIST_NAN_CHECK=1``, which needs PyTorch 2.14.
 #
 # Find a missing rank
 # -------------------
 #
-# If you know roughly where a rank gets lost, put a barrier there that names it. ``monitored_barrier`` needs a
-# backend for CPUs that has this method. So with NCCL, let all ranks create a gloo group once, beside the group for
-# training:
+# If you know roughly where a rank gets lost, put a barrier there that names it. ``monitored_barrier`` needs
+# a backend for CPUs that has this method. So with NCCL, let all ranks create a gloo group once, beside the
+# group for training:
 #
 # .. listing:: gallery/communicate/debug/monitored_barrier.py
 #    :part: missing
@@ -237,7 +237,7 @@ output = launch("debug/who_is_late.py", ranks=3, expected_stderr=PROFILER)
 #    * - ``TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC``
 #      - after so many seconds, a second thread ends the process if the watchdog itself is stuck
 #
-# ``NCCL_DEBUG=INFO`` belongs to the library, which then logs what it does.
+# ``NCCL_DEBUG=INFO`` belongs to NCCL itself, which then logs what it does.
 #
 # For authors of a backend
 # ------------------------

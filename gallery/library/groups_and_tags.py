@@ -102,9 +102,9 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 # A second communicator for the heads would also do, but then each group would need two.
 #
 # The tags in between are for long data, as the next section explains. A program's largest tag is therefore
-# 16,385 less than MPI's, which is the attribute ``MPI_TAG_UB`` and at least 32767. For a larger tag the backend
-# raises an error, after which the group is broken, as after each error of a transport. The frame refuses
-# negative tags before they reach the transport.
+# 16,385 less than MPI's, which is the attribute ``MPI_TAG_UB`` and at least 32767. For a larger tag the
+# backend raises an error, after which the group is broken, as after each error of a transport. The frame
+# refuses negative tags before they reach the transport.
 #
 # A message and its note
 # ----------------------
@@ -120,11 +120,12 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 #    .. listing:: extension/mpi_collectives/src/calls.hpp
 #       :part: message
 #
-# Such a message must be short. Between processes of a host, MPICH copies data that is not in one place in pieces of
-# a few KiB, one in each test, and the thread naps between its tests. In a measurement, 4 MiB therefore took more
-# than 0.4 seconds. If there is more data than 8 KiB, the backend sends only the note in this way. When
-# both ranks have the note, they know each other and the size, and MPI moves the data from one address to the
-# other. The tag of the data is a number from the note, so that data of two messages is not confused:
+# Such a message must be short. Between processes of a host, MPICH copies data that is not in one place in
+# pieces of a few KiB, one in each test, and the thread naps between its tests. In a measurement, 4 MiB
+# therefore took more than 0.4 seconds. If there is more data than 8 KiB, the backend sends only the note in
+# this way. When both ranks have the note, they know each other and the size, and MPI moves the data from
+# one address to the other. The tag of the data is a number from the note, so that data of two messages is
+# not confused:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -133,9 +134,9 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 #       :part: long-data
 #
 # The receiver compares the size in the note with its tensor, and its error names both sizes. If, however, a
-# short message is longer than the tensor, MPI itself reports that it had to truncate the message. The sender of
-# a short message learns nothing from MPI, which says only that the matching receive has begun. This program
-# sends with a tag that is too large, and then three numbers to a receive of two:
+# short message is longer than the tensor, MPI itself reports that it had to truncate the message. The
+# sender of a short message learns nothing from MPI, which says only that the matching receive has begun.
+# This program sends with a tag that is too large, and then three numbers to a receive of two:
 #
 # .. listing:: gallery/library/groups_and_tags/errors.py
 #    :part: errors
@@ -146,9 +147,9 @@ launch("groups_and_tags/errors.py", ranks=2)
 # The program shortens the errors. The second send has returned, although the group is broken from then on:
 # the receiver announces its error, and later operations of both ranks raise it.
 #
-# Sends are synchronous: ``MPI_Issend`` ends only when the matching receive has begun. A standard send may end
-# as soon as MPI has copied the data. Then a program in which all ranks send before they receive works with
-# small tensors and hangs with large ones. With synchronous sends the bug shows at any size, as
+# Sends are synchronous: ``MPI_Issend`` ends only when the matching receive has begun. A standard send may
+# end as soon as MPI has copied the data. Then a program in which all ranks send before they receive works
+# with small tensors and hangs with large ones. With synchronous sends the bug shows at any size, as
 # :doc:`/right/variants-and-groups` demonstrates.
 #
 # The end of a communicator
@@ -185,7 +186,9 @@ launch("groups_and_tags/errors.py", ranks=2)
 #    * - UCX
 #      - none: a worker receives from all its endpoints
 #      - 64 bits, and a mask of those that must match. Put group, sender and tag into them, as MPICH does when
-#        it uses UCX; a receive from any rank leaves the sender out of the mask
+#        it uses UCX; a receive from any rank leaves the sender out of the mask. Put the sender into the
+#        message as well, beside the note, because a receive that is done at once may not say whose message
+#        it got
 #    * - libfabric
 #      - none: an endpoint receives from all addresses
 #      - 64 bits, and a mask of those to ignore, so its bits have the opposite meaning

@@ -156,7 +156,9 @@ assert output[1] == ""
 #        deadlines.
 #    * - UCX
 #      - With ``UCP_ERR_HANDLING_MODE_PEER``, sends end, with an error if need be, and the ``err_handler``
-#        of the endpoint is called when the transport notices a failure.
+#        of the endpoint is called when the transport notices a failure. In UCX 1.13, shared memory lacks
+#        this, so such endpoints use TCP also within a host. If you use ``Watch``,
+#        ``UCP_ERR_HANDLING_MODE_NONE`` is enough.
 #    * - libfabric
 #      - An operation that fails puts an entry into the completion queue, which ``fi_cq_readerr`` reads.
 #        What it notices, and when, depends on the provider.

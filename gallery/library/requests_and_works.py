@@ -162,7 +162,9 @@ run_program("requests_and_works/memory_given_back.py")
 #        the output.
 #    * - UCX
 #      - A call returns ``NULL`` if it is done, or an error, or a request. Ask ``ucp_request_check_status``, or
-#        pass a callback; release the request with ``ucp_request_free``.
+#        pass a callback; release the request with ``ucp_request_free``. ``ucp_tag_send_sync_nbx`` is done when the
+#        receiver takes the message, as ``MPI_Issend`` is. At the end, close each endpoint with
+#        ``ucp_ep_close_nbx``, which flushes it, and then destroy the worker.
 #    * - libfabric
 #      - You pass a context pointer, which an entry of the completion queue returns: let it point to the call.
 #        ``fi_cq_readerr`` returns the entries of operations that have failed.

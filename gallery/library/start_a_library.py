@@ -193,6 +193,7 @@ run_program("start_a_library/early_barrier.py")
 #        put, barrier and get. PMIx defines functions and no lines of text, so a server links its library
 #      - the process, as here
 #
-# With a unique id or an address for each rank, you need no second thread: set the key and read those of the
-# others in ``connect``, which all ranks run at the same time. MPI has started now, and
+# With a unique id or an address for each rank, you need no second thread: set the key in
+# ``connect``, and read those of the others with ``place.await(names)``, which also ends when another rank
+# has failed. MPI has started now, and
 # :doc:`which-thread-calls` decides who may call it.

@@ -55,8 +55,9 @@ run_program("which_thread_calls/call_that_hangs.py")
 # A thread for the library
 # ------------------------
 #
-# The frame implements the second design, for any library, in ``library.hpp``. A ``Call`` says how something
-# begins in the library and how to ask whether it has ended. Neither function may wait for another rank:
+# The frame implements the second design in ``library.hpp``, for libraries that make progress when a call is
+# tested. A ``Call`` says how something begins in the library and how to ask whether it has ended. Neither
+# function may wait for another rank:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -64,8 +65,8 @@ run_program("which_thread_calls/call_that_hangs.py")
 #    .. listing:: extension/frame/library.hpp
 #       :part: call
 #
-# ``Library`` has the thread and a queue of jobs. All groups of the process share it, because a library such as
-# MPI has one state for the whole process:
+# ``Library`` has the thread and a queue of jobs. All groups of the process share it, because a library such
+# as MPI has one state for the whole process:
 #
 # .. not-executed::
 #    :partly:
@@ -77,15 +78,15 @@ run_program("which_thread_calls/call_that_hangs.py")
 #       :emphasize-lines: 17-19,25
 #
 # A caller must not hang with the library, so it only reads what the thread of the library has written, and
-# sleeps on the ``Bell`` of its group, which that thread rings when a call has ended. The transport of ``mpich``
-# can therefore return false from ``can_block``, so that callers drive it, as :doc:`/right/asynchronous-work`
-# explains. In ``rest``, they sleep:
+# sleeps on the ``Bell`` of its group, which that thread rings when a call has ended. The transport of
+# ``mpich`` can therefore return false from ``can_block``, so that callers drive it, as
+# :doc:`/right/asynchronous-work` explains. In ``rest``, they sleep:
 #
 # .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
 #    :part: rest
 #
-# The next worker shows a deadline. It makes a second group with a timeout of one second, in which rank 1 arrives
-# only after rank 0 has given up. Then both ranks use the first group:
+# The next worker shows a deadline. It makes a second group with a timeout of one second, in which rank 1
+# arrives only after rank 0 has given up. Then both ranks use the first group:
 #
 # .. listing:: gallery/library/which_thread_calls/one_thread.py
 #    :part: program
@@ -93,16 +94,17 @@ run_program("which_thread_calls/call_that_hangs.py")
 launch("which_thread_calls/one_thread.py", ranks=2)
 
 # %%
-# Both groups use the same thread of MPI. The error of the second one arrives at the deadline, although MPI still
-# waits for the message of rank 1. Because the thread only tests that request, it is free for the first group.
+# Both groups use the same thread of MPI. The error of the second one arrives at the deadline, although
+# MPI still waits for the message of rank 1. Because the thread only tests that request, it is free for the
+# first group.
 #
 # Calls that must block
 # ---------------------
 #
-# Some functions have no nonblocking form, such as ``MPI_Init_thread``, or ``MPI_Comm_create_from_group``, which
-# connects a new group. ``Library::run`` executes them on the thread, and its caller waits until the deadline of
-# the rendezvous. Then the caller raises an error, but the thread stays in MPI, and all groups of the process
-# stand still until MPI returns.
+# Some functions have no nonblocking form, such as ``MPI_Init_thread``, or ``MPI_Comm_create_from_group``,
+# which connects a new group. ``Library::run`` executes them on the thread, and its caller waits until the
+# deadline of the rendezvous. Then the caller raises an error, but the thread stays in MPI, and all groups
+# of the process stand still until MPI returns.
 #
 # So that this stays rare, the frame connects a group only when all ranks have arrived, as
 # :doc:`/right/rendezvous` shows. Even so, other groups pause meanwhile, and all ranks must create their groups
@@ -111,19 +113,19 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # Waiting for data
 # ----------------
 #
-# A job wakes the thread, but the arrival of data does not, because MPI has no file descriptor to sleep on. So
-# the thread must test again and again, and you must decide how often:
+# A job wakes the thread, but the arrival of data does not, because MPI has no file descriptor to sleep on.
+# So the thread must test again and again, and you must decide how often:
 #
 # .. listing:: extension/frame/library.hpp
 #    :part: serve
 #
 # The first 100 looks follow each other at once, for answers that come within microseconds. Until 500
-# microseconds after the last event, the thread then calls ``sched_yield`` between two looks, so that a rank that shares
-# the core can send what this one waits for. That matters when there are more ranks than cores. With four ranks
-# on two cores, MPICH's blocking all-reduce of 4 bytes, which does not yield, took milliseconds; a nonblocking
-# one, tested with a yield after each test, took hundreds of microseconds. At last the thread naps, each time
-# for an eighth of the time since anything happened, but at most a millisecond, so a nap adds little to a wait
-# that is long anyway.
+# microseconds after the last event, the thread then calls ``sched_yield`` between two looks, so that a rank
+# that shares the core can send what this one waits for. That matters when there are more ranks than cores.
+# With four ranks on two cores, MPICH's blocking all-reduce of 4 bytes, which does not yield, took
+# milliseconds; a nonblocking one, tested with a yield after each test, took hundreds of microseconds. At
+# last the thread naps, each time for an eighth of the time since anything happened, but at most a
+# millisecond, so a nap adds little to a wait that is long anyway.
 #
 # Thread levels, forks and the end of the process
 # -----------------------------------------------
@@ -153,14 +155,15 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 #    * - UCX
 #      - ``ucp_worker_progress`` must be called; by default a worker is for a single thread. With
 #        ``UCP_FEATURE_WAKEUP``, ``ucp_worker_get_efd`` has a file descriptor to sleep on; call
-#        ``ucp_worker_arm`` before each sleep.
+#        ``ucp_worker_arm`` before each sleep. ``Library`` has no place for this: copy the class, and call
+#        ``ucp_worker_progress`` in its loop, also while no call is open, because sends may still be queued.
 #    * - libfabric
 #      - ``fi_cq_read`` returns at once, ``fi_cq_sread`` waits with a timeout. A completion queue that was opened
 #        with ``FI_WAIT_FD`` has a file descriptor; call ``fi_trywait`` before each sleep on it.
 #
-# With a file descriptor, you need no naps: the thread polls it together with an ``eventfd`` that each new job
-# signals.
+# With a file descriptor, your thread needs no naps: it polls the descriptor together with an ``eventfd``
+# that each new job signals.
 #
-# Not run here: these libraries, for which the table follows their documentation; a test of MPI that hangs after
-# a rank was killed; and the comparison with four ranks. The next page, :doc:`requests-and-works`, follows one
-# operation to this thread and back.
+# Not run here: these libraries, for which the table follows their documentation; a test of MPI that hangs
+# after a rank was killed; and the comparison with four ranks. The next page, :doc:`requests-and-works`,
+# follows one operation to this thread and back.

@@ -97,8 +97,8 @@ show_section(output, "unused")
 # When a batch does not fit into memory, a program computes it in parts, adds up their gradients, and
 # takes one optimizer step. DDP does not know that more parts follow, so it all-reduces in each backward
 # pass. Within ``no_sync`` it leaves that out, and the gradients stay in the rank until the first backward
-# pass outside, whose all-reduces include them. These functions process four parts without and with
-# ``no_sync``, and once with a bug:
+# pass outside, whose all-reduces include them. These functions process the same four
+# parts, without ``no_sync``, with it, and with a bug:
 #
 # .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
 #    :part: accumulate

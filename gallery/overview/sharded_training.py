@@ -116,9 +116,9 @@ show_section(tables, "calls")
 #   forward pass, another one before the backward pass, and a reduce-scatter of the gradients. An
 #   all-reduce transfers as much as a reduce-scatter and one all-gather together, so FSDP2, with its
 #   second all-gather, transfers about 1.5 times as much as DDP.
-# * The line ``kept`` is FSDP2 with ``reshard_after_forward=False``. It keeps the parameters whole
+# * The row ``kept`` is FSDP2 with ``reshard_after_forward=False``. It keeps the parameters whole
 #   from the forward pass to the backward pass, which saves the second all-gather and needs more memory.
-# * The last line, ``no sync``, is the forward and backward pass of FSDP2 after
+# * The last row, ``no sync``, is the forward and backward pass of FSDP2 after
 #   ``set_requires_gradient_sync(False)``, with which a program accumulates gradients. It saves the
 #   reduce-scatters, but each rank then holds whole gradients instead of shards, until the first backward
 #   pass after ``set_requires_gradient_sync(True)``.
@@ -144,7 +144,7 @@ show_section(tables, "types")
 # %%
 # The shards that the optimizer updates stay in ``float32``, and so do their gradients. Set ``reduce_dtype``
 # yourself, because its default has changed. A reduce-scatter in ``bfloat16`` moves half of the bytes, but
-# rounds the sum of the gradients, which loses the more the more ranks there are.
+# rounds the sum of the gradients, and loses more precision with more ranks.
 #
 # .. admonition:: Before 2.15
 #

@@ -136,9 +136,10 @@ launch("rendezvous/old_and_new_numbers.py", ranks=2)
 #
 # ``connect`` makes your transport, and all ranks run it at the same time, so your library starts there. Its
 # argument is a ``Place`` with the rank, the size, a deadline, and keys that only this group uses. If the
-# ranks share a unique id, as with NCCL, rank 0 sets it as a key and the others poll for it; if each rank has
-# an address, each sets its own. When a version does not fit or a network interface does not exist, throw an
-# exception, and all ranks raise its text. After all ranks have connected, ``joined`` runs.
+# ranks share a unique id, as with NCCL, rank 0 sets it as a key; if each rank has an address, each sets its
+# own. ``place.await(names)`` waits for the keys of others. When a version does not fit or a network interface
+# does not exist, throw an exception: the others stop waiting, and all ranks raise its text. After all ranks
+# have connected, ``joined`` runs.
 #
 # The next program attempts three times to create a group of three ranks, with a timeout of one second. First
 # rank 1 is missing. Then it arrives, but the others have given up. In the end all arrive. In the worker,

@@ -122,7 +122,7 @@ assert fields <= described, fields - described
 #      - meaning
 #    * - ``backend``
 #      - the name of a backend, or one name for each device: ``"cpu:gloo,cuda:nccl"``. Without it, each device
-#        gets its default backend, or with ``device_id`` only this device
+#        gets its default backend; with ``device_id``, only this device gets one
 #    * - ``timeout``
 #      - the limit for each operation of the group; 30 minutes by default, 10 for NCCL
 #    * - ``pg_options``

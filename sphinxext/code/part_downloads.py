@@ -6,8 +6,9 @@ its own. A file that several samples need is in it once.
 
 The project must provide two templates, in a folder of ``templates_path``.
 ``part-downloads.html`` makes the link, of ``href`` and ``count`` (of the samples).
-``part-readme.html`` makes ``README.txt``, plain text, of ``title``, ``address`` (of the part's page),
-``samples`` (pairs of a title and the name of a script in the zip file) and ``files`` (all names).
+``part-readme.html`` makes ``README.txt``, plain text, of ``title``, ``address`` (of the part's
+page), ``samples`` (pairs of a title and the name of a script in the zip file) and ``files`` (all
+names).
 """
 
 import posixpath

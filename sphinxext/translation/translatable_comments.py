@@ -44,6 +44,7 @@ BACKSLASHES = re.compile(r"\\.?")  # They end lines and strings, or keep them fr
 # Begin, end, prefix and message, see ``paragraphs``.
 Paragraph = tuple[int, int, str | None, str]
 LETTER = re.compile(r"[^\W\d_]")
+COLUMNS = re.compile(r"\S {2,}\S")  # of a table, which would lose its layout
 
 
 class comment_messages(nodes.Invisible, nodes.Element):
@@ -150,7 +151,7 @@ def paragraphs(text: str, language: str) -> Iterator[Paragraph]:
 
 def _paragraph(group: list[tuple[int, int, str | None, bool, str]]) -> Iterator[Paragraph]:
     message = " ".join(words for *_, words in group)
-    if LETTER.search(message):
+    if LETTER.search(message) and not COLUMNS.search(message):
         yield group[0][0], group[-1][1], group[0][2], message
 
 

@@ -305,6 +305,9 @@ def test_claims_are_noted_and_held(tmp_path, monkeypatch):
 
     _, output = run(tmp_path, monkeypatch, "--claims", str(claims), status=0)
     assert "claimed" not in output and "0 of 2 checks fail" in output
+    arguments = ["-k", "lifecycle.registered", "--claims", str(claims)]
+    _, output = run(tmp_path, monkeypatch, *arguments, status=0)
+    assert "claimed" not in output and "0 of 1 checks fail" in output
     more = noted.replace(f"callbacks: {cases}", f"callbacks: {cases + 1}")
     claims.write_text(more)
     report, output = run(tmp_path, monkeypatch, "--claims", str(claims))
@@ -318,6 +321,10 @@ def test_claims_of_checks_that_fail_or_are_not_there(tmp_path, monkeypatch, capf
     _, output = run(tmp_path, monkeypatch, *arguments, defect="scatter_is_rotated")
     assert re.search(r"not claimed: \d+ refused cases, 2 checks that fail", output)
     assert "values.scatter_types" not in claims.read_text()
+    claims.write_text("values.scatter_types: 1\n")
+    arguments = ["--claims", str(claims)]
+    _, output = run(tmp_path, monkeypatch, *arguments, defect="scatter_is_rotated")
+    assert "values.scatter_types: 1 cases claimed, but one fails" in output
     for line, text in (
         ("a.b: 1", "the suite has no check a.b"),
         ("works.callbacks", "give the number"),

@@ -9,10 +9,15 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
+from pathlib import Path
 
 import simulated_accelerator
+import stream_collectives  # noqa: F401
 import torch
+import torch.distributed as dist
+from torch.profiler import ProfilerActivity, profile
 
 sim = torch.device("sim")
 
@@ -211,6 +216,79 @@ def check_compile():
     compiled = torch.compile(call, backend="aot_eager", fullgraph=True)
     assert torch.equal(compiled(numbers), call(numbers))
     raises(Exception, 'backend="aot_eager"', lambda: torch.compile(call)(numbers))
+
+
+CPU, DEVICE = ProfilerActivity.CPU, ProfilerActivity.PrivateUse1
+
+
+def profiled(call, activities=(CPU, DEVICE)):
+    torch.sim.settle()  # what ends in the profile is in it
+    with profile(activities=activities) as p:
+        call()
+        torch.sim.settle()
+    return p
+
+
+def rows_of_the_device(p):
+    events = [x for x in p.events() if x.device_type == torch.autograd.DeviceType.PrivateUse1]
+    return [(x.name, x.device_index, x.device_resource_id) for x in events]
+
+
+def kernels_of_operations(p):
+    return {x.name: [kernel.name for kernel in x.kernels] for x in p.events() if x.kernels}
+
+
+def check_the_profiler_shows_kernels():
+    _, other = torch.Stream("sim:1"), torch.Stream("sim:1")  # unlike device 1, it has number 2
+
+    def kernels():
+        number = torch.ones(2, device=sim)
+        number * 2, number + 1
+        with other:
+            torch.zeros(1, device="sim:1")
+
+    p = profiled(kernels)
+    expected = [("add", 0, 0), ("fill", 0, 0), ("fill", 1, other.stream_id), ("mul", 0, 0)]
+    assert sorted(rows_of_the_device(p)) == expected
+    assert kernels_of_operations(p) == {
+        "aten::fill_": ["fill"],
+        "aten::zero_": ["fill"],
+        "aten::mul": ["mul"],
+        "aten::add": ["add"],
+    }
+    assert rows_of_the_device(profiled(kernels, [CPU])) == []
+    assert sorted(rows_of_the_device(profiled(kernels, [DEVICE]))) == expected
+
+
+def check_the_profiler_shows_when_kernels_ran():
+    number, gate, times = torch.ones(2, device=sim), torch.sim.Gate(), []
+
+    def held():
+        gate.hold()
+        number * 2  # launched before the first time, and run between both
+        times.append(time.time_ns())
+        gate.open()
+        torch.accelerator.synchronize()
+        times.append(time.time_ns())
+
+    p = profiled(held)
+    with tempfile.TemporaryDirectory() as folder:
+        p.export_chrome_trace(f"{folder}/trace.json")
+        trace = json.loads(Path(folder, "trace.json").read_text())
+    (row,) = [x for x in trace["traceEvents"] if x.get("cat") == "kernel"]
+    assert (row["name"], row["pid"], row["tid"]) == ("mul", 0, 0)
+    begin = trace["baseTimeNanoseconds"] + round(row["ts"] * 1000)
+    assert times[0] <= begin <= begin + round(row["dur"] * 1000) <= times[1]
+
+
+def check_the_profiler_shows_collectives():
+    dist.init_process_group("simccl", store=dist.HashStore(), rank=0, world_size=1)
+    number = torch.ones(2, device=sim)
+    p = profiled(lambda: dist.all_reduce(number))
+    dist.destroy_process_group()
+    ((name, device, stream),) = rows_of_the_device(p)
+    assert (name, device) == ("all_reduce", 0) and stream != 0
+    assert kernels_of_operations(p) == {"c10d::allreduce_": ["all_reduce"]}
 
 
 def check_storage_without_memory():

@@ -15,7 +15,7 @@ templates_path = ["templates"]
 sample_downloads = {{
     f"part/{{x}}": ZipFile(
         script=f"code/{{x}}.py",
-        files={{f"code/{{x}}.py": f"{root}/_code/{{x}}.py", "code/shared.py": "{root}/_code/shared.py"}},
+        files={{f"code/{{y}}.py": f"{root}/_code/{{y}}.py" for y in (x, "shared")}},
         texts={{"requirements.txt": f"torch==1\\n{{x}}==2\\n"}},
     )
     for x in ("one", "two")

@@ -108,6 +108,12 @@ def test_a_translation_that_changes_the_code_is_refused(text, language, translat
         translate(text, language, {"Comment.": translation})
 
 
+def test_a_table_in_a_comment_keeps_its_layout():
+    table = "// What a rank gives:\n//\n//   one    all\n//   two    none\nint x;\n"
+    assert messages(table, "cpp") == ["What a rank gives:"]
+    assert translate(table, "cpp", {}) == table
+
+
 def test_code_without_comments():
     code = code_without_comments(PYTHON, "python")
     assert '    text = "# no comment"' in code and "    wait()" in code

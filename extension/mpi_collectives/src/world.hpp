@@ -24,7 +24,7 @@ class World {
   // once, as the first group does, so the first group must contain all ranks.
   MPI_Comm communicator(const frame::Place& place, const std::string& interface) {
     if (size_ == 0) start(place, interface);
-    const auto& ranks = place.names.global_ranks; // none: the same numbers
+    const auto& ranks = place.names.global_ranks; // empty: those of the group
     std::vector<int> members(place.size);
     for (int rank = 0; rank < place.size; ++rank) {
       members[rank] = ranks.empty() ? rank : static_cast<int>(ranks.at(rank));

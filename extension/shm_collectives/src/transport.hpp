@@ -16,27 +16,17 @@ inline Memory create_or_open(const frame::Place& place, const Layout& layout) {
   static constexpr const char* kKey = "memory";
   if (place.rank == 0) {
     const uint64_t nonce = Clock::now().time_since_epoch().count();
-    try {
-      Memory memory = Memory::create(layout, nonce);
-      place.keys->set_text(kKey,
-          to_string(getpid()) + " " + to_string(memory.descriptor()) + " " +
-              to_string(nonce) + " " + frame::home());
-      return memory;
-    } catch (const std::exception&) {
-      place.keys->set_text(kKey, "none");
-      throw;
-    }
+    Memory memory = Memory::create(layout, nonce);
+    place.keys->set_text(kKey,
+        to_string(getpid()) + " " + to_string(memory.descriptor()) + " " +
+            to_string(nonce) + " " + frame::home());
+    return memory;
   }
-  while (!place.keys->has({kKey})) {
-    if (Clock::now() > place.deadline) throw std::runtime_error("rank 0 is late");
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  std::istringstream text(place.keys->text(kKey));
+  std::istringstream text(place.await({kKey})[0]);
   pid_t process = 0;
   int descriptor = 0;
   uint64_t nonce = 0;
   text >> process >> descriptor >> nonce >> std::ws;
-  if (!text) throw std::runtime_error("there is no memory to share");
   std::string its_home;
   std::getline(text, its_home);
   const auto home = frame::home();

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <pthread.h>
@@ -21,6 +22,9 @@ namespace sim {
 
 using Clock = std::chrono::steady_clock;
 using Ready = std::function<bool()>;
+
+// The operations of PyTorch that run in this thread, while a profiler numbers them.
+inline thread_local std::vector<uint64_t> operations;
 
 // One stream, which the driver serves. Its mutex guards it.
 class Queue final : public Stream {
@@ -38,7 +42,8 @@ class Queue final : public Stream {
     Task run;
     Ready ready; // holds the stream until it is true
     bool peers; // waits for other processes
-    bool begun = false;
+    uint64_t operation = operations.empty() ? 0 : operations.back(); // that launched it
+    int64_t begun = 0; // the time
   };
   std::deque<Entry> entries_;
   std::condition_variable launched_;
@@ -55,6 +60,15 @@ struct Mark {
 
 // "launch", "begin" or "end"; the name of the task; the device and the stream.
 using Step = std::tuple<std::string, std::string, int, int64_t>;
+
+// A task that has ended, for a profiler: the times are nanoseconds of the wall clock.
+struct Run {
+  std::string name;
+  int device;
+  int64_t stream;
+  uint64_t operation;
+  int64_t begin, end;
+};
 
 // The driver of the device, without PyTorch. A stream is a queue and a thread that runs
 // what is in it. One mutex guards all streams, so that each moment has one state, which
@@ -176,6 +190,12 @@ class Driver {
     traces_ = on;
     return std::exchange(trace_, {});
   }
+  // The same for a profile, which has no tasks that only wait.
+  std::vector<Run> profile(bool on) {
+    const std::lock_guard lock(mutex_);
+    profiles_ = on;
+    return std::exchange(runs_, {});
+  }
 
   // For the end of the process: no task may run while static objects go.
   void stop() {
@@ -198,7 +218,7 @@ class Driver {
       if (entry.ready) changed_.wait(lock, entry.ready);
       changed_.wait(lock, [this] { return !stopped_; }); // once stopped, it stays here
       note("begin", entry.name, queue);
-      entry.begun = true;
+      entry.begun = now();
       ++running_;
       changed_.notify_all();
       lock.unlock();
@@ -213,6 +233,7 @@ class Driver {
       if (failure_.empty()) failure_ = failure;
       --running_;
       note("end", entry.name, queue);
+      record(entry, queue);
       queue.entries_.pop_front();
       ++queue.ended_;
       changed_.notify_all();
@@ -237,13 +258,25 @@ class Driver {
       trace_.push_back({what, name, queue.device, queue.id});
   }
 
+  void record(const Queue::Entry& entry, const Queue& queue) {
+    if (!profiles_ || entry.name.empty() || entry.ready) return;
+    runs_.push_back(
+        {entry.name, queue.device, queue.id, entry.operation, entry.begun, now()});
+  }
+  static int64_t now() {
+    const auto time = std::chrono::system_clock::now().time_since_epoch();
+    return std::chrono::nanoseconds(time).count();
+  }
+
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::map<int64_t, std::unique_ptr<Queue>>> streams_; // of each device
   std::vector<Step> trace_;
+  std::vector<Run> runs_; // of a profile
   std::string failure_; // of a task
   int running_ = 0, waiting_ = 0;
-  bool used_ = false, forked_ = false, stopped_ = false, traces_ = false;
+  bool used_ = false, forked_ = false, stopped_ = false;
+  bool traces_ = false, profiles_ = false;
 };
 
 // Never destroyed: the threads of streams may outlive the static objects.

@@ -77,8 +77,8 @@ class WorkSimccl final : public c10d::Work {
   // [/completion]
   std::exception_ptr exception() const override {
     if (!call->failed()) return nullptr;
-    return std::make_exception_ptr(c10::DistBackendError(
-        {__func__, __FILE__, __LINE__}, call->error()));
+    return std::make_exception_ptr(
+        c10::DistBackendError({__func__, __FILE__, __LINE__}, call->error()));
   }
   Tensors result() override { return outputs; }
   int sourceRank() const override { return source ? source->load() : -1; }

@@ -212,5 +212,5 @@ for optimizer_class in (torch.optim.SGD, torch.optim.Adam):
     lines.append(f"{optimizer_class.__name__}: averaged parameters as with DDP: {same}")
     assert same == (optimizer_class is torch.optim.SGD)
 show("parameters", *lines)
-del ddp, searching  # See several_nodes/several_nodes.py.
+ddp = searching = None  # See several_nodes/several_nodes.py.
 dist.destroy_process_group()
