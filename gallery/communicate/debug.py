@@ -63,8 +63,11 @@ Where neither tool is allowed, prepare the program with Python's ``faulthandler`
 thread of its own, so it works although the main thread hangs in C++. Here it writes them every half second
 until rank 1 arrives:
 
-.. listing:: gallery/communicate/debug/hanging_rank.py
-   :part: stack
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: gallery/communicate/debug/hanging_rank.py
+      :part: stack
 
 Compare the calls of the ranks
 ------------------------------
@@ -260,30 +263,30 @@ output = launch("debug/who_is_late.py", ranks=3, expected_stderr=PROFILER)
 #    * - ``wait`` with a timeout
 #      - throws an error that names the operation, and lets it go on
 #
-# **Flight recorder.** So that "completed" means that an operation has ended, implement completion hooks, and let
-# synchronous calls return a ``Work`` that has ended, because the recorder finds the entry through the ``Work``.
-# PyTorch's header ``hooks/FlightRecorderHook.hpp`` describes both. ``shm`` does neither. The entry of its
-# asynchronous call is ``retired`` as soon as the ``Work`` is there, even if the call then hangs, while that of a
-# synchronous call stays "scheduled" and is never ``retired``, so each healthy call looks as if it hangs.
+# .. admonition:: Flight recorder and profiler
+#    :collapsible: closed
 #
-# **DETAIL.** The wrapper asks the backend for sequence numbers:
+#    **Flight recorder.** So that "completed" means that an operation has ended, implement completion hooks, and let
+#    synchronous calls return a ``Work`` that has ended, because the recorder finds the entry through the ``Work``.
+#    PyTorch's header ``hooks/FlightRecorderHook.hpp`` describes both. ``shm`` does neither. The entry of its
+#    asynchronous call is ``retired`` as soon as the ``Work`` is there, even if the call then hangs, while that of a
+#    synchronous call stays "scheduled" and is never ``retired``, so each healthy call looks as if it hangs.
 #
-# .. listing:: extension/frame/backend.hpp
-#    :start-at: getSequenceNumberForGroup
-#    :end-at: getSequenceNumberForGroup
+#    **Profiler.** The constructor of ``c10d::Work`` begins an event if you pass a title, but only the backend knows
+#    when the event ends. While a profiler runs, the frame, from which ``shm`` has its ``Work``, therefore creates a
+#    work also for a synchronous collective:
 #
-# **Profiler.** The constructor of ``c10d::Work`` begins an event if you pass a title, but only the backend knows
-# when the event ends. While a profiler runs, the frame, from which ``shm`` has its ``Work``, therefore creates a
-# work also for a synchronous collective:
-#
-# .. listing:: extension/frame/work.hpp
-#    :part: profiler
+#    .. listing:: extension/frame/work.hpp
+#       :part: profiler
 #
 # **Waits.** If the error of ``wait`` names the operation and the missing ranks, a program needs no other tool to
 # see who is late. The group of ``shm`` stays usable, so that rank 0 can wait again:
 #
-# .. listing:: gallery/communicate/debug/late_rank.py
-#    :part: state
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/communicate/debug/late_rank.py
+#       :part: state
 
 output = launch("debug/late_rank.py", ranks=2)
 

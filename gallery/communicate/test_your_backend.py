@@ -110,12 +110,6 @@ print("exit status", status)
 # explains. The checks of streams therefore hold a stream, and compare what the kernels have read. This site
 # runs them on ``sim``, the simulated device of :doc:`/accelerators/device`.
 #
-# They last ran on a GPU in November 2026: with gloo, because NCCL takes no two ranks on one GPU, on an
-# NVIDIA H200 with PyTorch 2.11. Of gloo they found that ``is_completed`` of a work on the GPU was true
-# before the data had arrived, that a work which the program did not keep lost its data, and that an
-# all-gather of CUDA tensors ended the process with ``SIGSEGV``. The checks of order, of late inputs and of
-# futures passed.
-#
 # Results of three backends
 # -------------------------
 #

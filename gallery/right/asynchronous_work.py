@@ -141,8 +141,11 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 #
 # Callbacks may take any time, so a thread of their own runs them:
 #
-# .. listing:: extension/frame/engine.hpp
-#    :part: callbacks
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/frame/engine.hpp
+#       :part: callbacks
 #
 # Because collectives end in the same order on all ranks, their callbacks run in the same order as well. Only a
 # callback that is attached to a complete future runs at once, on the thread that attaches it.
