@@ -118,6 +118,11 @@ Both halves meet in the handle of a stream: the backend gets it from ``getStream
 to the type that the library takes. :doc:`five-steps` shows that line, around which the other four steps stay
 as they are.
 
+To begin, take the folders ``extension/frame`` and ``extension/stream_collectives`` from the zip file at the
+end of :doc:`five-steps`, replace the names ``simccl`` and ``sim``, and write ``library.hpp`` anew: it passes
+a call to the library. ``simccl`` calls gloo through Python there, because PyTorch's packages lack gloo's
+headers; your library has its own.
+
 Checks for the first week
 -------------------------
 

@@ -74,6 +74,8 @@ print("exit status", status)
 #      - No rank makes progress for ten seconds, or for as long as ``--limit`` says.
 #
 # No backend must have every operation, so a refusal is no failure: the dummy has no ``send``, and says so.
+# But all ranks must refuse. Without ``recvAnysource``, only the receiver does, and the sender hangs; leave
+# such checks out with ``--skips``.
 # A check with one of the last three verdicts fails, and the exit status is then 1. Above, this is the check
 # of ``all_gather``, because the dummy returns zeros.
 #
@@ -154,7 +156,8 @@ show_table(["capability", *reports], rows)
 # of gloo return wrong values, without an error, for a tensor that is not contiguous
 # (`pytorch#192920 <https://github.com/pytorch/pytorch/issues/192920>`_). In ``shm`` it finds no failure.
 # ``make test-conformance`` runs the suite on these three backends and on ``store``, ``mpich`` and
-# ``simccl`` of this site, and compares the results with recorded ones.
+# ``simccl`` of this site, and compares the results with recorded ones. ``simccl`` crashes in
+# ``failure.other_size``, as gloo does, because gloo moves its data.
 #
 # Bug: a test with zeros
 # ----------------------
