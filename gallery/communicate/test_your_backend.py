@@ -162,7 +162,10 @@ show_table(["capability", *reports], rows)
 # Bug: a test with zeros
 # ----------------------
 #
-# For what is special in your backend, you need tests of your own. The first of these two is too weak:
+# If your backend treats long tensors in another way than short ones, as an algorithm with a threshold does,
+# run the suite once more with a threshold of zero, because it tries all pairs of a dtype and a reduction with
+# short tensors only. For what else is special in your backend, you need tests of your own. The first of these
+# two is too weak:
 #
 # .. listing:: gallery/communicate/test_your_backend/tests_with_zeros.py
 #    :part: mistake

@@ -80,8 +80,8 @@ print(error_of(torch.complex64, ReduceOp.MAX))
 dist.destroy_process_group()
 
 # %%
-# If your library reduces numbers itself, it must give the same results, or refuse. Four points are easily
-# wrong:
+# If your library reduces numbers itself, it must give the same results up to rounding, or refuse. Four
+# points are easily wrong:
 #
 # - ``AVG`` divides the sum by the number of ranks. FSDP2 passes it for gradients, but MPI, for example, does
 #   not have it.
@@ -97,8 +97,8 @@ dist.destroy_process_group()
 #
 # Two cases are special. ``all_reduce`` of Python passes a complex tensor as a view of real numbers, whereas
 # ``reduce`` passes the complex tensor itself, as the message above shows. And an all-reduce with ``SUM``
-# accepts sparse tensors, for which the frame calls ``exchange``, so that each rank gets the indices and values
-# of all.
+# accepts sparse tensors, for which the frame calls ``exchange``, so that each rank gets the indices and
+# values of all.
 #
 # Bug: reading the memory instead of the tensor
 # ---------------------------------------------
@@ -148,7 +148,8 @@ assert output[0] == output[1]
 #       :part: finish
 #
 # If elements of an output overlap, there is no place for all results, so the call is an error; as an input,
-# such a tensor is fine. A tensor without elements still takes part, because the ranks compare what they call.
+# such a tensor is fine. A tensor without elements still takes part, because the ranks compare what they
+# call.
 #
 # Exercise
 # --------
