@@ -94,13 +94,14 @@ launch("five_steps/operations.py", ranks=2)
 # Every launch costs time, on the host and on the device, so a program may *coalesce* calls. ``Backend.hpp``
 # has two methods for that. After ``startCoalescing``, the backend only collects calls; ``endCoalescing``
 # launches them and returns one ``Work`` for all. A backend whose ``supportsCoalescing`` is true must have
-# both, because their default implementations raise an error. If all calls are all-reduces, all-gathers or
-# reduce-scatters of one kind, Python passes them as a single call instead, so override
-# ``allreduce_coalesced`` and its relatives in :doc:`/tutorial/every-operation`, too:
+# both, because their default implementations raise an error:
 #
 # .. listing:: extension/stream_collectives/src/group.hpp
 #    :start-at: void start_coalescing() {
 #    :end-before: template <class CallOne>
+#
+# If all calls are all-reduces, all-gathers or reduce-scatters of one kind, Python passes them as a single
+# call, so override ``allreduce_coalesced`` and its relatives in :doc:`/tutorial/every-operation`, too.
 #
 # The next worker reduces three tensors, first in three calls and then coalesced. Finally, it exchanges
 # messages with ``batch_isend_irecv``, which coalesces them. Each time, a gate holds the communication first:

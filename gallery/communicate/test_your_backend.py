@@ -74,8 +74,8 @@ print("exit status", status)
 #      - No rank makes progress for ten seconds, or for as long as ``--limit`` says.
 #
 # No backend must have every operation, so a refusal is no failure: the dummy has no ``send``, and says so.
-# But all ranks must refuse. Without ``recvAnysource``, only the receiver does, and the sender hangs; leave
-# such checks out with ``--skips``.
+# Only a refusal by all ranks counts. Without ``recvAnysource``, only the receiver refuses, and the sender
+# hangs; leave such checks out with ``--skips``.
 # A check with one of the last three verdicts fails, and the exit status is then 1. Above, this is the check
 # of ``all_gather``, because the dummy returns zeros.
 #
