@@ -173,8 +173,11 @@ show_table(["capability", *reports], rows)
 # The sum of zeros is zero, and so is the output of a backend that never reads its input. The fix is a
 # different number for each rank and each element:
 #
-# .. listing:: gallery/communicate/test_your_backend/tests_with_zeros.py
-#    :part: cure
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/communicate/test_your_backend/tests_with_zeros.py
+#       :part: cure
 #
 # The dummy passes the first test and fails the second:
 

@@ -18,8 +18,11 @@ To create a group, PyTorch calls the create function of the backend on each rank
 as :doc:`/tutorial/step-2-expose-to-python` explains, it passes a ``DistributedBackendOptions``, which
 ``Types.hpp`` of c10d declares, and the options of the caller:
 
-.. listing:: extension/frame/registration.hpp
-   :part: create
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: extension/frame/registration.hpp
+      :part: create
 
 Because ``init_process_group`` always passes a timeout, the one in the options wins if the program has set
 it. For NCCL it is the other way round.

@@ -331,8 +331,10 @@ globalThis.SearchEngine = (() => {
           let cost = before + COST.letter;
           if (isLight) cost = before + COST.light;
           else if (piece.length > 1) {
-            // A piece costs the more, the rarer and the longer it is.
+            // A piece costs the more, the rarer and the longer it is. The Chinese particle 的 joins
+            // words, so a text that has a word with it says no more than one without.
             cost = before + COST.word + (COST.rareWord * piece.length) / count;
+            if (piece.endsWith("的")) cost += 2 * COST.light;
           }
           if (cost > best[to].cost) continue;
           best[to] = { cost, pieces: isLight ? pieces : [...pieces, piece] };
