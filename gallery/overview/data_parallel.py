@@ -81,7 +81,7 @@ outputs = launch("shared/data_parallel.py", ranks=2)
 #       dist.init_process_group("nccl", device_id=device)
 #       model = DistributedDataParallel(make_model().to(device), device_ids=[device])
 #       for epoch in range(epochs):
-#           sampler.set_epoch(epoch)  # Shuffles anew; the sampler shuffles by default.
+#           sampler.set_epoch(epoch)  # Shuffles anew.
 #
 # Move the model before you wrap it, and create the optimizer afterwards. With ``device_ids``, DDP moves the
 # inputs of ``forward`` to the device, but your program must move the targets. ``device_id`` binds the

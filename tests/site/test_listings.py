@@ -1,6 +1,6 @@
 """Listings: what a reader copies, and what they look like."""
 
-PAGE = "overview/gradient-buckets.html"
+PAGE = "overview/memory.html"
 ALLOWED = {"permissions": ["clipboard-read", "clipboard-write"]}
 
 
