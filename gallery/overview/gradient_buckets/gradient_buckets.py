@@ -1,5 +1,7 @@
 """Worker: record when gradients are ready, and when their all-reduce starts."""
 
+import warnings
+
 import torch
 import torch.distributed as dist
 import torch.distributed.nn  # See several_nodes/several_nodes.py.
@@ -8,6 +10,8 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.nn.parallel import DistributedDataParallel
 
+# CommDebugMode of PyTorch 2.13 warns when no input requires a gradient.
+warnings.filterwarnings("ignore", "Full backward hook is firing")
 LAYERS, WIDTH = 4, 512  # The parameters of a layer take a little more than 1 MiB.
 events = []
 
