@@ -47,7 +47,7 @@ async () => (await checked).violations.flatMap(rule => rule.nodes.map(
 """
 
 
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(600)
 def test_pages_have_no_barrier_and_fit(visit, address, language, axe):
     start = f"{address}/{language.url}/index.html"
     pages = [visit(start, viewport={"width": x, "height": 740}) for x in WIDTHS]
