@@ -10,8 +10,8 @@
 namespace frame {
 
 constexpr milliseconds kCheckEvery{50}; // the state of the other ranks
-constexpr milliseconds kLateThread{
-    500}; // after the last moments, until a thread is left alone
+// after the last moments, until a thread is left alone
+constexpr milliseconds kLateThread{500};
 // About what it costs to hand an operation to a thread; more bytes take longer.
 constexpr microseconds kBrief{40};
 constexpr uint64_t kFewBytes = 64 << 10;

@@ -2,7 +2,6 @@
 
 #include <map>
 #include <random>
-#include <thread>
 
 #include <c10/util/Exception.h>
 
@@ -73,7 +72,7 @@ class Rendezvous {
     if (rank_ != 0) {
       const auto member = "member/" + std::to_string(rank_), answer = "answer/" + mine_;
       lobby_.set_text(member, mine_);
-      if (!await([&] { return lobby_.has({answer}); })) {
+      if (!poll_until([&] { return lobby_.has({answer}); }, deadline_)) {
         throw std::runtime_error(late({0}));
       }
       number = lobby_.text(answer);
@@ -99,7 +98,7 @@ class Rendezvous {
     const std::string verdict = round + "/verdict";
     enter(key(rank_), mine);
     std::vector<int> missing;
-    await([&] {
+    const auto decided = [&] {
       missing.clear();
       for (int rank = 0; rank < size_; ++rank) {
         if (keys_->has({key(rank)})) continue;
@@ -107,7 +106,8 @@ class Rendezvous {
         if (rank_ == 0) welcome(rank);
       }
       return missing.empty() || keys_->has({verdict});
-    });
+    };
+    poll_until(decided, deadline_);
     std::string reasons = late(missing);
     for (int rank = 0; rank < size_; ++rank) {
       const auto text = keys_->text(key(rank));
@@ -125,7 +125,7 @@ class Rendezvous {
     } else if (rank_ == 0 && text == kReady) {
       // It often hosts the store, and the program may end as soon as this returns.
       const auto limit = std::min(deadline_, in(kLastMoments));
-      await([&] { return Clock::now() > limit || !keys_->has({verdict}); });
+      poll_until([&] { return !keys_->has({verdict}); }, limit);
     }
     return text;
   }
@@ -136,18 +136,6 @@ class Rendezvous {
       throw std::runtime_error("another process is this rank already");
     }
   }
-
-  // [await]
-  // Returns whether done(), at the latest when the time is over.
-  template <class Done>
-  bool await(const Done& done) const {
-    for (microseconds pause(100); !done(); pause = std::min(2 * pause, kLongestPause)) {
-      if (Clock::now() > deadline_) return false;
-      std::this_thread::sleep_for(pause);
-    }
-    return true;
-  }
-  // [/await]
 
   std::string late(const std::vector<int>& ranks) const {
     std::string text;
@@ -177,7 +165,6 @@ class Rendezvous {
   }
 
   static constexpr const char* kReady = "ready";
-  static constexpr microseconds kLongestPause{5000};
 
   const StorePtr store_;
   const int rank_, size_;

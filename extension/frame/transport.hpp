@@ -49,6 +49,17 @@ struct Operation {
   std::shared_ptr<const void> owner;
 };
 
+// Returns whether done(), at the latest when the time is over.
+template <class Done>
+bool poll_until(const Done& done, Clock::time_point limit) {
+  constexpr microseconds kLongestPause{5000};
+  for (microseconds pause(100); !done(); pause = std::min(2 * pause, kLongestPause)) {
+    if (Clock::now() > limit) return false;
+    std::this_thread::sleep_for(pause);
+  }
+  return true;
+}
+
 // The place of a rank in its group. Each rank makes its transport when all have come.
 struct Place {
   int rank = 0, size = 1;
@@ -59,19 +70,19 @@ struct Place {
   // Waits for keys that other ranks set to connect, and returns their values. Throws at the
   // deadline, and as soon as a rank has failed, which would not set its keys.
   std::vector<std::string> await(const Keys::Names& wanted) const {
-    for (microseconds pause(100); !keys->has(wanted);
-        pause = std::min(2 * pause, kLook)) {
+    const auto are_set = [&] {
+      if (keys->has(wanted)) return true;
       if (keys->has({kFailed})) throw std::runtime_error("another rank cannot connect");
-      if (Clock::now() > deadline) throw std::runtime_error("other ranks are late");
-      std::this_thread::sleep_for(pause);
-    }
+      return false;
+    };
+    if (!poll_until(are_set, deadline))
+      throw std::runtime_error("other ranks are late");
     std::vector<std::string> values;
     for (const auto& value : keys->get(wanted))
       values.emplace_back(value.begin(), value.end());
     return values;
   }
   static constexpr const char* kFailed = "cannot connect"; // a key of the rendezvous
-  static constexpr microseconds kLook{5000};
 };
 
 // How often in a row nothing could advance, and since when.

@@ -78,9 +78,11 @@ show_section(output, "sizes")
 # If a parameter gets no gradient, for example because ``forward`` has left out a branch, its bucket is
 # never ready, and the backward pass ends with an all-reduce missing. DDP notices this at the next step:
 #
+# .. listing:: gallery/overview/shared/branches.py
+#    :part: model
+#
 # .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
 #    :part: unused
-#    :no-caption:
 
 show_section(output, "unused")
 

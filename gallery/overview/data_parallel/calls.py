@@ -1,7 +1,6 @@
 """Worker: count which collectives DDP calls in its constructor and in each step."""
 
 import json
-import warnings
 
 import torch
 import torch.distributed as dist
@@ -10,19 +9,10 @@ from torch import nn
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.nn.parallel import DistributedDataParallel
 
-# CommDebugMode of PyTorch 2.13 warns when no input requires a gradient.
-warnings.filterwarnings("ignore", "Full backward hook is firing")
+from branches import Branches
+
 dist.init_process_group("gloo")
 rank = dist.get_rank()
-
-
-class Branches(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.taken, self.left_out = nn.Linear(4, 4), nn.Linear(4, 4)
-
-    def forward(self, inputs):
-        return self.taken(inputs)
 
 
 # [calls]

@@ -147,7 +147,7 @@ globalThis.SearchEngine = (() => {
   }
 
   /** The lists of search-words.js as sets and a map. */
-  function readWords({ light = {}, endings = {}, same = "" }) {
+  function readWords({ light = {}, endings = {}, particles = {}, same = "" }) {
     const listed = (words) => words.trim().split(/\s+/);
     const synonyms = new Map();
     for (const words of same.trim().split("\n").map(listed)) {
@@ -158,6 +158,7 @@ globalThis.SearchEngine = (() => {
     return {
       light: new Set(Object.values(light).flatMap(listed)),
       endings: new Set(Object.values(endings).flatMap(listed)),
+      particles: new Set(Object.values(particles).flatMap(listed)),
       synonyms,
     };
   }
@@ -316,7 +317,7 @@ globalThis.SearchEngine = (() => {
 
     /** A run of letters as the cheapest pieces of text and lists; light ones left out. */
     #split(run) {
-      const { light, endings } = this.words;
+      const { light, endings, particles } = this.words;
       const best = Array.from({ length: run.length + 1 }, () => ({ cost: Infinity }));
       best[0] = { cost: 0, pieces: [] };
       for (let from = 0; from < run.length; from++) {
@@ -331,10 +332,10 @@ globalThis.SearchEngine = (() => {
           let cost = before + COST.letter;
           if (isLight) cost = before + COST.light;
           else if (piece.length > 1) {
-            // A piece costs the more, the rarer and the longer it is. The Chinese particle 的 joins
-            // words, so a text that has a word with it says no more than one without.
+            // A piece costs the more, the rarer and the longer it is; with a particle at its
+            // end, more than the two apart.
             cost = before + COST.word + (COST.rareWord * piece.length) / count;
-            if (piece.endsWith("的")) cost += 2 * COST.light;
+            if (particles.has(piece.at(-1))) cost += 2 * COST.light;
           }
           if (cost > best[to].cost) continue;
           best[to] = { cost, pieces: isLight ? pieces : [...pieces, piece] };

@@ -3,8 +3,8 @@
    `light` words say that something is asked, and not what. They are not looked for,
    unless a query has no others. In Korean and Chinese they are also recognized where no
    space separates them.
-   `particles` may follow a Korean noun, or a Chinese one, `endings` a word in their language;
-   in Korean they may also follow one another.
+   `endings` may follow a word in their language; in Korean also one another. `particles` join
+   words without a space: a text that has a word with one says no more than one without.
    Each line of `same` is a set of words that mean the same in technical texts.
 
    All are in the form that the search folds to: lower case, without signs. */
@@ -46,6 +46,9 @@ globalThis.searchWords = {
       으려면 려고 으려고 나 나요 는지 는가 는데 은가 가요 까요 인가 인가요 인지 이에요 예요 에요
       이죠 죠 야 지 지요 요 어요 아요 어서 아서 을 던 습니다 습니까 니까 으니까 도록 어도 아도
       지만 을까요 을까 었 았 게 다`,
+  },
+  particles: {
+    zh: "的",
   },
   same: `
     python 파이썬
