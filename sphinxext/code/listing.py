@@ -26,6 +26,7 @@ LANGUAGES = {
     ".toml": ("toml", "#"),
     ".cpp": ("cpp", "//"),
     ".hpp": ("cpp", "//"),
+    ".txt": ("console", "#"),
 }
 
 
