@@ -35,10 +35,6 @@ The call needs the members as ranks of ``MPI_COMM_WORLD``. These are PyTorch's g
 group contains all ranks in their order, as :doc:`start-a-library` explains. The list of members has the order
 of the group, so both number the ranks alike, and no later call has to translate.
 
-This call waits for the other members. It runs on the thread of the library, as :doc:`which-thread-calls`
-explains, so the caller can give up at its deadline. A rank that never creates the group is noticed earlier,
-because the rendezvous of the frame runs first and names it.
-
 Why messages of two groups never mix
 ------------------------------------
 
@@ -55,8 +51,11 @@ passes them to MPI, which promises that messages do not overtake: if two message
 same receive, it gets the earlier one. For a receive from any rank, the backend passes ``MPI_ANY_SOURCE``, and
 learns the sender from the status:
 
-.. listing:: gallery/library/groups_and_tags/groups.py
-   :part: order
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: gallery/library/groups_and_tags/groups.py
+      :part: order
 """
 
 from launcher import launch
@@ -138,8 +137,11 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 # sender of a short message learns nothing from MPI, which says only that the matching receive has begun.
 # This program sends with a tag that is too large, and then three numbers to a receive of two:
 #
-# .. listing:: gallery/library/groups_and_tags/errors.py
-#    :part: errors
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/library/groups_and_tags/errors.py
+#       :part: errors
 
 launch("groups_and_tags/errors.py", ranks=2)
 

@@ -15,23 +15,33 @@ For each call, the frame asks your transport for a coroutine, which is suspended
 :doc:`/right/asynchronous-work` explains. A collective of ``mpich`` has two steps. First the ranks exchange
 heads, which describe the call, and then MPI moves the data:
 
-.. listing:: extension/mpi_collectives/src/mpi_transport.hpp
-   :part: run-collective
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
+      :part: run-collective
 
 Both steps lead to ``run``, which hands a call to the thread of the library and suspends until it has ended:
 
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
    :part: run
 
-Two details are about lifetimes. The condition ``done`` has a name, because GCC 12 destroys some temporaries of
-a ``co_await`` expression too early. The parameters are values, because a coroutine keeps copies of them,
-whereas the target of a reference may be gone when it resumes.
+Its parameters are values, because the target of a reference may be gone when the coroutine resumes.
 
-A call of ``mpich`` is a list of requests. The thread of :doc:`which-thread-calls` posts them in ``begin``, and
-then tests those that are open:
+A call of ``mpich`` is a ``Requests``, which holds one or more requests of MPI:
+
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: extension/mpi_collectives/src/requests.hpp
+      :part: requests
+      :end-before: void begin() override
+
+The thread of :doc:`which-thread-calls` posts them in ``begin``, and then tests those that are open:
 
 .. listing:: extension/mpi_collectives/src/requests.hpp
-   :part: requests
+   :start-at: void begin() override
+   :end-before: // [/requests]
 
 When all requests have ended, the thread rings a bell, and the coroutine resumes. The operation ends with the
 coroutine, and a thread for callbacks then completes the future, if the program has asked the ``Work`` for it.
@@ -39,8 +49,11 @@ coroutine, and a thread for callbacks then completes the future, if the program 
 The next worker has several works at a time. Rank 0 begins three all-reduces, which rank 1 calls late, and
 meanwhile sends a message:
 
-.. listing:: gallery/library/requests_and_works/works_side_by_side.py
-   :part: program
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: gallery/library/requests_and_works/works_side_by_side.py
+      :part: program
 """
 
 from launcher import launch, run_program
@@ -67,14 +80,16 @@ launch("requests_and_works/works_side_by_side.py", ranks=2)
 #
 # A rank goes on only when the notes of all ranks agree. In this worker, the sizes differ:
 #
-# .. listing:: gallery/library/requests_and_works/heads.py
-#    :part: program
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/library/requests_and_works/heads.py
+#       :part: program
 
 launch("requests_and_works/heads.py", ranks=2)
 
 # %%
-# Because each rank's head has a request of its own, the error of a timeout can name the late ranks. The single
-# request of a collective could not tell.
+# Because each rank's head has a request of its own, the error of a timeout can also name the late ranks.
 #
 # Heads cost a round of messages. In return, up to 1 KiB of data comes along in them, so small collectives, except
 # ``all_to_all``, need no other call of MPI: each rank combines or copies what it has received. But a rank sends
@@ -99,19 +114,25 @@ launch("requests_and_works/heads.py", ranks=2)
 #
 # MPI also forbids that input and output overlap, unless the input is ``MPI_IN_PLACE``:
 #
-# .. listing:: gallery/library/requests_and_works/aliased.py
-#    :part: alias
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/library/requests_and_works/aliased.py
+#       :part: alias
 
 run_program("requests_and_works/aliased.py")
 
 # %%
 # MPICH notices only equal addresses, so do not rely on its error. PyTorch allows overlaps, and FSDP2 makes use of
 # that: the input of its all-gather is a slice of the output. So the backend compares the memory of all pieces.
-# For a reduction in place it passes ``MPI_IN_PLACE``, and otherwise it copies an input that overlaps. After the
-# lines that are shown, the worker calls the other collectives:
+# For a reduction in place it passes ``MPI_IN_PLACE``, and otherwise it copies an input that overlaps. The next
+# worker gathers and exchanges in place, and then calls the other collectives:
 #
-# .. listing:: gallery/library/requests_and_works/own_slice.py
-#    :part: program
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/library/requests_and_works/own_slice.py
+#       :part: program
 
 launch("requests_and_works/own_slice.py", ranks=2)
 

@@ -59,42 +59,13 @@ run_program("several_hosts/two_hosts.py")
 #
 # .. diagram:: library/several_hosts/measured
 #
-# The table has the times of an all-reduce in microseconds: the median of the runs, and the fastest and the
-# slowest run in parentheses:
-
-import csv
-from pathlib import Path
-
-from result_table import show_table
-
-machine, *lines = Path("shared/measurements_of_mpich.csv").read_text().splitlines()
-measured = {}
-for row in csv.DictReader(lines):
-    case = row["ranks"], row["network"], row["operation"], int(row["size"])
-    times = [float(row[name]) for name in ("median", "lowest", "highest")]
-    measured.setdefault(case, {})[row["backend"]] = times
-print(f"{machine.removeprefix('# ')}, {row['runs']} runs")
-
-SIZES = {4: "4 B", 2**16: "64 KiB", 2**24: "16 MiB"}
-rows = []
-for (ranks, network, operation, size), times in measured.items():
-    if operation == "all_reduce" and size in SIZES:
-        shown = [f"{x:,.0f} ({y:,.0f}–{z:,.0f})" for x, y, z in (times["mpich"], times["gloo"])]
-        rows.append([SIZES[size], ranks, network, *shown])
-show_table(["size", "ranks", "way", "mpich", "gloo"], rows)
-
-for network in ("shared memory", "TCP", "two hosts"):
-    cases = [times for case, times in measured.items() if case[1] == network]
-    faster = sum(times["mpich"][2] < times["gloo"][1] for times in cases)
-    slower = sum(times["mpich"][1] > times["gloo"][2] for times in cases)
-    print(f"{network}: of {len(cases)} cases, {faster} faster and {slower} slower in every run")
-
-# %%
-# The lines below the table count all cases that were measured, also messages to a neighbour and back, and the
-# barrier. Small collectives are fast because the thread of the library looks for an answer again and again,
-# whereas the threads of gloo sleep. In return, that thread takes time from the program while a call is open.
-# With large tensors, the copies decide, and over a network gloo can be ahead. A message needs a second step if
-# it is longer than 8 KiB, as :doc:`groups-and-tags` explains.
+# The file ``extension/measurements_of_mpich.csv`` names the machine and has all cases, also those with four
+# ranks, messages to a neighbour and back, and the barrier.
+#
+# Small collectives are fast because the thread of the library looks for an answer again and again, whereas the
+# threads of gloo sleep. In return, that thread takes time from the program while a call is open. With large
+# tensors, the copies decide, and over a network gloo can be ahead. A message needs a second step if it is
+# longer than 8 KiB, as :doc:`groups-and-tags` explains.
 #
 # A virtual switch moves the packets of the simulated hosts in memory. So the times show what the software
 # costs, and not the speed of a network.

@@ -41,12 +41,9 @@ from launcher import launch, run_program
 run_program("start_a_library/dialogue.py")
 
 # %%
-# The program shortens the lines and leaves out the addresses. Both processes run on one host, where MPI
-# would share memory, so the variable ``MPIR_CVAR_NOLOCAL`` makes MPI use the network.
-#
-# The output above is the whole dialogue. Rank 0 puts its address, waits in a barrier until rank 1 has done the
-# same, and gets both addresses. A ``get`` must not wait for its key, because MPI also asks for keys that no
-# rank puts, such as ``PMI_hwloc_xmlfile``. So only the barrier keeps the order.
+# The output above is the whole dialogue, with shortened lines. Rank 0 puts its address, waits in a barrier
+# until rank 1 has done the same, and gets both addresses. A ``get`` must not wait for its key, because MPI also
+# asks for keys that no rank puts, such as ``PMI_hwloc_xmlfile``. So only the barrier keeps the order.
 #
 # The backend gives these answers from the keys of the group, which the frame keeps apart from those of all
 # other groups:
@@ -115,14 +112,17 @@ launch("start_a_library/all_reduce.py", ranks=2)
 # If ``mpiexec`` has started the process, the variables exist already. Then the backend starts no thread, and
 # only checks that MPI and PyTorch number the ranks alike. So the same extension runs under both launchers:
 #
-# .. not-executed::
-#    :partly:
+# .. admonition:: The code
+#    :collapsible: closed
 #
-#    The samples run under ``torchrun``. The tests of the backend also run it under ``mpiexec``.
+#    .. not-executed::
+#       :partly:
 #
-#    .. listing:: extension/mpi_collectives/src/world.hpp
-#       :part: launched
-#       :emphasize-lines: 2-3
+#       The samples run under ``torchrun``. The tests of the backend also run it under ``mpiexec``.
+#
+#       .. listing:: extension/mpi_collectives/src/world.hpp
+#          :part: launched
+#          :emphasize-lines: 2-3
 #
 # Another package may have initialized MPI already. Under ``mpiexec`` the backend uses that MPI. Otherwise it
 # raises an error that says what to do, because that MPI consists of one process.
@@ -134,8 +134,11 @@ launch("start_a_library/all_reduce.py", ranks=2)
 # good. The next program tries a first group of ranks 1 and 2, which the backend refuses because rank 0 is
 # missing, and then creates one of all ranks first:
 #
-# .. listing:: gallery/library/start_a_library/first_group.py
-#    :part: groups
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/library/start_a_library/first_group.py
+#       :part: groups
 
 launch("start_a_library/first_group.py", ranks=3)
 
@@ -163,9 +166,6 @@ run_program("start_a_library/early_barrier.py")
 # all ranks start at the same time, the bug shows only now and then. The fix is in ``answer`` above: the
 # thread increases a counter in the store, and answers when the counter has reached the number of ranks. The
 # key of the counter has a number, so that each barrier has its own.
-#
-# If a rank dies during the start, the others wait in ``MPI_Init_thread``. They give up at their deadline,
-# because the library runs on a thread of its own, as :doc:`which-thread-calls` shows.
 #
 # Other libraries
 # ---------------

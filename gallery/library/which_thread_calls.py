@@ -40,8 +40,6 @@ In the next program, ``MPI_Recv`` stands for any call that does not return. Each
 
 .. listing:: gallery/library/which_thread_calls/call_that_hangs.py
    :part: designs
-
-The parent process watches both waits, and kills the one that hangs:
 """
 
 from launcher import launch, run_program
@@ -68,28 +66,45 @@ run_program("which_thread_calls/call_that_hangs.py")
 # ``Library`` has the thread and a queue of jobs. All groups of the process share it, because a library such
 # as MPI has one state for the whole process:
 #
-# .. not-executed::
-#    :partly:
+# .. admonition:: The code
+#    :collapsible: closed
 #
-#    No sample uses MPI in a fork, or waits too long for it in ``run``.
+#    .. not-executed::
+#       :partly:
 #
-#    .. listing:: extension/frame/library.hpp
-#       :part: library
-#       :emphasize-lines: 17-19,25
+#       No sample uses MPI in a fork, or waits too long for it in ``run``.
+#
+#       .. listing:: extension/frame/library.hpp
+#          :part: library
+#          :emphasize-lines: 17-19,25
 #
 # A caller must not hang with the library, so it only reads what the thread of the library has written, and
 # sleeps on the ``Bell`` of its group, which that thread rings when a call has ended. The transport of
 # ``mpich`` can therefore return false from ``can_block``, so that callers drive it, as
 # :doc:`/right/asynchronous-work` explains. In ``rest``, they sleep:
 #
-# .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
-#    :part: rest
+# .. admonition:: The code
+#    :collapsible: closed
 #
-# The next worker shows a deadline. It makes a second group with a timeout of one second, in which rank 1
-# arrives only after rank 0 has given up. Then both ranks use the first group:
+#    .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
+#       :part: rest
+#
+# The next worker shows a deadline. Its function ``threads_of_mpi`` finds the threads of MPI, and
+# ``sum_of_ones`` reduces in a group:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/library/which_thread_calls/one_thread.py
+#       :part: program
+#       :end-before: before = threads_of_mpi()
+#
+# The worker makes a second group with a timeout of one second, in which rank 1 arrives only after rank 0 has
+# given up. Then both ranks use the first group:
 #
 # .. listing:: gallery/library/which_thread_calls/one_thread.py
-#    :part: program
+#    :start-at: before = threads_of_mpi()
+#    :end-before: # [/program]
 
 launch("which_thread_calls/one_thread.py", ranks=2)
 
@@ -114,10 +129,20 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # ----------------
 #
 # A job wakes the thread, but the arrival of data does not, because MPI has no file descriptor to sleep on.
-# So the thread must test again and again, and you must decide how often:
+# So the thread must test again and again. Its loop is ``serve``:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/frame/library.hpp
+#       :part: serve
+#       :end-before: // Nothing wakes this thread
+#
+# You must decide how often it tests. Before each test, ``run_jobs`` waits, yields or goes on at once:
 #
 # .. listing:: extension/frame/library.hpp
-#    :part: serve
+#    :start-at: // Nothing wakes this thread
+#    :end-before: // [/serve]
 #
 # The first 100 looks follow each other at once, for answers that come within microseconds. Until 500
 # microseconds after the last event, the thread then calls ``sched_yield`` between two looks, so that a rank
