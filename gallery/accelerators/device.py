@@ -92,12 +92,15 @@ with a thread, and one mutex guards all streams, so that a trace has one order:
 
 The next program uses the module and the guard as programs for any accelerator do:
 
-.. listing:: gallery/accelerators/device/first_use.py
-   :part: module
+.. admonition:: The code
+   :collapsible: closed
 
-.. listing:: gallery/accelerators/device/first_use.py
-   :part: guard
-   :no-caption:
+   .. listing:: gallery/accelerators/device/first_use.py
+      :part: module
+
+   .. listing:: gallery/accelerators/device/first_use.py
+      :part: guard
+      :no-caption:
 """
 
 from launcher import run_program
@@ -124,9 +127,8 @@ run_program("device/first_use.py")
 #    .. listing:: extension/simulated_accelerator/src/hooks.hpp
 #       :part: hooks
 #
-# .. listing:: gallery/accelerators/device/memory.py
-#    :part: hooks
-#    :no-caption:
+#    .. listing:: gallery/accelerators/device/memory.py
+#       :part: hooks
 
 run_program("device/memory.py")
 
@@ -138,13 +140,15 @@ run_program("device/memory.py")
 # copy, and those that create tensors or views or change a storage, have no substitute. For everything else,
 # one fallback copies the arguments to the host, runs the kernel of the CPU, and copies the results back:
 #
-# .. listing:: extension/simulated_accelerator/src/kernels.hpp
-#    :start-at: TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-#    :end-before: // A copy resolves lazy
+# .. admonition:: The registrations
+#    :collapsible: closed
+#
+#    .. listing:: extension/simulated_accelerator/src/kernels.hpp
+#       :start-at: TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+#       :end-before: // A copy resolves lazy
 #
 # The fallback makes the host wait, so it would hide the bugs that this part is about. Therefore ``fill_``,
-# ``zero_`` and four arithmetic operators run in the stream. These four are structured in PyTorch:
-# ``torch.add(a, b)``, ``a + b`` and ``a.add_(b)`` all arrive at ``add.out``.
+# ``zero_`` and four arithmetic operators run in the stream.
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -155,14 +159,19 @@ run_program("device/memory.py")
 #    .. listing:: extension/simulated_accelerator/src/kernels.hpp
 #       :part: copy
 #
-# .. listing:: gallery/accelerators/device/kernels.py
-#    :part: program
+# The next program prints what ``add`` launches, which has a kernel, and what ``cumsum`` launches, which takes
+# the fallback:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/accelerators/device/kernels.py
+#       :part: program
 
 run_program("device/kernels.py")
 
 # %%
-# ``add`` is one task of the stream. ``cumsum`` launches only copies: its input and its output to the host,
-# and the result back.
+# ``cumsum`` launches only copies: its input and its output to the host, and the result back.
 #
 # Load the device early
 # ---------------------
@@ -204,17 +213,6 @@ run_program("device/kernels.py")
 run_program("device/errors.py")
 
 # %%
-# The last error comes from ``torch.add``, although that call had returned. Without ``out=``, PyTorch would
-# check the complex ``alpha`` on the host; with it, PyTorch calls ``add.out`` directly, so only the kernel
-# checks it.
+# The last error comes from ``torch.add``, although that call had returned.
 #
-# Other devices
-# -------------
-#
-# PyTorch's repository contains OpenReg, another example of a ``PrivateUse1`` device with a guard, an
-# allocator, hooks and kernels. When this page was written, a comment in its communication backend,
-# ``ProcessGroupOCCL.cpp``, called the backend a stub that exchanges no data, so this part has a device of
-# its own.
-#
-# :doc:`to-hardware` compares the calls of this part with those of CUDA. Not run here: OpenReg, and devices
-# other than ``sim``.
+# :doc:`to-hardware` compares the parts of ``sim`` with those of CUDA. Not run here: devices other than ``sim``.

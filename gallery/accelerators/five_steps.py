@@ -37,13 +37,8 @@ steps, for one call or for several that the program has combined:
    :part: launch
 
 A stream keeps the order in which it is filled, so the wait of step 1 comes before the launch, and the event
-of step 4 after it. The future of step 5 records an event of its own in the same stream. Outputs with
-strides also belong to step 4: the library writes their elements one after another into a buffer, and a copy
-in the communication's stream then moves them to their places.
-
-Ranks match collectives by their order. If a rank uses two devices, its calls are in two streams, so step 1
-also lets each collective wait for the one before. Messages are exempt, because ranks match them by rank and
-tag. Only a message of the same direction, rank and tag waits for the one before.
+of step 4 after it. Ahead of that event, outputs with strides are copied from the library's buffer to their
+places, in the same stream.
 
 The call in the stream
 ----------------------
@@ -51,8 +46,11 @@ The call in the stream
 A communication library takes a stream as its last argument: ``ncclAllReduce`` enqueues a kernel there. The
 header of the device gives a library what a CUDA stream gives to NCCL, a handle into which it can launch:
 
-.. listing:: extension/simulated_accelerator/include/stream.hpp
-   :part: stream
+.. admonition:: The handle of a stream
+   :collapsible: closed
+
+   .. listing:: extension/simulated_accelerator/include/stream.hpp
+      :part: stream
 
 The backend gets this handle from the guard, by ``getStreamNativeHandle``, and launches a task with it. A kernel
 of NCCL moves the data and waits for the other ranks on the device. In ``simccl``, the thread of the stream does
@@ -96,25 +94,28 @@ launch("five_steps/operations.py", ranks=2)
 # launches them and returns one ``Work`` for all. A backend whose ``supportsCoalescing`` is true must have
 # both, because their default implementations raise an error:
 #
-# .. listing:: extension/stream_collectives/src/group.hpp
-#    :start-at: void start_coalescing() {
-#    :end-before: template <class CallOne>
+# .. admonition:: The two functions
+#    :collapsible: closed
 #
-# If all calls are all-reduces, all-gathers or reduce-scatters of one kind, Python passes them as a single
-# call, so override ``allreduce_coalesced`` and its relatives in :doc:`/tutorial/every-operation`, too.
+#    .. listing:: extension/stream_collectives/src/group.hpp
+#       :start-at: void start_coalescing() {
+#       :end-before: template <class CallOne>
 #
 # The next worker reduces three tensors, first in three calls and then coalesced. Finally, it exchanges
-# messages with ``batch_isend_irecv``, which coalesces them. Each time, a gate holds the communication first:
+# messages with ``batch_isend_irecv``, which coalesces them:
 #
-# .. listing:: gallery/accelerators/five_steps/coalescing.py
-#    :part: program
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/accelerators/five_steps/coalescing.py
+#       :part: program
 
 launch("five_steps/coalescing.py", ranks=2)
 
 # %%
-# Coalesced, the three calls are one task. For messages, this is more than a matter of speed. If each rank
-# ran its receive as a task of its own, ahead of the send in the same stream, the ranks would deadlock.
-# Therefore ``run_in_stream`` begins all calls before it waits for one.
+# Coalesced, the three calls are one task. Messages of a batch must be one task: if each rank ran its receive as a
+# task of its own, ahead of the send in the same stream, the ranks would deadlock. Therefore ``run_in_stream``
+# begins all calls before it waits for one.
 #
 # Errors: at once or late
 # -----------------------
@@ -129,32 +130,21 @@ launch("five_steps/coalescing.py", ranks=2)
 # In the worker, the library is ``store``, because it compares the calls of the ranks. Rank 0 reduces one
 # number, and rank 1 reduces two:
 #
-# .. listing:: gallery/accelerators/five_steps/errors.py
-#    :part: program
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/accelerators/five_steps/errors.py
+#       :part: program
 
 launch("five_steps/errors.py", ranks=2, expected_stderr="Warning: Backend simccl: ")
 
 # %%
 # ``run_in_stream`` catches the exception and keeps it in the ``Call``. If it left the task, every later wait
-# of the host for this device would fail, as :doc:`device` shows. The stream does not stop: it reaches the
-# event, and later kernels run with whatever the tensors contain. From then on, every ``wait`` of the work
-# raises the error, and the group refuses further calls. For a program that never waits again, the watchdog
-# of :doc:`order-and-abort` writes a warning.
+# of the host for this device would fail, as :doc:`device` shows. From then on, every ``wait`` of the work
+# raises the error, and the group refuses further calls, as :doc:`order-and-abort` shows.
 #
 # A ``wait`` that is called before the error occurs returns normally, because it does not let the host wait. So
 # do not save a checkpoint, for example, after ``wait`` alone: call ``torch.accelerator.synchronize`` first, and
 # then ``wait``, which knows by then whether the call has failed.
 #
-# NCCL's backend
-# --------------
-#
-# The header ``ProcessGroupNCCL.hpp`` shows parts that correspond to the steps: streams and events in
-# ``ncclStreams_`` and ``ncclEvents_``; a ``TensorShelf`` that keeps tensors between a call and ``wait``;
-# and, in each work, the event of its end, ``ncclEndEvent_``. The tensors of coalesced calls are collected
-# in ``coalescedTensors_`` and handed to one work.
-#
-# This is the header of ``nccl-legacy``. In that of the present ``nccl``, the same parts are called
-# ``internal_stream_``, ``dependency_event_``, ``InputTensorShelf`` and ``events``, and coalesced works are
-# collected in ``coalescing_works_``.
-#
-# Not run here: NCCL and its backend, about which this page repeats what the headers say.
+# Not run here: NCCL.

@@ -12,16 +12,18 @@ Backends for several devices
 ----------------------------
 
 A group can have a backend for each type of device, and PyTorch chooses by the tensor. In the next worker,
-the default group has gloo for the CPU beside ``simccl``, and a second group has ``simccl`` only:
+the default group has gloo for the CPU beside ``simccl``, and a second group has ``simccl`` only. Then
+each rank uses two devices, and reduces a tensor on each, while a gate holds the communication of the first:
 
-.. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
-   :part: backends
+.. admonition:: The code
+   :collapsible: closed
 
-Its second half gives each rank two devices, and reduces a tensor on each. A gate holds the communication of
-the first device until both calls are in their streams:
+   .. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
+      :part: backends
 
-.. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
-   :part: devices
+   .. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
+      :part: devices
+      :no-caption:
 """
 
 from launcher import launch
@@ -36,8 +38,11 @@ launch("groups_and_meshes/two_devices.py", ranks=2)
 # The library of ``simccl`` is gloo, too. When PyTorch splits such a group, both backends get the same store,
 # in which two gloos would take each other for their peers. So ``simccl`` adds a prefix:
 #
-# .. listing:: extension/stream_collectives/src/registration.cpp
-#    :part: connect
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/stream_collectives/src/registration.cpp
+#       :part: connect
 #
 # On two devices, a group needs two streams. But its library matches collectives by their order, so the
 # second collective waits for an event of the first. The time line shows that: although the gate is in the stream
@@ -49,9 +54,8 @@ launch("groups_and_meshes/two_devices.py", ranks=2)
 # A library for an accelerator connects devices, and not processes. Without further information, a backend
 # knows its device only when the first tensor arrives, so it must connect the ranks in the middle of the
 # first call. With ``device_id=`` in ``init_process_group``, PyTorch tells the backend its device at once and
-# calls ``eagerConnectSingleDevice`` if ``supportsSplitting`` returns true. ``Backend.hpp`` calls that an
-# optimization, and its default does nothing. In ``simccl``, the library connects in the constructor, and
-# only the stream is left to create:
+# calls ``eagerConnectSingleDevice`` if ``supportsSplitting`` returns true. In ``simccl``, the library
+# connects in the constructor, and only the stream is left to create:
 #
 # .. listing:: extension/stream_collectives/src/registration.cpp
 #    :part: eager
@@ -113,8 +117,11 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # In the next worker, rank 0 sends tag 1 before tag 2, and rank 1 receives them the other way round. They do
 # so twice: first they begin both messages before they wait, then they wait for each before they begin the next:
 #
-# .. listing:: gallery/accelerators/groups_and_meshes/messages.py
-#    :part: messages
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/accelerators/groups_and_meshes/messages.py
+#       :part: messages
 
 launch(
     "groups_and_meshes/messages.py",
@@ -129,19 +136,16 @@ launch(
 # a deadlock. A program must therefore use one order of tags on both sides, or begin all messages before it
 # waits.
 #
-# ``batch_isend_irecv`` is the better tool. If ``supportsCoalescing`` returns true, its messages arrive
-# between ``startCoalescing`` and ``endCoalescing``, as one call. ``simccl`` runs that call in the stream of
-# the collectives, and begins all its messages before it waits for one, so both ranks must call the batch at
-# the same place among their collectives.
+# ``batch_isend_irecv`` is the better tool, because its messages arrive as one call, as :doc:`five-steps` shows.
+# ``simccl`` runs that call in the stream of the collectives, so both ranks must call the batch at the same place
+# among their collectives.
 #
 # NCCL's backend
 # --------------
 #
-# According to its header, the present ``nccl`` has one communicator for a group, and one stream for
-# asynchronous calls, which messages share with collectives. For messages, ``nccl-lazy`` and
-# ``nccl-legacy`` have a communicator for each pair of ranks instead, the latter with the key ``1:2`` on both ranks 1 and 2.
-# Neither direction nor tag is in the key, and the documentation of ``isend`` says that NCCL's backend
-# does not support tags, so programs for all three use one order. The ``split`` of all three calls ``ncclCommSplit``,
-# so they also have a ``perform_nocolor_split``.
+# According to its header, the present ``nccl`` has one communicator for a group, and messages share one stream
+# with asynchronous collectives. For messages, ``nccl-lazy`` and ``nccl-legacy`` have a communicator for each pair
+# of ranks instead. The documentation of ``isend`` says that NCCL's backend does not support tags, so programs for all
+# three use one order.
 #
 # Not run here: NCCL, and a library that reuses connections in a split.

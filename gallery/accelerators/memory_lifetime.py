@@ -76,8 +76,11 @@ launch("memory_lifetime/lifetime.py", ranks=2)
 # The next worker asks the allocator how much of the input's 4096 bytes is in use. It gathers twice, first
 # with a ``wait``, and then with a work that it drops:
 #
-# .. listing:: gallery/accelerators/memory_lifetime/release.py
-#    :part: release
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/accelerators/memory_lifetime/release.py
+#       :part: release
 
 launch("memory_lifetime/release.py", ranks=2)
 
@@ -107,9 +110,12 @@ launch("memory_lifetime/other_stream.py", ranks=2)
 # queue now ends behind the communication. The allocator notes the stream, and when the tensor is deleted, it
 # remembers the end of that queue:
 #
-# .. listing:: extension/simulated_accelerator/src/memory.hpp
-#    :start-at: void release(void* data) {
-#    :end-before: // Whether the address
+# .. admonition:: The allocator
+#    :collapsible: closed
+#
+#    .. listing:: extension/simulated_accelerator/src/memory.hpp
+#       :start-at: void release(void* data) {
+#       :end-before: // Whether the address
 #
 # The block is free again when the stream has come so far, which the allocator checks at each allocation.
 # ``DeviceGuardImplInterface.h`` asks for this in ``recordDataPtrOnStream``: the allocator should not recycle
@@ -151,7 +157,6 @@ launch("memory_lifetime/other_stream.py", ranks=2)
 # According to ``ProcessGroupNCCL.hpp``, a ``TensorShelf`` stashes the tensors of asynchronous calls "between
 # op call and ``work.wait()``" so that the allocator cannot recycle them, and the backend thereby achieves
 # safety "without any recordStream calls". If the watchdog sees a finished work that was never waited for, it
-# hands the shelf over, and the next call on the main thread clears it. The present ``nccl`` has an
-# ``InputTensorShelf`` for the inputs, and a queue of the shelves of finished works.
+# hands the shelf over, and the next call on the main thread clears it.
 #
 # Not run here: NCCL's backend.

@@ -50,7 +50,7 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 
 # %%
 # After the first ``wait``, the program's stream waits for the first all-reduce, and the second all-reduce waits
-# for the program's stream. So the second call depends on the first, as on the CPU, where the host would wait.
+# for the program's stream. So the second call depends on the first.
 # The backend cannot know whether the program wants that, so only the program can fix it: all ranks call in one
 # order, or they wait later. For the same reason, two threads that use a group each should not share the default
 # stream.
@@ -69,18 +69,23 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 # the first error it fails all calls of the group, warns, since the program may never wait again, and aborts the
 # library:
 #
-# .. listing:: extension/stream_collectives/src/group.hpp
-#    :part: end-calls
+# .. admonition:: How the group ends
+#    :collapsible: closed
+#
+#    .. listing:: extension/stream_collectives/src/group.hpp
+#       :part: end-calls
 #
 # Errors that come late
 # ---------------------
 #
-# What only the library can see becomes an error when its task runs in the stream, as :doc:`five-steps` shows. A
-# program must know where to look for it then. In the next worker, the ranks reduce tensors of different sizes, which
-# the library ``store`` compares:
+# What only the library can see becomes an error when its task runs in the stream, as :doc:`five-steps` shows.
+# In the next worker, the ranks reduce tensors of different sizes, which the library ``store`` compares:
 #
-# .. listing:: gallery/accelerators/order_and_abort/late_error.py
-#    :part: late
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/accelerators/order_and_abort/late_error.py
+#       :part: late
 
 launch("order_and_abort/late_error.py", ranks=2, expected_stderr=stderr)
 
@@ -93,8 +98,8 @@ launch("order_and_abort/late_error.py", ranks=2, expected_stderr=stderr)
 # - The next call of the group raises it, because after an error the group takes no more calls.
 # - The future has no error, because it was complete before.
 #
-# A failed work is completed, too, as in the loop with which ``Work.hpp`` describes ``wait``. The stream goes on after
-# the failed task, because otherwise all streams that wait for its end event would stand still.
+# A failed work is completed, too. The stream goes on after the failed task, because otherwise all streams that wait
+# for its end event would stand still.
 #
 # Abort
 # -----
@@ -103,15 +108,17 @@ launch("order_and_abort/late_error.py", ranks=2, expected_stderr=stderr)
 # task of the library, which only the library can end. The last worker aborts a call that rank 1 never makes,
 # with two libraries and a timeout of 3 seconds:
 #
-# .. listing:: gallery/accelerators/order_and_abort/abort.py
-#    :part: abort
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/accelerators/order_and_abort/abort.py
+#       :part: abort
 
 launch("order_and_abort/abort.py", ranks=2, expected_stderr=stderr)
 
 # %%
 # The work gets the error in both cases, but only ``store`` also frees the stream. PyTorch's ``gloo`` inherits the
-# empty ``abort`` of ``Backend``, so it holds the stream until its own deadline, which ``simccl`` sets a second
-# after that of the group. Until then, all streams that wait for the call stand still.
+# empty ``abort`` of ``Backend``, so it holds the stream until its own deadline.
 #
 # So before you choose a library, find out what ends a call whose peer is dead. If nothing does, only a short timeout
 # or the end of the process remains.
@@ -133,14 +140,10 @@ launch("order_and_abort/abort.py", ranks=2, expected_stderr=stderr)
 # collectives across ranks".
 #
 # According to ``ProcessGroupNCCL.hpp``, the watchdog is a thread because the backend "can't rely on the user calling
-# certain methods like wait(), isCompleted()". It looks for errors and timeouts. What follows depends first on
+# certain methods like wait(), isCompleted()". What follows an error depends on
 # ``TORCH_NCCL_ASYNC_ERROR_HANDLING``: ``CleanUpOnly`` aborts the communicators, ``TearDown`` also ends the process,
 # and ``SkipCleanUp``, the default, ends it without the abort, for the case that ``ncclCommAbort`` itself hangs. The
-# header of 2.15 adds two variables: ``TORCH_NCCL_RETHROW_CUDA_ERRORS`` lets the watchdog rethrow CUDA errors, and is
-# on by default. If you turn it off, ``TORCH_NCCL_TEARDOWN_ON_TIMEOUT`` decides whether a timeout still ends the
-# process. A second thread, the heartbeat monitor, ends the process if the watchdog is stuck.
-#
-# This header belongs to ``nccl-legacy``. Since PyTorch 2.15, ``nccl`` is ``nccl2``. Its own header says that
-# ``TORCH_NCCL_ASYNC_ERROR_HANDLING`` applies there, too, and that an ``abort`` by the program never ends the process.
+# header of the present ``nccl`` keeps this variable, and adds that an ``abort`` by the program never ends the
+# process.
 #
 # Not run here: NCCL's backend, and a device that cannot run two collectives at once.

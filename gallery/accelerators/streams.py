@@ -7,9 +7,8 @@ that work. When a method of your backend is called, its input may therefore not 
 what the host knows instead, so that you can decide, for each step of your backend, whether the host waits,
 a stream waits, or neither does.
 
-All programs of this part run on a simulated device, ``sim``, so you need no hardware. The simulation has
-what matters to a communication backend: streams, events, and memory that is used again at once. The next
-page, :doc:`device`, shows how it is made.
+All programs of this part run on a simulated device, ``sim``, so you need no hardware. The next page,
+:doc:`device`, shows how it is made.
 
 .. diagram:: accelerators/streams/diagram
 
@@ -61,7 +60,6 @@ run_program("streams/two_streams.py")
 # it is right only as long as the device happens to be fast. A gate makes such a bug visible in every run.
 #
 # To let the host wait, a program calls ``synchronize`` of an event, of a stream or of the whole device.
-# That is safe but slow, because the device runs out of work while the host waits for it.
 #
 # A kernel owns nothing
 # ---------------------
@@ -69,14 +67,20 @@ run_program("streams/two_streams.py")
 # A kernel gets addresses and sizes. It does not know the tensors that they came from, so it cannot keep
 # their memory. In the simulation, a kernel works on a view that owns nothing, for the same reason:
 #
-# .. listing:: extension/simulated_accelerator/src/kernels.hpp
-#    :part: view
+# .. admonition:: The view of a kernel
+#    :collapsible: closed
+#
+#    .. listing:: extension/simulated_accelerator/src/kernels.hpp
+#       :part: view
 #
 # The next program deletes a tensor while a kernel that reads it waits behind a gate. The next tensor gets
 # the same memory, so the kernel doubles 99:
 #
-# .. listing:: gallery/accelerators/streams/dead_tensor.py
-#    :part: program
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/accelerators/streams/dead_tensor.py
+#       :part: program
 
 run_program("streams/dead_tensor.py")
 
@@ -102,8 +106,11 @@ run_program("streams/dead_tensor.py")
 # To show what a rule is for, a group can break it on purpose. Without ``before.block``, the all-reduce runs
 # before the ranks have written their numbers:
 #
-# .. listing:: gallery/accelerators/streams/input_on_a_time_line.py
-#    :part: program
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/accelerators/streams/input_on_a_time_line.py
+#       :part: program
 
 launch("streams/input_on_a_time_line.py", ranks=2)
 
@@ -124,21 +131,15 @@ launch("streams/input.py", ranks=2)
 # afterwards ``fill`` overwrites the sum with the rank's own number. In training, such ranks would go on
 # with different gradients, and no error would stop them.
 #
-# A test finds this bug reliably only if the kernel ahead of the call is slow. Therefore let your tests hold
-# the stream, here with a gate, and on hardware with a kernel that runs for a long time.
-#
 # NCCL's backend
 # --------------
 #
-# ``ProcessGroupNCCL.hpp`` documents the same design. Each call is scheduled on a CUDA stream that is not
-# the current one, for the sake of concurrency, and the caller lets its stream wait for the result by
-# ``wait`` or ``synchronize`` of the work. Today this holds for asynchronous calls only. According to
-# PyTorch's pull request 150398, a call with ``async_op=False`` is launched in the current stream, which
+# ``ProcessGroupNCCL.hpp`` documents the same design: each call runs on a CUDA stream that is not the current
+# one, and the caller's stream waits for it in ``wait``. Today this holds for asynchronous calls only. According
+# to PyTorch's pull request 150398, a call with ``async_op=False`` is launched in the current stream, which
 # saves the events.
 #
 # ``ProcessGroupNCCL.hpp`` is the header of ``nccl-legacy``, which was ``nccl`` before PyTorch 2.15. This
-# part cites it because its comments explain the design. The present ``nccl`` has a header of the same
-# name in the folder ``nccl2``, with fewer comments but the same parts: a stream that asynchronous calls
-# use, events, a shelf that keeps inputs, and a watchdog.
+# part cites it because its comments explain the design. The present ``nccl`` has the same design.
 #
-# Not run here: NCCL's backend, about which this page repeats what the headers and the pull request say.
+# Not run here: NCCL's backend.
