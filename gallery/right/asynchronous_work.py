@@ -2,9 +2,9 @@
 Asynchronous work and futures
 =============================
 
-A program calls a collective with ``async_op=True`` in order to compute while the ranks communicate.
-This page shows which thread then runs the operation, when its future completes, and what your transport
-decides with ``can_block``.
+A program calls a collective with ``async_op=True`` in order to compute while the ranks communicate, so the
+backend must return a work before the operation is done. This page shows which thread then runs the
+operation, when its future completes, and what your transport decides with ``can_block``.
 
 .. diagram:: right/asynchronous_work/diagram
 
@@ -47,8 +47,11 @@ at the deadline. So ``can_block`` is true by default: a thread of the frame, the
 the caller sleeps, and the caller wakes at the deadline even if that thread hangs. ``wait`` contains both
 cases:
 
-.. listing:: extension/frame/engine.hpp
-   :part: wait
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: extension/frame/engine.hpp
+      :part: wait
 
 To compare both cases, the worker sets an option of ``store`` that otherwise only its tests use. It counts
 how often the progress thread goes to sleep while the program makes synchronous calls:
@@ -67,11 +70,6 @@ launch("asynchronous_work/who_drives.py", ranks=2)
 # %%
 # If the transport cannot block, the progress thread sleeps through all ten calls. In both cases, it takes
 # over an operation whose call has returned, and it runs the last steps when the group ends.
-#
-# A synchronous collective returns no ``Work``, but a null pointer, in Python ``None``. PyTorch allows that,
-# and it saves an allocation. The price is that the flight recorder of PyTorch 2.15 never retires the entry
-# of the call, which then looks as if it hung, as :doc:`/communicate/debug` shows. Return a completed
-# ``Work`` if the recorder matters more to you.
 #
 # Bug: a thread for each operation
 # --------------------------------
@@ -98,12 +96,13 @@ launch("asynchronous_work/thread_for_each_work.py", ranks=2)
 # ----------------------
 #
 # To show what overlaps, three ranks reduce 1 MiB. Ranks 0 and 1 call asynchronously, and compute until a
-# callback of the future has run. Rank 2 comes last, and its call is synchronous. So that the order is the
-# same in every run, ``let_next_rank_begin`` and ``everyone`` make the ranks wait for each other through the
-# store:
+# callback of the future has run. Rank 2 comes last, and its call is synchronous:
 #
 # .. admonition:: The code
 #    :collapsible: closed
+#
+#    So that the order is the same in every run, ``let_next_rank_begin`` and ``everyone`` make the ranks wait
+#    for each other through the store:
 #
 #    .. listing:: gallery/right/asynchronous_work/time_line.py
 #       :part: program
@@ -147,9 +146,6 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 #    .. listing:: extension/frame/engine.hpp
 #       :part: callbacks
 #
-# Because collectives end in the same order on all ranks, their callbacks run in the same order as well. Only a
-# callback that is attached to a complete future runs at once, on the thread that attaches it.
-#
 # One thread for all callbacks limits what a callback can wait for:
 #
 # - It may wait for a work.
@@ -173,11 +169,8 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 #    .. listing:: gallery/right/asynchronous_work/early_future.py
 #       :part: futures
 #
-# Both futures get the same callback, which reads the tensor. Rank 1 arrives only after rank 0 has attached
-# it:
-#
-# .. admonition:: The code
-#    :collapsible: closed
+#    Both futures get the same callback, which reads the tensor. Rank 1 arrives only after rank 0 has attached
+#    it:
 #
 #    .. listing:: gallery/right/asynchronous_work/early_future.py
 #       :part: use

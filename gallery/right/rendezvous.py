@@ -6,9 +6,6 @@ Before ranks can exchange tensors, they must find each other, agree that all hav
 page makes that all-or-nothing: either every rank starts, or none does, and each raises an error that says
 why.
 
-The frame runs the rendezvous in the constructor of the backend. Your transport adds the connection, for
-which the ranks exchange addresses, or the unique id of a library.
-
 .. diagram:: right/rendezvous/diagram
 
 What a rank receives
@@ -24,11 +21,7 @@ as :doc:`/tutorial/step-2-expose-to-python` explains, it passes a ``DistributedB
    .. listing:: extension/frame/registration.hpp
       :part: create
 
-Because ``init_process_group`` always passes a timeout, the one in the options wins if the program has set
-it. For NCCL it is the other way round.
-
-To show these arguments, the next program wraps the create function in one in Python, which prints what each
-rank receives for the world, and for a group of ranks 0 and 2:
+The next program prints what each rank receives for the world, and for a group of ranks 0 and 2:
 
 .. admonition:: The code
    :collapsible: closed
@@ -42,10 +35,6 @@ from launcher import launch, run_program
 launch("rendezvous/what_a_rank_receives.py", ranks=3)
 
 # %%
-# Rank 2 of the world is rank 1 of the second group. The frame keeps the list of global ranks, because its
-# errors name them; a library may need it to address its processes. For the world the list is empty, because
-# both numbers are the same.
-#
 # Polling the store
 # -----------------
 #
@@ -67,9 +56,6 @@ launch("rendezvous/what_a_rank_receives.py", ranks=3)
 #
 #    .. listing:: extension/frame/store_keys.hpp
 #       :part: text
-#
-# So that thousands of ranks do not flood the server, the pauses between two polls grow from 0.1 to 5
-# milliseconds.
 #
 # Bug: keys without a number
 # --------------------------
@@ -108,8 +94,11 @@ launch("rendezvous/old_and_new_numbers.py", ranks=2)
 # With fixed keys, rank 0 takes the old text of rank 1 in meeting 2, and does not wait. With random numbers
 # it waits for the new text. The frame therefore uses these keys:
 #
-# .. listing:: extension/frame/rendezvous.hpp
-#    :part: keys-of-a-meeting
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/frame/rendezvous.hpp
+#       :part: keys-of-a-meeting
 #
 # Agreement
 # ---------
@@ -125,11 +114,9 @@ launch("rendezvous/old_and_new_numbers.py", ranks=2)
 #    :part: agree
 #
 # A rank that gives up after the others have agreed reads their verdict, and starts all the same. If a rank
-# gives up before that, no rank starts, because the first verdict counts for all. The last reader erases the
-# keys of the round. After the verdict ``ready``, rank 0 waits until the keys are gone, for two seconds at
-# most, because it often hosts the store and its program may end at once.
+# gives up before that, no rank starts, because the first verdict counts for all.
 #
-# ``meet`` runs both rounds, and makes the transport between them:
+# In the constructor of the backend, ``meet`` runs both rounds, and makes the transport between them:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -145,12 +132,13 @@ launch("rendezvous/old_and_new_numbers.py", ranks=2)
 # have connected, ``joined`` runs.
 #
 # The next program attempts three times to create a group of three ranks, with a timeout of one second. First
-# rank 1 is missing. Then it arrives, but the others have given up. In the end all arrive. In the worker,
-# ``step`` lets the ranks begin together, and ``attempt`` creates a group and prints the sum of the rank
-# numbers or the error:
+# rank 1 is missing. Then it arrives, but the others have given up. In the end all arrive:
 #
 # .. admonition:: The code
 #    :collapsible: closed
+#
+#    ``step`` lets the ranks begin together, and ``attempt`` creates a group and prints the sum of the rank
+#    numbers or the error:
 #
 #    .. listing:: gallery/right/rendezvous/a_rank_is_missing.py
 #       :part: attempts
@@ -158,19 +146,21 @@ launch("rendezvous/old_and_new_numbers.py", ranks=2)
 launch("rendezvous/a_rank_is_missing.py", ranks=3)
 
 # %%
-# Each message names a rank that did not arrive. Although the failed attempts leave keys in the store, such
-# as the first verdict, the last one succeeds on the same store.
+# Each message names a rank that did not arrive. Although the failed attempts leave keys in the store, the
+# last one succeeds on it.
 #
 # Bug: a wait that holds Python's lock
 # ------------------------------------
 #
 # PyTorch calls the create function with Python's global interpreter lock. A wait that keeps the lock stops
-# all other Python threads of the rank, such as one that loads data. ``ctypes`` can show this without C++,
-# because it calls a C function of ``PyDLL`` with the lock, and one of ``CDLL`` without it. The next create
-# function calls ``poll``, which waits until a pipe contains a byte, and another thread writes this byte:
+# all other Python threads of the rank. The next create function waits in C until another thread has written
+# a byte:
 #
 # .. admonition:: The code
 #    :collapsible: closed
+#
+#    ``ctypes`` calls a C function of ``PyDLL`` with the lock, and one of ``CDLL`` without it. ``poll`` waits
+#    until a pipe contains a byte.
 #
 #    .. listing:: gallery/right/rendezvous/wait_with_the_lock.py
 #       :part: waits

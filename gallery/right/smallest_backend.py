@@ -2,20 +2,16 @@
 The smallest correct backend
 ============================
 
-This page builds a backend for CPU tensors that runs every operation of ``torch.distributed`` for
-every dense dtype, reports useful errors, and works between hosts. It takes about 280 lines of C++,
-because most of a backend does not depend on how bytes move.
+This page develops a backend for CPU tensors that runs every operation of ``torch.distributed`` for
+every dense dtype, reports useful errors, and works between hosts, all in about 280 lines of C++.
 
-The dummy of the first part shows the interface of c10d, and its operations are complete before
-they return. In a real backend, a rank waits for others, which makes everything around the data
-hard: asynchronous calls, futures, deadlines, dead ranks, and tensors that are not contiguous. All this
-can be written once for CPU tensors, whatever library moves the bytes. Here it is the *frame*: headers in
-``extension/frame`` that you copy into your project.
+In a real backend, a rank waits for others, which makes everything around the data hard: asynchronous
+calls, futures, deadlines, dead ranks. Because this is the same for every library, it is written once, in
+the *frame*: headers in ``extension/frame`` that you copy into your project.
 
-What remains is the *transport*, which moves bytes from rank to rank. To run anywhere, the
-transport on this page uses the store through which ``init_process_group`` connects the ranks. It
-is slow, because every byte passes through one server, but you can replace its functions one at a
-time.
+What remains is the *transport*, which moves bytes from rank to rank. So that it runs anywhere, the one on
+this page uses the store of ``init_process_group``. It is slow, because every byte passes through one
+server, but you can replace its functions one at a time.
 
 .. diagram:: right/smallest_backend/diagram
 
@@ -31,16 +27,11 @@ What the frame does, and what you write
      - how a block of bytes gets to another rank
    * - how numbers are reduced, for each dtype and each ``ReduceOp``
      - whether your library reduces, or the frame
-   * - which thread runs an operation, and in which order operations start
-     - whether its calls can block
    * - when a deadline has passed, and what the error says
      - how one rank tells the others that it has failed
-   * - how the ranks of a group find each other, and what happens if one does not arrive
-     - what it needs to connect them, such as an address
 
-Keep PyTorch's headers out of your transport, because only the frame needs them. The transport then
-compiles without PyTorch, and a new release does not touch it unless the frame's interface changes. It is
-a class with eleven virtual methods, of which you must write the three marked ``= 0``:
+Keep PyTorch's headers out of your transport, so that new releases do not touch it. It is a class with
+eleven virtual methods, of which you must write the three marked ``= 0``:
 
 .. not-executed::
    :partly:
@@ -51,57 +42,57 @@ a class with eleven virtual methods, of which you must write the three marked ``
       :part: interface
       :emphasize-lines: 3,31-33,36,39
 
-A method that returns ``Steps`` is a coroutine. Instead of blocking, it suspends with ``co_await`` on
-a condition, which the frame checks again until it is true. So one thread can drive many
-operations, and the frame can stop them all when a collective exceeds its deadline or a rank leaves.
-A message has no deadline of its own: the timeout applies to its ``wait()``.
+A method that returns ``Steps`` is a coroutine. Instead of blocking, it suspends with ``co_await`` on a
+condition, so one thread can drive many operations, and the frame can stop each of them.
 
 Because the frame makes these calls from one thread at a time, a transport needs no lock. If
 ``can_block`` returns true, it is always the same thread, which most libraries require; only the
-constructor and ``joined`` run on the thread that creates the group. While nothing moves, the thread
-polls, with pauses that grow from 50 µs to 2 ms. To wait in another way, override two more methods,
-``rest`` and ``wake``, which several threads may call at once. If a transport throws an exception, the
-group fails on all ranks, and the text of the exception becomes the reason in their errors.
+constructor and ``joined`` run on the thread that creates the group. A waiting thread polls, unless you
+override ``rest`` and ``wake``, which several threads may call at once. If the transport throws an exception,
+the group fails on all ranks with the text of this exception.
 
-An operation reaches the transport as bytes. This table says which blocks each kind has. They are
-contiguous, and an input may be the same memory as an output:
+An operation reaches the transport as bytes, in the blocks of this table. They are contiguous, and an
+input may be the same memory as an output:
 
-.. list-table::
-   :header-rows: 1
+.. admonition:: The blocks of each operation
+   :collapsible: closed
 
-   * - operation
-     - ``in``
-     - ``out``
-   * - ``broadcast``
-     - one, on the root
-     - one, on the other ranks
-   * - ``all_reduce``
-     - one
-     - one
-   * - ``reduce``
-     - one
-     - one, on the root
-   * - ``all_gather``
-     - one
-     - one for each rank
-   * - ``gather``
-     - one
-     - one for each rank, on the root
-   * - ``scatter``
-     - one for each rank, on the root
-     - one
-   * - ``reduce_scatter``
-     - one for each rank
-     - one
-   * - ``all_to_all``
-     - one for each rank
-     - one for each rank
-   * - ``send``
-     - one
-     - none
-   * - ``receive``
-     - none
-     - one
+   .. list-table::
+      :header-rows: 1
+
+      * - operation
+        - ``in``
+        - ``out``
+      * - ``broadcast``
+        - one, on the root
+        - one, on the other ranks
+      * - ``all_reduce``
+        - one
+        - one
+      * - ``reduce``
+        - one
+        - one, on the root
+      * - ``all_gather``
+        - one
+        - one for each rank
+      * - ``gather``
+        - one
+        - one for each rank, on the root
+      * - ``scatter``
+        - one for each rank, on the root
+        - one
+      * - ``reduce_scatter``
+        - one for each rank
+        - one
+      * - ``all_to_all``
+        - one for each rank
+        - one for each rank
+      * - ``send``
+        - one
+        - none
+      * - ``receive``
+        - none
+        - one
 
 One method for all collectives
 ------------------------------
@@ -125,9 +116,8 @@ Here is the store's ``exchange``. It writes in pieces of 4 MiB, safely below the
 
 Two decisions make it correct. Each rank writes its *note*, which describes the call, last, so that a
 rank that sees the note also finds the bytes. And every rank reads the notes of all ranks, even
-if it needs no data from them. If two notes differ, every rank fails for the same stated reason.
-Without this comparison, ranks that use another dtype or ``ReduceOp`` would compute wrong results
-without an error.
+if it needs no data from them. If two notes differ, for example in the dtype, every rank fails for the same
+stated reason, because otherwise the results would be wrong without an error.
 
 First results
 -------------
@@ -142,8 +132,11 @@ it, add an option and register it:
 
 A program imports the module, so that the backend is registered, and names it:
 
-.. listing:: gallery/right/smallest_backend/shortest_program.py
-   :part: program
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: gallery/right/smallest_backend/shortest_program.py
+      :part: program
 """
 
 from launcher import launch
@@ -151,8 +144,7 @@ from launcher import launch
 launch("smallest_backend/shortest_program.py", ranks=2)
 
 # %%
-# The next worker starts an all-reduce, sends and receives a message while the all-reduce is running, and
-# then waits for the sum:
+# The next worker sends and receives a message while an all-reduce is running:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -169,15 +161,14 @@ launch("smallest_backend/first_results.py", ranks=2)
 launch("smallest_backend/first_results.py", ranks=4, nodes=2)
 
 # %%
-# With two ranks or four, and on one node or two, nothing but the store connects the ranks.
 # :doc:`messages-and-errors` shows the rest of the transport.
 #
 # Exercise
 # --------
 #
-# The barrier of this backend is an exchange without bytes, in which every rank reads the notes of
-# all ranks. With a thousand ranks, these are a million notes. Which method do you override to count
-# the ranks with ``Keys::add`` instead, and which bug in a program does this barrier no longer detect?
+# The barrier of this backend is an exchange without bytes, in which a thousand ranks read a million notes.
+# Which method do you override to count the ranks with ``Keys::add`` instead, and which bug in a program
+# does this barrier no longer detect?
 #
 # .. admonition:: Solution
 #    :collapsible: closed

@@ -5,9 +5,6 @@ Timeouts and dead ranks
 A rank may arrive late, die or leave the group while other ranks wait for it. This page ends each of
 these waits with an error that names the operation and the rank at fault.
 
-The frame does most of this work, but your transport decides how soon the error comes, because only it
-can know whether a rank is still there.
-
 .. diagram:: right/timeouts_and_dead_ranks/diagram
 
 Three timeouts
@@ -17,10 +14,13 @@ A program can set a timeout for a group, for a call, or for a wait. That of the 
 ``init_process_group`` and ``new_group``. Since PyTorch 2.14, ``torch.distributed.set_timeout`` changes
 it through ``setTimeout`` of the backend, which the frame overrides, because the base class ignores the
 new value with a warning. That of a call is the member ``timeout`` in the options of the collective. If
-both are set, the backend decides which one wins:
+both are set, the frame takes that of the call:
 
-.. listing:: extension/frame/options.hpp
-   :part: timeouts
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: extension/frame/options.hpp
+      :part: timeouts
 
 In Python, only ``barrier`` and ``monitored_barrier`` have an argument for the timeout of the call. If
 it is omitted, ``monitored_barrier`` passes PyTorch's default of 30 minutes, whatever the timeout of the
@@ -39,16 +39,16 @@ timeout of the group to it, from the call of ``wait`` on, and the group stays us
 .. listing:: extension/frame/work.hpp
    :part: timeout-of-wait
 
-The next worker shows all three. Its function ``late`` lets rank 1 call only after rank 0 has raised an
-error, and prints what each rank raises. ``long`` is 30 minutes:
+The next worker shows all three on two ranks, of which rank 1 calls only after rank 0 has raised an error:
 
 .. admonition:: The code
    :collapsible: closed
 
+   The function ``late`` makes rank 1 late, and prints what each rank raises. To keep the lines short, it
+   cuts off the beginning of most messages. ``long`` is 30 minutes:
+
    .. listing:: gallery/right/timeouts_and_dead_ranks/three_timeouts.py
       :part: timeouts
-
-.. note::
 
    Before 2.14, the timeout of this backend cannot be changed. ``long`` is then one second, and
    ``set_timeout`` does nothing.
@@ -59,10 +59,6 @@ from launcher import launch, run_program
 output = launch("timeouts_and_dead_ranks/three_timeouts.py", ranks=2)
 
 # %%
-# To keep the lines short, ``late`` cuts off the beginning of most messages. The first of them begins
-# with ``Backend store: all_reduce #1 of 4 bytes of float32 with SUM of group "1" failed on``, so it
-# names the group, the operation and its number.
-#
 # In the first three cases the group has failed, also for rank 1, which arrived later and raised an
 # error with the reason of rank 0. In the last two, only one ``wait`` gave up, and the second one
 # returned.
@@ -152,9 +148,8 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 #    * - a library
 #      - what its errors say, often only that some rank is gone
 #
-# If a transport cannot know, the deadline remains, or a heartbeat: each rank increases a counter in the
-# store, and a rank whose counter stands still counts as dead. The class ``Watch`` of the frame does that,
-# as :doc:`/library/lost-ranks-of-a-library` shows.
+# If a transport cannot know, the deadline remains, or a heartbeat, for which the frame has the class
+# ``Watch``: :doc:`/library/lost-ranks-of-a-library`.
 #
 # A failure ends the group
 # ------------------------

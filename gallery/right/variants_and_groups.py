@@ -47,8 +47,11 @@ By default, newer names such as ``all_gather_single`` call these methods.
 :doc:`/tutorial/every-operation` lists which Python function calls which of them. The first two variants
 of the all-gather differ only in how they cut the output into pieces, one for each rank:
 
-.. listing:: extension/frame/backend.hpp
-   :part: all-gathers
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: extension/frame/backend.hpp
+      :part: all-gathers
 
 A *coalesced* method gets several tensors and returns one ``Work``. In Python, ``_coalescing_manager``
 turns several calls into one such call. The frame runs one operation for each tensor, and the work is
@@ -113,10 +116,9 @@ launch("variants_and_groups/variants.py", ranks=2)
 # .. listing:: gallery/right/variants_and_groups/roots_and_messages.py
 #    :part: batch
 #
-# It returns two works, because ``supportsCoalescing`` of the frame is false. If a backend returns true,
-# PyTorch calls ``startCoalescing`` and ``endCoalescing`` around the messages and expects one work, which
-# suits a library with group calls, such as NCCL. The price is that Python then also holds back an
-# all-reduce that another thread calls in the same group, so ``store`` does without.
+# It returns two works, because ``supportsCoalescing`` of the frame is false. For a library with group
+# calls, such as NCCL, return true, and launch the messages together, as :doc:`/accelerators/five-steps`
+# shows.
 
 launch("variants_and_groups/roots_and_messages.py", ranks=3)
 
@@ -129,9 +131,8 @@ launch("variants_and_groups/roots_and_messages.py", ranks=3)
 #
 # A library can often create a sub-group faster from a group that exists, as ``ncclCommSplit`` does. So
 # ``split_group`` calls ``split`` of the backend if ``supportsSplitting`` returns true, and since PyTorch
-# 2.15 it does so on CPUs as well. Although ``split`` of the frame only starts another group, programs
-# for accelerators need it, because ``init_device_mesh`` calls ``split_group`` if they have passed
-# ``device_id`` to ``init_process_group``:
+# 2.15 it does so on CPUs as well. For accelerators, :doc:`/accelerators/groups-and-meshes` shows who
+# calls it. ``split`` of the frame only starts another group:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -139,14 +140,13 @@ launch("variants_and_groups/roots_and_messages.py", ranks=3)
 #    .. listing:: extension/frame/backend.hpp
 #       :part: split
 #
-# NCCL splits a communicator on all of its ranks. So with ``device_id``, ``new_group`` calls
-# ``perform_nocolor_split`` on the ranks outside the new group, and this method must exist in Python.
-# The frame defines it, and it does nothing.
-#
 # The next worker splits a group of three:
 #
-# .. listing:: gallery/right/variants_and_groups/split.py
-#    :part: split
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/right/variants_and_groups/split.py
+#       :part: split
 
 launch("variants_and_groups/split.py", ranks=3)
 
@@ -169,8 +169,11 @@ launch("variants_and_groups/split.py", ranks=3)
 # Three ranks use both functions with the same messages. The first one waits one second for each, with
 # the timeout of ``wait`` from :doc:`timeouts-and-dead-ranks`:
 #
-# .. listing:: gallery/right/variants_and_groups/wait_for_each_message.py
-#    :part: use
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/right/variants_and_groups/wait_for_each_message.py
+#       :part: use
 
 output = launch("variants_and_groups/wait_for_each_message.py", ranks=3)
 
