@@ -46,8 +46,11 @@ block ``r`` of each part, and all others read the result. Each rank then reads a
 ranks there are. The price is that a part needs two steps and three rounds of the loop, but the rounds of a
 part overlap with those of the next one:
 
-.. listing:: extension/shm_collectives/src/collectives.hpp
-   :part: all-reduce-by-shares
+.. admonition:: ``all_reduce_by_shares``
+   :collapsible: closed
+
+   .. listing:: extension/shm_collectives/src/collectives.hpp
+      :part: all-reduce-by-shares
 
 With two ranks, as many bytes would pass through the slots as before, so another step would not pay.
 

@@ -8,8 +8,7 @@ The last section tells authors of a backend how to make these tools work on thei
 .. diagram:: communicate/debug/diagram
 
 A rank that hangs often has no bug itself: it waits for another rank. So look at all ranks, and search for the
-one that differs. You have until the timeout of the group, which is 30 minutes by default, and 10 with NCCL.
-Begin with the first step, because it alone needs no other run:
+one that differs. Begin with the first step:
 
 .. list-table::
    :header-rows: 1
@@ -96,6 +95,7 @@ all groups of a backend share one recorder:
       :part: recorder
 
 .. admonition:: Before 2.15
+   :collapsible: closed
 
    In PyTorch 2.14, attach ``FlightRecorderHook`` of ``torch._C._distributed_c10d`` to the group, as the
    program does. Of the backends for CPUs, PyTorch 2.13 records gloo only, so the program uses a gloo group
@@ -110,9 +110,8 @@ from result_table import show_table
 output = launch("debug/hanging_rank.py", ranks=2)
 
 # %%
-# The frames have their file and function, the innermost first. In the traces, rank 1 has made one call fewer: its
-# newest is the barrier, while rank 0 waits in the broadcast. So search the program for a branch in which rank 1
-# skips the broadcast. The states of the entries prove less, because they depend on what the backend reports.
+# In the traces, rank 1 has made one call fewer: its newest is the barrier, while rank 0 waits in the broadcast. So
+# search the program for a branch in which rank 1 skips the broadcast.
 #
 # Check each call with ``DETAIL``
 # -------------------------------
@@ -130,22 +129,17 @@ output = launch("debug/hanging_rank.py", ranks=2)
 #
 #    .. listing:: gallery/communicate/debug/ranks_differ.py
 #       :part: shapes
-#
-# Each element is ten times its row plus its column, both counted from 0. With two tensors of one shape, the
-# sum is twice each element, as in ``the next call``:
 
 output = launch("debug/ranks_differ.py", ranks=2)
 
 # %%
-# Without ``DETAIL``, the ranks add numbers that do not belong together: the 12 in the result of rank 0 is
-# the sum of its own 2 and of the 10 that begins the second row of rank 1. With ``DETAIL``, all ranks raise
-# an error that contains both shapes. The wrapper has not called the backend then, so the group is not
-# broken, and the next call returns the sum.
+# Without ``DETAIL``, the ranks add numbers that do not belong together. With ``DETAIL``, all ranks raise an
+# error that contains both shapes. The wrapper has not called the backend then, so the group is not broken,
+# and the next call returns the sum.
 #
 # Run new code with ``DETAIL`` before you train it for long, but do not measure with it, because gloo is
-# part of each call. ``DETAIL`` cannot see values: if one rank skips a batch, all of them average gradients
-# of different steps without an error, and :doc:`/overview/memory` shows how to prevent that. To find the
-# first call that passes a NaN, set ``TORCH_DIST_NAN_CHECK=1``, which needs PyTorch 2.14.
+# part of each call. ``DETAIL`` cannot see values. To find the first call that passes a NaN, set
+# ``TORCH_DIST_NAN_CHECK=1``, which needs PyTorch 2.14.
 #
 # Find a missing rank
 # -------------------
@@ -162,8 +156,8 @@ output = launch("debug/ranks_differ.py", ranks=2)
 output = launch("debug/monitored_barrier.py", ranks=3, expected_stderr="monitoredBarrier")
 
 # %%
-# Read the error of rank 0, because it names the missing rank. The other one says that rank 1 is not at fault.
-# With ``wait_all_ranks=True``, rank 0 names all missing ranks, and not only the first.
+# Read the error of rank 0, because it names the missing rank. With ``wait_all_ranks=True``, rank 0 names
+# all missing ranks, and not only the first.
 #
 # Find a late rank
 # ----------------
@@ -217,30 +211,33 @@ output = launch("debug/who_is_late.py", ranks=3, expected_stderr=PROFILER)
 # Settings for NCCL
 # -----------------
 #
-# NCCL's backend has a watchdog, a thread that looks for calls that fail or exceed the timeout. These variables
-# decide what follows. The last two are for ``nccl-legacy`` only, which is ``nccl`` before PyTorch 2.15 or with
-# ``TORCH_DIST_USE_NCCL2=0``:
+# .. admonition:: The variables
+#    :collapsible: closed
 #
-# .. list-table::
-#    :header-rows: 1
+#    NCCL's backend has a watchdog, a thread that looks for calls that fail or exceed the timeout. These variables
+#    decide what follows. The last two are for ``nccl-legacy`` only, which is ``nccl`` before PyTorch 2.15 or with
+#    ``TORCH_DIST_USE_NCCL2=0``:
 #
-#    * - variable
-#      - meaning
-#    * - ``TORCH_NCCL_ASYNC_ERROR_HANDLING``
-#      - what happens after an error or a timeout: 0 nothing, 1 abort the communicators and end the process,
-#        2 only abort, 3 (the default) only end the process
-#    * - ``TORCH_NCCL_BLOCKING_WAIT``
-#      - ``wait`` blocks the host and raises the error itself, without a watchdog
-#    * - ``TORCH_NCCL_DUMP_ON_TIMEOUT``
-#      - after an error or a timeout, each rank writes its flight recorder to a file, for ``torchfrtrace``
-#    * - ``TORCH_FR_DUMP_TEMP_FILE``
-#      - the path of these files up to the rank, by default ``~/.cache/torch/comm_lib_trace_rank_``
-#    * - ``TORCH_NCCL_DESYNC_DEBUG``
-#      - the error reports which ranks lag behind, and in which call
-#    * - ``TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC``
-#      - after so many seconds, a second thread ends the process if the watchdog itself is stuck
+#    .. list-table::
+#       :header-rows: 1
 #
-# ``NCCL_DEBUG=INFO`` belongs to NCCL itself, which then logs what it does.
+#       * - variable
+#         - meaning
+#       * - ``TORCH_NCCL_ASYNC_ERROR_HANDLING``
+#         - what happens after an error or a timeout: 0 nothing, 1 abort the communicators and end the process,
+#           2 only abort, 3 (the default) only end the process
+#       * - ``TORCH_NCCL_BLOCKING_WAIT``
+#         - ``wait`` blocks the host and raises the error itself, without a watchdog
+#       * - ``TORCH_NCCL_DUMP_ON_TIMEOUT``
+#         - after an error or a timeout, each rank writes its flight recorder to a file, for ``torchfrtrace``
+#       * - ``TORCH_FR_DUMP_TEMP_FILE``
+#         - the path of these files up to the rank, by default ``~/.cache/torch/comm_lib_trace_rank_``
+#       * - ``TORCH_NCCL_DESYNC_DEBUG``
+#         - the error reports which ranks lag behind, and in which call
+#       * - ``TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC``
+#         - after so many seconds, a second thread ends the process if the watchdog itself is stuck
+#
+#    ``NCCL_DEBUG=INFO`` belongs to NCCL itself, which then logs what it does.
 #
 # For authors of a backend
 # ------------------------
@@ -291,8 +288,7 @@ output = launch("debug/who_is_late.py", ranks=3, expected_stderr=PROFILER)
 output = launch("debug/late_rank.py", ranks=2)
 
 # %%
-# The timeout of the group also names the missing ranks, but it breaks the group, as
-# :doc:`/right/timeouts-and-dead-ranks` shows. To find out whether a backend is slow, :doc:`measure` compares it
-# with others.
+# The timeout of the group breaks the group, as :doc:`/right/timeouts-and-dead-ranks` shows. To find out whether a
+# backend is slow, :doc:`measure` compares it with others.
 #
 # Not run here: NCCL. Its variables and their meaning are those of PyTorch's headers.

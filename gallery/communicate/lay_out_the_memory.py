@@ -45,11 +45,13 @@ memory, the parts of the rings get smaller with more ranks, down to 4 KiB.
 Reserve pages before their use
 ------------------------------
 
-A rank that uses a page of the memory must find it. In the next program, both ranks request slots of 16 TiB,
-which is far too much, and get an error that says what to change:
+To see the error, both ranks of the next program request slots of 16 TiB:
 
-.. listing:: gallery/communicate/lay_out_the_memory/too_much_memory.py
-   :part: too-much
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: gallery/communicate/lay_out_the_memory/too_much_memory.py
+      :part: too-much
 """
 
 from launcher import launch, run_program
@@ -70,8 +72,7 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 #
 # ``ftruncate`` only sets the size, and the kernel looks for a page when a rank first uses it. If there is
 # none, no function can return an error, so the process gets a signal. ``fallocate`` therefore reserves the
-# pages of the header and the members while the group is formed. The sample fails before that, because it
-# requests more than half of the machine's memory.
+# pages of the header and the members while the group is formed.
 #
 # The slots are most of the memory, and many groups never use all of theirs. A rank therefore reserves each
 # of its slots only when it first writes to it:
@@ -92,6 +93,7 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 #
 # .. listing:: gallery/communicate/lay_out_the_memory/sealed_pages.py
 #    :part: seal
+#    :end-before: if __name__
 
 output = run_program("lay_out_the_memory/sealed_pages.py")
 
@@ -100,33 +102,14 @@ output = run_program("lay_out_the_memory/sealed_pages.py")
 # ``ftruncate`` fails and the page is still there. ``shm`` adds two more: ``F_SEAL_GROW`` keeps the size from
 # growing, and ``F_SEAL_SEAL`` forbids further seals.
 #
-# Other users must not read the tensors, so ``fchmod`` lets only the user of the process open the file, and
-# ``root``, who can in any case. When all ranks have closed their descriptors, no file is left in
-# ``/proc/<process>/fd`` that could be opened.
-#
-# Check the layout
-# ----------------
-#
-# A program that computes the places itself notices when the layout changes, and it is how you find a
-# counter in a debugger. This one computes where each part begins, and compares the end with the mapping in
-# ``/proc/self/maps``. ``mapped_memory`` returns its two addresses:
-#
-# .. listing:: gallery/communicate/lay_out_the_memory/offsets.py
-#    :part: offsets
-
-output = launch("lay_out_the_memory/offsets.py", ranks=3)
-
-# %%
-# Three ranks need less than 8 MB.
-#
 # Exercise
 # --------
 #
 # Two ranks call ``all_reduce`` six times. The calls are numbered from 0. In call ``i``, the tensor
 # of a rank is the number ``10 * i + rank``. Each call is one step, in which a rank writes its
 # number into one of its slots. Predict which numbers the four slots of each rank contain at the
-# end. Then compute where the slots begin, and read the numbers there with ``ctypes``. In each slot,
-# 80 bytes precede the data.
+# end. Then compute where the slots begin, and read the numbers there with ``ctypes``. The header has
+# 2048 bytes and a member has 128. In each slot, 80 bytes precede the data.
 #
 # .. admonition:: Solution
 #    :collapsible: closed
@@ -145,4 +128,4 @@ output = launch("lay_out_the_memory/numbers_in_slots.py", ranks=2)
 # The last two calls have used the first two slots of each rank again. That is safe only if all ranks have
 # read these slots before; :doc:`step-by-step` is about this order.
 #
-# Not run here: a second user, a shortage of memory, a container with a limit, and an older kernel.
+# Not run here: a shortage of memory, a container with a limit, and an older kernel.

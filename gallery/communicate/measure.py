@@ -43,9 +43,9 @@ site that communicates through shared memory, beside gloo:
 
 .. diagram:: communicate/measure/latency
 
-The drawing and the tables show an earlier measurement, which is in ``extension/measurements.csv``. The
-line below describes the machine. Times are in microseconds: the median of the runs, and the fastest and
-the slowest run in parentheses. For gloo, only these two are shown, because its runs differ most:
+The drawings and tables of this page show an earlier measurement, which is in
+``extension/measurements.csv``. :doc:`a-backend-that-communicates` lists its times for two ranks, in
+microseconds. The line below describes the machine:
 """
 
 import csv
@@ -61,17 +61,6 @@ for row in csv.DictReader(lines):
     measured.setdefault(case, {})[row["backend"]] = times
 print(machine.removeprefix("# "))
 
-rows = []
-for (operation, size, ranks, sessions), times in measured.items():
-    if operation == "all_reduce":
-        row = [f"{ranks}", f"{sessions}", f"{size:,}"]
-        for backend in ("fake", "shm", "gloo"):
-            median, lowest, highest = times[backend]
-            span = f"{lowest:,.0f}–{highest:,.0f}"
-            row.append(span if backend == "gloo" else f"{median:,.0f} ({span})")
-        rows.append(row)
-show_table(["ranks", "sessions", "bytes", "fake", "shm", "gloo"], rows)
-
 # %%
 # Small tensors show the latency: 64 KiB is 16,384 times as much as 4 bytes, but takes less than a
 # thousand times as long. Large tensors show the bandwidth, because there the time grows with the size.
@@ -84,8 +73,7 @@ show_table(["ranks", "sessions", "bytes", "fake", "shm", "gloo"], rows)
 # Know what the machine adds. Here all ranks share the two CPUs of a virtual machine, and the threads of
 # gloo sleep several times in each all-reduce. The time of a small one is therefore largely that of waking
 # up, which depends on the machine more than on gloo. ``torchrun`` starts each rank in a session of its own,
-# and where Linux groups threads by session (``autogroup on``), ``sched_yield`` does not let a rank of
-# another session run. Four ranks must share the CPUs, so they are also measured in one session.
+# which can make ``shm`` sleep, too, as :doc:`wait-without-wasting` explains.
 #
 # For large tensors, divide the size by the time. The result is the bandwidth that a program sees, which
 # does not count how many bytes the ranks have moved for it. For ``fake``, which moves nothing, it is only
@@ -109,7 +97,7 @@ show_table(["ranks", "bytes", "shm", "gloo"], rows)
 #
 # A program rarely waits for a single operation, so in the end the time of a step counts. We call the time
 # of a step without communication its floor. For DDP that is the bare model; for FSDP2 it is the same
-# program on ``fake``. The models are larger than that of :doc:`/right/training`. Times are in
+# program on ``fake``. Times are in
 # milliseconds: the median of the runs, and for gloo the fastest and the slowest run:
 
 rows = []
@@ -144,9 +132,6 @@ from launcher import launch, run_program
 output = launch("measure/take_turns.py", ranks=2)
 
 # %%
-# The first line names only the backend with the smallest median, because the order of ``shm`` and gloo can
-# change while other programs use all cores of the machine.
-#
 # The time of the call alone says nothing about the all-reduce. The fix is to call ``wait`` before the
 # clock stops. On an accelerator, ``wait`` returns at once, and only a stream waits, as
 # :doc:`/accelerators/waiting` shows. There, also synchronize the device before you read the clock.
@@ -172,8 +157,7 @@ output = run_program("measure/line_through_two_points.py")
 
 # %%
 # Where the line leaves the range of the runs, two numbers do not describe the backend, and you must not
-# interpolate between two sizes; measure more of them there. When you change your backend, measure the old
-# and the new one in turns.
+# interpolate between two sizes; measure more of them there.
 #
 # A measurement shows that a backend is slow, and the profiler of :doc:`debug` shows where. When it is
 # right and fast, :doc:`ship-it` makes a release of it.

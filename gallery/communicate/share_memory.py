@@ -35,10 +35,11 @@ output = launch("share_memory/memory_of_two_ranks.py", ranks=2)
 # -------------------------------
 #
 # Why must rank 0 wait for the others before it closes the file? In the next program it does not, and also
-# creates another file before rank 1 tries again. The store enforces this order here:
+# creates another file before rank 1 tries again. The store enforces this order here. Rank 0 runs this part:
 #
 # .. listing:: gallery/communicate/share_memory/closed_too_early.py
 #    :part: early
+#    :end-before: else:
 
 output = launch("share_memory/closed_too_early.py", ranks=2)
 
@@ -50,13 +51,14 @@ output = launch("share_memory/closed_too_early.py", ranks=2)
 # ``joined``, which ``meet`` of :doc:`/right/rendezvous` calls after all have agreed. And the memory begins
 # with a number, the ``nonce``, which the other ranks compare:
 #
-# .. listing:: extension/shm_collectives/src/memory.hpp
-#    :part: header
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/shm_collectives/src/memory.hpp
+#       :part: header
 #
 # The nonce is the time at which rank 0 created the memory. Because ranks may run different versions of the
 # backend, or have different options, the header also contains the version of the protocol and the sizes.
-# ``failed`` and ``reason`` stop all ranks after a failure, as :doc:`lost-ranks` shows. ``slot_bytes`` is
-# the size of the data in one *slot*; :doc:`lay-out-the-memory` explains the parts.
 #
 # Trust nothing in the store
 # --------------------------
@@ -103,9 +105,8 @@ output = launch("share_memory/options_differ.py", ranks=2)
 # ``boot_id``, which is new with each start of a kernel. Two containers of one host have the same kernel, but
 # usually different PID namespaces, so the text contains the namespace, too.
 #
-# One host is enough to test this, because the rendezvous consists of keys, and any program can write keys.
-# Here rank 0 is a Python program that writes those of a rank of another host. It has drawn the number 7,
-# and has no memory:
+# One host is enough to test this, because the rendezvous consists of keys. Here rank 0 is a Python program
+# that writes those of a rank of another host:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -124,7 +125,8 @@ output = launch("share_memory/another_host.py", ranks=2)
 #
 # The reason for memory without a name was that nothing is left. To test it, the next program forms a group
 # of two ranks, and ends rank 0 with ``SIGTERM`` and rank 1 with ``SIGKILL``, so that neither can clean up.
-# Both ranks run this function:
+# Before the signals and after each, it counts the processes that have mapped the memory, according to
+# ``/proc/<process>/maps``, and the files of its size in ``/dev/shm``:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -132,11 +134,9 @@ output = launch("share_memory/another_host.py", ranks=2)
 #    .. listing:: gallery/communicate/share_memory/killed_ranks.py
 #       :part: rank
 #
-# Before the signals and after each, the program counts the processes that have mapped the memory, according
-# to ``/proc/<process>/maps``, and the files of its size in ``/dev/shm``:
-#
-# .. listing:: gallery/communicate/share_memory/killed_ranks.py
-#    :part: signals
+#    .. listing:: gallery/communicate/share_memory/killed_ranks.py
+#       :part: signals
+#       :no-caption:
 
 output = run_program("share_memory/killed_ranks.py")
 

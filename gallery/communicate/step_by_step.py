@@ -25,7 +25,8 @@ step, it does six things:
 The class ``Step`` has one method for each of these:
 
 .. listing:: extension/shm_collectives/src/step.hpp
-   :part: step
+   :start-at: class Step {
+   :end-before: // [/step]
 
 ``Reached`` contains the counters that a rank waits for, and the value that they must reach. The ``note`` of
 a slot describes the operation, so that ranks notice when they call different ones
@@ -53,12 +54,8 @@ Memory order
 
 A compiler and a processor may change the order of two writes of one thread, because the thread itself does
 not notice it. Another process does: if ``posted`` becomes visible before the slot, a reader takes old data.
-Atomic operations forbid this where the protocol needs it:
-
-.. listing:: extension/shm_collectives/src/step.hpp
-   :part: post
-
-The other half of the pair is in ``Reached``, which reads the counter of a rank:
+Atomic operations forbid this where the protocol needs it, as the comment on ``post`` explains. The other half
+of the pair is in ``Reached``, which reads the counter of a rank:
 
 .. listing:: extension/shm_collectives/src/step.hpp
    :part: counter
@@ -71,14 +68,15 @@ A model of the protocol
 -----------------------
 
 Tests try a few orders of events out of millions, and a model tries all of them. To keep their number small,
-this one has two slots for each rank. It also has one counter ``posted`` for each rank, which says as much as
-one for each slot, because a rank posts its steps in order. Its programs consist of the actions above:
+this one has two slots and one counter ``posted`` for each rank. Its programs consist of the actions above:
 
 .. listing:: gallery/communicate/shared/step_protocol_model.py
    :part: programs
+   :end-before: def reads_in
 
-``explore`` begins with the state in which nothing has happened. It lets each rank take its next action, if
-the rank need not wait, and goes on from every state that it has not seen:
+``reads_in`` splits each read into one action for each rank to be read. ``explore`` begins with the state in
+which nothing has happened. It lets each rank take its next action, if the rank need not wait, and goes on from
+every state that it has not seen:
 
 .. admonition:: The code
    :collapsible: closed

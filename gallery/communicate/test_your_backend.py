@@ -6,10 +6,8 @@ The suite ``c10d-conformance`` holds any backend of ``torch.distributed`` to wha
 command. This page shows how to run it, how to read its report, and how to turn a failure into a program
 that shows the bug.
 
-PyTorch's classes ``MultiProcessTestCase`` and ``DistributedTestBase``, in
-``torch.testing._internal.common_distributed``, start the ranks for tests that you write. The suite brings
-the tests: 190 checks of backends in C++ or Python, of which 17 are about the streams of an accelerator. It
-needs PyTorch and pytest. You find it in the folder ``conformance`` of the zip file at the end of this page.
+The suite has 190 checks of backends in C++ or Python, and needs PyTorch and pytest. You find it in the folder
+``conformance`` of the zip file at the end of this page.
 
 .. diagram:: communicate/test_your_backend/diagram
 
@@ -21,8 +19,7 @@ Two arguments are enough. ``--backend`` is the name that a program passes to ``i
 check needs another number or ``--ranks`` says otherwise. While you work on one operation, ``-k`` selects
 checks by their names, as in pytest.
 
-The example is the dummy, the backend that moves no data, with three checks. The function below leaves
-out the times and the release of PyTorch, so that two runs print the same:
+The example is the dummy, the backend that moves no data, with three checks:
 """
 
 import os
@@ -74,24 +71,17 @@ print("exit status", status)
 #      - No rank makes progress for ten seconds, or for as long as ``--limit`` says.
 #
 # No backend must have every operation, so a refusal is no failure: the dummy has no ``send``, and says so.
-# Only a refusal by all ranks counts. Without ``recvAnysource``, only the receiver refuses, and the sender
-# hangs; leave such checks out with ``--skips``.
-# A check with one of the last three verdicts fails, and the exit status is then 1. Above, this is the check
-# of ``all_gather``, because the dummy returns zeros.
+# Only a refusal by all ranks counts. A check with one of the last three verdicts fails, and the exit status
+# is then 1. Above, this is the check of ``all_gather``, because the dummy returns zeros.
 #
 # The section ``Failures`` has what you need to find the bug. Below the promise, ``made by`` names the
 # function or the header of PyTorch where you can read it. Each case has its operation, dtype, shape, layout
 # of the memory and kind of call, the first element that differs, and how many do. After a hang, the report
 # contains the Python stack and the C++ stack of every rank.
 #
-# The same ranks run one check after another, until one fails; then new ranks begin the next check. After a
-# crash or a hang, new ranks continue with the next case of the same check, and after its second hang the
-# other cases are left out. For CI, ``--report`` writes everything as JSON, and ``--junit`` as JUnit XML.
-#
-# Because a refusal does not fail, the suite alone would not report an operation that worked yesterday and
-# is refused today. ``--add-claims FILE`` writes into a file how many cases of each check are right, and a
-# later run with ``--claims FILE`` fails if there are fewer. The project of :doc:`/tutorial/next-steps` has
-# such a file.
+# Because a refusal is no failure, record what works: ``--add-claims FILE`` writes how many cases of each check
+# are right into a file, and a later run with ``--claims FILE`` fails if there are fewer. The ``README.md`` of
+# the suite has the other options.
 #
 # Choose the run that you need
 # ----------------------------
@@ -108,17 +98,12 @@ print("exit status", status)
 #    * - the ranks on several simulated hosts, so that the network is tested, too
 #      - ``--hosts 2``, on Linux
 #
-# On an accelerator, ``wait`` makes a stream wait, and not the host, as :doc:`/accelerators/waiting`
-# explains. The checks of streams therefore hold a stream, and compare what the kernels have read. This site
-# runs them on ``sim``, the simulated device of :doc:`/accelerators/device`.
-#
 # Results of three backends
 # -------------------------
 #
 # This is the report of ``--quick`` for gloo, for the dummy, and for ``shm``, the backend of this site for
-# shared memory. Where not all cases of a row have the verdict, a number follows: ``right 3 of 4`` means that
-# the fourth case was refused, and ``wrong 2 of 20`` says nothing about the other 18, which may be right or
-# refused:
+# shared memory. Where not all cases of a row have the verdict, a number follows. After ``right 3 of 4``, the
+# fourth case was refused; after ``wrong 2 of 20``, the others may be right or refused:
 
 import json
 import tempfile
@@ -155,17 +140,13 @@ show_table(["capability", *reports], rows)
 # group is aborted; the exercise is about ``Works and futures``. The whole suite finds more: some collectives
 # of gloo return wrong values, without an error, for a tensor that is not contiguous
 # (`pytorch#192920 <https://github.com/pytorch/pytorch/issues/192920>`_). In ``shm`` it finds no failure.
-# ``make test-conformance`` runs the suite on these three backends and on ``store``, ``mpich`` and
-# ``simccl`` of this site, and compares the results with recorded ones. ``simccl`` crashes in
-# ``failure.other_size``, as gloo does, because gloo moves its data.
 #
 # Bug: a test with zeros
 # ----------------------
 #
-# If your backend treats long tensors in another way than short ones, as an algorithm with a threshold does,
-# run the suite once more with a threshold of zero, because it tries all pairs of a dtype and a reduction with
-# short tensors only. For what else is special in your backend, you need tests of your own. The first of these
-# two is too weak:
+# The suite tries all pairs of a dtype and a reduction with short tensors only. If your backend has another
+# algorithm for long ones, run the suite once more with a threshold of zero. For what else is special in your
+# backend, you need tests of your own. The first of these two is too weak:
 #
 # .. listing:: gallery/communicate/test_your_backend/tests_with_zeros.py
 #    :part: mistake
@@ -187,9 +168,7 @@ output = launch("test_your_backend/tests_with_zeros.py", ranks=2)
 
 # %%
 # Choose the inputs so that each bug that you can think of changes the result: a wrong root, a missing
-# element at the end, a sum in place of an average, or a message out of order. The inputs of the suite do
-# that. To test the suite itself, a backend has bugs on purpose, and each of them names the checks that must
-# find it.
+# element at the end, a sum in place of an average, or a message out of order.
 #
 # Exercise
 # --------

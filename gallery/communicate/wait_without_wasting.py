@@ -6,9 +6,6 @@ Every collective contains a wait, because a rank needs the data of the others. T
 is how a rank waits. This page compares three ways, switches from one to the next while the rank waits, and
 explains how a rank can sleep and never miss a wakeup.
 
-The decision is hard because a rank cannot know how long it will wait. The other rank may post in less than a
-microsecond, or load data for a minute first.
-
 .. diagram:: communicate/wait_without_wasting/diagram
 
 Three ways to wait
@@ -36,9 +33,8 @@ wait for its turn does so in one of these ways:
 still has the given value. For the kernel, this test and the beginning of the sleep are one action, so no
 wakeup can fall between them.
 
-What a wait wastes is processor time, so the program adds that of both processes, and compares the medians
-of ten batches. It tries up to five times, because other programs can disturb a comparison.
-``os.sched_setaffinity`` first keeps both processes on one core, and then gives each its own:
+The program compares the processor time of both processes. ``os.sched_setaffinity`` first keeps them on one
+core, and then gives each its own:
 """
 
 from launcher import launch, run_program
@@ -47,7 +43,7 @@ output = run_program("wait_without_wasting/ways_to_wait.py")
 
 # %%
 # On one core, the process that spins keeps the core from the one that it waits for, until the kernel
-# interrupts it at the end of its time slice. A process that yields or sleeps usually frees the core at once.
+# interrupts it at the end of its time slice.
 #
 # With a core for each process, spinning is cheaper than sleeping, because the answer arrives so soon that a
 # sleep costs more than it saves. No way is always the best, so a rank must switch from one to the next
@@ -56,23 +52,21 @@ output = run_program("wait_without_wasting/ways_to_wait.py")
 # From one way to the next
 # ------------------------
 #
-# A waiting thread of ``shm`` calls ``rest`` between two looks. It begins with the way that notices the data
-# soonest, and ends with the one that wastes least:
+# A waiting thread of ``shm`` calls ``rest`` between two looks:
 #
 # .. listing:: extension/shm_collectives/src/waiting.hpp
-#    :part: patience
+#    :start-at: inline bool rest
+#    :end-before: // [/patience]
 #
 # - **100 looks in a row** are usually enough when the other rank runs the same operation, because it then
-#   answers within microseconds. ``relax`` is one instruction that delays the loop a little: ``pause`` on
-#   x86-64, and ``isb`` on aarch64.
+#   answers within microseconds.
 # - **500 microseconds of yielding** let a rank without a core run, and spare both sides the system calls of a
 #   sleep if the answer is only a little late. The option ``yield_for`` changes this time.
 # - **Then the thread sleeps**, for at most 50 milliseconds at a time, because it must check now and then
-#   whether the other ranks are alive, as :doc:`lost-ranks` shows. Twenty wakeups a second cost little.
+#   whether the other ranks are alive, as :doc:`lost-ranks` shows.
 #
 # By default, a wait thus uses a whole core for about half a millisecond, and then nearly none. In the next worker,
-# rank 1 arrives a second late at a barrier. ``wait_for`` measures the call of rank 0. The kernel tells it
-# the processor time of the thread, and how often the thread has gone to sleep:
+# rank 1 arrives a second late at a barrier, and rank 0 measures its wait:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -87,37 +81,19 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 # ---------------------
 #
 # If a group has more ranks than the machine has processors, spinning only delays the rank that the others
-# wait for. The backend then sets ``spins`` to 0, so the ranks yield from the beginning. It counts the ranks
-# of its group only, and not the other programs on the machine, which are one more reason to stop spinning
-# soon.
+# wait for. The backend then sets ``spins`` to 0, so the ranks yield from the beginning.
 #
-# Yielding has a limit, too. Linux can share out the processor time to *sessions* first, and then to the
-# processes of each session. This is called autogroup, and it is switched on if
-# ``/proc/sys/kernel/sched_autogroup_enabled`` contains 1. A terminal is one session, but ``torchrun`` gives
-# each rank a session of its own. Because a process yields to its own session only, ``sched_yield`` then lets
-# no other rank run. So each rank writes its session into the shared memory. If there are several sessions,
-# and more ranks than processors, ``yield_for`` is 0 by default and the ranks sleep at once:
+# Yielding has a limit, too: a process yields to its own *session* only, if Linux groups processes by session.
+# This is called autogroup, and it is switched on if ``/proc/sys/kernel/sched_autogroup_enabled`` contains 1.
+# ``torchrun`` gives each rank a session of its own, so ``sched_yield`` then lets no other rank run. If a group
+# has several sessions, and more ranks than processors, ``yield_for`` is therefore 0 by default, and the ranks
+# sleep at once:
 #
 # .. admonition:: The code
 #    :collapsible: closed
 #
 #    .. listing:: extension/shm_collectives/src/waiting.hpp
 #       :part: policy
-#
-# The next program starts the ranks itself, so that it can choose their sessions, and counts how often they
-# sleep in 200 barriers:
-#
-# .. admonition:: The code
-#    :collapsible: closed
-#
-#    .. listing:: gallery/communicate/wait_without_wasting/ranks_in_sessions.py
-#       :part: sleeps
-
-output = run_program("wait_without_wasting/ranks_in_sessions.py")
-
-# %%
-# Only the ranks of the last group sleep at once. :doc:`measure` shows the times of operations with two and
-# with four ranks, on two cores.
 #
 # Sleep and wake
 # --------------
@@ -138,10 +114,10 @@ output = run_program("wait_without_wasting/ranks_in_sessions.py")
 # bell rings before ``rings_`` is read, the last look finds the post. If it rings later, ``rings_`` has
 # changed, and the system call returns at once or the sleep ends.
 #
-# This argument needs the order "write, then read" on both sides. Release and acquire do not provide it,
-# because the read may then take effect before the write, and processors do that, also those of x86-64. So
-# ``load``, ``store`` and ``fetch_add`` have no memory order here, which makes them sequentially consistent:
-# all threads agree on one order of these accesses, and it respects each thread's program order.
+# This argument needs the order "write, then read" on both sides. Release and acquire do not provide it: a
+# processor, also an x86-64, may let the read take effect before the write. So ``load``, ``store`` and
+# ``fetch_add`` are sequentially consistent here: all threads agree on one order of these accesses, and it
+# respects each thread's program order.
 #
 # Bug: looking first and announcing the sleep afterwards
 # ------------------------------------------------------
@@ -156,8 +132,7 @@ output = run_program("wait_without_wasting/ranks_in_sessions.py")
 #    .. listing:: gallery/communicate/wait_without_wasting/lost_wakeup.py
 #       :part: waits
 #
-# ``post`` writes ``posted``, and then does the same as ``Bell::ring``. Each case has a memory of its own, so
-# ``sleepers`` need not be decreased. The sleep is real, and would not end without the limit of one second:
+# The sleep is real, and would not end without the limit of one second:
 
 output = run_program("wait_without_wasting/lost_wakeup.py")
 
@@ -165,9 +140,6 @@ output = run_program("wait_without_wasting/lost_wakeup.py")
 # A post before ``announce`` finds no sleeper, and wakes none. A post before ``sleep`` rings, but the waiting
 # side reads ``rings`` after that, and sleeps until the next ring. The fix is the order of ``shm``: announce,
 # read ``rings``, and look last. It returns in all four cases.
-#
-# With slices of 50 milliseconds, a lost wakeup does not stop a program for ever. The operation only takes up
-# to 50 milliseconds longer, once in a while, which is hard to find with a test.
 #
 # Exercise
 # --------
