@@ -14,8 +14,11 @@ One device
 Begin here, because a program on one device is the easiest to write and to debug. It also gives the
 result with which the other programs are compared. The whole page uses this training loop:
 
-.. listing:: gallery/overview/shared/data_parallel.py
-   :part: train
+.. admonition:: The training loop
+   :collapsible: closed
+
+   .. listing:: gallery/overview/shared/data_parallel.py
+      :part: train
 
 The model has two small layers and learns to add four numbers:
 """
@@ -49,14 +52,16 @@ print(f"loss: {losses[0]:.4f}, after {len(losses)} steps {losses[-1]:.4f}")
 #
 # .. listing:: gallery/overview/shared/data_parallel.py
 #    :part: ddp
-#    :no-caption:
 #
 # After the training, two things must hold. All replicas are equal, bit for bit. Except for rounding,
 # they are also what one process would have learned from the whole batch:
 #
-# .. listing:: gallery/overview/shared/data_parallel.py
-#    :part: compare
-#    :no-caption:
+# .. admonition:: The comparison of the replicas, and with one process
+#    :collapsible: closed
+#
+#    .. listing:: gallery/overview/shared/data_parallel.py
+#       :part: compare
+#       :no-caption:
 #
 # Two ranks run the program:
 
@@ -84,9 +89,7 @@ outputs = launch("shared/data_parallel.py", ranks=2)
 #           sampler.set_epoch(epoch)  # Shuffles anew.
 #
 # Move the model before you wrap it, and create the optimizer afterwards. With ``device_ids``, DDP moves the
-# inputs of ``forward`` to the device, but your program must move the targets. ``device_id`` binds the
-# group to one device, and :doc:`/tutorial/options-and-reductions` lists the other arguments of
-# ``init_process_group``.
+# inputs of ``forward`` to the device, but your program must move the targets.
 #
 # What DDP calls
 # --------------
@@ -146,9 +149,7 @@ outputs = launch("data_parallel/mixed_precision.py", ranks=2)
 
 # %%
 # An all-reduce in ``bfloat16`` moves half of the bytes, but each sum is rounded to eight significant bits.
-# :doc:`/library/types-and-reductions` shows the effect. ``bfloat16`` has the range of ``float32``.
-# ``float16`` has a smaller range, in which small gradients become zero, so ``torch.amp.GradScaler`` must
-# scale the loss.
+# :doc:`/library/types-and-reductions` shows the effect.
 #
 # Uneven inputs
 # -------------
@@ -183,8 +184,5 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 # ``join`` repeats only the communication of DDP. If the forward pass of your model calls collectives
 # itself, pass ``throw_on_early_termination=True``. Then all ranks raise an error as soon as one has no
 # more data.
-#
-# :doc:`gradient-buckets` shows how DDP hides the time of the all-reduce, and how ``no_sync`` accumulates
-# gradients over several batches. :doc:`elastic` shows how to survive a rank that dies.
 #
 # Not run here: GPUs, because the build of this site has none.

@@ -69,17 +69,17 @@ show_section(output, "sizes")
 # overlaps. Keep the default until a measurement of your model says otherwise. The all-reduce of the last
 # bucket is never hidden, as :doc:`/accelerators/overlap` shows in a trace.
 #
-# The buckets are memory, too: a second copy of all gradients. With ``gradient_as_bucket_view=True`` the
-# gradients are views of the buckets, which saves that copy.
-#
 # Parameters without a gradient
 # -----------------------------
 #
 # If a parameter gets no gradient, for example because ``forward`` has left out a branch, its bucket is
 # never ready, and the backward pass ends with an all-reduce missing. DDP notices this at the next step:
 #
-# .. listing:: gallery/overview/shared/branches.py
-#    :part: model
+# .. admonition:: The model
+#    :collapsible: closed
+#
+#    .. listing:: gallery/overview/shared/branches.py
+#       :part: model
 #
 # .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
 #    :part: unused
@@ -141,9 +141,12 @@ show_section(output, "by hand")
 # In some programs, each rank makes its own update, and the ranks average the parameters afterwards. To
 # save communication, they often do so only every few steps. Here they do so after each step:
 #
-# .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
-#    :part: parameters
-#    :no-caption:
+# .. admonition:: The averages of parameters
+#    :collapsible: closed
+#
+#    .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
+#       :part: parameters
+#       :no-caption:
 
 show_section(output, "parameters")
 

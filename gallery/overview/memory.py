@@ -18,25 +18,12 @@ bytes:
 """
 
 import torch
+from shared.sizes import sizes_of_state
 from torch import nn
 
 
 def make_layer(width):
     return nn.TransformerEncoderLayer(width, nhead=width // 64, dim_feedforward=4 * width)
-
-
-def size_of(tensors):
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-
-
-def sizes_of_state(model, adam):
-    state = adam.state.values()
-    return {
-        "parameters": size_of(model.parameters()),
-        "gradients": size_of(p.grad for p in model.parameters()),
-        "optimizer state": size_of(s["exp_avg"] for s in state)
-        + size_of(s["exp_avg_sq"] for s in state),
-    }
 
 
 model = make_layer(width=128)
@@ -51,6 +38,12 @@ for name, size in sizes.items():
 print(f"{'together':15} {sum(sizes.values()):8} bytes, {sum(sizes.values()) // count}")
 
 # %%
+# .. admonition:: The code that counts bytes
+#    :collapsible: closed
+#
+#    .. listing:: gallery/overview/shared/sizes.py
+#       :part: state
+#
 # A number of type ``float32`` takes 4 bytes, so training with Adam takes 16 bytes for each parameter. On
 # the ``meta`` device, a model has shapes but no data. This code can therefore count the parameters of
 # models that are too large for this computer, and compare their training state with a device of 80 GB:
@@ -78,29 +71,14 @@ show_table(
 # The forward pass also keeps *activations*, the values that the backward pass needs. Unlike the training
 # state, they grow with the batch. Hooks of autograd see each tensor that is kept, so this code can add
 # up those that are not parameters:
+#
+# .. admonition:: The code that adds up
+#    :collapsible: closed
+#
+#    .. listing:: gallery/overview/shared/sizes.py
+#       :part: activations
 
-from torch.utils.checkpoint import checkpoint
-
-
-def size_of_activations(layers, inputs, run):
-    parameters = {p.untyped_storage().data_ptr() for p in layers.parameters()}
-    kept = {}
-
-    def keep(tensor):
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in parameters:
-            kept[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        for layer in layers:
-            inputs = run(layer, inputs)
-    return sum(kept.values())
-
-
-def run_checkpointed(layer, inputs):
-    return checkpoint(layer, inputs, use_reentrant=False)
-
+from shared.sizes import run_checkpointed, size_of_activations
 
 layers = nn.Sequential(
     *[nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64)) for _ in range(4)]
@@ -108,7 +86,7 @@ layers = nn.Sequential(
 rows = []
 for batch in (1, 2, 4, 8):
     inputs = torch.rand(batch, 64)
-    kept = size_of_activations(layers, inputs, nn.Module.__call__)
+    kept = size_of_activations(layers, inputs)
     recomputed = size_of_activations(layers, inputs, run_checkpointed)
     rows.append([str(batch), str(kept), str(recomputed)])
 
@@ -116,16 +94,14 @@ show_table(["batch", "activations, bytes", "with checkpoints, bytes"], rows)
 
 # %%
 # ``torch.utils.checkpoint`` saves memory and costs time: it keeps only the input of each layer, so the
-# backward pass must compute the layer again. These checkpoints are unrelated to the files of the same
-# name, from which a training continues.
+# backward pass must compute the layer again.
 #
 # What each feature splits
 # ------------------------
 #
-# The memory of a rank is the training state, the activations, and temporary tensors. The features of the
-# following pages split different parts of it. In the next table, ``fully_shard`` is FSDP2,
-# ``parallelize_module`` is tensor parallelism, and ``PipelineStage`` is pipeline parallelism. It shows
-# the training state of one rank, for the third model above and eight ranks:
+# The memory of a rank is the training state, the activations, and temporary tensors. The next table shows the
+# training state of one of eight ranks for the third model above. There, ``fully_shard`` is FSDP2,
+# ``parallelize_module`` is tensor parallelism, and ``PipelineStage`` is pipeline parallelism:
 
 count, ranks = 6.44, 8  # In billions, so bytes for each parameter become GB.
 for_each_parameter = {
@@ -145,8 +121,7 @@ show_table(
 # features, and :doc:`tensor-and-pipeline-parallel` shows the parts of the other two. The activations
 # differ too:
 #
-# * With data parallelism, FSDP2 included, each rank keeps the activations of its part of the batch. Even
-#   one example in each rank may need too much memory.
+# * With data parallelism, FSDP2 included, each rank keeps the activations of its part of the batch.
 # * Tensor parallelism also splits the activations inside the layers.
 # * With pipeline parallelism, a rank keeps only the activations of its own layers, for
 #   several microbatches at a time.
@@ -154,29 +129,28 @@ show_table(
 # Temporary tensors add to this. With DDP, they include the buckets, a second copy of the gradients, which is
 # another 4 bytes for each parameter unless you set ``gradient_as_bucket_view=True``.
 #
-# FSDP2 needs its peak in the backward pass. Besides its shards, a rank then holds up to four tensors as large
-# as all parameters of one layer: the whole parameters of the layer that runs, those of the next one, which it
-# gathers in advance, the whole gradients of the layer, and the input of the last reduce-scatter. A layer of
-# the third model has 0.2 billion parameters or 0.8 GB, so about 3.2 GB come on top of the 13 GB. If
-# ``fully_shard`` is applied to the model only, the layer is the whole model, and its parameters and its
-# gradients alone need 26 GB each.
+# FSDP2 needs its peak in the backward pass, when a rank also holds up to four tensors as large as all
+# parameters of one layer: the parameters of two layers, the gradients of one, and the input of a
+# reduce-scatter. For the third model, whose layers take 0.8 GB each, about 3.2 GB come on top of the 13 GB.
 #
-# The memory that PyTorch's allocator holds in reserve comes on top, so leave some room, and measure. On
-# GPUs, ``torch.cuda.max_memory_allocated`` returns the peak.
+# The memory that PyTorch's allocator holds in reserve comes on top, so leave some room. On GPUs,
+# ``torch.cuda.max_memory_allocated`` returns the peak.
 #
 # A rank out of memory
 # --------------------
 #
 # Often only one rank runs out of memory, for example because its batch contains an unusually long text.
-# In this sample, each number is the length of a text, and attention needs memory for the square of the
-# length. In step 1, rank 1 requests 256 TiB, more than any computer has. To show which gradients an
-# all-reduce would average, ``average`` collects the numbers of the steps:
+# In this sample, rank 1 lacks memory in step 1. To show which gradients an all-reduce would average,
+# ``average`` collects the numbers of the steps:
 #
-# .. listing:: gallery/overview/memory/out_of_memory.py
-#    :part: lengths
+# .. admonition:: The lengths of the texts, and the functions
+#    :collapsible: closed
 #
-# A program can catch the exception and skip the step, but the other rank does not notice that. In this
-# listing, each rank decides alone:
+#    .. listing:: gallery/overview/memory/out_of_memory.py
+#       :part: lengths
+#
+# A program can skip the step, but the other rank does not notice that. In this listing, each rank decides
+# alone:
 #
 # .. listing:: gallery/overview/memory/out_of_memory.py
 #    :part: alone
@@ -185,6 +159,7 @@ show_table(
 #
 # .. listing:: gallery/overview/memory/out_of_memory.py
 #    :part: together
+#    :no-caption:
 
 from launcher import launch
 
@@ -203,20 +178,9 @@ assert issubclass(torch.OutOfMemoryError, RuntimeError)
 #
 # On a GPU, the exception is ``torch.OutOfMemoryError``, a subclass of ``RuntimeError``.
 #
-# When the memory of the computer itself is used up, Linux kills a process with the signal ``SIGKILL``.
-# The process cannot catch this signal and prints nothing, but ``torchrun`` reports how the rank ended.
-# In the next program, rank 1 sends the signal to itself:
-
-from launcher import RankError
-
-try:
-    launch("memory/killed_rank.py", ranks=2)
-except RankError as error:
-    print(error)
-
-# %%
-# The signal alone does not say why it was sent. The log of the kernel, ``dmesg``, says whether a lack of
-# memory was the reason.
+# When the memory of the computer itself is used up, Linux kills a process with the signal ``SIGKILL``, which
+# the process cannot catch. ``torchrun`` reports the signal, and the log of the kernel, ``dmesg``, says whether
+# a lack of memory was the reason.
 #
 # Not run here: training on a GPU, the peak of FSDP2, which follows from the order of its calls, and a computer
 # whose memory is used up.

@@ -4,8 +4,7 @@ RPC patterns, and RPC with DDP
 
 This page shows four programs in which ranks have different roles: a parameter server, a server that
 answers calls in batches, an agent with observers, and a table on a server beside layers that DDP trains.
-Their *remote procedure calls* (RPC) travel through TensorPipe and never call a backend of c10d; only the
-DDP of the last program does.
+Only the DDP of the last program calls a backend of c10d; *remote procedure calls* (RPC) never do.
 
 Collectives suit programs in which all ranks do the same. RPC suits those in which it is not known
 beforehand when one rank needs another. :doc:`rpc` explains the calls and the *remote references* (RRefs)
@@ -31,13 +30,16 @@ passes them an RRef to the object with the parameters:
    :part: run
    :no-caption:
 
-Threads of the server answer the calls of both trainers in any order. The result is still always the
-same, because each trainer updates different rows. To prove it, one process runs the trainers one after
-the other, and must compute the same table, bit for bit:
+.. admonition:: The comparison with one process
+   :collapsible: closed
 
-.. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
-   :part: table
-   :no-caption:
+   Threads of the server answer the calls of both trainers in any order. The result is still always the
+   same, because each trainer updates different rows. To prove it, one process runs the trainers one after
+   the other, and must compute the same table, bit for bit:
+
+   .. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
+      :part: table
+      :no-caption:
 
 Batches of calls
 ----------------
@@ -56,12 +58,19 @@ The method needs the lock because the calls run in different threads. Both calls
 future, so one ``set_result`` answers both. The weights must equal those of one process that has the
 examples of both trainers:
 
-.. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
-   :part: weights
-   :no-caption:
+.. admonition:: The trainers, and the comparison with one process
+   :collapsible: closed
 
-For this kind of training DDP needs no server, because its all-reduce gives all ranks the mean of the
-gradients. Batches of calls remain useful where one large operation is faster than many small ones.
+   .. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
+      :part: trainers
+      :no-caption:
+
+   .. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
+      :part: weights
+      :no-caption:
+
+The all-reduce of DDP gives all ranks the mean of the gradients without a server. Batches of calls remain
+useful where one large operation is faster than many small ones.
 
 Agent and observers
 -------------------
@@ -70,26 +79,29 @@ In *reinforcement learning*, an *agent* learns from rewards which action is good
 rule by which it chooses is its *policy*. *Observers* on other ranks simulate the situations. Collectives
 do not fit here, because an observer does not know in advance how many actions its simulation will take.
 
-The simulation of this page is a corridor of five cells, in which each move costs one point. The straight
-way takes four moves, so -4 is the best possible reward:
+In this sample, an observer walks through a corridor of five cells and calls the agent to choose each move.
+A move costs one point, and the straight way takes four, so -4 is the best possible reward:
 
-.. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
-   :part: observer
-   :no-caption:
+.. admonition:: The observers, the agent and its training
+   :collapsible: closed
 
-The agent chooses at random, with the probabilities of the policy. After a walk it looks at what the rest
-of the walk cost after each choice: the more it cost, the less likely the agent makes that choice again.
-Each observer has its own random numbers, so the order of the calls does not change the result:
+   .. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
+      :part: observer
+      :no-caption:
 
-.. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
-   :part: agent
-   :no-caption:
+   The agent chooses at random, with the probabilities of the policy. After a walk it looks at what the rest
+   of the walk cost after each choice: the more it cost, the less likely the agent makes that choice again.
+   Each observer has its own random numbers, so the order of the calls does not change the result:
 
-Both observers walk at the same time, and then the agent learns from both walks:
+   .. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
+      :part: agent
+      :no-caption:
 
-.. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
-   :part: rounds
-   :no-caption:
+   Both observers walk at the same time, and then the agent learns from both walks:
+
+   .. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
+      :part: rounds
+      :no-caption:
 
 One program contains these three patterns, and runs on a server and two clients:
 """
@@ -99,8 +111,7 @@ from launcher import launch
 launch("rpc_patterns/rpc_patterns.py", ranks=3)
 
 # %%
-# All losses fall, and each batch answers two calls. The mean reward of the last walks is close to -4, so
-# they are nearly straight.
+# All losses fall. The mean reward of the last walks is close to -4, so they are nearly straight.
 #
 # RPC with DDP
 # ------------
@@ -113,8 +124,7 @@ launch("rpc_patterns/rpc_patterns.py", ranks=3)
 #
 # The table is an *embedding*, with a row of parameters for each item. Trainers look up rows, and later
 # let the server update them. Because the gradients of each trainer are in its own context of distributed
-# autograd, ``update`` takes the context as its argument. ``find_table`` returns the one table of the
-# server:
+# autograd, ``update`` needs the context:
 #
 # .. listing:: gallery/overview/rpc_patterns/rpc_with_ddp.py
 #    :part: table
@@ -136,21 +146,20 @@ launch("rpc_patterns/rpc_patterns.py", ranks=3)
 # result is in the context and not in ``.grad``. Therefore the program makes the updates by hand;
 # ``DistributedOptimizer`` can do this too.
 #
-# For comparison, one process trains on the examples of both trainers. Its loss is the mean over all
-# examples, so its gradients of the table are half as large as on the server, where each row gets the
-# gradient of one trainer. The learning rate of the table is twice as large to make up for this:
+# .. admonition:: The comparison with one process
+#    :collapsible: closed
 #
-# .. listing:: gallery/overview/rpc_patterns/rpc_with_ddp.py
-#    :part: compare
-#    :no-caption:
+#    For comparison, one process trains on the examples of both trainers. Its loss is the mean over all
+#    examples, so its gradients of the table are half as large as on the server, where each row gets the
+#    gradient of one trainer. The learning rate of the table is twice as large to make up for this:
+#
+#    .. listing:: gallery/overview/rpc_patterns/rpc_with_ddp.py
+#       :part: compare
+#       :no-caption:
 #
 # The server is rank 0, and prints nothing:
 
 outputs = launch("rpc_patterns/rpc_with_ddp.py", ranks=3)
 
 # %%
-# The trainers have different losses, because they look up different rows. If both used the same row, the
-# order of their updates would matter, and the server could answer the calls in batches.
-#
-# Pipelines, in which each rank has one part of a model, were once built with RPC too. For new programs,
-# use ``torch.distributed.pipelining``, as :doc:`tensor-and-pipeline-parallel` shows.
+# The trainers have different losses, because they look up different rows.

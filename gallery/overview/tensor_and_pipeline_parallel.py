@@ -33,9 +33,12 @@ the ranks of a *device mesh*. The plan says how to cut each layer:
 The output and the gradients must be those of the whole model. To compare them, ``full_tensor`` collects
 the parts of a gradient. ``CommDebugMode`` counts the collectives:
 
-.. listing:: gallery/overview/tensor_and_pipeline_parallel/tensor_parallel.py
-   :part: compare
-   :no-caption:
+.. admonition:: The comparison with the whole model
+   :collapsible: closed
+
+   .. listing:: gallery/overview/tensor_and_pipeline_parallel/tensor_parallel.py
+      :part: compare
+      :no-caption:
 """
 
 from launcher import launch
@@ -77,15 +80,21 @@ launch("tensor_and_pipeline_parallel/tensor_parallel.py", ranks=2)
 # To show the order, hooks record what a rank does. ``F2`` is the forward pass of microbatch 2, and
 # ``B2`` is its backward pass:
 #
-# .. listing:: gallery/overview/tensor_and_pipeline_parallel/pipeline_parallel.py
-#    :part: record
-#    :no-caption:
+# .. admonition:: The hooks that record the order
+#    :collapsible: closed
+#
+#    .. listing:: gallery/overview/tensor_and_pipeline_parallel/pipeline_parallel.py
+#       :part: record
+#       :no-caption:
 #
 # Two schedules run one after the other. Both must give the gradients and the loss of the whole model:
 #
-# .. listing:: gallery/overview/tensor_and_pipeline_parallel/pipeline_parallel.py
-#    :part: compare
-#    :no-caption:
+# .. admonition:: The comparison with the whole model
+#    :collapsible: closed
+#
+#    .. listing:: gallery/overview/tensor_and_pipeline_parallel/pipeline_parallel.py
+#       :part: compare
+#       :no-caption:
 
 outputs = launch("tensor_and_pipeline_parallel/pipeline_parallel.py", ranks=2)
 
@@ -148,36 +157,6 @@ for row in put_on_a_clock([more, more]):
 # holds those of all microbatches at once, 1F1B those of at most as many microbatches as there are
 # stages. Other schedules, such as ``ScheduleInterleaved1F1B`` and ``ScheduleZBVZeroBubble``, give each
 # rank several stages and make the bubble smaller.
-#
-# A module on several devices
-# ---------------------------
-#
-# A single process can also place its layers on several devices, and move the activations from one device
-# to the next in the forward pass:
-#
-# .. not-executed::
-#
-#    This needs two GPUs in each process. The machine that builds this site has none.
-#
-#    .. code-block:: python
-#
-#       class TwoDevices(nn.Module):
-#           def __init__(self, first, second):
-#               super().__init__()
-#               self.first = first.to("cuda:0")
-#               self.second = second.to("cuda:1")
-#
-#           def forward(self, x):
-#               hidden = self.first(x.to("cuda:0"))
-#               return self.second(hidden.to("cuda:1"))
-#
-#
-#       replica = DistributedDataParallel(TwoDevices(first, second))
-#
-# Prefer ``torch.distributed.pipelining``, because without microbatches only one device of a process
-# works at a time. If you wrap such a module in DDP all the same, pass neither ``device_ids`` nor
-# ``output_device``. All parameters must be on devices of the same type. Each process needs devices of
-# its own, for example ``2 * local_rank`` and ``2 * local_rank + 1``.
 #
 # Combinations
 # ------------

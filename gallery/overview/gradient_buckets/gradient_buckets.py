@@ -122,7 +122,6 @@ searching = DistributedDataParallel(Branches(), find_unused_parameters=True)
 searching(torch.ones(1, 4)).sum().backward()
 assert searching.module.left_out.weight.grad is None, "no rank has used it"
 
-# [accumulate]
 batches = torch.rand(4, 8, WIDTH)
 
 
@@ -134,6 +133,7 @@ def all_reduces(train):
     return sum(event.startswith("all-reduce") for event in events)
 
 
+# [accumulate]
 def reduce_each():
     for batch in batches:
         ddp(batch).square().mean().backward()

@@ -77,8 +77,10 @@ class BatchingServer:
                 self.answer = torch.futures.Future()
                 answer.set_result(self.weights)
         return answer
+# [/batching]
 
 
+# [trainers]
 def train_weights(server, trainer):
     inputs, targets = examples(trainer, count=8)
     weights = server.rpc_sync().pull()
@@ -90,7 +92,7 @@ def train_weights(server, trainer):
         weights = server.rpc_sync().push_and_pull(weights.grad)
         losses.append(loss.item())
     return losses
-# [/batching]
+# [/trainers]
 
 
 # [run]
