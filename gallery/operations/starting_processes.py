@@ -20,6 +20,14 @@ The simplest way is a loop that starts a process for each rank. ``torch.multipro
 of Python's ``multiprocessing`` and can, in addition, pass tensors between processes.
 
 .. listing:: gallery/operations/starting_processes/loop_of_processes.py
+   :start-at: context = mp.get_context("spawn")
+   :end-at: process.join()
+
+.. admonition:: The whole program
+   :collapsible: closed
+
+   .. listing:: gallery/operations/starting_processes/loop_of_processes.py
+      :no-caption:
 
 This site runs such a program with ``run_program``, a function in ``gallery/launcher.py``. It prints the
 output unchanged, and raises an exception if the program fails. It sets ``OMP_NUM_THREADS=1``, because the
@@ -37,12 +45,6 @@ run_program("starting_processes/loop_of_processes.py")
 # A loop leaves error handling to you. When a child fails, the others continue, or wait for it until a
 # timeout, and the parent learns only the exit code of the child.
 #
-# Tensors that are passed to another process stay in shared memory, so all processes see the changes of one.
-# *HogWild!* training uses that: several processes update one model at the same time, without locks and
-# without messages. `The paper <https://arxiv.org/abs/1106.5730>`__ shows when this converges, and PyTorch's
-# notes on `multiprocessing <https://docs.pytorch.org/docs/2.15/notes/multiprocessing.html>`__ show how to
-# write it.
-#
 # ``mp.spawn``
 # ------------
 #
@@ -58,9 +60,6 @@ run_program("starting_processes/loop_of_processes.py")
 run_program("starting_processes/spawned_processes.py", expected_stderr="Terminating process")
 
 # %%
-# These ranks form no group. In :doc:`process-groups`, ranks that ``mp.spawn`` starts call
-# ``init_process_group``.
-#
 # Spawn, fork and forkserver
 # --------------------------
 #
@@ -81,7 +80,10 @@ run_program("starting_processes/spawned_processes.py", expected_stderr="Terminat
 # initialized it. The next program shows the difference. A thread of the parent holds a lock while the
 # children start:
 #
-# .. listing:: gallery/operations/starting_processes/start_methods.py
+# .. admonition:: The program with the lock
+#    :collapsible: closed
+#
+#    .. listing:: gallery/operations/starting_processes/start_methods.py
 
 run_program("starting_processes/start_methods.py")
 
@@ -109,14 +111,14 @@ run_program("starting_processes/start_methods.py")
 # ``mp.Process`` and ``mp.SimpleQueue`` have no such option, so one call of ``mp.set_start_method`` sets
 # their start method for the whole program:
 #
-# .. listing:: gallery/operations/starting_processes/spawn_options.py
+# .. admonition:: A program with these options
+#    :collapsible: closed
+#
+#    .. listing:: gallery/operations/starting_processes/spawn_options.py
 
 run_program("starting_processes/spawn_options.py")
 
 # %%
-# The last child would have slept for ten minutes, but because it was a daemon, it ended together with the
-# program.
-#
 # The launcher ``torchrun``
 # -------------------------
 #
@@ -137,6 +139,26 @@ from launcher import launch
 
 launch("starting_processes/environment_of_a_rank.py", ranks=2)
 
+# sphinx_gallery_start_ignore
+# every rank starts an interpreter of its own
+# time limit: 240
+import os
+import subprocess
+import sys
+import tempfile
+
+environment = {x: os.environ[x] for x in os.environ if x != "OMP_NUM_THREADS"}
+command = [sys.executable, "-m", "torch.distributed.launch", "--standalone"]
+with tempfile.TemporaryDirectory() as logs:
+    command += ["--nproc-per-node=2", f"--log-dir={logs}"]
+    command += ["starting_processes/environment_of_a_rank.py"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+assert done.returncode == 0
+notice = "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default"
+assert notice in done.stderr, done.stderr
+assert "The module torch.distributed.launch is deprecated" in done.stderr, done.stderr
+# sphinx_gallery_end_ignore
+
 # %%
 # ``init_process_group`` reads the rank and the world size from these variables, and finds the other ranks
 # with ``MASTER_ADDR`` and ``MASTER_PORT``. ``LOCAL_RANK`` is the rank on this node, by which you choose a
@@ -145,27 +167,9 @@ launch("starting_processes/environment_of_a_rank.py", ranks=2)
 # The notice about ``OMP_NUM_THREADS``
 # ------------------------------------
 #
-# If you type the command yourself, ``torchrun`` begins with a notice, which ``launch`` avoids by setting
-# the variable. To show the notice, the next command runs without the variable. It is the old command,
-# which runs the same code as ``torchrun``:
-
-import os
-import re
-import subprocess
-import sys
-import tempfile
-import textwrap
-
-environment = {x: os.environ[x] for x in os.environ if x != "OMP_NUM_THREADS"}
-command = [sys.executable, "-m", "torch.distributed.launch", "--standalone"]
-with tempfile.TemporaryDirectory() as logs:
-    command += ["--nproc-per-node=2", f"--log-dir={logs}"]
-    command += ["starting_processes/environment_of_a_rank.py"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-notice = re.search("Setting OMP_NUM_THREADS.*", done.stderr)[0]
-print(textwrap.fill(notice, 80))
-
-# %%
+# If you type the command yourself, ``torchrun`` begins with the notice ``Setting OMP_NUM_THREADS environment
+# variable for each process to be 1 in default``, which ``launch`` avoids by setting the variable.
+#
 # The notice is no error. By default, OpenMP would start a thread for each core in each rank, and the
 # threads of all ranks would compete for the cores, so ``torchrun`` sets one thread for each rank. If your
 # ranks compute on the CPU, set the variable yourself. A good first value is the number of cores divided
@@ -174,24 +178,12 @@ print(textwrap.fill(notice, 80))
 # The old launcher
 # ----------------
 #
-# Older texts start programs with ``python -m torch.distributed.launch``. This command still works, as the
-# run above shows, and says what to use instead:
-
-warning = done.stderr.partition("FutureWarning: ")[2].splitlines()
-print("\n".join(warning[:2]))
-
-# sphinx_gallery_start_ignore
-assert done.returncode == 0
-# every rank starts an interpreter of its own
-# time limit: 240
-# sphinx_gallery_end_ignore
-
-# %%
+# Older texts start programs with ``python -m torch.distributed.launch``. This command still runs the code of
+# ``torchrun``, but it warns that it is deprecated.
+#
 # ``torchrun`` or ``mp.spawn``
 # ----------------------------
 #
 # Use ``torchrun``, unless you have a reason not to. It works on many nodes, can start the whole group again
 # when a rank fails (``--max-restarts``), and your program needs no code that starts processes. ``mp.spawn``
 # is handy in tests, and in programs that must stay a single command on one machine.
-#
-# Not run here: HogWild!, because the subject of this site is processes that exchange messages.

@@ -316,12 +316,12 @@ The others are optional:
 How the page is made
 --------------------
 
-The declarations below come from ``Backend.hpp`` of the installed PyTorch. To find out which method a
-Python call reaches, the page makes the call with the dummy, whose error names the method. The features
-run with gloo under the profiler, as in :doc:`what-a-backend-needs`:
-
 .. admonition:: The code
    :collapsible: closed
+
+   The declarations below come from ``Backend.hpp`` of the installed PyTorch. To find out which method a
+   Python call reaches, the page makes the call with the dummy, whose error names the method. The features
+   run with gloo under the profiler, as in :doc:`what-a-backend-needs`:
 
    .. listing:: gallery/tutorial/every_operation/every_call.py
       :part: ask
@@ -331,6 +331,9 @@ run with gloo under the profiler, as in :doc:`what-a-backend-needs`:
 
    .. listing:: gallery/tutorial/every_operation/backend_methods.py
       :part: callers
+
+   .. listing:: gallery/tutorial/every_operation/backend_methods.py
+      :part: sections
 
    .. listing:: gallery/tutorial/every_operation/backend_methods.py
       :part: describe
@@ -369,8 +372,8 @@ callers = backend_methods.find_callers()
 described = set()
 
 
-def describe(*rows):
-    described.update(backend_methods.describe(methods, callers, rows))
+def describe(section):
+    described.update(backend_methods.describe(methods, callers, section))
 
 
 # sphinx_gallery_start_ignore
@@ -386,52 +389,37 @@ check_tables(methods)
 # Name, timeout and end
 # ---------------------
 
-describe("getBackendName", "setTimeout", "shutdown", "abort", "isInitialized", "getError")
+describe("name, timeout and end")
 
 # %%
 # * ``Backend.hpp`` demands that you override ``getBackendName`` and ``getBackendOptions``, which is among
 #   the methods for groups below. The dummy works without the latter, but cannot be split.
-# * After ``shutdown`` or ``abort``, raise an error in every operation.
-# * Without ``setTimeout``, PyTorch logs a warning and keeps the old timeout; :doc:`releases` says what
-#   older releases do.
 #
 # What DDP needs
 # --------------
 
-describe("broadcast", "allreduce", "allgather")
+describe("DDP")
 
 # %%
 # * The vectors have one element each, because a process drives one device. ``tensors[0]`` is the tensor.
 #   In ``allgather``, ``outputTensors[0][i]`` receives what rank ``i`` sent, and ``inputTensors[0]`` is
 #   the tensor to send.
-# * ``opts.rootRank`` is a rank of the group and not of the world. ``opts.rootTensor`` is 0.
-# * ``opts.reduceOp`` can be ``SUM``, ``AVG``, ``PRODUCT``, ``MIN``, ``MAX``, ``BAND``, ``BOR``, ``BXOR``
-#   or ``PREMUL_SUM``. Refuse those that you do not implement, because a backend that ignores ``reduceOp``
-#   returns wrong results silently.
-# * ``opts.asyncOp`` is false if the program waits in the call. ``opts.timeout`` is –1 ms, which is
-#   ``kUnsetTimeout``, if the program gave none; use the timeout of the group then.
-# * The future of the ``Work`` must hold the list of the written tensors, because DDP reads the gradients
-#   from it.
+# * :doc:`options-and-reductions` explains the fields of ``opts``, and when a backend gets which reduction.
 #
 # What FSDP2 needs
 # ----------------
 
-describe(
-    "all_gather_single / _allgather_base",
-    "reduce_scatter_single / _reduce_scatter_base",
-)
+describe("FSDP2")
 
 # %%
 # * One of the tensors is as large as those of all ranks together. Its part number ``i`` along the first
 #   dimension belongs to rank ``i``.
-# * FSDP2 reduces gradients of ``float32`` and ``bfloat16`` with ``AVG``, or with ``PREMUL_SUM`` if the
-#   program sets a factor to divide by. It divides others itself.
 # * FSDP1 calls ``allgather`` for CPU tensors only, and ``all_gather_single`` for others.
 #
 # Messages between two ranks
 # --------------------------
 
-describe("send", "recv", "recvAnysource")
+describe("messages")
 
 # %%
 # * ``dstRank`` and ``srcRank`` are ranks of the group. Messages between two ranks with one ``tag`` must
@@ -445,14 +433,7 @@ describe("send", "recv", "recvAnysource")
 # Operations with a root, and barriers
 # ------------------------------------
 
-describe(
-    "reduce",
-    "gather",
-    "gather_single / gather_into_tensor",
-    "scatter",
-    "barrier",
-    "monitoredBarrier",
-)
+describe("roots and barriers")
 
 # %%
 # * Only the rank ``opts.rootRank`` has the list of all tensors. On the other ranks, the list of
@@ -472,7 +453,7 @@ describe(
 # From each rank to each rank
 # ---------------------------
 
-describe("alltoall", "all_to_all_single / alltoall_base", "reduce_scatter")
+describe("each to each")
 
 # %%
 # * ``outputSplitSizes`` and ``inputSplitSizes`` count rows of the first dimension, one number for each
@@ -485,40 +466,18 @@ describe("alltoall", "all_to_all_single / alltoall_base", "reduce_scatter")
 # Several tensors in one call
 # ---------------------------
 
-describe(
-    "allreduce_coalesced",
-    "all_gather_single_coalesced / allgather_into_tensor_coalesced",
-    "reduce_scatter_single_coalesced / reduce_scatter_tensor_coalesced",
-    "allgather_coalesced",
-    "supportsCoalescing",
-    "startCoalescing",
-    "endCoalescing",
-)
+describe("several tensors")
 
 # %%
 # * The vectors have one element for each operation. A loop over the single operation, and a ``Work`` that
 #   is complete when all are, is enough.
-# * Functional all-gather and reduce-scatter, on which DTensor is built, call these for a single tensor,
-#   too.
 # * Return true from ``supportsCoalescing`` only if you have both ``startCoalescing`` and ``endCoalescing``.
 #   Python aborts all groups in one batch, so ``endCoalescing`` must not throw after an ``abort``.
 #
 # Debugging and records
 # ---------------------
 
-describe(
-    "getSequenceNumberForGroup",
-    "setSequenceNumberForGroup",
-    "enableCollectivesTiming",
-    "supportsAbortHooks",
-    "registerAbortHook",
-    "unregisterAbortHook",
-    "supportsCompletionHooks",
-    "registerCompletionHook",
-    "unregisterCompletionHook",
-    "registerOnCompletionHook",
-    "waitForPendingWorks",
-)
+describe("debugging")
 
 # %%
 # * Since PyTorch 2.14, the sequence numbers begin with 0. :doc:`step-4-unimplemented-collective` shows when
@@ -528,53 +487,20 @@ describe(
 # Groups made from groups
 # -----------------------
 
-describe(
-    "getBackendOptions",
-    "supportsSplitting",
-    "split",
-    "merge",
-    "supportsShrinking",
-    "shrink",
-    "supportsReconfigure",
-    "get_reconfigure_handle",
-    "reconfigure",
-    "setGroupUid",
-    "getBoundDeviceId",
-    "setBoundDeviceId",
-    "eagerConnectSingleDevice",
-)
+describe("groups")
 
 # %%
-# * ``new_group`` calls the function that creates the backend. If the program has passed a ``device_id``
-#   and ``supportsSplitting`` is true, it also calls ``perform_nocolor_split`` on the ranks outside the
-#   new group. ``Backend`` has no such method, so :doc:`recent-releases` adds one.
-# * ``getBackendOptions`` throws unless you override it. ``split_group`` tests ``supportsSplitting``, takes
-#   these options (a copy since PyTorch 2.14), and passes them to ``split`` with the ranks of the new group.
-# * The default ``eagerConnectSingleDevice`` does nothing, and yours may do the same.
+# * ``getBackendOptions`` throws unless you override it. :doc:`recent-releases` implements it together with
+#   ``split``, and adds ``perform_nocolor_split``, which ``Backend`` does not declare.
 #
 # A group such as ``cpu:gloo,npu:acme`` has several backends, and one of them is its default. Since
 # PyTorch 2.14, it is the one for the type of ``device_id``, else for the accelerator, else for any device
-# but the CPU. The group takes its rank and size from the default backend, and passes the abort hooks, the
-# completion hooks and windows to it alone. A group with several backends cannot be reconfigured.
+# but the CPU. The group passes hooks and windows to it alone, and cannot be reconfigured.
 #
 # Memory, windows and estimates
 # -----------------------------
 
-describe(
-    "allreduce_sparse",
-    "getMemAllocator",
-    "allocateTensor",
-    "supportsTensorAlloc",
-    "suspend",
-    "resume",
-    "getMemoryStats",
-    "supportsWindow",
-    "new_window",
-    "supportsTimeEstimation",
-    "startTimeEstimate",
-    "endTimeEstimate",
-    "addEphemeralTimeout",
-)
+describe("memory, windows and estimates")
 
 # sphinx_gallery_start_ignore
 assert described == set(methods), described ^ set(methods)
@@ -584,8 +510,6 @@ assert described == set(methods), described ^ set(methods)
 # * Sparse gradients, such as those of an embedding with ``sparse=True`` under DDP, reach
 #   ``allreduce_sparse`` only on CUDA. Sparse CPU tensors reach ``allreduce``, so refuse them there if you
 #   cannot reduce them.
-# * FSDP2 asks ``supportsTensorAlloc`` if a program calls
-#   ``set_allocate_memory_from_process_group_for_comm``.
 # * ``addEphemeralTimeout`` does not change the timeout of operations that have already started. Several
 #   calls add up, and each extension ends on its own.
 #
@@ -607,7 +531,6 @@ for name, fields in backend_methods.fields_of_options(methods):
 #   program may take this value as soon as ``wait`` has returned. PyTorch calls ``getFuture`` with
 #   Python's interpreter lock, so do not wait in it. It releases the lock before ``wait``.
 # * ``isCompleted`` and ``isSuccess`` return at once.
-# * ``sourceRank`` returns the sender of what ``recvAnysource`` received.
 #
 # If ``opts.asyncOp`` is false, a method may return no ``Work`` at all, and PyTorch does not wait. But
 # then the flight recorder never retires its record of the operation, which looks as if it hung. To avoid

@@ -23,10 +23,13 @@ features without a macro, test the version of PyTorch in ``torch/version.h``:
 which adds completion hooks and ``supportsAbortHooks``, defines it with the same value. Test the version
 for those, too:
 
-.. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
-   :part: features
+.. admonition:: The list of features
+   :collapsible: closed
 
-The page compiles the backend, which is for one rank, and prints the list ``features`` of the listing above:
+   .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+      :part: features
+
+The page compiles the backend, which is for one rank, and prints the list ``features`` of this code:
 """
 
 import json
@@ -34,16 +37,17 @@ import os
 import tempfile
 from datetime import timedelta
 from pathlib import Path
-from unittest import mock
 
 import torch
 import torch.distributed as dist
-from torch.distributed.device_mesh import init_device_mesh
 from torch.utils.cpp_extension import load
 
 # sphinx_gallery_start_ignore
 # time limit: 180
 import sys
+from unittest import mock
+
+from torch.distributed.device_mesh import init_device_mesh
 
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 # sphinx_gallery_end_ignore
@@ -75,6 +79,29 @@ def attempt(function, *arguments):
         print("RuntimeError:", str(error).splitlines()[0])
 
 
+# sphinx_gallery_start_ignore
+def error_of(function, *arguments):
+    try:
+        function(*arguments)
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+dist.init_process_group("recent", store=dist.HashStore(), rank=0, world_size=1)
+backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+names = ["_allgather_base", "_reduce_scatter_base"]
+if release >= "2.14":
+    names += ["all_gather_single", "reduce_scatter_single"]
+for name in names:
+    output = torch.zeros(2)
+    getattr(backend, name)(output, torch.ones(2)).wait()
+    assert output.tolist() == [1, 1], name
+error = error_of(dist.all_to_all_single, torch.zeros(2), torch.ones(2))
+assert ("all_to_all_single" if release >= "2.14" else "alltoall_base") in error, error
+dist.destroy_process_group()
+# sphinx_gallery_end_ignore
+
 # %%
 # Collectives with two names
 # --------------------------
@@ -91,32 +118,9 @@ def attempt(function, *arguments):
 #    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #       :part: names
 #
-# All names that the release has work on the backend itself:
-
-dist.init_process_group("recent", store=dist.HashStore(), rank=0, world_size=1)
-backend = dist.group.WORLD._get_backend(torch.device("cpu"))
-
-for name in [
-    "_allgather_base",
-    "all_gather_single",
-    "_reduce_scatter_base",
-    "reduce_scatter_single",
-]:
-    method, output = getattr(backend, name, None), torch.zeros(2)
-    if method:
-        method(output, torch.ones(2)).wait()
-    print(f"{name} {output}" if method else f"PyTorch {release} has no {name}")
-
-# %%
-# If neither name is overridden, the error contains the new one. ``Backend.hpp`` keeps the two methods
-# from calling each other without end by the macro ``C10D_BACKEND_FORWARDING_GUARD``, but undefines it at
-# its end, so it cannot serve as a guard in your source.
-
-attempt(dist.all_to_all_single, torch.zeros(2), torch.ones(2))
-
-dist.destroy_process_group()
-
-# %%
+# All names that the release has work on this backend. If neither name of a method is overridden, the error
+# contains the new one.
+#
 # Options that can be copied
 # --------------------------
 #
@@ -167,48 +171,12 @@ dist.init_process_group("recent", store=dist.HashStore(), rank=0, world_size=1)
 if release >= "2.15":
     dist.split_group(split_ranks=[[0]])
 dist.destroy_process_group()
-# sphinx_gallery_end_ignore
 
-# %%
-# Without ``clone``, the parent now has the name and the timeout of its child.
-#
-# The function ``dist.split_group`` calls the same method. Since PyTorch 2.15, it also works for a backend
-# that is registered for CPUs only; before, it raised an error.
-#
-# .. note::
-#
-#    Before 2.14, there is no ``clone``, so a parent always shares its options.
-#
-# Groups on a bound device
-# ------------------------
-#
-# A program for an accelerator passes ``device_id`` to ``init_process_group``, which binds the group to
-# that device. Two functions then depend on ``supportsSplitting`` of its backend:
-#
-# * ``new_group`` calls ``perform_nocolor_split`` on the ranks outside the new group if
-#   ``supportsSplitting`` is true, because it may make its group by splitting the bound one. With NCCL,
-#   all ranks of the parent take part in that.
-# * ``init_device_mesh`` with several dimensions calls ``split_group`` without looking at
-#   ``supportsSplitting``. So HSDP, or tensor parallelism with FSDP2, needs a backend that can split.
-#
-# ``c10d::Backend`` has no ``perform_nocolor_split``: Python looks it up by name in the Python class of
-# the backend. Therefore give your backend a class of its own, which pybind11 finds whenever C++ returns
-# the backend to Python. Our ranks do not communicate for a split, so the method does nothing:
-#
-# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
-#    :part: class
-#
-# To show both functions on the CPU, we bind a group to ``cpu:0``, which PyTorch 2.15 allows, and let
-# ``init_device_mesh`` take the CPU for an accelerator, because it calls ``split_group`` only where there
-# is one. Our process is rank 0 of 2. It makes a group of rank 1 alone and a mesh of two dimensions, with
-# a backend that supports splitting and then with one that does not:
-
+# Rank 0 of 2 makes a group of rank 1 alone, and a mesh of two dimensions. CPUs are the accelerator,
+# because init_device_mesh calls split_group only where there is one.
 cpu = torch.device("cpu", 0)
 accelerator = {"is_available": lambda: True, "current_accelerator": lambda: torch.device("cpu")}
-bound_cpus = tuple(int(x) for x in release.split(".")) >= (2, 15)
-print("" if bound_cpus else f"PyTorch {release} binds no group to a CPU\n", end="")
-
-for can_split in [True, False] if bound_cpus else []:
+for can_split in [True, False] if release >= "2.15" else []:
     options = recent.Options()
     options.can_split = can_split
     dist.init_process_group(
@@ -219,23 +187,34 @@ for can_split in [True, False] if bound_cpus else []:
         pg_options=options,
         device_id=cpu,
     )
-    backend = dist.group.WORLD._get_backend(cpu)
-    print(type(backend), "with" if can_split else "without", "splitting:")
     with mock.patch.object(recent.Backend, "perform_nocolor_split") as noted:
         dist.new_group([1])
-    print(noted.mock_calls)
-    # sphinx_gallery_start_ignore
-    dist.new_group([1])  # This calls what the page shows.
-    # sphinx_gallery_end_ignore
+    assert noted.mock_calls == ([mock.call(cpu)] if can_split else [])
+    dist.new_group([1])
     with mock.patch.multiple(torch.accelerator, **accelerator):
-        attempt(lambda: print(init_device_mesh("cpu", (1, 2)).shape))
+        error = error_of(init_device_mesh, "cpu", (1, 2))
+    assert ("its backend does not support splitting" in error) != can_split, error
     dist.destroy_process_group()
+# sphinx_gallery_end_ignore
 
 # %%
-# So a backend for an accelerator must implement ``supportsSplitting``, ``split`` and
-# ``getBackendOptions``, and a Python class with ``perform_nocolor_split``. Gloo supports splitting
-# without such a method: with a bound CPU, its ``new_group`` raises an ``AttributeError`` in PyTorch 2.15
-# on the ranks outside the new group.
+# Without ``clone``, the parent now has the name and the timeout of its child.
+#
+# Groups on a bound device
+# ------------------------
+#
+# A program for an accelerator passes ``device_id`` to ``init_process_group``, which binds the group to that
+# device. Then ``init_device_mesh`` with several dimensions calls ``split_group`` without looking at
+# ``supportsSplitting``, so HSDP, or tensor parallelism with FSDP2, needs a backend that can split. Besides,
+# if ``supportsSplitting`` is true, ``new_group`` calls ``perform_nocolor_split`` on the ranks outside the new
+# group. :doc:`/accelerators/groups-and-meshes` explains both.
+#
+# ``c10d::Backend`` has no ``perform_nocolor_split``: Python looks it up by name in the Python class of
+# the backend. Therefore give your backend a class of its own, which pybind11 finds whenever C++ returns
+# the backend to Python. Our ranks do not communicate for a split, so the method does nothing:
+#
+# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    :part: class
 #
 # Hooks for errors and for completed operations
 # ---------------------------------------------
@@ -315,18 +294,16 @@ for report in [True, False] if completion_hooks else [True]:
         dist.group.WORLD.unregister_abort_hook(1)
     dist.destroy_process_group()
 
+# sphinx_gallery_start_ignore
+records = [path.name for path in Path(build.name).glob("records*")]
+assert records == (["records_of_rank_0"] if completion_hooks else [])
+# sphinx_gallery_end_ignore
+
 # %%
 # With completion hooks, the records tell the operation that succeeded from the one that failed.
 # Without them, the flight recorder retires each record as soon as the operation has started, so both look
 # the same.
 #
-# The abort hook of the flight recorder writes the records to a file, once in each process, and reports it
-# on stderr. The name of the file is ``TORCH_FR_DUMP_TEMP_FILE`` followed by the rank. Before PyTorch 2.15
-# there is no such file:
-
-print([path.name for path in Path(build.name).glob("records*")])
-
-# %%
 # Windows
 # -------
 #
@@ -345,8 +322,7 @@ print([path.name for path in Path(build.name).glob("records*")])
 #       :part: window
 #
 # With one rank, the rank writes to its own window. ``put`` takes the tensor, the rank, the position of
-# the first element, and ``async_op``. In ``Window.hpp``, the attribute ``UNIFIED`` means "a single
-# coherent view of the window across host and device":
+# the first element, and ``async_op``:
 
 if has("windows"):
     dist.init_process_group("recent", store=dist.HashStore(), rank=0, world_size=1)
@@ -361,6 +337,35 @@ if has("windows"):
     assert dist._supports_window()
     # sphinx_gallery_end_ignore
     dist.destroy_process_group()
+
+# sphinx_gallery_start_ignore
+if "reconfigure" in recent.features:
+    dist.init_process_group(
+        "recent",
+        store=dist.HashStore(),
+        rank=0,
+        world_size=1,
+        enable_reconfigure=True,
+    )
+    output = torch.zeros(2)
+    error = error_of(dist.all_gather_single, output, torch.ones(2))
+    assert "reconfigure() comes first" in error, error
+    handle = dist._get_reconfigure_handle()
+
+    dist._reconfigure(uuid=1, handles={handle}).wait()
+    dist.all_gather_single(output, torch.ones(2))
+    assert output.tolist() == [1, 1]
+
+    # The handle of the other member is invented: this backend sends nothing.
+    dist._reconfigure(uuid=2, handles=["another rank", handle]).wait()
+    assert (dist.get_rank(), dist.get_world_size()) == (1, 2)
+    error = error_of(dist._reconfigure, 2, [handle])
+    assert "this group had the uuid 2 before" in error, error
+    assert dist._supports_reconfigure()
+    dist.destroy_process_group()
+
+build.cleanup()
+# sphinx_gallery_end_ignore
 
 # %%
 # Groups whose members change
@@ -387,35 +392,5 @@ if has("windows"):
 #    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #       :part: initialized
 #
-# The functions in Python begin with an underscore, their documentation calls them experimental, and no
-# other Python code of PyTorch calls them. Below, the other member has an invented handle, which is enough
-# for a backend that sends nothing. The last call repeats a uuid, which the header forbids:
-
-if has("reconfigure"):
-    dist.init_process_group(
-        "recent",
-        store=dist.HashStore(),
-        rank=0,
-        world_size=1,
-        enable_reconfigure=True,
-    )
-    attempt(dist.all_gather_single, torch.zeros(2), torch.ones(2))
-    handle = dist._get_reconfigure_handle()
-    print("handle:", handle)
-
-    dist._reconfigure(uuid=1, handles={handle}).wait()
-    output = torch.zeros(2)
-    dist.all_gather_single(output, torch.ones(2))
-    print(output)
-
-    dist._reconfigure(uuid=2, handles=["another rank", handle]).wait()
-    print("rank", dist.get_rank(), "of", dist.get_world_size())
-    attempt(dist._reconfigure, 2, [handle])
-    # sphinx_gallery_start_ignore
-    assert dist._supports_reconfigure()
-    # sphinx_gallery_end_ignore
-    dist.destroy_process_group()
-
-# sphinx_gallery_start_ignore
-build.cleanup()
-# sphinx_gallery_end_ignore
+# The functions in Python, such as ``dist._reconfigure``, begin with an underscore, their documentation calls
+# them experimental, and no other Python code of PyTorch calls them.

@@ -65,8 +65,11 @@ print({device: defaults[device] for device in ["cpu", "npu"]})
 # rank waits depends on the function of its backend, which does so if it exchanges addresses. To see the
 # difference, rank 1 of the next program starts each group only when rank 0 has it, or after 3 seconds:
 #
-# .. listing:: gallery/tutorial/step_2_create_function/late_rank.py
-#    :part: start
+# .. admonition:: The program with a late rank
+#    :collapsible: closed
+#
+#    .. listing:: gallery/tutorial/step_2_create_function/late_rank.py
+#       :part: start
 
 launch("step_2_create_function/late_rank.py", ranks=2)
 
@@ -128,8 +131,11 @@ print(sorted(store.list_keys()))
 #
 # The program creates two groups with each function, and rank 1 is late for the second group:
 #
-# .. listing:: gallery/tutorial/step_2_create_function/old_keys.py
-#    :part: groups
+# .. admonition:: The groups with old and new keys
+#    :collapsible: closed
+#
+#    .. listing:: gallery/tutorial/step_2_create_function/old_keys.py
+#       :part: groups
 
 launch("step_2_create_function/old_keys.py", ranks=2)
 

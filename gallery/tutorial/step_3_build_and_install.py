@@ -18,35 +18,38 @@ standard that they need. It compiles with ninja:
    :part: setup
 
 ``CppExtension`` is enough for tensors of every device, because ATen's operations choose the code for the
-device. Use ``CUDAExtension`` only if your sources call CUDA's runtime or contain kernels. It adds the
-headers and libraries of the CUDA toolkit, and its constructor raises an ``OSError`` if there is none.
-Choose it for all builds or for none, and not by ``torch.cuda.is_available()``, because a wheel must not
-depend on the GPU of the computer that builds it.
+device. Use ``CUDAExtension``, which needs the CUDA toolkit, only if your sources call CUDA's runtime or
+contain kernels. Choose it for all builds or for none, because a wheel must not depend on the GPU of the
+computer that builds it.
 
 A backend for real hardware links its communication library here, with ``library_dirs`` and
 ``libraries``. So that the extension also finds the library when it is imported, it needs a run path, which
-:doc:`/library/several-hosts` explains. For an example in a repository of its own, see
-`Mooncake <https://github.com/kvcache-ai/Mooncake/tree/main/mooncake-pg>`__.
+:doc:`/library/several-hosts` explains.
 
 ``pyproject.toml`` describes the package and what its build needs. It leaves the requirement on PyTorch to
 ``setup.py``, which knows with which release it compiles:
 
-.. listing:: extension/dummy_collectives/pyproject.toml
-   :part: metadata
+.. admonition:: The description of the package
+   :collapsible: closed
+
+   .. listing:: extension/dummy_collectives/pyproject.toml
+      :part: metadata
 
 The Python part of the package is one file, which loads the compiled module:
 
-.. listing:: extension/dummy_collectives/dummy_collectives/__init__.py
-   :part: package
+.. admonition:: The Python part of the package
+   :collapsible: closed
+
+   .. listing:: extension/dummy_collectives/dummy_collectives/__init__.py
+      :part: package
 
 It imports ``torch`` first, because the compiled module depends on PyTorch's libraries. A module that was
 compiled for another minor release of PyTorch could crash, or call the wrong methods. Therefore its name
 contains the release, and with any other one the import of the package raises an ``ImportError`` that says
 so.
 
-A patch of PyTorch, such as 2.14.1, needs no new build. Because PyTorch does not promise that, we compared
-the headers: apart from the version, all those of 2.14.0 and 2.14.1 are equal, and so are those of 2.12.0
-and 2.12.1, while more than a thousand files differ between 2.12.1 and 2.14.0.
+A patch of PyTorch, such as 2.14.1, needs no new build. PyTorch does not promise that, but apart from the
+version, all headers of 2.14.0 and 2.14.1 are equal.
 """
 
 # %%
@@ -64,12 +67,6 @@ and 2.12.1, while more than a thousand files differ between 2.12.1 and 2.14.0.
 #   nothing, and the tensor operations that they call are compiled already.
 # * ``torch/csrc/utils/pybind.h`` in place of ``torch/python.h`` saves the rest, and is all that the binding
 #   needs.
-#
-# The remaining time goes into headers that never change. A compiler can read them precompiled, at the price
-# of 500 MB of disk.
-#
-# So that you can use ``-Wall -Wextra``, ``-isystem`` marks PyTorch's headers: the compiler then warns about
-# your code only.
 
 # %%
 # Build and install
@@ -133,10 +130,6 @@ run(
     "pip --python scratch/bin/python install --quiet "
     "--no-build-isolation ./dummy_collectives"
 )
-
-# %%
-# While you edit the Python part of the package, add ``--editable``, so that the installed package is the
-# folder with your sources.
 
 # %%
 # Checks after the installation
@@ -220,22 +213,14 @@ dist.all_reduce(tensor)
 print(tensor)
 dist.destroy_process_group()
 
-# %%
-# A program may load the installed package as well. A second registration does no harm, because the function
-# sees that the name is registered, and changes nothing:
-
+# sphinx_gallery_start_ignore
+# A second registration, as of the installed package in the same program, changes nothing.
 before = dist.Backend._plugins["DUMMY"]
 module.register()
 assert dist.Backend._plugins["DUMMY"] is before
-print("registered once")
-
-# sphinx_gallery_start_ignore
 build.cleanup()
 temporary.cleanup()
 # sphinx_gallery_end_ignore
 
 # %%
-# With a PyTorch for CUDA, on a computer with a CUDA toolkit and without a GPU, importing
-# ``torch.utils.cpp_extension`` logs ``No CUDA runtime is found``. The dummy needs no CUDA runtime, so ignore it.
-#
 # Not run here: the three failures of the list, and a build with a CUDA toolkit.

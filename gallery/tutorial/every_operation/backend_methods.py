@@ -54,14 +54,93 @@ def find_callers():
 
 
 # [/callers]
-# [describe]
-def describe(methods, callers, rows):
-    """Show the declarations and the callers of some methods, and return their names.
+# [sections]
+# Rows of the tables of callers. A row is a name, or two names of one operation.
+SECTIONS = {
+    "name, timeout and end": [
+        "getBackendName",
+        "setTimeout",
+        "shutdown",
+        "abort",
+        "isInitialized",
+        "getError",
+    ],
+    "DDP": ["broadcast", "allreduce", "allgather"],
+    "FSDP2": [
+        "all_gather_single / _allgather_base",
+        "reduce_scatter_single / _reduce_scatter_base",
+    ],
+    "messages": ["send", "recv", "recvAnysource"],
+    "roots and barriers": [
+        "reduce",
+        "gather",
+        "gather_single / gather_into_tensor",
+        "scatter",
+        "barrier",
+        "monitoredBarrier",
+    ],
+    "each to each": ["alltoall", "all_to_all_single / alltoall_base", "reduce_scatter"],
+    "several tensors": [
+        "allreduce_coalesced",
+        "all_gather_single_coalesced / allgather_into_tensor_coalesced",
+        "reduce_scatter_single_coalesced / reduce_scatter_tensor_coalesced",
+        "allgather_coalesced",
+        "supportsCoalescing",
+        "startCoalescing",
+        "endCoalescing",
+    ],
+    "debugging": [
+        "getSequenceNumberForGroup",
+        "setSequenceNumberForGroup",
+        "enableCollectivesTiming",
+        "supportsAbortHooks",
+        "registerAbortHook",
+        "unregisterAbortHook",
+        "supportsCompletionHooks",
+        "registerCompletionHook",
+        "unregisterCompletionHook",
+        "registerOnCompletionHook",
+        "waitForPendingWorks",
+    ],
+    "groups": [
+        "getBackendOptions",
+        "supportsSplitting",
+        "split",
+        "merge",
+        "supportsShrinking",
+        "shrink",
+        "supportsReconfigure",
+        "get_reconfigure_handle",
+        "reconfigure",
+        "setGroupUid",
+        "getBoundDeviceId",
+        "setBoundDeviceId",
+        "eagerConnectSingleDevice",
+    ],
+    "memory, windows and estimates": [
+        "allreduce_sparse",
+        "getMemAllocator",
+        "allocateTensor",
+        "supportsTensorAlloc",
+        "suspend",
+        "resume",
+        "getMemoryStats",
+        "supportsWindow",
+        "new_window",
+        "supportsTimeEstimation",
+        "startTimeEstimate",
+        "endTimeEstimate",
+        "addEphemeralTimeout",
+    ],
+}
+# [/sections]
 
-    A row is a name, or two names of one operation.
-    """
+
+# [describe]
+def describe(methods, callers, section):
+    """Show the declarations and the callers of the methods of a section, and return their names."""
     table, described = [], set()
-    for row in rows:
+    for row in SECTIONS[section]:
         names = [name for name in row.split(" / ") if name in methods]
         described.update(names)
         for name in names:
