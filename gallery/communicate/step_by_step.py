@@ -25,8 +25,7 @@ step, it does six things:
 The class ``Step`` has one method for each of these:
 
 .. listing:: extension/shm_collectives/src/step.hpp
-   :start-at: class Step {
-   :end-before: // [/step]
+   :part: step
 
 ``Reached`` contains the counters that a rank waits for, and the value that they must reach. The ``note`` of
 a slot describes the operation, so that ranks notice when they call different ones

@@ -55,8 +55,7 @@ output = run_program("wait_without_wasting/ways_to_wait.py")
 # A waiting thread of ``shm`` calls ``rest`` between two looks:
 #
 # .. listing:: extension/shm_collectives/src/waiting.hpp
-#    :start-at: inline bool rest
-#    :end-before: // [/patience]
+#    :part: patience
 #
 # - **100 looks in a row** are usually enough when the other rank runs the same operation, because it then
 #   answers within microseconds.

@@ -23,13 +23,23 @@ class program_output(nodes.General, nodes.Element):
     """A box around a literal block; ``lines`` is its length if it is folded."""
 
 
+def fold(app: Sphinx, doctree: nodes.document) -> None:
+    """Mark long outputs as admonitions are marked, for whoever counts what readers see."""
+    for block in doctree.findall(nodes.literal_block):
+        if OUTPUT_CLASS in block["classes"] and len(_lines(block)) > MOST_LINES:
+            block["collapsible"] = "closed"
+
+
 def label(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     for block in list(doctree.findall(nodes.literal_block)):
         if OUTPUT_CLASS in block["classes"]:
-            lines = len(block.astext().splitlines())
-            box = program_output(lines=lines if lines > MOST_LINES else None)
+            box = program_output(lines=len(_lines(block)) if "collapsible" in block else None)
             block.replace_self(box)
             box += block
+
+
+def _lines(block: nodes.literal_block) -> list[str]:
+    return block.astext().splitlines()
 
 
 def visit_html(translator: HTML5Translator, node: Any) -> None:
@@ -47,5 +57,6 @@ def depart_html(translator: HTML5Translator, node: Any) -> None:
 
 def setup(app: Sphinx) -> dict:
     app.add_node(program_output, html=(visit_html, depart_html))
+    app.connect("doctree-read", fold, priority=400)  # Before ``learning_path`` counts.
     app.connect("doctree-resolved", label)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -7,7 +7,7 @@ receive ``reading_minutes`` and ``run_seconds`` of their page alone.
 Reading time is counted from the text that a reader of this language sees: words in
 scripts with spaces, characters in Hangul and Han, and lines of code. The speeds are
 about two thirds of what studies find for fiction, since the texts are technical. What is
-folded, such as the solution of an exercise, is not counted.
+folded, such as the solution of an exercise or a long output, is not counted.
 
 Configuration: ``learning_path_run_seconds``, a dictionary from page to seconds.
 
@@ -59,9 +59,13 @@ def measure(app: Sphinx, doctree: nodes.document) -> None:
 
 def _unfolded(node: Any) -> Iterator[nodes.Node]:
     """Yield the texts below a node that a reader sees at first, and the blocks of code."""
-    if isinstance(node, (nodes.Text, nodes.literal_block)):
+    if isinstance(node, nodes.Text):
         yield node
-    elif not isinstance(node, nodes.system_message) and node.get("collapsible") != "closed":
+    elif isinstance(node, nodes.system_message) or node.get("collapsible") == "closed":
+        return
+    elif isinstance(node, nodes.literal_block):
+        yield node
+    else:
         for child in node.children:
             yield from _unfolded(child)
 

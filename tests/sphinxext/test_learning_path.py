@@ -7,7 +7,7 @@ from docutils import nodes
 from sphinxext.pages.learning_path import _unfolded
 
 CONFIGURATION = """
-extensions = ["sphinxext.pages.learning_path"]
+extensions = ["sphinxext.pages.learning_path", "sphinxext.code.program_output"]
 exclude_patterns = ["out"]
 learning_path_run_seconds = {"second": 70}
 html_theme = "basic"
@@ -41,6 +41,7 @@ def test_pages_stand_in_order_with_their_times_and_those_below(documents):
     documents.write("first.rst", "First\n=====\n\n" + "word " * 1490)
     code = "".join(f"   line {number}\n" for number in range(48))
     folded = ".. note::\n   :collapsible: closed\n\n   " + "word " * 900
+    folded += f"\n\n.. rst-class:: sphx-glr-script-out\n\n.. code-block:: none\n\n{code}"
     documents.write("second.rst", f"Second\n======\n\n한글\n\n::\n\n{code}\n{folded}\n")
     page = documents.page()
     path = re.search(r'<div class="learning-path.*?</div>', page, re.S)[0]

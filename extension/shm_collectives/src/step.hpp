@@ -55,7 +55,6 @@ inline uint64_t digest(const Note& note) {
   return digest;
 }
 
-// [step]
 // One step of the protocol that all collectives are made of. Every rank takes
 // every step of the group, in the same order, and in each of them it
 //
@@ -63,6 +62,7 @@ inline uint64_t digest(const Note& note) {
 //   what others have posted(), reads the slots of() others, is done().
 //
 // A rank may post a step before it has read the one before.
+// [step]
 class Step {
  public:
   Step(const Memory& memory, int rank, uint64_t number)
@@ -80,7 +80,6 @@ class Step {
   Bytes mine() const { return {slot().data(), memory_.layout().slot_bytes}; }
   Bytes mine(int block) const { return block_of(mine(), block); }
 
-  // [post]
   // Memory order: the posting rank writes the slot and then the counter; whoever
   // has read the counter (Reached) may read the slot. In the other direction, a rank
   // reads a slot and then writes its counter `read`; the owner of the slot, having
@@ -94,7 +93,6 @@ class Step {
     mine.posted.store(number_ + 1);
     memory_.ring_others(rank_);
   }
-  // [/post]
 
   Reached posted() const {
     return {memory_.slot(0, number_).posted, number_ + 1, 0, ranks(),

@@ -86,10 +86,10 @@ struct WaitingPolicy {
 };
 // [/policy]
 
-// [patience]
 // The rest of a thread after a look: it spins as long as the answer of a running rank
 // takes, then lets other threads run, then goes to sleep. Returns whether it has looked
 // once more, and found something.
+// [patience]
 inline bool rest(const frame::Idle& idle, const WaitingPolicy& policy, Bell& bell,
     Clock::time_point limit, const std::function<bool()>& look) {
   if (idle.looks < policy.spins) {
