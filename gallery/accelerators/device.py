@@ -148,9 +148,10 @@ run_program("device/memory.py")
 #       :end-before: // A copy resolves lazy
 #
 # The fallback makes the host wait, so it would hide the bugs that this part is about. Therefore ``fill_``,
-# ``zero_`` and four arithmetic operators run in the stream.
+# ``zero_`` and four arithmetic operators run in the stream. These four are structured in PyTorch:
+# ``torch.add(a, b)``, ``a + b`` and ``a.add_(b)`` all arrive at ``add.out``.
 #
-# .. admonition:: The code
+# .. admonition:: The kernels and the copy
 #    :collapsible: closed
 #
 #    .. listing:: extension/simulated_accelerator/src/kernels.hpp
@@ -215,4 +216,6 @@ run_program("device/errors.py")
 # %%
 # The last error comes from ``torch.add``, although that call had returned.
 #
-# :doc:`to-hardware` compares the parts of ``sim`` with those of CUDA. Not run here: devices other than ``sim``.
+# :doc:`to-hardware` compares the parts of ``sim`` with those of CUDA. PyTorch's repository contains another
+# example of a ``PrivateUse1`` device, OpenReg. When this page was written, its communication backend was a stub
+# that exchanges no data. Not run here: OpenReg, and devices other than ``sim``.

@@ -101,6 +101,9 @@ launch("five_steps/operations.py", ranks=2)
 #       :start-at: void start_coalescing() {
 #       :end-before: template <class CallOne>
 #
+# If all calls are all-reduces, all-gathers or reduce-scatters of one kind, Python passes them as a single
+# call, so override ``allreduce_coalesced`` and its relatives in :doc:`/tutorial/every-operation`, too.
+#
 # The next worker reduces three tensors, first in three calls and then coalesced. Finally, it exchanges
 # messages with ``batch_isend_irecv``, which coalesces them:
 #

@@ -108,11 +108,8 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # half is queued in the peer's stream, and both would wait forever. So ``simccl`` has a stream for each
 # direction, peer and tag. The code calls the key of such a stream a *lane*:
 #
-# .. admonition:: The code
-#    :collapsible: closed
-#
-#    .. listing:: extension/stream_collectives/src/group.hpp
-#       :part: lanes
+# .. listing:: extension/stream_collectives/src/group.hpp
+#    :part: lanes
 #
 # In the next worker, rank 0 sends tag 1 before tag 2, and rank 1 receives them the other way round. They do
 # so twice: first they begin both messages before they wait, then they wait for each before they begin the next:

@@ -50,10 +50,9 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 
 # %%
 # After the first ``wait``, the program's stream waits for the first all-reduce, and the second all-reduce waits
-# for the program's stream. So the second call depends on the first.
-# The backend cannot know whether the program wants that, so only the program can fix it: all ranks call in one
-# order, or they wait later. For the same reason, two threads that use a group each should not share the default
-# stream.
+# for the program's stream. So the second call depends on the first. The backend cannot know whether the program
+# wants that, so only the program can fix it: all ranks call in one order, or they wait later. For the same reason,
+# two threads that use a group each should not share the default stream.
 #
 # The watchdog
 # ------------
@@ -139,8 +138,8 @@ launch("order_and_abort/abort.py", ranks=2, expected_stderr=stderr)
 # ``new_group`` says that with several groups the user "must ensure a globally consistent execution order of
 # collectives across ranks".
 #
-# According to ``ProcessGroupNCCL.hpp``, the watchdog is a thread because the backend "can't rely on the user calling
-# certain methods like wait(), isCompleted()". What follows an error depends on
+# According to ``ProcessGroupNCCL.hpp`` of ``nccl-legacy``, the watchdog is a thread because the backend "can't rely on
+# the user calling certain methods like wait(), isCompleted()". What follows an error depends on
 # ``TORCH_NCCL_ASYNC_ERROR_HANDLING``: ``CleanUpOnly`` aborts the communicators, ``TearDown`` also ends the process,
 # and ``SkipCleanUp``, the default, ends it without the abort, for the case that ``ncclCommAbort`` itself hangs. The
 # header of the present ``nccl`` keeps this variable, and adds that an ``abort`` by the program never ends the

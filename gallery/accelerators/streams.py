@@ -140,6 +140,7 @@ launch("streams/input.py", ranks=2)
 # saves the events.
 #
 # ``ProcessGroupNCCL.hpp`` is the header of ``nccl-legacy``, which was ``nccl`` before PyTorch 2.15. This
-# part cites it because its comments explain the design. The present ``nccl`` has the same design.
+# part cites it because its comments explain the design. The header of the present ``nccl``,
+# ``nccl2/ProcessGroupNCCL.hpp``, has the same design.
 #
 # Not run here: NCCL's backend.

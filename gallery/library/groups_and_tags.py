@@ -49,7 +49,8 @@ opposite order:
 Within a group, messages must stay in order. The frame begins them in the order of the calls, and one thread
 passes them to MPI, which promises that messages do not overtake: if two messages of one sender match the
 same receive, it gets the earlier one. For a receive from any rank, the backend passes ``MPI_ANY_SOURCE``, and
-learns the sender from the status:
+learns the sender from the status. The program ends with such receives: ranks 0 and 2 each send three messages
+to rank 1:
 
 .. admonition:: The code
    :collapsible: closed

@@ -47,8 +47,11 @@ while an operation waits.
 The next program loses rank 2 in three ways, while the others wait for it in a barrier with a timeout of two
 seconds. A stopped process has not ended, so only the deadline helps:
 
-.. listing:: gallery/library/lost_ranks_of_a_library/killed_ranks.py
-   :part: ways
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: gallery/library/lost_ranks_of_a_library/killed_ranks.py
+      :part: ways
 
 Each way is run a second time with ``MPIR_CVAR_NOLOCAL=1``, which makes MPICH use the network between ranks
 of one host. A backend that is tested over shared memory alone may hang there:
@@ -91,8 +94,11 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # The memory of a kept tensor is not freed, but MPI may still write to it. In the next worker, rank 1 is
 # late, and the group fails on rank 0 while a receive is open:
 #
-# .. listing:: gallery/library/lost_ranks_of_a_library/late_data.py
-#    :part: receive
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/library/lost_ranks_of_a_library/late_data.py
+#       :part: receive
 #
 # Rank 0 then fills the same tensor with sevens, and rank 1 sends. The barrier runs in the default group,
 # which has not failed:
@@ -142,7 +148,8 @@ assert output[1] == ""
 #
 # Open MPI 5 reports dead ranks, with an extension of MPI, ULFM (User-Level Failure Mitigation). A rank that
 # gets such an error revokes the communicator, which ends the calls of the others, and the survivors make a
-# communicator of their own.
+# communicator of their own. ``MPIX_Comm_agree`` lets them agree on a number. MPICH declares these functions,
+# too, but was not run with them.
 #
 # .. not-executed::
 #

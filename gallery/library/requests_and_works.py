@@ -26,7 +26,8 @@ Both steps lead to ``run``, which hands a call to the thread of the library and 
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
    :part: run
 
-Its parameters are values, because the target of a reference may be gone when the coroutine resumes.
+Its parameters are values, because the target of a reference may be gone when the coroutine resumes. The condition
+``done`` has a name, because GCC 12 destroys some temporaries of a ``co_await`` expression too early.
 
 A call of ``mpich`` is a ``Requests``, which holds one or more requests of MPI:
 
@@ -126,7 +127,7 @@ run_program("requests_and_works/aliased.py")
 # MPICH notices only equal addresses, so do not rely on its error. PyTorch allows overlaps, and FSDP2 makes use of
 # that: the input of its all-gather is a slice of the output. So the backend compares the memory of all pieces.
 # For a reduction in place it passes ``MPI_IN_PLACE``, and otherwise it copies an input that overlaps. The next
-# worker gathers and exchanges in place, and then calls the other collectives:
+# worker gathers and exchanges in place, and calls the other collectives after the lines below:
 #
 # .. admonition:: The code
 #    :collapsible: closed

@@ -145,10 +145,10 @@ launch("start_a_library/first_group.py", ranks=3)
 # %%
 # Both ranks raise the same error, because the frame collects what each one throws in ``connect``, as
 # :doc:`/right/rendezvous` shows. MPI has not started then, so the program can create the right group
-# afterwards. If the ranks with the highest numbers are missing, the backend notices too late, because c10d tells it the ranks
-# of the group but not the size of the world: after a first group of ranks 0 and 1, a group of all three
-# fails at its deadline. A program that passes ``"mpich"`` to ``init_process_group`` avoids all this, because
-# the world is then the first group.
+# afterwards. If the ranks with the highest numbers are missing, the backend notices too late, because c10d
+# tells it the ranks of the group but not the size of the world: after a first group of ranks 0 and 1, a group
+# of all three fails at its deadline. A program that passes ``"mpich"`` to ``init_process_group`` avoids all
+# this, because the world is then the first group.
 #
 # Bug: a barrier that is answered at once
 # ---------------------------------------
@@ -163,9 +163,9 @@ run_program("start_a_library/early_barrier.py")
 
 # %%
 # Rank 0 finds no address of rank 1, and MPI returns no error: an assertion inside MPI ends the process. If
-# all ranks start at the same time, the bug shows only now and then. The fix is in ``answer`` above: the
-# thread increases a counter in the store, and answers when the counter has reached the number of ranks. The
-# key of the counter has a number, so that each barrier has its own.
+# all ranks start at the same time, the bug shows only now and then. The fix is in ``answer`` of
+# ``pmi_server.hpp``: the thread increases a counter in the store, and answers when the counter has reached the
+# number of ranks. The key of the counter has a number, so that each barrier has its own.
 #
 # Other libraries
 # ---------------
