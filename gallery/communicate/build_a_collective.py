@@ -108,7 +108,8 @@ output = launch("build_a_collective/own_number_first.py", ranks=3)
 #    With these slots, a tensor that fits in one of them takes one step. A larger tensor is cut into
 #    parts of 4,096 bytes, with a block of 1,024 bytes for each rank. The loop in
 #    ``all_reduce_by_shares`` has two rounds more than there are parts. In the last one, the ranks
-#    only read, and post nothing. So there is one step more than there are parts.
+#    only read, and post nothing. So there is one step more than there are parts. ``mapped_memory``
+#    returns the addresses at which the shared memory begins and ends.
 #
 #    .. listing:: gallery/communicate/build_a_collective/steps_of_all_reduce.py
 #       :part: solution

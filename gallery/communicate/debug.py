@@ -110,8 +110,9 @@ from result_table import show_table
 output = launch("debug/hanging_rank.py", ranks=2)
 
 # %%
-# In the traces, rank 1 has made one call fewer: its newest is the barrier, while rank 0 waits in the broadcast. So
-# search the program for a branch in which rank 1 skips the broadcast.
+# The stack of rank 0 comes first, with the innermost frame on top. In the traces, rank 1 has made one call fewer:
+# its newest is the barrier, while rank 0 waits in the broadcast. So search the program for a branch in which rank 1
+# skips the broadcast.
 #
 # Check each call with ``DETAIL``
 # -------------------------------
@@ -211,7 +212,9 @@ output = launch("debug/who_is_late.py", ranks=3, expected_stderr=PROFILER)
 # Settings for NCCL
 # -----------------
 #
-# .. admonition:: The variables
+# With NCCL, environment variables decide whether a hang ends the process, and what it leaves for you to read:
+#
+# .. admonition:: The variables of NCCL's backend
 #    :collapsible: closed
 #
 #    NCCL's backend has a watchdog, a thread that looks for calls that fail or exceed the timeout. These variables
@@ -288,7 +291,7 @@ output = launch("debug/who_is_late.py", ranks=3, expected_stderr=PROFILER)
 output = launch("debug/late_rank.py", ranks=2)
 
 # %%
-# The timeout of the group breaks the group, as :doc:`/right/timeouts-and-dead-ranks` shows. To find out whether a
-# backend is slow, :doc:`measure` compares it with others.
+# The timeout of the group, in contrast, breaks the group, as :doc:`/right/timeouts-and-dead-ranks` shows. To find
+# out whether a backend is slow, :doc:`measure` compares it with others.
 #
 # Not run here: NCCL. Its variables and their meaning are those of PyTorch's headers.

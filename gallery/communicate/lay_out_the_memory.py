@@ -45,7 +45,8 @@ memory, the parts of the rings get smaller with more ranks, down to 4 KiB.
 Reserve pages before their use
 ------------------------------
 
-To see the error, both ranks of the next program request slots of 16 TiB:
+If the machine lacks the memory for a group, its ranks must get an error. To see one, both ranks of the next
+program request slots of 16 TiB:
 
 .. admonition:: The code
    :collapsible: closed
@@ -72,7 +73,8 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 #
 # ``ftruncate`` only sets the size, and the kernel looks for a page when a rank first uses it. If there is
 # none, no function can return an error, so the process gets a signal. ``fallocate`` therefore reserves the
-# pages of the header and the members while the group is formed.
+# pages of the header and the members while the group is formed. The sample fails before that, because it
+# requests more than half of the machine's memory.
 #
 # The slots are most of the memory, and many groups never use all of theirs. A rank therefore reserves each
 # of its slots only when it first writes to it:
@@ -114,8 +116,8 @@ output = run_program("lay_out_the_memory/sealed_pages.py")
 # .. admonition:: Solution
 #    :collapsible: closed
 #
-#    ``/proc/self/maps`` contains the address at which the memory begins. The counter ``posted``
-#    is in the second cache line of a slot.
+#    ``mapped_memory`` returns the addresses at which the memory begins and ends, from
+#    ``/proc/self/maps``. The counter ``posted`` is in the second cache line of a slot.
 #
 #    .. listing:: gallery/communicate/lay_out_the_memory/numbers_in_slots.py
 #       :part: solution

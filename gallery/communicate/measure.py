@@ -97,8 +97,8 @@ show_table(["ranks", "bytes", "shm", "gloo"], rows)
 #
 # A program rarely waits for a single operation, so in the end the time of a step counts. We call the time
 # of a step without communication its floor. For DDP that is the bare model; for FSDP2 it is the same
-# program on ``fake``. Times are in
-# milliseconds: the median of the runs, and for gloo the fastest and the slowest run:
+# program on ``fake``. Times are in milliseconds: the median of the runs, and for gloo the fastest and the
+# slowest run:
 
 rows = []
 for (operation, size, ranks, _), times in measured.items():
@@ -132,9 +132,11 @@ from launcher import launch, run_program
 output = launch("measure/take_turns.py", ranks=2)
 
 # %%
-# The time of the call alone says nothing about the all-reduce. The fix is to call ``wait`` before the
-# clock stops. On an accelerator, ``wait`` returns at once, and only a stream waits, as
-# :doc:`/accelerators/waiting` shows. There, also synchronize the device before you read the clock.
+# The first line belongs to the measurement in turns above, and names only the smallest median, because the
+# order of the other two may vary. The time of the call alone says nothing about the all-reduce. The fix is
+# to call ``wait`` before the clock stops. On an accelerator, ``wait`` returns at once, and only a stream
+# waits, as :doc:`/accelerators/waiting` shows. There, also synchronize the device before you read the
+# clock.
 #
 # Exercise
 # --------

@@ -111,6 +111,8 @@ output = launch("share_memory/options_differ.py", ranks=2)
 # .. admonition:: The code
 #    :collapsible: closed
 #
+#    The program has chosen the number 7 for this rendezvous, and has no memory:
+#
 #    .. listing:: gallery/communicate/share_memory/another_host.py
 #       :part: another
 

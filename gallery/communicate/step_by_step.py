@@ -53,8 +53,8 @@ Memory order
 
 A compiler and a processor may change the order of two writes of one thread, because the thread itself does
 not notice it. Another process does: if ``posted`` becomes visible before the slot, a reader takes old data.
-Atomic operations forbid this where the protocol needs it, as the comment on ``post`` explains. The other half
-of the pair is in ``Reached``, which reads the counter of a rank:
+A pair of atomic operations forbids this: ``post`` writes the counter after the slot, as its comment explains,
+and the other ranks read the counter before the slot. They do that in ``Reached``:
 
 .. listing:: extension/shm_collectives/src/step.hpp
    :part: counter

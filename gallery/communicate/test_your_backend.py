@@ -71,7 +71,8 @@ print("exit status", status)
 #      - No rank makes progress for ten seconds, or for as long as ``--limit`` says.
 #
 # No backend must have every operation, so a refusal is no failure: the dummy has no ``send``, and says so.
-# Only a refusal by all ranks counts. A check with one of the last three verdicts fails, and the exit status
+# Only a refusal by all ranks counts. Without ``recvAnysource``, the receiver refuses but the sender hangs, so
+# leave such checks out with ``--skips``. A check with one of the last three verdicts fails, and the exit status
 # is then 1. Above, this is the check of ``all_gather``, because the dummy returns zeros.
 #
 # The section ``Failures`` has what you need to find the bug. Below the promise, ``made by`` names the
@@ -146,7 +147,9 @@ show_table(["capability", *reports], rows)
 #
 # The suite tries all pairs of a dtype and a reduction with short tensors only. If your backend has another
 # algorithm for long ones, run the suite once more with a threshold of zero. For what else is special in your
-# backend, you need tests of your own. The first of these two is too weak:
+# backend, you need tests of your own; ``MultiProcessTestCase`` of
+# ``torch.testing._internal.common_distributed`` starts the ranks for them. The first of the next two tests is
+# too weak:
 #
 # .. listing:: gallery/communicate/test_your_backend/tests_with_zeros.py
 #    :part: mistake

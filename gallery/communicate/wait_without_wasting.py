@@ -33,8 +33,8 @@ wait for its turn does so in one of these ways:
 still has the given value. For the kernel, this test and the beginning of the sleep are one action, so no
 wakeup can fall between them.
 
-The program compares the processor time of both processes. ``os.sched_setaffinity`` first keeps them on one
-core, and then gives each its own:
+For each way, the program adds up the processor time of both processes. ``os.sched_setaffinity`` first keeps
+them on one core, and then gives each its own:
 """
 
 from launcher import launch, run_program
@@ -138,7 +138,8 @@ output = run_program("wait_without_wasting/lost_wakeup.py")
 # %%
 # A post before ``announce`` finds no sleeper, and wakes none. A post before ``sleep`` rings, but the waiting
 # side reads ``rings`` after that, and sleeps until the next ring. The fix is the order of ``shm``: announce,
-# read ``rings``, and look last. It returns in all four cases.
+# read ``rings``, and look last. It returns in all four cases. In ``shm``, where a sleep ends after 50
+# milliseconds, a lost wakeup would only delay an operation now and then, which a test hardly finds.
 #
 # Exercise
 # --------
@@ -164,3 +165,5 @@ output = run_program("wait_without_wasting/both_orders.py")
 # One side in order is not enough: both are needed, and then no wakeup is lost. With this page, the
 # all-gather and the all-reduce are complete, and :doc:`the-other-operations` builds the other collectives on
 # the same steps.
+#
+# Not run here: more ranks than cores, in one session and in several.

@@ -146,6 +146,8 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 #    .. listing:: extension/frame/engine.hpp
 #       :part: callbacks
 #
+# Only a callback that is attached to a complete future runs at once, on the thread that attaches it.
+#
 # One thread for all callbacks limits what a callback can wait for:
 #
 # - It may wait for a work.
@@ -190,6 +192,8 @@ launch("asynchronous_work/early_future.py", ranks=2)
 #
 # .. admonition:: The code
 #    :collapsible: closed
+#
+#    In the first line of its output, rank 0 also shows that two threads may wait at the same time. The rest is:
 #
 #    .. listing:: gallery/right/asynchronous_work/works_of_a_group.py
 #       :part: outlives

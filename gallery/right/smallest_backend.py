@@ -48,8 +48,8 @@ condition, so one thread can drive many operations, and the frame can stop each 
 Because the frame makes these calls from one thread at a time, a transport needs no lock. If
 ``can_block`` returns true, it is always the same thread, which most libraries require; only the
 constructor and ``joined`` run on the thread that creates the group. A waiting thread polls, unless you
-override ``rest`` and ``wake``, which several threads may call at once. If the transport throws an exception,
-the group fails on all ranks with the text of this exception.
+override two more methods, ``rest`` and ``wake``, which several threads may call at once. If the transport
+throws an exception, the group fails on all ranks with the text of this exception.
 
 An operation reaches the transport as bytes, in the blocks of this table. They are contiguous, and an
 input may be the same memory as an output:

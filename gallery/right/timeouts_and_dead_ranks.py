@@ -39,7 +39,7 @@ timeout of the group to it, from the call of ``wait`` on, and the group stays us
 .. listing:: extension/frame/work.hpp
    :part: timeout-of-wait
 
-The next worker shows all three on two ranks, of which rank 1 calls only after rank 0 has raised an error:
+The next worker shows all three timeouts in five cases. Rank 1 calls only after rank 0 has raised an error:
 
 .. admonition:: The code
    :collapsible: closed
@@ -59,9 +59,8 @@ from launcher import launch, run_program
 output = launch("timeouts_and_dead_ranks/three_timeouts.py", ranks=2)
 
 # %%
-# In the first three cases the group has failed, also for rank 1, which arrived later and raised an
-# error with the reason of rank 0. In the last two, only one ``wait`` gave up, and the second one
-# returned.
+# In cases 1 to 3 the group has failed, also for rank 1, which arrived later and raised an error with
+# the reason of rank 0. In cases 4 and 5, only one ``wait`` gave up, and the second one returned.
 #
 # The type of the error
 # ---------------------
