@@ -60,6 +60,9 @@ run_program("starting_processes/loop_of_processes.py")
 run_program("starting_processes/spawned_processes.py", expected_stderr="Terminating process")
 
 # %%
+# These ranks form no group. In :doc:`process-groups`, ranks that ``mp.spawn`` starts call
+# ``init_process_group``.
+#
 # Spawn, fork and forkserver
 # --------------------------
 #

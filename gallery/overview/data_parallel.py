@@ -2,9 +2,10 @@
 DataParallel and DDP
 ====================
 
-When a model fits on one device and only the amount of data takes the time, give every device a copy of
-the model and a part of each batch. This is called *data parallel* training. This page begins with one
-device, and compares PyTorch's two ways to use several.
+When a model fits on one device, but training takes too long because there is much data, give every device a
+copy of the model and a part of each batch. This is called *data parallel* training. This page begins with one
+device, compares PyTorch's two ways to use several, and then shows what DDP, the better one, does in each
+step.
 
 .. diagram:: overview/data_parallel/diagram
 
@@ -12,7 +13,7 @@ One device
 ----------
 
 Begin here, because a program on one device is the easiest to write and to debug. It also gives the
-result with which the other programs are compared. The whole page uses this training loop:
+result with which DDP is compared. Both programs use this training loop:
 
 .. admonition:: The training loop
    :collapsible: closed
@@ -48,7 +49,8 @@ print(f"loss: {losses[0]:.4f}, after {len(losses)} steps {losses[-1]:.4f}")
 # no interpreter and can be on several nodes. Each rank computes gradients from its own data. DDP
 # averages them with an all-reduce, and therefore every rank makes the same update.
 #
-# A ``DistributedSampler`` gives each rank its part of the data. Here that is half of the batch:
+# Each rank first calls ``init_process_group("gloo")``. A ``DistributedSampler`` then gives it its part of the
+# data, here half of the batch. The training loop stays the same:
 #
 # .. listing:: gallery/overview/shared/data_parallel.py
 #    :part: ddp
@@ -89,7 +91,8 @@ outputs = launch("shared/data_parallel.py", ranks=2)
 #           sampler.set_epoch(epoch)  # Shuffles anew.
 #
 # Move the model before you wrap it, and create the optimizer afterwards. With ``device_ids``, DDP moves the
-# inputs of ``forward`` to the device, but your program must move the targets.
+# inputs of ``forward`` to the device, but your program must move the targets. Without ``shuffle=False``, the
+# sampler shuffles, and ``set_epoch`` gives each epoch an order of its own.
 #
 # What DDP calls
 # --------------
@@ -149,13 +152,15 @@ outputs = launch("data_parallel/mixed_precision.py", ranks=2)
 
 # %%
 # An all-reduce in ``bfloat16`` moves half of the bytes, but each sum is rounded to eight significant bits.
-# :doc:`/library/types-and-reductions` shows the effect.
+# :doc:`/library/types-and-reductions` shows the effect. With ``float16``, whose smaller range turns small
+# gradients into zeros, also scale the loss with ``torch.amp.GradScaler``.
 #
 # Uneven inputs
 # -------------
 #
-# Every backward pass contains an all-reduce, except within ``no_sync``, so all ranks must make the same
-# number of steps. What happens otherwise depends on where the ranks differ:
+# Every backward pass contains an all-reduce, except within ``no_sync``, with which a program accumulates
+# gradients. So all ranks must make the same number of steps. What happens otherwise depends on where the ranks
+# differ:
 #
 # * If one rank *skips* a batch, nothing fails at first. Its next all-reduce meets that of the skipped step
 #   on the other ranks, and DDP silently averages gradients of different steps. :doc:`memory` shows this.

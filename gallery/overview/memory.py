@@ -72,7 +72,7 @@ show_table(
 # state, they grow with the batch. Hooks of autograd see each tensor that is kept, so this code can add
 # up those that are not parameters:
 #
-# .. admonition:: The code that adds up
+# .. admonition:: The code that adds up the activations
 #    :collapsible: closed
 #
 #    .. listing:: gallery/overview/shared/sizes.py
@@ -143,14 +143,14 @@ show_table(
 # In this sample, rank 1 lacks memory in step 1. To show which gradients an all-reduce would average,
 # ``average`` collects the numbers of the steps:
 #
-# .. admonition:: The lengths of the texts, and the functions
+# .. admonition:: The lengths of the texts, the test for memory, and the average
 #    :collapsible: closed
 #
 #    .. listing:: gallery/overview/memory/out_of_memory.py
 #       :part: lengths
 #
-# A program can skip the step, but the other rank does not notice that. In this listing, each rank decides
-# alone:
+# A program can catch the exception and skip the step, but the other rank does not notice that. In this
+# listing, each rank decides alone:
 #
 # .. listing:: gallery/overview/memory/out_of_memory.py
 #    :part: alone

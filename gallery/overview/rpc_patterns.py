@@ -82,12 +82,12 @@ do not fit here, because an observer does not know in advance how many actions i
 In this sample, an observer walks through a corridor of five cells and calls the agent to choose each move.
 A move costs one point, and the straight way takes four, so -4 is the best possible reward:
 
-.. admonition:: The observers, the agent and its training
-   :collapsible: closed
+.. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
+   :part: observer
+   :no-caption:
 
-   .. listing:: gallery/overview/rpc_patterns/rpc_patterns.py
-      :part: observer
-      :no-caption:
+.. admonition:: The agent and its training
+   :collapsible: closed
 
    The agent chooses at random, with the probabilities of the policy. After a walk it looks at what the rest
    of the walk cost after each choice: the more it cost, the less likely the agent makes that choice again.

@@ -4,8 +4,8 @@ ZeRO and FSDP2
 
 In data parallel training with ``DistributedDataParallel`` (DDP), every rank holds the whole model, its
 gradients and the state of its optimizer. When this training state does not fit into one device, split it
-among the ranks. This page does so in two ways, and counts what each rank holds and what the split costs
-in communication.
+among the ranks. This page does so in two ways, counts what each rank holds and what the split costs in
+communication, and ends with how to choose.
 
 .. diagram:: overview/sharded_training/diagram
 
@@ -83,7 +83,8 @@ show_section(tables, "ZeRO")
 #    :no-caption:
 #
 # Create the optimizer after ``fully_shard``, because the parameters are then new objects. It gets only
-# the shards, so its state is split too.
+# the shards, so its state is split too. The training loop stays the same: ``clip_grad_norm_``, for example, also
+# works with shards.
 
 show_section(tables, "FSDP2")
 
@@ -161,9 +162,14 @@ show_section(tables, "types")
 #   ``meta`` device, where it takes no memory, then call ``fully_shard``, and let ``to_empty`` allocate
 #   the shards. Their values are then uninitialized, so initialize them or load a checkpoint before
 #   training.
+# * On several nodes, give ``fully_shard`` a mesh of two dimensions. It then shards along the second one, for
+#   example within a node, and copies along the first, so that only gradients travel between the nodes. This is
+#   called *hybrid sharding* (HSDP).
 #
 # :doc:`memory` estimates the peak of FSDP2, which is more than its shards. :doc:`elastic` shows how to save
 # a checkpoint, also of a sharded model.
 #
 # ``FullyShardedDataParallel`` is the first version of FSDP. It still works, but PyTorch's documentation
 # recommends ``fully_shard``.
+#
+# Not run here: GPUs, and several nodes.

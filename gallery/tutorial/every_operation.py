@@ -280,7 +280,8 @@ The others are optional:
      - reduces sparse CUDA tensors; ``dist.all_reduce``, DDP with sparse gradients
      - 2.13
    * - ``supportsTensorAlloc``
-     - whether ``allocateTensor`` works; FSDP2 asks, if the program wants it
+     - whether ``allocateTensor`` works; FSDP2 asks after
+       ``set_allocate_memory_from_process_group_for_comm``
      - 2.13
    * - ``allocateTensor``
      - a tensor in memory from which the backend communicates without a copy; FSDP2
@@ -316,12 +317,13 @@ The others are optional:
 How the page is made
 --------------------
 
+The declarations below come from ``Backend.hpp`` of the installed PyTorch, and the callers from runs:
+
 .. admonition:: The code
    :collapsible: closed
 
-   The declarations below come from ``Backend.hpp`` of the installed PyTorch. To find out which method a
-   Python call reaches, the page makes the call with the dummy, whose error names the method. The features
-   run with gloo under the profiler, as in :doc:`what-a-backend-needs`:
+   To find out which method a Python call reaches, the page makes the call with the dummy, whose error names
+   the method. The features run with gloo under the profiler, as in :doc:`what-a-backend-needs`:
 
    .. listing:: gallery/tutorial/every_operation/every_call.py
       :part: ask
@@ -382,9 +384,10 @@ check_tables(methods)
 
 # %%
 # In the tables of callers, ``funcol`` is the module ``torch.distributed._functional_collectives``. The
-# features are ``DDP``, ``ZeRO``, ``FSDP1``, ``FSDP2``, ``HSDP``, ``DTensor``, tensor parallelism (``TP``),
-# ``pipelining``, distributed checkpoints (``DCP``), the collectives on Python objects (``objects``), uneven
-# inputs (``Join``), and clipping of gradients under FSDP2 (``clip_grad_norm_``).
+# features are ``DDP``, ``ZeRO``, ``FSDP2`` and its first version ``FSDP1``, ``HSDP``, which is FSDP2 on a mesh
+# of two dimensions, ``DTensor``, tensor parallelism (``TP``), ``pipelining``, distributed checkpoints (``DCP``),
+# the collectives on Python objects (``objects``), uneven inputs (``Join``), and clipping of gradients under
+# FSDP2 (``clip_grad_norm_``).
 #
 # Name, timeout and end
 # ---------------------
@@ -471,6 +474,8 @@ describe("several tensors")
 # %%
 # * The vectors have one element for each operation. A loop over the single operation, and a ``Work`` that
 #   is complete when all are, is enough.
+# * Functional all-gather and reduce-scatter, on which DTensor is built, call these methods for a single
+#   tensor, too.
 # * Return true from ``supportsCoalescing`` only if you have both ``startCoalescing`` and ``endCoalescing``.
 #   Python aborts all groups in one batch, so ``endCoalescing`` must not throw after an ``abort``.
 #

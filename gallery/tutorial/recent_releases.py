@@ -112,7 +112,7 @@ dist.destroy_process_group()
 # deprecates the old names, so use the new ones once you no longer support 2.13. Our backend overrides one
 # of each kind:
 #
-# .. admonition:: The code
+# .. admonition:: An old and a new name
 #    :collapsible: closed
 #
 #    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
@@ -128,7 +128,7 @@ dist.destroy_process_group()
 # ``extended_api=True``. The function that creates it then receives the ``pg_options`` of
 # ``init_process_group``, or null, beside a description of the group:
 #
-# .. admonition:: The code
+# .. admonition:: Creation and registration
 #    :collapsible: closed
 #
 #    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
@@ -142,15 +142,15 @@ dist.destroy_process_group()
 # and passes it to ``split``. It calls ``split`` also on a rank outside the child, where ``split`` must
 # return ``nullptr``:
 #
-# .. admonition:: The code
+# .. admonition:: The split
 #    :collapsible: closed
 #
 #    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #       :part: split
 #
-# The copy is made by ``clone``, which in the base class makes an object of the base class. Therefore
-# every derived class must override ``clone``. If the copy has another type than the original,
-# PyTorch shares the original:
+# Since PyTorch 2.14, the copy is made by ``clone``, which in the base class makes an object of the base class.
+# Therefore every derived class must override ``clone``. If the copy has another type than the original,
+# PyTorch shares the original, as 2.13 always does:
 #
 # .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :part: options
@@ -223,7 +223,7 @@ for can_split in [True, False] if release >= "2.15" else []:
 # *abort hooks* (since PyTorch 2.14) are called before the backend aborts after an error or a timeout, and
 # the *completion hooks* (since 2.15) for each operation that succeeded, never for one that failed:
 #
-# .. admonition:: The code
+# .. admonition:: Both kinds of hooks
 #    :collapsible: closed
 #
 #    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
@@ -240,7 +240,7 @@ for can_split in [True, False] if release >= "2.15" else []:
 # already be freed by then, ``Work.hpp`` demands that the backend override ``getCompletionKey``, and never
 # use a key twice:
 #
-# .. admonition:: The code
+# .. admonition:: The ``Work`` and its key
 #    :collapsible: closed
 #
 #    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
@@ -248,7 +248,7 @@ for can_split in [True, False] if release >= "2.15" else []:
 #
 # The two collectives of our backend call this function, which calls the hooks:
 #
-# .. admonition:: The code
+# .. admonition:: The collectives, which call the hooks
 #    :collapsible: closed
 #
 #    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
@@ -256,8 +256,9 @@ for can_split in [True, False] if release >= "2.15" else []:
 #
 # Since PyTorch 2.15, c10d registers hooks of its own when it makes a group: a health check has an abort
 # hook, and the *flight recorder* one of each kind. It keeps a record of each operation, for backends that
-# keep no records themselves. We run an operation that succeeds and one that fails, and print the records.
-# The second group has our completion hooks turned off:
+# keep no records themselves. Before an abort, it writes the records to a file, whose name is
+# ``TORCH_FR_DUMP_TEMP_FILE`` followed by the rank. We run an operation that succeeds and one that fails, and
+# print the records. The second group has our completion hooks turned off:
 
 os.environ["TORCH_FR_DUMP_TEMP_FILE"] = str(Path(build.name, "records_of_rank_"))
 
@@ -312,7 +313,7 @@ assert records == (["records_of_rank_0"] if completion_hooks else [])
 # call in the same order, according to ``Backend.hpp``. Each method of ``Window`` that you do not override
 # throws. Our window has no signals:
 #
-# .. admonition:: The code
+# .. admonition:: The window
 #    :collapsible: closed
 #
 #    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
@@ -373,11 +374,11 @@ build.cleanup()
 #
 # Since PyTorch 2.14, a group can receive other members, for example after a failure, and remain the same
 # object. Each process takes a handle, a string, from its backend, and the program must send the handles
-# to all members. Then each member calls ``reconfigure`` with all of them. In a list, the position of its
-# own handle is its new rank; with a set, the backends choose the ranks. For that, a backend can change
-# ``rank_`` and ``size_``, which are constants in 2.13:
+# to all members. Then each member calls ``reconfigure`` with all of them, and with a ``uuid`` that the group
+# has not had before. In a list, the position of its own handle is its new rank; with a set, the backends choose
+# the ranks. For that, a backend can change ``rank_`` and ``size_``, which are constants in 2.13:
 #
-# .. admonition:: The code
+# .. admonition:: The change of members
 #    :collapsible: closed
 #
 #    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
@@ -386,7 +387,7 @@ build.cleanup()
 # ``init_process_group(enable_reconfigure=True)`` makes a group that is not initialized before the first
 # ``reconfigure``. Because c10d only passes the flag on, the backend must check it:
 #
-# .. admonition:: The code
+# .. admonition:: The check of the flag
 #    :collapsible: closed
 #
 #    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp

@@ -20,7 +20,8 @@ standard that they need. It compiles with ninja:
 ``CppExtension`` is enough for tensors of every device, because ATen's operations choose the code for the
 device. Use ``CUDAExtension``, which needs the CUDA toolkit, only if your sources call CUDA's runtime or
 contain kernels. Choose it for all builds or for none, because a wheel must not depend on the GPU of the
-computer that builds it.
+computer that builds it. If that computer has the toolkit and no GPU, ``torch.utils.cpp_extension`` logs ``No
+CUDA runtime is found``, which you can ignore.
 
 A backend for real hardware links its communication library here, with ``library_dirs`` and
 ``libraries``. So that the extension also finds the library when it is imported, it needs a run path, which
@@ -117,7 +118,8 @@ run("python -m venv --without-pip scratch")
 
 # %%
 # One command installs the package. Do not omit ``--no-build-isolation``: without it, pip downloads another
-# PyTorch for the build, and compiles against that one instead of yours.
+# PyTorch for the build, and compiles against that one instead of yours. While you edit the Python part of the
+# package, add ``--editable``, so that the installed package is the folder with your sources.
 
 # sphinx_gallery_start_ignore
 shutil.copytree(
