@@ -143,7 +143,7 @@ launch("five_steps/errors.py", ranks=2, expected_stderr="Warning: Backend simccl
 
 # %%
 # ``run_in_stream`` catches the exception and keeps it in the ``Call``. If it left the task, every later wait
-# of the host for this device would fail, as :doc:`device` shows. From then on, every ``wait`` of the work
+# of the host for this device would fail, as :doc:`device` shows. Once it is kept, every ``wait`` of the work
 # raises the error, and the group refuses further calls, as :doc:`order-and-abort` shows.
 #
 # A ``wait`` that is called before the error occurs returns normally, because it does not let the host wait. So

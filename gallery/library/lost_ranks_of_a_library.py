@@ -146,10 +146,10 @@ assert output[1] == ""
 # Open MPI with ULFM
 # ------------------
 #
-# Open MPI 5 reports dead ranks, with an extension of MPI, ULFM (User-Level Failure Mitigation). A rank that
-# gets such an error revokes the communicator, which ends the calls of the others, and the survivors make a
-# communicator of their own. ``MPIX_Comm_agree`` lets them agree on a number. MPICH declares these functions,
-# too, but was not run with them.
+# In Open MPI 5, with the extension ULFM (User-Level Failure Mitigation), a call that needs a dead rank returns
+# an error. The rank that gets it revokes the communicator, which ends the calls of the others, and the
+# survivors make a communicator of their own. ``MPIX_Comm_agree`` lets them agree on a number. MPICH declares
+# these functions, too, but was not run with them.
 #
 # .. not-executed::
 #

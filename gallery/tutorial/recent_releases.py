@@ -29,7 +29,7 @@ for those, too:
    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
       :part: features
 
-The page compiles the backend, which is for one rank, and prints the list ``features`` of this code:
+The page compiles the backend, which is for one rank, and prints the list ``features`` of the code above:
 """
 
 import json
