@@ -104,6 +104,7 @@ class Library {
     auto since = Clock::now(); // when anything last moved
     for (int looks = 0;; ++looks) {
       bool moved = run_jobs(looks, since);
+      const auto before = Clock::now();
       std::erase_if(calls_, [&](const CallPtr& call) {
         const bool left_behind =
             call.use_count() == 1; // by an operation that has failed
@@ -114,7 +115,9 @@ class Library {
         moved |= call->done();
         return left_behind || call->done();
       });
-      if (moved) looks = 0, since = Clock::now();
+      const auto now = Clock::now();
+      // A look that takes so long has copied data.
+      if (moved || now - before > kShortLook) looks = 0, since = now;
     }
   }
 
@@ -147,6 +150,7 @@ class Library {
   // [/serve]
 
   static constexpr int kSpins = 100; // looks
+  static constexpr microseconds kShortLook{20};
   static constexpr microseconds kYieldFor{500}, kLongestNap{1000};
 
   const std::string name_;

@@ -90,14 +90,8 @@ launch("start_a_library/all_reduce.py", ranks=2)
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. not-executed::
-#       :partly:
-#
-#       Here the first group always has all ranks, so MPI knows each of them.
-#
-#       .. listing:: extension/mpi_collectives/src/world.hpp
-#          :part: world
-#          :emphasize-lines: 19-21
+#    .. listing:: extension/mpi_collectives/src/world.hpp
+#       :part: world
 #
 # The backend never calls ``MPI_Finalize``. After that call no group could start; the call may wait for all
 # ranks, of which one may be dead; and it requires that all requests are complete, while a failed operation
@@ -145,10 +139,10 @@ launch("start_a_library/first_group.py", ranks=3)
 # %%
 # Both ranks raise the same error, because the frame collects what each one throws in ``connect``, as
 # :doc:`/right/rendezvous` shows. MPI has not started then, so the program can create the right group
-# afterwards. If the ranks with the highest numbers are missing, the backend notices too late, because c10d
-# tells it the ranks of the group but not the size of the world: after a first group of ranks 0 and 1, a group
-# of all three fails at its deadline. A program that passes ``"mpich"`` to ``init_process_group`` avoids all
-# this, because the world is then the first group.
+# afterwards. If the ranks with the highest numbers are missing, MPI starts without them, because c10d tells the
+# backend the ranks of the group but not the size of the world. Later, a group of all three is refused at once:
+# its ranks first write to the store in how many ranks their MPI runs. A program that passes ``"mpich"`` to
+# ``init_process_group`` avoids all this, because the world is then the first group.
 #
 # Bug: a barrier that is answered at once
 # ---------------------------------------

@@ -142,6 +142,20 @@ def test_a_first_group_that_lacks_ranks():
         assert "the first group of backend mpich must contain all ranks" in text
 
 
+def first_without_the_last(rank):
+    """Let MPI start without the last rank, and then create a group of all."""
+    store = dist.PrefixStore("default", client())
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=3)
+    dist.new_group([0, 1], backend="mpich")
+    return error_of(dist.new_group, backend="mpich")
+
+
+def test_a_rank_that_the_first_group_lacked():
+    for kind, text, seconds in run(first_without_the_last, 3, init=False):
+        assert kind == "DistStoreError" and seconds < 5
+        assert "MPI runs without rank 2, which the first group of backend mpich lacked" in text
+
+
 def tags(rank):
     """Send with the highest tag, and with one that MPI does not take."""
     if rank:

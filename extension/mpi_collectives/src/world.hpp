@@ -23,16 +23,12 @@ class World {
   // Creates the communicator of a group, on each of its ranks. MPI numbers the processes
   // once, as the first group does, so the first group must contain all ranks.
   MPI_Comm communicator(const frame::Place& place, const std::string& interface) {
+    require_one_world(place);
     if (size_ == 0) start(place, interface);
     const auto& ranks = place.names.global_ranks; // empty: those of the group
-    std::vector<int> members(place.size);
-    for (int rank = 0; rank < place.size; ++rank) {
-      members[rank] = ranks.empty() ? rank : static_cast<int>(ranks.at(rank));
-      if (members[rank] >= size_) {
-        throw std::runtime_error("the first group of backend mpich had " +
-            to_string(size_) + " ranks, so MPI does not know rank " +
-            to_string(members[rank]) + "; create a group of all ranks first");
-      }
+    std::vector<int> members(ranks.begin(), ranks.end());
+    for (int rank = 0; ranks.empty() && rank < place.size; ++rank) {
+      members.push_back(rank);
     }
     MPI_Group all = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
     MPI_Comm comm = MPI_COMM_NULL;
@@ -49,6 +45,26 @@ class World {
   // [/world]
 
  private:
+  // [one-world]
+  // A rank that the first group lacked would wait for the others to start MPI again. So all
+  // tell each other first in how many ranks their MPI runs.
+  void require_one_world(const frame::Place& place) const {
+    frame::Keys::Names keys;
+    for (int rank = 0; rank < place.size; ++rank) {
+      keys.push_back("world/" + to_string(rank));
+    }
+    place.keys->set_text(keys[place.rank], to_string(size_));
+    const auto sizes = place.await(keys);
+    for (int rank = 0; rank < place.size; ++rank) {
+      if (sizes[rank] == to_string(size_)) continue;
+      const int without = size_ == 0 ? place.rank : rank;
+      throw std::runtime_error("MPI runs without " + place.names.who(without) +
+          ", which the first group of backend mpich lacked; create a group of all ranks "
+          "first");
+    }
+  }
+  // [/one-world]
+
   void start(const frame::Place& place, const std::string& interface) {
     int initialized = 0;
     MPI_Initialized(&initialized);
