@@ -150,9 +150,11 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # With four ranks on two cores, MPICH's blocking all-reduce of 4 bytes, which does not yield, took
 # milliseconds; a nonblocking one, tested with a yield after each test, took hundreds of microseconds. At
 # last the thread naps, each time for an eighth of the time since anything happened, but at most a
-# millisecond, so a nap adds little to a wait that is long anyway. A test that takes more than 20 microseconds
-# counts as an event, too, because it has copied data. With naps between such tests, an all-reduce of 16 MiB
-# between two simulated hosts took 19 to 31 milliseconds, without them 13 to 16.
+# millisecond, so a nap adds little to a wait that is long anyway.
+#
+# A test that takes more than 20 microseconds has copied data, so it counts as an event, too. With naps between
+# such tests, an all-reduce of 16 MiB between two simulated hosts took 19 to 31 milliseconds, without them 12 to
+# 16.
 #
 # Thread levels, forks and the end of the process
 # -----------------------------------------------
