@@ -349,6 +349,12 @@ for _name, _operation, _source, _target in (
     add(_name, before(_operation), exchange(_source, _target), _types)
 
 
+@defect(before("allreduce"), "values.all_reduce_sizes")
+def all_reduce_sums_for_a_mean_of_long_tensors(group, tensors, opts):
+    if tensors[0].numel() > 1 << 18:
+        exchange(ReduceOp.AVG, ReduceOp.SUM)(group, tensors, opts)
+
+
 @defect(before("allreduce"), "values.premultiplied")
 def all_reduce_ignores_the_factor_of_a_sum(group, tensors, opts):
     if opts.reduceOp == ReduceOp.PREMUL_SUM:
