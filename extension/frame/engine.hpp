@@ -71,7 +71,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
     arguments.note.sequence = begun / kOneCollective;
     bool ended = false;
     quietly([&] { // the steps find the same problem, and fail
-      ended = transport_->at_once(arguments.operation());
+      const auto& operation = arguments.operation();
+      ended = operation.packed == nullptr && transport_->at_once(operation);
       if (ended) arguments.finish();
     });
     if (ended) state_ &= ~kLooking;

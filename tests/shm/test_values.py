@@ -76,6 +76,9 @@ def sparse_as_it_is(rank):
     assert tensor.is_coalesced() and work.result()[0] is tensor
     compare(tensor.indices(), torch.tensor([[7, 10**12 - 2, 10**12 - 1]]))
     compare(tensor.values(), torch.tensor([0.0, 1.0, 1.0]))
+    few = coo(torch.tensor([[rank]]), torch.ones(1), (9,))  # could be summed at once if dense
+    dist.all_reduce(few)
+    compare(few.to_dense(), torch.tensor([1.0, 1, 0, 0, 0, 0, 0, 0, 0]))
     # More values than a slot has room for, and other numbers of them on each rank.
     count = 100_000 * (rank + 1)
     long = coo(torch.arange(count)[None], torch.ones(count), (300_000,))
