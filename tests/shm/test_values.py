@@ -1,6 +1,9 @@
-"""Values that the suite in conformance/ does not compare: all that only `shm` promises."""
+"""The values of the suite in conformance/, and those that only `shm` promises."""
 
 import functools
+import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -10,7 +13,23 @@ from c10d_conformance.inputs import compare, reduction, values
 from ranks import error_of, run
 from torch.distributed import ReduceOp
 
+from tools.project.paths import INSTALLED_EXTENSIONS, SUITE
+
 pytestmark = pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+
+
+def test_the_suite_finds_no_wrong_value():
+    """With two ranks: all checks of all backends take too long for each change."""
+    suite = [sys.executable, "-m", "c10d_conformance", "--backend", "shm"]
+    done = subprocess.run(
+        [*suite, "--import", "shm_collectives", "--ranks", "2", "-k", "values"],
+        env={**os.environ, "PYTHONPATH": f"{SUITE}{os.pathsep}{INSTALLED_EXTENSIONS}"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
 
 # The suite reduces all other types.
 OTHER_TYPES = [torch.float8_e4m3fnuz, torch.float8_e5m2fnuz, torch.complex32]
