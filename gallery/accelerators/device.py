@@ -45,7 +45,7 @@ From then on, programs can use ``torch.accelerator`` and need not name the devic
 ``device_count`` and ``is_available`` for that. Other parts of PyTorch look up further functions by name;
 ``torch.autocast``, for example, calls ``get_amp_supported_dtype``:
 
-.. admonition:: The code
+.. admonition:: Functions of the module
    :collapsible: closed
 
    .. listing:: extension/simulated_accelerator/simulated_accelerator/__init__.py
@@ -78,7 +78,7 @@ In the simulation, an event is a place in a stream: a stream and the number of t
 finished. Streams and events rest on a small driver that knows nothing of PyTorch. There, a stream is a queue
 with a thread, and one mutex guards all streams, so that a trace has one order:
 
-.. admonition:: The code
+.. admonition:: ``launch``, events, and the thread of a stream
    :collapsible: closed
 
    .. listing:: extension/simulated_accelerator/src/driver.hpp
@@ -92,7 +92,7 @@ with a thread, and one mutex guards all streams, so that a trace has one order:
 
 The next program uses the module and the guard as programs for any accelerator do:
 
-.. admonition:: The code
+.. admonition:: A program with the module and the guard
    :collapsible: closed
 
    .. listing:: gallery/accelerators/device/first_use.py
@@ -121,7 +121,7 @@ run_program("device/first_use.py")
 # Through the hooks, PyTorch asks for the rest: memory of the host from which streams copy (pinned),
 # generators, and a storage that changes its size, which FSDP uses to free parameters:
 #
-# .. admonition:: The code
+# .. admonition:: The hooks, and a program that needs them
 #    :collapsible: closed
 #
 #    .. listing:: extension/simulated_accelerator/src/hooks.hpp
@@ -137,8 +137,7 @@ run_program("device/memory.py")
 # ------------------------
 #
 # PyTorch 2.15 has more than 3,000 operators, counting overloads, and the device implements about twenty. The
-# copy, and those that create tensors or views or change a storage, have no substitute. For everything else,
-# one fallback copies the arguments to the host, runs the kernel of the CPU, and copies the results back:
+# copy, and those that create tensors or views or change a storage, have no substitute:
 #
 # .. admonition:: The registrations
 #    :collapsible: closed
@@ -146,6 +145,13 @@ run_program("device/memory.py")
 #    .. listing:: extension/simulated_accelerator/src/kernels.hpp
 #       :start-at: TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 #       :end-before: // A copy resolves lazy
+#
+# For everything else, one fallback copies the arguments to the host, runs the kernel of the CPU, and copies the
+# results back:
+#
+# .. listing:: extension/simulated_accelerator/src/kernels.hpp
+#    :start-at: inline void fallback(
+#    :end-before: // Runs an operation
 #
 # The fallback makes the host wait, so it would hide the bugs that this part is about. Therefore ``fill_``,
 # ``zero_`` and four arithmetic operators run in the stream. These four are structured in PyTorch:
@@ -155,7 +161,12 @@ run_program("device/memory.py")
 #    :collapsible: closed
 #
 #    .. listing:: extension/simulated_accelerator/src/kernels.hpp
-#       :part: kernels
+#       :start-at: // Kernels that run in the stream
+#       :end-before: // All that has no kernel here
+#
+#    .. listing:: extension/simulated_accelerator/src/kernels.hpp
+#       :start-at: // Runs an operation
+#       :end-before: // [/kernels]
 #
 #    .. listing:: extension/simulated_accelerator/src/kernels.hpp
 #       :part: copy
@@ -163,7 +174,7 @@ run_program("device/memory.py")
 # The next program prints what ``add`` launches, which has a kernel, and what ``cumsum`` launches, which takes
 # the fallback:
 #
-# .. admonition:: The code
+# .. admonition:: The program with a trace
 #    :collapsible: closed
 #
 #    .. listing:: gallery/accelerators/device/kernels.py

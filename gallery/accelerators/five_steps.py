@@ -65,7 +65,7 @@ hold the GIL while it waits for this very stream.
 
 With the option ``library``, a group chooses the backend that moves its data, gloo by default:
 
-.. admonition:: The code
+.. admonition:: ``begin`` and ``end`` of a library call
    :collapsible: closed
 
    .. listing:: extension/stream_collectives/src/library.hpp
@@ -74,7 +74,7 @@ With the option ``library``, a group chooses the backend that moves its data, gl
 The worker makes each kind of call that has a tensor, once with gloo and once with ``store``, the backend of
 :doc:`/right/smallest-backend`:
 
-.. admonition:: The code
+.. admonition:: The calls and their results
    :collapsible: closed
 
    .. listing:: gallery/accelerators/five_steps/operations.py
@@ -94,12 +94,9 @@ launch("five_steps/operations.py", ranks=2)
 # launches them and returns one ``Work`` for all. A backend whose ``supportsCoalescing`` is true must have
 # both, because their default implementations raise an error:
 #
-# .. admonition:: The two functions
-#    :collapsible: closed
-#
-#    .. listing:: extension/stream_collectives/src/group.hpp
-#       :start-at: void start_coalescing() {
-#       :end-before: template <class CallOne>
+# .. listing:: extension/stream_collectives/src/group.hpp
+#    :start-at: void start_coalescing() {
+#    :end-before: template <class CallOne>
 #
 # If all calls are all-reduces, all-gathers or reduce-scatters of one kind, Python passes them as a single
 # call, so override ``allreduce_coalesced`` and its relatives in :doc:`/tutorial/every-operation`, too.
@@ -107,7 +104,7 @@ launch("five_steps/operations.py", ranks=2)
 # The next worker reduces three tensors, first in three calls and then coalesced. Finally, it exchanges
 # messages with ``batch_isend_irecv``, which coalesces them:
 #
-# .. admonition:: The code
+# .. admonition:: Three all-reduces, and messages
 #    :collapsible: closed
 #
 #    .. listing:: gallery/accelerators/five_steps/coalescing.py
@@ -133,11 +130,9 @@ launch("five_steps/coalescing.py", ranks=2)
 # In the worker, the library is ``store``, because it compares the calls of the ranks. Rank 0 reduces one
 # number, and rank 1 reduces two:
 #
-# .. admonition:: The code
-#    :collapsible: closed
-#
-#    .. listing:: gallery/accelerators/five_steps/errors.py
-#       :part: program
+# .. listing:: gallery/accelerators/five_steps/errors.py
+#    :start-at: truths =
+#    :end-before: # [/program]
 
 launch("five_steps/errors.py", ranks=2, expected_stderr="Warning: Backend simccl: ")
 

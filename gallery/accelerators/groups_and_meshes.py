@@ -12,18 +12,18 @@ Backends for several devices
 ----------------------------
 
 A group can have a backend for each type of device, and PyTorch chooses by the tensor. In the next worker,
-the default group has gloo for the CPU beside ``simccl``, and a second group has ``simccl`` only. Then
-each rank uses two devices, and reduces a tensor on each, while a gate holds the communication of the first:
+the default group has gloo for the CPU beside ``simccl``, and a second group has ``simccl`` only:
 
-.. admonition:: The code
+.. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
+   :part: backends
+
+Then each rank uses two devices, and reduces a tensor on each, while a gate holds the communication of the first:
+
+.. admonition:: Two devices in one group
    :collapsible: closed
 
    .. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
-      :part: backends
-
-   .. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
       :part: devices
-      :no-caption:
 """
 
 from launcher import launch
@@ -38,7 +38,7 @@ launch("groups_and_meshes/two_devices.py", ranks=2)
 # The library of ``simccl`` is gloo, too. When PyTorch splits such a group, both backends get the same store,
 # in which two gloos would take each other for their peers. So ``simccl`` adds a prefix:
 #
-# .. admonition:: The code
+# .. admonition:: ``connect`` with a prefix
 #    :collapsible: closed
 #
 #    .. listing:: extension/stream_collectives/src/registration.cpp
@@ -114,11 +114,9 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # In the next worker, rank 0 sends tag 1 before tag 2, and rank 1 receives them the other way round. They do
 # so twice: first they begin both messages before they wait, then they wait for each before they begin the next:
 #
-# .. admonition:: The code
-#    :collapsible: closed
-#
-#    .. listing:: gallery/accelerators/groups_and_meshes/messages.py
-#       :part: messages
+# .. listing:: gallery/accelerators/groups_and_meshes/messages.py
+#    :start-at: works = []
+#    :end-before: # [/messages]
 
 launch(
     "groups_and_meshes/messages.py",

@@ -64,11 +64,8 @@ launch("memory_lifetime/lifetime.py", ranks=2)
 # watch. For a similar reason, ``clear`` only moves the tensors while it holds the mutex, and they are
 # destroyed after it is unlocked:
 #
-# .. admonition:: The code
-#    :collapsible: closed
-#
-#    .. listing:: extension/stream_collectives/src/work.hpp
-#       :part: stash
+# .. listing:: extension/stream_collectives/src/work.hpp
+#    :part: stash
 #
 # When the memory is free
 # -----------------------
@@ -76,7 +73,7 @@ launch("memory_lifetime/lifetime.py", ranks=2)
 # The next worker asks the allocator how much of the input's 4096 bytes is in use. It gathers twice, first
 # with a ``wait``, and then with a work that it drops:
 #
-# .. admonition:: The code
+# .. admonition:: ``gather`` with and without a wait
 #    :collapsible: closed
 #
 #    .. listing:: gallery/accelerators/memory_lifetime/release.py

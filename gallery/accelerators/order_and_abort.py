@@ -68,11 +68,8 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 # the first error it fails all calls of the group, warns, since the program may never wait again, and aborts the
 # library:
 #
-# .. admonition:: How the group ends
-#    :collapsible: closed
-#
-#    .. listing:: extension/stream_collectives/src/group.hpp
-#       :part: end-calls
+# .. listing:: extension/stream_collectives/src/group.hpp
+#    :part: end-calls
 #
 # Errors that come late
 # ---------------------
@@ -80,11 +77,9 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 # What only the library can see becomes an error when its task runs in the stream, as :doc:`five-steps` shows.
 # In the next worker, the ranks reduce tensors of different sizes, which the library ``store`` compares:
 #
-# .. admonition:: The code
-#    :collapsible: closed
-#
-#    .. listing:: gallery/accelerators/order_and_abort/late_error.py
-#       :part: late
+# .. listing:: gallery/accelerators/order_and_abort/late_error.py
+#    :start-at: work = dist.all_reduce(
+#    :end-before: # [/late]
 
 launch("order_and_abort/late_error.py", ranks=2, expected_stderr=stderr)
 
@@ -107,7 +102,7 @@ launch("order_and_abort/late_error.py", ranks=2, expected_stderr=stderr)
 # task of the library, which only the library can end. The last worker aborts a call that rank 1 never makes,
 # with two libraries and a timeout of 3 seconds:
 #
-# .. admonition:: The code
+# .. admonition:: ``abort`` with each library
 #    :collapsible: closed
 #
 #    .. listing:: gallery/accelerators/order_and_abort/abort.py
@@ -125,7 +120,7 @@ launch("order_and_abort/abort.py", ranks=2, expected_stderr=stderr)
 # The normal end of a group is ``shutdown``. It waits for calls that other ranks still need, up to the timeout, and
 # then lets go of the memory:
 #
-# .. admonition:: The code
+# .. admonition:: ``shutdown`` and ``abort``
 #    :collapsible: closed
 #
 #    .. listing:: extension/stream_collectives/src/group.hpp

@@ -2,8 +2,8 @@
 Communicators, groups and tags
 ==============================
 
-PyTorch tells messages apart by group, sender and tag. On this page you decide how these three become what
-your library matches by, and how to keep the backend's own messages apart from those of the program.
+PyTorch tells messages apart by group, sender and tag. This page shows how a backend maps these three to what
+its library has, and how it keeps its own messages apart from those of the program.
 
 MPI has the same three: a *communicator* for the group, a rank in it, and a tag. Yet the backend cannot simply
 pass them on, because not all ranks take part when PyTorch creates a group, and because the backend also
@@ -19,17 +19,9 @@ however, calls the create function only on the members of the new group. So the 
 ``MPI_Comm_create_from_group``, which only the members call. Its string argument tells several of these calls
 apart, and the backend passes the name of the group:
 
-.. admonition:: The code
-   :collapsible: closed
-
-   .. not-executed::
-      :partly:
-
-      Here the first group always has all ranks, so MPI knows each of them.
-
-      .. listing:: extension/mpi_collectives/src/world.hpp
-         :part: world
-         :emphasize-lines: 19-21
+.. listing:: extension/mpi_collectives/src/world.hpp
+   :start-at: MPI_Group all =
+   :end-before: MPI_Group_free(&group);
 
 The call needs the members as ranks of ``MPI_COMM_WORLD``. These are PyTorch's global ranks, because the first
 group contains all ranks in their order, as :doc:`start-a-library` explains. The list of members has the order
@@ -52,7 +44,7 @@ same receive, it gets the earlier one. For a receive from any rank, the backend 
 learns the sender from the status. The program ends with such receives: ranks 0 and 2 each send three messages
 to rank 1:
 
-.. admonition:: The code
+.. admonition:: Receives from any rank
    :collapsible: closed
 
    .. listing:: gallery/library/groups_and_tags/groups.py
@@ -84,7 +76,7 @@ launch("groups_and_tags/groups.py", ranks=3)
 # Rank 0 sends the number 42 with tag 0, which is PyTorch's default, and then begins a collective of 4096
 # bytes. Rank 1 begins the collective and then receives the message, which is correct:
 #
-# .. admonition:: The code
+# .. admonition:: A message beside a collective
 #    :collapsible: closed
 #
 #    .. listing:: gallery/library/groups_and_tags/one_tag_space.py
@@ -114,7 +106,11 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 # any rank. A buffer for both would need a copy of the tensor. With an MPI datatype that lists both places in
 # memory, MPI sends them as one message without a copy by the backend:
 #
-# .. admonition:: The code
+# .. listing:: extension/mpi_collectives/src/calls.hpp
+#    :start-at: MPI_Count lengths[]
+#    :end-before: // A send ends when
+#
+# .. admonition:: The whole ``Message``
 #    :collapsible: closed
 #
 #    .. listing:: extension/mpi_collectives/src/calls.hpp
@@ -127,7 +123,7 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 # one address to the other. The tag of the data is a number from the note, so that data of two messages is
 # not confused:
 #
-# .. admonition:: The code
+# .. admonition:: ``LongData``
 #    :collapsible: closed
 #
 #    .. listing:: extension/mpi_collectives/src/calls.hpp
@@ -138,7 +134,7 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 # sender of a short message learns nothing from MPI, which says only that the matching receive has begun.
 # This program sends with a tag that is too large, and then three numbers to a receive of two:
 #
-# .. admonition:: The code
+# .. admonition:: Two messages that fail
 #    :collapsible: closed
 #
 #    .. listing:: gallery/library/groups_and_tags/errors.py
@@ -161,7 +157,7 @@ launch("groups_and_tags/errors.py", ranks=2)
 # A library has a limited number of communicators, and a long program may create and destroy many groups. So
 # the backend frees a communicator in the last steps of its group:
 #
-# .. admonition:: The code
+# .. admonition:: ``leave``
 #    :collapsible: closed
 #
 #    .. listing:: extension/mpi_collectives/src/mpi_transport.hpp

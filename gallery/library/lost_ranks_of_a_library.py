@@ -26,7 +26,7 @@ the process ends. The engine looks at it every 50 milliseconds while an operatio
 know the processes of another host, so each rank counts up a key in the store, its *heartbeat*. A rank whose
 counter stands still for ``Options.heartbeat``, by default 10 seconds, counts as dead:
 
-.. admonition:: The code
+.. admonition:: ``count_beats`` through the store
    :collapsible: closed
 
    .. not-executed::
@@ -47,11 +47,16 @@ while an operation waits.
 The next program loses rank 2 in three ways, while the others wait for it in a barrier with a timeout of two
 seconds. A stopped process has not ended, so only the deadline helps:
 
-.. admonition:: The code
+.. listing:: gallery/library/lost_ranks_of_a_library/killed_ranks.py
+   :start-at: WAYS = {
+   :end-before: def run_rank
+
+.. admonition:: ``run_rank``, which uses them
    :collapsible: closed
 
    .. listing:: gallery/library/lost_ranks_of_a_library/killed_ranks.py
-      :part: ways
+      :start-at: def run_rank
+      :end-before: # [/ways]
 
 Each way is run a second time with ``MPIR_CVAR_NOLOCAL=1``, which makes MPICH use the network between ranks
 of one host. A backend that is tested over shared memory alone may hang there:
@@ -79,7 +84,7 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # way into the tensor. So the backend cancels nothing. It no longer tests such a request, whose result is of
 # no use, and keeps the memory until the process ends:
 #
-# .. admonition:: The code
+# .. admonition:: ``serve``, which keeps failed calls
 #    :collapsible: closed
 #
 #    .. listing:: extension/frame/library.hpp
@@ -94,7 +99,7 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # The memory of a kept tensor is not freed, but MPI may still write to it. In the next worker, rank 1 is
 # late, and the group fails on rank 0 while a receive is open:
 #
-# .. admonition:: The code
+# .. admonition:: ``fail_to_receive``
 #    :collapsible: closed
 #
 #    .. listing:: gallery/library/lost_ranks_of_a_library/late_data.py
@@ -137,7 +142,7 @@ assert output[1] == ""
 # to deliver what others still wait for, it first waits in a barrier, for a quarter of a second at most, and
 # only then sets its key ``left/<rank>``:
 #
-# .. admonition:: The code
+# .. admonition:: ``leave``: the barrier, then the key
 #    :collapsible: closed
 #
 #    .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
@@ -156,7 +161,7 @@ assert output[1] == ""
 #    Open MPI cannot be installed beside MPICH in one environment. The program was run by hand with Open MPI
 #    5.0.11, on two cores.
 #
-#    .. admonition:: The code
+#    .. admonition:: A communicator of the survivors
 #       :collapsible: closed
 #
 #       .. listing:: gallery/library/lost_ranks_of_a_library/survivors.cpp

@@ -12,14 +12,12 @@ Steps of a collective
 ---------------------
 
 For each call, the frame asks your transport for a coroutine, which is suspended where it needs another rank, as
-:doc:`/right/asynchronous-work` explains. A collective of ``mpich`` has two steps. First the ranks exchange
-heads, which describe the call, and then MPI moves the data:
+:doc:`/right/asynchronous-work` explains. In a collective of ``mpich``, the ranks first exchange heads, which
+describe the call. Then MPI moves the data, unless it was short enough to come with the heads:
 
-.. admonition:: The code
-   :collapsible: closed
-
-   .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
-      :part: run-collective
+.. listing:: extension/mpi_collectives/src/mpi_transport.hpp
+   :part: run-collective
+   :end-before: if (op.note.op ==
 
 Both steps lead to ``run``, which hands a call to the thread of the library and suspends until it has ended:
 
@@ -31,7 +29,7 @@ Its parameters are values, because the target of a reference may be gone when th
 
 A call of ``mpich`` is a ``Requests``, which holds one or more requests of MPI:
 
-.. admonition:: The code
+.. admonition:: ``Requests``
    :collapsible: closed
 
    .. listing:: extension/mpi_collectives/src/requests.hpp
@@ -50,7 +48,7 @@ coroutine, and a thread for callbacks then completes the future, if the program 
 The next worker has several works at a time. Rank 0 begins three all-reduces, which rank 1 calls late, and
 meanwhile sends a message:
 
-.. admonition:: The code
+.. admonition:: Three all-reduces and a message
    :collapsible: closed
 
    .. listing:: gallery/library/requests_and_works/works_side_by_side.py
@@ -73,7 +71,7 @@ launch("requests_and_works/works_side_by_side.py", ranks=2)
 # rank is missing, MPI does not say which. So each rank first sends all others a head, which contains the
 # frame's *note* of the call: its kind, size, dtype, ``ReduceOp`` and more:
 #
-# .. admonition:: The code
+# .. admonition:: ``Head`` and ``Heads``
 #    :collapsible: closed
 #
 #    .. listing:: extension/mpi_collectives/src/calls.hpp
@@ -81,7 +79,7 @@ launch("requests_and_works/works_side_by_side.py", ranks=2)
 #
 # A rank goes on only when the notes of all ranks agree. In this worker, the sizes differ:
 #
-# .. admonition:: The code
+# .. admonition:: Two sizes
 #    :collapsible: closed
 #
 #    .. listing:: gallery/library/requests_and_works/heads.py
@@ -103,7 +101,7 @@ launch("requests_and_works/heads.py", ranks=2)
 # With more data, a collective calls a nonblocking function of MPI 4 whose name ends in ``_c``. Its counts have
 # 64 bits, because an ``int`` cannot count the bytes of a tensor of 2 GiB:
 #
-# .. admonition:: The code
+# .. admonition:: ``Collective``
 #    :collapsible: closed
 #
 #    .. listing:: extension/mpi_collectives/src/calls.hpp
@@ -115,7 +113,7 @@ launch("requests_and_works/heads.py", ranks=2)
 #
 # MPI also forbids that input and output overlap, unless the input is ``MPI_IN_PLACE``:
 #
-# .. admonition:: The code
+# .. admonition:: An all-gather with each input
 #    :collapsible: closed
 #
 #    .. listing:: gallery/library/requests_and_works/aliased.py
@@ -129,7 +127,7 @@ run_program("requests_and_works/aliased.py")
 # For a reduction in place it passes ``MPI_IN_PLACE``, and otherwise it copies an input that overlaps. The next
 # worker gathers and exchanges in place, and calls the other collectives after the lines below:
 #
-# .. admonition:: The code
+# .. admonition:: Calls in place
 #    :collapsible: closed
 #
 #    .. listing:: gallery/library/requests_and_works/own_slice.py
@@ -145,7 +143,7 @@ launch("requests_and_works/own_slice.py", ranks=2)
 # memory to the next tensor. But MPI still has the request, and cannot cancel a collective. The next program
 # models this with one process and a receive that fails before its data comes. ``Pool`` is the allocator:
 #
-# .. admonition:: The code
+# .. admonition:: ``Receive``, and two ways to give back
 #    :collapsible: closed
 #
 #    .. listing:: gallery/library/requests_and_works/memory_given_back.py

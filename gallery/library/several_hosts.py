@@ -2,14 +2,14 @@
 Several hosts, interfaces and linking
 =====================================
 
-A backend that wraps a library reaches further than one host, and it depends on files of that library. This
-page tests both on one machine: the way between hosts, which is hidden as long as all ranks share one, and
-the way in which an installed extension finds the library.
+A backend that works on your machine can fail on others, because ranks on several hosts use the network, and
+because the loader may not find the library. This page tests both on one machine, so that you see such failures
+before your users do.
 
 .. diagram:: library/several_hosts/diagram
 
-The way that one host hides
----------------------------
+The network that one host hides
+-------------------------------
 
 Between ranks of one host MPICH copies through shared memory. Only ranks of different hosts use the network,
 which is other code with other bugs: it connects late, it is slower to notice a lost rank, and it may hang
@@ -49,13 +49,13 @@ run_program("several_hosts/two_hosts.py")
 #
 # With the option ``--hosts 2``, the conformance suite runs all of its checks that way.
 #
-# What the way costs
-# ------------------
+# Speed over memory and network
+# -----------------------------
 #
-# To choose a library, measure it on each way that your users take. ``make bench-backend BACKEND=mpich`` measures
-# ``mpich`` and gloo in turns, as :doc:`/communicate/measure` explains: over shared memory, where ``shm`` takes
-# turns, too, over TCP, and between two simulated hosts. The build measures nothing, and draws the result that
-# was accepted last:
+# To choose a library, measure it on each network that your users have. ``make bench-backend BACKEND=mpich`` does
+# this for ``mpich`` and gloo, as :doc:`/communicate/measure` explains: over shared memory, where it also measures
+# ``shm``, over TCP, and between two simulated hosts. The build of this site measures nothing, so the drawing
+# shows the result that was accepted last:
 #
 # .. diagram:: library/several_hosts/measured
 #
@@ -78,6 +78,9 @@ run_program("several_hosts/two_hosts.py")
 # extension then works where the library lies in a folder of the system, as it often does on the machine that
 # builds it, and fails on others. The next program takes the paths for the loader out of a copy of the
 # extension, which leaves what such a build would have made:
+#
+# .. listing:: gallery/library/several_hosts/find_the_library.py
+#    :part: copies
 
 run_program("several_hosts/find_the_library.py")
 
@@ -125,6 +128,10 @@ run_program("several_hosts/find_the_library.py")
 #
 # MPICH reports an interface that does not exist in its own words, and on some ranks only. So the extension
 # looks first, and its error names the interface. Because ``lo`` exists, the second group can use it:
+#
+# .. listing:: gallery/library/several_hosts/no_such_interface.py
+#    :start-at: for interface in
+#    :end-before: dist.destroy_process_group
 
 launch("several_hosts/no_such_interface.py", ranks=2)
 

@@ -23,14 +23,14 @@ text through a socket. The variable ``PMI_FD`` has the number of its descriptor,
 ``PMI_SIZE`` the number of ranks. To see what MPICH asks, a Python program plays the launcher for two
 processes, and prints the lines of rank 0:
 
-.. admonition:: The code
+.. listing:: gallery/library/start_a_library/dialogue.py
+   :part: answer
+
+.. admonition:: The two processes
    :collapsible: closed
 
    .. listing:: gallery/library/start_a_library/dialogue.py
       :part: process
-
-   .. listing:: gallery/library/start_a_library/dialogue.py
-      :part: answer
 
    .. listing:: gallery/library/start_a_library/dialogue.py
       :part: shown
@@ -48,7 +48,7 @@ run_program("start_a_library/dialogue.py")
 # The backend gives these answers from the keys of the group, which the frame keeps apart from those of all
 # other groups:
 #
-# .. admonition:: The code
+# .. admonition:: ``answer`` with the keys of the group
 #    :collapsible: closed
 #
 #    .. not-executed::
@@ -87,7 +87,7 @@ launch("start_a_library/all_reduce.py", ranks=2)
 # A program creates and destroys groups, but MPI can be initialized only once in a process. So MPI belongs to
 # the process, and the first group starts it:
 #
-# .. admonition:: The code
+# .. admonition:: ``World``, one for the process
 #    :collapsible: closed
 #
 #    .. listing:: extension/mpi_collectives/src/world.hpp
@@ -106,7 +106,7 @@ launch("start_a_library/all_reduce.py", ranks=2)
 # If ``mpiexec`` has started the process, the variables exist already. Then the backend starts no thread, and
 # only checks that MPI and PyTorch number the ranks alike. So the same extension runs under both launchers:
 #
-# .. admonition:: The code
+# .. admonition:: The start under both launchers
 #    :collapsible: closed
 #
 #    .. not-executed::
@@ -128,7 +128,7 @@ launch("start_a_library/all_reduce.py", ranks=2)
 # good. The next program tries a first group of ranks 1 and 2, which the backend refuses because rank 0 is
 # missing, and then creates one of all ranks first:
 #
-# .. admonition:: The code
+# .. admonition:: Groups of two and three ranks
 #    :collapsible: closed
 #
 #    .. listing:: gallery/library/start_a_library/first_group.py

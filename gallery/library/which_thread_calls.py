@@ -57,7 +57,11 @@ run_program("which_thread_calls/call_that_hangs.py")
 # tested. A ``Call`` says how something begins in the library and how to ask whether it has ended. Neither
 # function may wait for another rank:
 #
-# .. admonition:: The code
+# .. listing:: extension/frame/library.hpp
+#    :start-at: // The thread of the library alone
+#    :end-before: template <class Step>
+#
+# .. admonition:: The whole ``Call``
 #    :collapsible: closed
 #
 #    .. listing:: extension/frame/library.hpp
@@ -66,7 +70,7 @@ run_program("which_thread_calls/call_that_hangs.py")
 # ``Library`` has the thread and a queue of jobs. All groups of the process share it, because a library such
 # as MPI has one state for the whole process:
 #
-# .. admonition:: The code
+# .. admonition:: ``Library``: the thread and its jobs
 #    :collapsible: closed
 #
 #    .. not-executed::
@@ -83,16 +87,13 @@ run_program("which_thread_calls/call_that_hangs.py")
 # ``mpich`` can therefore return false from ``can_block``, so that callers drive it, as
 # :doc:`/right/asynchronous-work` explains. In ``rest``, they sleep:
 #
-# .. admonition:: The code
-#    :collapsible: closed
-#
-#    .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
-#       :part: rest
+# .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
+#    :part: rest
 #
 # The next worker shows a deadline. Its function ``threads_of_mpi`` finds the threads of MPI, and
 # ``sum_of_ones`` reduces in a group:
 #
-# .. admonition:: The code
+# .. admonition:: ``threads_of_mpi`` and ``sum_of_ones``
 #    :collapsible: closed
 #
 #    .. listing:: gallery/library/which_thread_calls/one_thread.py
@@ -131,7 +132,7 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # A job wakes the thread, but the arrival of data does not, because MPI has no file descriptor to sleep on.
 # So the thread must test again and again. Its loop is ``serve``:
 #
-# .. admonition:: The code
+# .. admonition:: ``serve``
 #    :collapsible: closed
 #
 #    .. listing:: extension/frame/library.hpp
