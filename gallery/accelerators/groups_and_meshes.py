@@ -115,8 +115,8 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # so twice: first they begin both messages before they wait, then they wait for each before they begin the next:
 #
 # .. listing:: gallery/accelerators/groups_and_meshes/messages.py
-#    :start-at: works = []
-#    :end-before: # [/messages]
+#    :start-at: def exchange(
+#    :end-before: torch.accelerator.synchronize()
 
 launch(
     "groups_and_meshes/messages.py",

@@ -70,10 +70,10 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # Deadlines without the library
 # -----------------------------
 #
-# One thread makes all calls of MPI, and it may hang there, for example on a connection to a dead rank. The
-# deadlines are therefore kept by the threads that wait for operations, none of which calls MPI. They look
-# at flags that the thread of MPI sets, and sleep in between until it rings a bell, for 50 milliseconds at
-# most. :doc:`which-thread-calls` describes these threads.
+# One thread makes all calls of MPI, and it may hang there, for example on a connection to a dead rank. So the
+# threads that wait for operations keep the deadlines, and none of them calls MPI. They look at flags that the
+# thread of MPI sets. Between two looks they sleep until that thread rings a bell, but at most 50 milliseconds.
+# :doc:`which-thread-calls` describes these threads.
 #
 # What a failed operation leaves behind
 # -------------------------------------
