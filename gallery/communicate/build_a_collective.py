@@ -2,9 +2,9 @@
 Collectives in steps
 ====================
 
-The step protocol moves bytes safely, but adds nothing. The fourth decision is what each rank writes and
-reads in the steps of a collective, and which rank adds which numbers, in which order. If you want to try a
-new algorithm, change ``collectives.hpp``, which this page reads.
+This page implements two collectives of ``shm`` on the step protocol. The fourth decision is what each rank
+writes and reads in each step, and which rank adds which numbers, in which order. If you want to try a new
+algorithm, change ``collectives.hpp``, which this page reads.
 
 .. diagram:: communicate/build_a_collective/diagram
 
@@ -57,11 +57,8 @@ With two ranks, as many bytes would pass through the slots as before, so another
 The worker below reduces 10 numbers and 100,000 numbers, and compares the results of all ranks. Its slots have
 4,096 bytes, so the second tensor needs about a hundred parts:
 
-.. admonition:: The code
-   :collapsible: closed
-
-   .. listing:: gallery/communicate/build_a_collective/all_reduce_in_steps.py
-      :part: numbers
+.. listing:: gallery/communicate/build_a_collective/all_reduce_in_steps.py
+   :part: numbers
 """
 
 from launcher import launch

@@ -7,8 +7,8 @@ The last section tells authors of a backend how to make these tools work on thei
 
 .. diagram:: communicate/debug/diagram
 
-A rank that hangs often has no bug itself: it waits for another rank. So look at all ranks, and search for the
-one that differs. Begin with the first step:
+A rank that hangs often has no bug itself: it waits for another rank, by default for 30 minutes, and with NCCL
+for 10. So look at all ranks, and search for the one that differs. Begin with the first step:
 
 .. list-table::
    :header-rows: 1
@@ -62,7 +62,7 @@ Where neither tool is allowed, prepare the program with Python's ``faulthandler`
 thread of its own, so it works although the main thread hangs in C++. Here it writes them every half second
 until rank 1 arrives:
 
-.. admonition:: The code
+.. admonition:: Stacks with ``faulthandler``
    :collapsible: closed
 
    .. listing:: gallery/communicate/debug/hanging_rank.py
@@ -88,7 +88,7 @@ rank 1 does not call the broadcast, and the report contains ``collective: shm:br
 so print the newest entry of each rank instead. Compare only entries of the same ``process_group``, because
 all groups of a backend share one recorder:
 
-.. admonition:: The code
+.. admonition:: The newest entry of each rank
    :collapsible: closed
 
    .. listing:: gallery/communicate/debug/hanging_rank.py
@@ -125,7 +125,7 @@ output = launch("debug/hanging_rank.py", ranks=2)
 # ``DETAIL`` also finds some wrong results that raise no error. In the next program, the ranks reduce tensors of
 # one size and different shapes, first without and then with ``DETAIL``, which here the program sets:
 #
-# .. admonition:: The code
+# .. admonition:: Tensors of different shapes
 #    :collapsible: closed
 #
 #    .. listing:: gallery/communicate/debug/ranks_differ.py
@@ -139,7 +139,8 @@ output = launch("debug/ranks_differ.py", ranks=2)
 # and the next call returns the sum.
 #
 # Run new code with ``DETAIL`` before you train it for long, but do not measure with it, because gloo is
-# part of each call. ``DETAIL`` cannot see values. To find the first call that passes a NaN, set
+# part of each call. ``DETAIL`` cannot see values, so it misses ranks that average gradients of different
+# steps, as in :doc:`/overview/memory`. To find the first call that passes a NaN, set
 # ``TORCH_DIST_NAN_CHECK=1``, which needs PyTorch 2.14.
 #
 # Find a missing rank
@@ -175,7 +176,7 @@ show_table(["feature", "the call", "the operation"], results[0]["events"])
 # The event of the operation contains the time in which the rank waits for others. To show that, rank 1 is 0.3 s
 # late:
 #
-# .. admonition:: The code
+# .. admonition:: The late rank
 #    :collapsible: closed
 #
 #    .. listing:: gallery/communicate/debug/profile_training.py
@@ -187,6 +188,45 @@ for rank, result in enumerate(results):
 # %%
 # The event of rank 0 is long because rank 1 was late. So before you blame the network or the backend for a long
 # event, compare the same event on all ranks.
+#
+# Settings for NCCL
+# -----------------
+#
+# NCCL's backend has a watchdog, a thread that finds calls that fail or exceed the timeout. Environment
+# variables decide whether it then ends the process, and what it leaves for you to read:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - variable
+#      - meaning
+#    * - ``TORCH_NCCL_ASYNC_ERROR_HANDLING``
+#      - what happens after an error or a timeout: 0 nothing, 1 abort the communicators and end the process,
+#        2 only abort, 3 (the default) only end the process
+#    * - ``TORCH_NCCL_DUMP_ON_TIMEOUT``
+#      - after an error or a timeout, each rank writes its flight recorder to a file, for ``torchfrtrace``
+#    * - ``TORCH_FR_DUMP_TEMP_FILE``
+#      - the path of these files up to the rank, by default ``~/.cache/torch/comm_lib_trace_rank_``
+#
+# .. admonition:: Other variables
+#    :collapsible: closed
+#
+#    The last two are for ``nccl-legacy`` only, which is ``nccl`` before PyTorch 2.15 or with
+#    ``TORCH_DIST_USE_NCCL2=0``:
+#
+#    .. list-table::
+#       :header-rows: 1
+#
+#       * - variable
+#         - meaning
+#       * - ``TORCH_NCCL_BLOCKING_WAIT``
+#         - ``wait`` blocks the host and raises the error itself, without a watchdog
+#       * - ``TORCH_NCCL_DESYNC_DEBUG``
+#         - the error reports which ranks lag behind, and in which call
+#       * - ``TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC``
+#         - after so many seconds, a second thread ends the process if the watchdog itself is stuck
+#
+#    ``NCCL_DEBUG=INFO`` belongs to NCCL itself, which then logs what it does.
 #
 # Exercise
 # --------
@@ -209,39 +249,6 @@ for rank, result in enumerate(results):
 output = launch("debug/who_is_late.py", ranks=3, expected_stderr=PROFILER)
 
 # %%
-# Settings for NCCL
-# -----------------
-#
-# With NCCL, environment variables decide whether a hang ends the process, and what it leaves for you to read:
-#
-# .. admonition:: The variables of NCCL's backend
-#    :collapsible: closed
-#
-#    NCCL's backend has a watchdog, a thread that looks for calls that fail or exceed the timeout. These variables
-#    decide what follows. The last two are for ``nccl-legacy`` only, which is ``nccl`` before PyTorch 2.15 or with
-#    ``TORCH_DIST_USE_NCCL2=0``:
-#
-#    .. list-table::
-#       :header-rows: 1
-#
-#       * - variable
-#         - meaning
-#       * - ``TORCH_NCCL_ASYNC_ERROR_HANDLING``
-#         - what happens after an error or a timeout: 0 nothing, 1 abort the communicators and end the process,
-#           2 only abort, 3 (the default) only end the process
-#       * - ``TORCH_NCCL_BLOCKING_WAIT``
-#         - ``wait`` blocks the host and raises the error itself, without a watchdog
-#       * - ``TORCH_NCCL_DUMP_ON_TIMEOUT``
-#         - after an error or a timeout, each rank writes its flight recorder to a file, for ``torchfrtrace``
-#       * - ``TORCH_FR_DUMP_TEMP_FILE``
-#         - the path of these files up to the rank, by default ``~/.cache/torch/comm_lib_trace_rank_``
-#       * - ``TORCH_NCCL_DESYNC_DEBUG``
-#         - the error reports which ranks lag behind, and in which call
-#       * - ``TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC``
-#         - after so many seconds, a second thread ends the process if the watchdog itself is stuck
-#
-#    ``NCCL_DEBUG=INFO`` belongs to NCCL itself, which then logs what it does.
-#
 # For authors of a backend
 # ------------------------
 #
@@ -282,7 +289,7 @@ output = launch("debug/who_is_late.py", ranks=3, expected_stderr=PROFILER)
 # **Waits.** If the error of ``wait`` names the operation and the missing ranks, a program needs no other tool to
 # see who is late. The group of ``shm`` stays usable, so that rank 0 can wait again:
 #
-# .. admonition:: The code
+# .. admonition:: The two waits
 #    :collapsible: closed
 #
 #    .. listing:: gallery/communicate/debug/late_rank.py

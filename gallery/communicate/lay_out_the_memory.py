@@ -48,11 +48,8 @@ Reserve pages before their use
 If the machine lacks the memory for a group, its ranks must get an error. To see one, both ranks of the next
 program request slots of 16 TiB:
 
-.. admonition:: The code
-   :collapsible: closed
-
-   .. listing:: gallery/communicate/lay_out_the_memory/too_much_memory.py
-      :part: too-much
+.. listing:: gallery/communicate/lay_out_the_memory/too_much_memory.py
+   :part: too-much
 """
 
 from launcher import launch, run_program
@@ -107,11 +104,11 @@ output = run_program("lay_out_the_memory/sealed_pages.py")
 # Exercise
 # --------
 #
-# Two ranks call ``all_reduce`` six times. The calls are numbered from 0. In call ``i``, the tensor
-# of a rank is the number ``10 * i + rank``. Each call is one step, in which a rank writes its
-# number into one of its slots. Predict which numbers the four slots of each rank contain at the
-# end. Then compute where the slots begin, and read the numbers there with ``ctypes``. The header has
-# 2048 bytes and a member has 128. In each slot, 80 bytes precede the data.
+# Two ranks call ``all_reduce`` six times, and in call ``i``, counted from 0, the tensor of a rank is the
+# number ``10 * i + rank``. Because each call is one step, in which a rank writes its number into one of its
+# slots, you can predict which numbers the four slots of each rank contain at the end. Check your answer: compute
+# where the slots begin, and read the numbers there with ``ctypes``. The header has 2048 bytes and a member has
+# 128, and in each slot, 80 bytes precede the data.
 #
 # .. admonition:: Solution
 #    :collapsible: closed

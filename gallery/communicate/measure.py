@@ -15,11 +15,8 @@ take turns in one run, in the opposite order in every second round, so that a di
 them. A barrier lets the ranks begin together. An operation is over when it has ended on its last rank, so
 each sample is the time of the slowest rank:
 
-.. admonition:: The code
-   :collapsible: closed
-
-   .. listing:: gallery/communicate/measure/take_turns.py
-      :part: measure
+.. listing:: gallery/communicate/measure/take_turns.py
+   :part: measure
 
 Print the median, which a few disturbed samples do not change, and the quartiles, which say how much the
 samples differ. Here each backend reduces 64 MiB:
@@ -118,14 +115,11 @@ show_table(["step", "parameters", "ranks", "floor", "shm", "gloo"], rows)
 # ---------------------------
 #
 # ``all_reduce`` with ``async_op=True`` can return before the result is there, so a measurement without
-# ``wait`` measures only how long it takes to submit the operation. In this program, rank 1 is half a
-# second late, so no all-reduce can end before that:
+# ``wait`` contains only the submission. In this program, rank 1 is half a second late, so no all-reduce can
+# end before that:
 #
-# .. admonition:: The code
-#    :collapsible: closed
-#
-#    .. listing:: gallery/communicate/measure/take_turns.py
-#       :part: mistake
+# .. listing:: gallery/communicate/measure/take_turns.py
+#    :part: mistake
 
 from launcher import launch, run_program
 

@@ -51,11 +51,8 @@ output = launch("share_memory/closed_too_early.py", ranks=2)
 # ``joined``, which ``meet`` of :doc:`/right/rendezvous` calls after all have agreed. And the memory begins
 # with a number, the ``nonce``, which the other ranks compare:
 #
-# .. admonition:: The code
-#    :collapsible: closed
-#
-#    .. listing:: extension/shm_collectives/src/memory.hpp
-#       :part: header
+# .. listing:: extension/shm_collectives/src/memory.hpp
+#    :part: header
 #
 # The nonce is the time at which rank 0 created the memory. Because ranks may run different versions of the
 # backend, or have different options, the header also contains the version of the protocol and the sizes.
@@ -73,7 +70,7 @@ output = launch("share_memory/closed_too_early.py", ranks=2)
 # ``distrust`` requires a memfd of the same user, with the expected size, and with the seals of
 # :doc:`lay-out-the-memory`, after which the file cannot shrink:
 #
-# .. admonition:: The code
+# .. admonition:: ``distrust``
 #    :collapsible: closed
 #
 #    .. listing:: extension/shm_collectives/src/memory.hpp
@@ -82,7 +79,7 @@ output = launch("share_memory/closed_too_early.py", ranks=2)
 # The commonest difference is no attack, but an option that one rank sets and another does not. In the next
 # program, the ranks begin with different options. Then they request memory of the same size:
 #
-# .. admonition:: The code
+# .. admonition:: Both attempts
 #    :collapsible: closed
 #
 #    .. listing:: gallery/communicate/share_memory/options_differ.py
@@ -108,7 +105,7 @@ output = launch("share_memory/options_differ.py", ranks=2)
 # One host is enough to test this, because the rendezvous consists of keys. Here rank 0 is a Python program
 # that writes those of a rank of another host:
 #
-# .. admonition:: The code
+# .. admonition:: The keys of rank 0
 #    :collapsible: closed
 #
 #    The program has chosen the number 7 for this rendezvous, and has no memory:
@@ -130,7 +127,7 @@ output = launch("share_memory/another_host.py", ranks=2)
 # Before the signals and after each, it counts the processes that have mapped the memory, according to
 # ``/proc/<process>/maps``, and the files of its size in ``/dev/shm``:
 #
-# .. admonition:: The code
+# .. admonition:: The ranks and the signals
 #    :collapsible: closed
 #
 #    .. listing:: gallery/communicate/share_memory/killed_ranks.py

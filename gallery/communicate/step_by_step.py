@@ -77,7 +77,7 @@ this one has two slots and one counter ``posted`` for each rank. Its programs co
 which nothing has happened. It lets each rank take its next action, if the rank need not wait, and goes on from
 every state that it has not seen:
 
-.. admonition:: The code
+.. admonition:: ``explore``
    :collapsible: closed
 
    .. listing:: gallery/communicate/shared/step_protocol_model.py

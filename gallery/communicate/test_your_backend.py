@@ -14,10 +14,21 @@ The suite has 190 checks of backends in C++ or Python, and needs PyTorch and pyt
 Run the suite
 -------------
 
-Two arguments are enough. ``--backend`` is the name that a program passes to ``init_process_group``, and
-``--import`` is the module that registers it. The suite starts the ranks itself: two and four, unless a
-check needs another number or ``--ranks`` says otherwise. While you work on one operation, ``-k`` selects
-checks by their names, as in pytest.
+Two arguments are enough:
+
+.. not-executed::
+
+   ``mine`` and ``my_module`` stand for your backend. The build runs the module ``c10d_conformance`` instead.
+
+   .. code-block:: console
+
+      $ pip install ./conformance
+      $ c10d-conformance --backend mine --import my_module
+
+``--backend`` is the name that a program passes to ``init_process_group``, and ``--import`` is the module
+that registers it. The suite starts the ranks itself: two and four, unless a check needs another number or
+``--ranks`` says otherwise. While you work on one operation, ``-k`` selects checks by their names, as in
+pytest.
 
 The example is the dummy, the backend that moves no data, with three checks:
 """
@@ -142,12 +153,13 @@ show_table(["capability", *reports], rows)
 # of gloo return wrong values, without an error, for a tensor that is not contiguous
 # (`pytorch#192920 <https://github.com/pytorch/pytorch/issues/192920>`_). In ``shm`` it finds no failure.
 #
+# The suite tries all pairs of a dtype and a reduction with short tensors only. If your backend has another
+# algorithm for long ones, run the suite once more with a threshold of zero.
+#
 # Bug: a test with zeros
 # ----------------------
 #
-# The suite tries all pairs of a dtype and a reduction with short tensors only. If your backend has another
-# algorithm for long ones, run the suite once more with a threshold of zero. For what else is special in your
-# backend, you need tests of your own; ``MultiProcessTestCase`` of
+# For what else is special in your backend, you need tests of your own; ``MultiProcessTestCase`` of
 # ``torch.testing._internal.common_distributed`` starts the ranks for them. The first of the next two tests is
 # too weak:
 #
@@ -157,11 +169,8 @@ show_table(["capability", *reports], rows)
 # The sum of zeros is zero, and so is the output of a backend that never reads its input. The fix is a
 # different number for each rank and each element:
 #
-# .. admonition:: The code
-#    :collapsible: closed
-#
-#    .. listing:: gallery/communicate/test_your_backend/tests_with_zeros.py
-#       :part: cure
+# .. listing:: gallery/communicate/test_your_backend/tests_with_zeros.py
+#    :part: cure
 #
 # The dummy passes the first test and fails the second:
 

@@ -23,7 +23,7 @@ A waiting thread can do three things:
 To compare the costs, two processes of the next program take turns to increase a number. The one that must
 wait for its turn does so in one of these ways:
 
-.. admonition:: The code
+.. admonition:: Three ways to wait
    :collapsible: closed
 
    .. listing:: gallery/communicate/wait_without_wasting/ways_to_wait.py
@@ -67,7 +67,7 @@ output = run_program("wait_without_wasting/ways_to_wait.py")
 # By default, a wait thus uses a whole core for about half a millisecond, and then nearly none. In the next worker,
 # rank 1 arrives a second late at a barrier, and rank 0 measures its wait:
 #
-# .. admonition:: The code
+# .. admonition:: The late rank
 #    :collapsible: closed
 #
 #    .. listing:: gallery/communicate/wait_without_wasting/late_rank.py
@@ -88,7 +88,7 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 # has several sessions, and more ranks than processors, ``yield_for`` is therefore 0 by default, and the ranks
 # sleep at once:
 #
-# .. admonition:: The code
+# .. admonition:: ``WaitingPolicy``
 #    :collapsible: closed
 #
 #    .. listing:: extension/shm_collectives/src/waiting.hpp
@@ -121,11 +121,16 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 # Bug: looking first and announcing the sleep afterwards
 # ------------------------------------------------------
 #
-# It seems natural to look at the counter, and to announce a sleep only if there is nothing. The next program
-# contains this order and that of ``shm``, as generators, so that it can let a post fall before each of their
-# steps:
+# It seems natural to look at the counter, and to announce a sleep only if there is nothing:
 #
-# .. admonition:: The code
+# .. listing:: gallery/communicate/wait_without_wasting/lost_wakeup.py
+#    :part: waits
+#    :end-before: def announce_then_look
+#
+# The program contains this order and that of ``shm``, as generators, so that it can let a post fall before
+# each of their steps:
+#
+# .. admonition:: Both orders
 #    :collapsible: closed
 #
 #    .. listing:: gallery/communicate/wait_without_wasting/lost_wakeup.py

@@ -21,7 +21,7 @@ to wait. ``co_await`` takes a condition, and the compiler calls these three meth
 If the condition holds, the coroutine goes on at once. Otherwise ``await_suspend`` notes the condition, and
 control returns to the caller of ``advance``, which may be a different thread each time:
 
-.. admonition:: The code
+.. admonition:: ``advance``
    :collapsible: closed
 
    .. listing:: extension/frame/steps.hpp
@@ -44,19 +44,18 @@ The first rule is for speed, because handing an operation to another thread and 
 microseconds. It is safe only if each call of the transport returns soon, as when it looks at shared memory.
 A socket, a server or a library may block the thread, and a caller that drives could then not raise its error
 at the deadline. So ``can_block`` is true by default: a thread of the frame, the progress thread, drives while
-the caller sleeps, and the caller wakes at the deadline even if that thread hangs. ``wait`` contains both
-cases:
+the caller sleeps, and the caller wakes at the deadline even if that thread hangs. The loop of ``wait``
+contains both cases:
 
-.. admonition:: The code
-   :collapsible: closed
-
-   .. listing:: extension/frame/engine.hpp
-      :part: wait
+.. listing:: extension/frame/engine.hpp
+   :part: wait
+   :start-after: let go of a tensor
+   :end-before: if (failure_ &&
 
 To compare both cases, the worker sets an option of ``store`` that otherwise only its tests use. It counts
 how often the progress thread goes to sleep while the program makes synchronous calls:
 
-.. admonition:: The code
+.. admonition:: The worker that counts
    :collapsible: closed
 
    .. listing:: gallery/right/asynchronous_work/who_drives.py
@@ -79,7 +78,7 @@ launch("asynchronous_work/who_drives.py", ranks=2)
 # decides which thread runs first. The next worker models the bug and its fix with ``store``. In place of the
 # operating system, it lets the second thread of rank 1 run first:
 #
-# .. admonition:: The code
+# .. admonition:: Both ways to submit
 #    :collapsible: closed
 #
 #    .. listing:: gallery/right/asynchronous_work/thread_for_each_work.py
@@ -98,7 +97,7 @@ launch("asynchronous_work/thread_for_each_work.py", ranks=2)
 # To show what overlaps, three ranks reduce 1 MiB. Ranks 0 and 1 call asynchronously, and compute until a
 # callback of the future has run. Rank 2 comes last, and its call is synchronous:
 #
-# .. admonition:: The code
+# .. admonition:: The events of a rank
 #    :collapsible: closed
 #
 #    So that the order is the same in every run, ``let_next_rank_begin`` and ``everyone`` make the ranks wait
@@ -140,7 +139,7 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 #
 # Callbacks may take any time, so a thread of their own runs them:
 #
-# .. admonition:: The code
+# .. admonition:: The thread for callbacks
 #    :collapsible: closed
 #
 #    .. listing:: extension/frame/engine.hpp
@@ -165,7 +164,7 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 # It is tempting to complete the future where the operation is submitted, because the tensor exists, and
 # ``wait`` still works. The worker models this bug beside its fix:
 #
-# .. admonition:: The code
+# .. admonition:: Both futures
 #    :collapsible: closed
 #
 #    .. listing:: gallery/right/asynchronous_work/early_future.py
@@ -190,7 +189,7 @@ launch("asynchronous_work/early_future.py", ranks=2)
 # An operation keeps its tensors until it ends, and the group keeps the operation. So a program need not
 # hold on to works or tensors, and may destroy the group while operations run:
 #
-# .. admonition:: The code
+# .. admonition:: A work without its group
 #    :collapsible: closed
 #
 #    In the first line of its output, rank 0 also shows that two threads may wait at the same time. The rest is:

@@ -15,7 +15,7 @@ To create a group, PyTorch calls the create function of the backend on each rank
 as :doc:`/tutorial/step-2-expose-to-python` explains, it passes a ``DistributedBackendOptions``, which
 ``Types.hpp`` of c10d declares, and the options of the caller:
 
-.. admonition:: The code
+.. admonition:: The create function
    :collapsible: closed
 
    .. listing:: extension/frame/registration.hpp
@@ -23,7 +23,7 @@ as :doc:`/tutorial/step-2-expose-to-python` explains, it passes a ``DistributedB
 
 The next program prints what each rank receives for the world, and for a group of ranks 0 and 2:
 
-.. admonition:: The code
+.. admonition:: A create function that prints
    :collapsible: closed
 
    .. listing:: gallery/right/rendezvous/what_a_rank_receives.py
@@ -42,7 +42,7 @@ launch("rendezvous/what_a_rank_receives.py", ranks=3)
 # ``TCPStore``, however, it meanwhile blocks all other threads that use the same object, such as one that
 # creates another group. So the frame uses a connection of its own:
 #
-# .. admonition:: The code
+# .. admonition:: A connection of its own
 #    :collapsible: closed
 #
 #    .. listing:: extension/frame/store_keys.hpp
@@ -51,7 +51,7 @@ launch("rendezvous/what_a_rank_receives.py", ranks=3)
 # Even on that connection the frame polls, because a rank often waits for any of several keys, and must give
 # up at its deadline. To read a key that may be missing, it uses ``compareSet``, which returns at once:
 #
-# .. admonition:: The code
+# .. admonition:: A read that never waits
 #    :collapsible: closed
 #
 #    .. listing:: extension/frame/store_keys.hpp
@@ -62,11 +62,8 @@ launch("rendezvous/what_a_rank_receives.py", ranks=3)
 #
 # The simplest rendezvous has one key for each rank. Every rank writes its own key and reads the others:
 #
-# .. admonition:: The code
-#    :collapsible: closed
-#
-#    .. listing:: gallery/right/rendezvous/old_and_new_numbers.py
-#       :part: fixed
+# .. listing:: gallery/right/rendezvous/old_and_new_numbers.py
+#    :part: fixed
 #
 # A store keeps its keys, so a second group under the same name finds those of the first. Counting the
 # groups, as :doc:`/tutorial/step-2-create-function` does, goes wrong after a failed rendezvous, which the
@@ -74,7 +71,7 @@ launch("rendezvous/what_a_rank_receives.py", ranks=3)
 # draws anew for each rendezvous. Rank 1 writes its number, and rank 0 answers under a key with that number,
 # with its own, which all further keys contain. No rank then takes a key of an earlier rendezvous for a new one:
 #
-# .. admonition:: The code
+# .. admonition:: ``meet_by_drawn_numbers``
 #    :collapsible: closed
 #
 #    .. listing:: gallery/right/rendezvous/old_and_new_numbers.py
@@ -82,7 +79,7 @@ launch("rendezvous/what_a_rank_receives.py", ranks=3)
 #
 # With each function the ranks meet twice, and rank 1 is late for the second meeting:
 #
-# .. admonition:: The code
+# .. admonition:: The two meetings
 #    :collapsible: closed
 #
 #    .. listing:: gallery/right/rendezvous/old_and_new_numbers.py
@@ -94,7 +91,7 @@ launch("rendezvous/old_and_new_numbers.py", ranks=2)
 # With fixed keys, rank 0 takes the old text of rank 1 in meeting 2, and does not wait. With random numbers
 # it waits for the new text. The frame therefore uses these keys:
 #
-# .. admonition:: The code
+# .. admonition:: The keys of a rendezvous
 #    :collapsible: closed
 #
 #    .. listing:: extension/frame/rendezvous.hpp
@@ -112,17 +109,16 @@ launch("rendezvous/old_and_new_numbers.py", ranks=2)
 #
 # .. listing:: extension/frame/rendezvous.hpp
 #    :part: agree
+#    :end-before: if (keys_->add(
 #
-# A rank that gives up after the others have agreed reads their verdict, and starts all the same. If a rank
-# gives up before that, no rank starts, because the first verdict counts for all.
+# The rest of the function erases the keys, and returns the verdict. A rank that gives up after the others
+# have agreed reads their verdict, and starts all the same. If a rank gives up before that, no rank starts,
+# because the first verdict counts for all.
 #
 # In the constructor of the backend, ``meet`` runs both rounds, and makes the transport between them:
 #
-# .. admonition:: The code
-#    :collapsible: closed
-#
-#    .. listing:: extension/frame/rendezvous.hpp
-#       :part: meet
+# .. listing:: extension/frame/rendezvous.hpp
+#    :part: meet
 #
 # ``connect`` makes your transport, and all ranks run it at the same time, so your library starts there. Its
 # argument is a ``Place`` with the rank, the size, a deadline, and keys that only this group uses. If the
@@ -134,7 +130,7 @@ launch("rendezvous/old_and_new_numbers.py", ranks=2)
 # The next program attempts three times to create a group of three ranks, with a timeout of one second. First
 # rank 1 is missing. Then it arrives, but the others have given up. In the end all arrive:
 #
-# .. admonition:: The code
+# .. admonition:: The three attempts
 #    :collapsible: closed
 #
 #    ``step`` lets the ranks begin together, and ``attempt`` creates a group and prints the sum of the rank
@@ -156,7 +152,7 @@ launch("rendezvous/a_rank_is_missing.py", ranks=3)
 # all other Python threads of the rank. The next create function waits in C until another thread has written
 # a byte:
 #
-# .. admonition:: The code
+# .. admonition:: A create function that waits
 #    :collapsible: closed
 #
 #    ``ctypes`` calls a C function of ``PyDLL`` with the lock, and one of ``CDLL`` without it. ``poll`` waits

@@ -125,18 +125,15 @@ First results
 Besides the frame and the packaging, the backend is ``store_transport.hpp`` and these lines, which name
 it, add an option and register it:
 
-.. admonition:: The code
+.. admonition:: ``registration.cpp``
    :collapsible: closed
 
    .. listing:: extension/store_collectives/src/registration.cpp
 
 A program imports the module, so that the backend is registered, and names it:
 
-.. admonition:: The code
-   :collapsible: closed
-
-   .. listing:: gallery/right/smallest_backend/shortest_program.py
-      :part: program
+.. listing:: gallery/right/smallest_backend/shortest_program.py
+   :part: program
 """
 
 from launcher import launch
@@ -146,7 +143,7 @@ launch("smallest_backend/shortest_program.py", ranks=2)
 # %%
 # The next worker sends and receives a message while an all-reduce is running:
 #
-# .. admonition:: The code
+# .. admonition:: A message during an all-reduce
 #    :collapsible: closed
 #
 #    .. listing:: gallery/right/smallest_backend/first_results.py

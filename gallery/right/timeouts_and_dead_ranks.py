@@ -16,11 +16,8 @@ it through ``setTimeout`` of the backend, which the frame overrides, because the
 new value with a warning. That of a call is the member ``timeout`` in the options of the collective. If
 both are set, the frame takes that of the call:
 
-.. admonition:: The code
-   :collapsible: closed
-
-   .. listing:: extension/frame/options.hpp
-      :part: timeouts
+.. listing:: extension/frame/options.hpp
+   :part: timeouts
 
 In Python, only ``barrier`` and ``monitored_barrier`` have an argument for the timeout of the call. If
 it is omitted, ``monitored_barrier`` passes PyTorch's default of 30 minutes, whatever the timeout of the
@@ -41,7 +38,7 @@ timeout of the group to it, from the call of ``wait`` on, and the group stays us
 
 The next worker shows all three timeouts in five cases. Rank 1 calls only after rank 0 has raised an error:
 
-.. admonition:: The code
+.. admonition:: The five cases
    :collapsible: closed
 
    The function ``late`` makes rank 1 late, and prints what each rank raises. To keep the lines short, it

@@ -47,11 +47,8 @@ By default, newer names such as ``all_gather_single`` call these methods.
 :doc:`/tutorial/every-operation` lists which Python function calls which of them. The first two variants
 of the all-gather differ only in how they cut the output into pieces, one for each rank:
 
-.. admonition:: The code
-   :collapsible: closed
-
-   .. listing:: extension/frame/backend.hpp
-      :part: all-gathers
+.. listing:: extension/frame/backend.hpp
+   :part: all-gathers
 
 A *coalesced* method gets several tensors and returns one ``Work``. In Python, ``_coalescing_manager``
 turns several calls into one such call. The frame runs one operation for each tensor, and the work is
@@ -63,7 +60,7 @@ error in the middle would leave the other ranks waiting:
 
 The worker calls three of the variants with the same numbers:
 
-.. admonition:: The code
+.. admonition:: The three calls
    :collapsible: closed
 
    .. listing:: gallery/right/variants_and_groups/variants.py
@@ -84,7 +81,7 @@ launch("variants_and_groups/variants.py", ranks=2)
 # of a group. The numbers that they scatter name both ranks: rank 1 sends 102 to rank 2. The same worker
 # runs the listings of the next two sections, after which the worker's output follows.
 #
-# .. admonition:: The code
+# .. admonition:: Roots of a group
 #    :collapsible: closed
 #
 #    .. listing:: gallery/right/variants_and_groups/roots_and_messages.py
@@ -132,18 +129,13 @@ launch("variants_and_groups/roots_and_messages.py", ranks=3)
 # A library can often create a sub-group faster from a group that exists, as ``ncclCommSplit`` does. So
 # ``split_group`` calls ``split`` of the backend if ``supportsSplitting`` returns true, and since PyTorch
 # 2.15 it does so on CPUs as well. For accelerators, :doc:`/accelerators/groups-and-meshes` shows who
-# calls it. ``split`` of the frame only starts another group:
+# calls it. ``split`` of the frame only starts another group. The next worker splits a group of three:
 #
-# .. admonition:: The code
+# .. admonition:: The method ``split`` and the worker
 #    :collapsible: closed
 #
 #    .. listing:: extension/frame/backend.hpp
 #       :part: split
-#
-# The next worker splits a group of three:
-#
-# .. admonition:: The code
-#    :collapsible: closed
 #
 #    .. listing:: gallery/right/variants_and_groups/split.py
 #       :part: split
@@ -169,7 +161,7 @@ launch("variants_and_groups/split.py", ranks=3)
 # Three ranks use both functions with the same messages. The first one waits one second for each, with
 # the timeout of ``wait`` from :doc:`timeouts-and-dead-ranks`:
 #
-# .. admonition:: The code
+# .. admonition:: The call of both functions
 #    :collapsible: closed
 #
 #    .. listing:: gallery/right/variants_and_groups/wait_for_each_message.py
