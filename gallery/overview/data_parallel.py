@@ -12,8 +12,7 @@ step.
 One device
 ----------
 
-Begin here, because a program on one device is the easiest to write and to debug. It also gives the
-result with which DDP is compared. Both programs use this training loop:
+A program on one device gives the result with which DDP is compared. Both use this training loop:
 
 .. admonition:: The training loop
    :collapsible: closed
@@ -91,8 +90,8 @@ outputs = launch("shared/data_parallel.py", ranks=2)
 #           sampler.set_epoch(epoch)  # Shuffles anew.
 #
 # Move the model before you wrap it, and create the optimizer afterwards. With ``device_ids``, DDP moves the
-# inputs of ``forward`` to the device, but your program must move the targets. Without ``shuffle=False``, the
-# sampler shuffles, and ``set_epoch`` gives each epoch an order of its own.
+# inputs of ``forward`` to the device, but your program must move the targets. ``device_id`` lets NCCL connect
+# at once, and ``barrier`` use this device; :doc:`/tutorial/options-and-reductions` lists all options of a group.
 #
 # What DDP calls
 # --------------
@@ -120,20 +119,26 @@ show_table(
 )
 
 # %%
-# * Equal updates keep the replicas equal only if they begin with the same parameters, so the constructor
-#   takes care of that. With the all-gather, the ranks compare their numbers of parameters. The first
-#   broadcast sends the shapes of rank 0. A rank that has others raises ``… appears not to match sizes of the
-#   same param in process 0``, while rank 0 goes on and waits for that rank. The second broadcast sends the
-#   values of rank 0, and the other ranks adopt them. A third one follows if buffers have another type.
-# * In each step, DDP all-reduces the gradients. It requests a sum and divides by the number of ranks itself.
-#   The model fits into one bucket; a larger one needs an all-reduce for each of its buckets, as
-#   :doc:`gradient-buckets` shows.
-# * Before the second step, DDP divides the parameters into buckets anew, and rank 0 broadcasts the
-#   result in two tensors, so that all ranks use the same buckets.
-# * Buffers, such as the running averages of batch normalization, are not averaged. Before the forward pass,
-#   rank 0 broadcasts its own, in one call for each type. ``forward_sync_buffers=False`` turns that off.
-# * With ``find_unused_parameters``, a second all-reduce in each step tells the ranks which parameters were
-#   used anywhere, and the buckets stay as they were at the start.
+# The replicas stay equal only if they begin with the same parameters, so the constructor makes these calls, in
+# this order:
+#
+# 1. an all-gather, with which the ranks compare their numbers of parameters;
+# 2. a broadcast of the shapes of rank 0. A rank that has others raises ``… appears not to match sizes of the
+#    same param in process 0``, while rank 0 goes on and waits for that rank;
+# 3. a broadcast of the values of rank 0, which the other ranks adopt, and one more if buffers have another
+#    type.
+#
+# A step makes these calls, in this order:
+#
+# 1. Before the forward pass of the second step only, DDP divides the parameters into buckets anew, and rank 0
+#    broadcasts the result in two tensors, so that all ranks use the same buckets.
+# 2. Before the forward pass, rank 0 broadcasts its buffers, such as the running averages of batch
+#    normalization, in one call for each type. ``forward_sync_buffers=False`` turns that off.
+# 3. In the backward pass, DDP all-reduces each bucket as soon as its gradients are ready. It divides each
+#    gradient by the number of ranks when it copies it into the bucket, *before* the all-reduce, and therefore
+#    requests a sum. This model has one bucket; :doc:`gradient-buckets` shows several.
+# 4. With ``find_unused_parameters``, another all-reduce follows that of the last bucket. It tells the ranks
+#    which parameters were used anywhere. The buckets then stay as they were at the start.
 #
 # Mixed precision
 # ---------------
@@ -170,7 +175,7 @@ outputs = launch("data_parallel/mixed_precision.py", ranks=2)
 #
 # ``DistributedSampler`` prevents this by giving each rank equally many examples. To that end it repeats a
 # few of them, or with ``drop_last=True`` leaves a few out. Where the data cannot be divided evenly, use the
-# context manager ``join``:
+# method ``join`` of the DDP model, which returns a context manager:
 #
 # .. listing:: gallery/overview/data_parallel/uneven_inputs.py
 #    :part: join
@@ -189,5 +194,10 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 # ``join`` repeats only the communication of DDP. If the forward pass of your model calls collectives
 # itself, pass ``throw_on_early_termination=True``. Then all ranks raise an error as soon as one has no
 # more data.
+#
+# FSDP2 has no ``join``. A rank that skips a whole batch makes it average gradients of different steps, too.
+# If the rank skips only the backward pass, its next all-gather meets that of another layer. The ranks then
+# compute with wrong parameters if the layers have the same size, and otherwise can also raise an error or hang.
+# So let all ranks decide together, with a small all-reduce, as :doc:`memory` does.
 #
 # Not run here: GPUs, because the build of this site has none.
