@@ -65,8 +65,7 @@ show_section(tables, "ZeRO")
 
 # %%
 # The optimizer states of both ranks add up to that of the whole model. They are not exactly equal,
-# because a single parameter is not divided: rank 0 updates two parameters with 1088 elements together,
-# and rank 1 updates two with 1040. The trained parameters are the same as with DDP, bit for bit.
+# because a single parameter is not divided. The trained parameters are the same as with DDP, bit for bit.
 #
 # FSDP2: each rank holds its share
 # --------------------------------
@@ -110,25 +109,31 @@ show_section(tables, "FSDP2")
 show_section(tables, "calls")
 
 # %%
-# * DDP reduces the gradients in groups, called buckets. This small model fits into one bucket, so one
-#   all-reduce is enough for all gradients.
+# * DDP reduces the gradients in groups, called buckets. This small model fits into one, so one all-reduce is
+#   enough.
 # * ZeRO's optimizer adds one broadcast for each of the four parameters.
-# * FSDP2 makes three calls for each of the two layers: an all-gather of the parameters before the
-#   forward pass, another one before the backward pass, and a reduce-scatter of the gradients. An
+# * FSDP2 makes three calls for each of the two layers: an all-gather of the parameters just before the
+#   forward pass of this layer, another one for its backward pass, and then a reduce-scatter of its gradients. An
 #   all-reduce transfers as much as a reduce-scatter and one all-gather together, so FSDP2, with its
 #   second all-gather, transfers about 1.5 times as much as DDP.
 # * The row ``kept`` is FSDP2 with ``reshard_after_forward=False``. It keeps the parameters whole
 #   from the forward pass to the backward pass, which saves the second all-gather and needs more memory.
 # * The last row, ``no sync``, is the forward and backward pass of FSDP2 after
-#   ``set_requires_gradient_sync(False)``, with which a program accumulates gradients. It saves the
-#   reduce-scatters, but each rank then holds whole gradients instead of shards, until the first backward
-#   pass after ``set_requires_gradient_sync(True)``.
+#   ``model.set_requires_gradient_sync(False)``, with which a program accumulates gradients. It saves the
+#   reduce-scatters, but each rank then holds whole gradients instead of shards. Call the method with ``True``
+#   before the last backward pass, whose reduce-scatters then include all parts.
 #
-# The profiler shows the names of PyTorch's operators. In Python, the calls are ``all_gather_single`` and
-# ``reduce_scatter_single``, and :doc:`/tutorial/what-a-backend-needs` says which method of a backend they
-# reach. DDP requests a sum and divides by the number of ranks itself. FSDP2 requests the operation ``AVG``
-# if it reduces in ``float32`` or ``bfloat16``, so the backend divides. In other types, where a sum could
-# overflow, it requests ``SUM`` and divides itself, partly before and partly after the call.
+# The forward pass gathers layer 1, then layer 2. The backward pass gathers layer 2, then layer 1, and only then
+# reduces the gradients of layer 2 and of layer 1. Layer 1 comes so early because FSDP2 *prefetches*: it requests
+# the parameters that the backward pass needs next before it computes the current gradients, so that the
+# transfer overlaps the computation. In the forward pass, the host of a GPU runs ahead and requests layer 2 while
+# layer 1 still computes; ``set_modules_to_forward_prefetch`` requests it even earlier.
+#
+# The profiler shows the names of PyTorch's operators; :doc:`/tutorial/what-a-backend-needs` says which method of
+# a backend they reach. DDP divides by the number of ranks itself, before it requests a sum. FSDP2 requests the
+# operation ``AVG`` if it reduces in ``float32`` or ``bfloat16``, so the backend divides. In other types, where a
+# sum could overflow, it requests ``SUM`` and divides itself, partly before and partly after the call. After
+# ``set_gradient_divide_factor``, ``PREMUL_SUM`` can take the place of ``AVG``, as :doc:`/right/training` shows.
 #
 # Mixed precision
 # ---------------
@@ -166,8 +171,11 @@ show_section(tables, "types")
 #   example within a node, and copies along the first, so that only gradients travel between the nodes. This is
 #   called *hybrid sharding* (HSDP).
 #
-# :doc:`memory` estimates the peak of FSDP2, which is more than its shards. :doc:`elastic` shows how to save
-# a checkpoint, also of a sharded model.
+# To save a sharded model, all ranks pass the result of ``get_state_dict(model, optimizer)`` to ``save`` of
+# ``torch.distributed.checkpoint``. To continue, ``load`` fills such a state, also with another number of ranks,
+# and ``set_state_dict`` puts it into the model and the optimizer. :doc:`/right/training` has the code.
+#
+# :doc:`memory` estimates the peak of FSDP2, which is more than its shards.
 #
 # ``FullyShardedDataParallel`` is the first version of FSDP. It still works, but PyTorch's documentation
 # recommends ``fully_shard``.
