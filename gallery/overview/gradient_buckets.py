@@ -69,6 +69,10 @@ show_section(output, "sizes")
 # overlaps. Keep the default until a measurement of your model says otherwise. The all-reduce of the last
 # bucket is never hidden, as :doc:`/accelerators/overlap` shows in a trace.
 #
+# Whatever their size, the buckets together are a second copy of the gradients. With
+# ``gradient_as_bucket_view=True``, the gradients are views of the buckets instead, which saves this memory;
+# :doc:`memory` counts it.
+#
 # Parameters without a gradient
 # -----------------------------
 #
@@ -93,6 +97,10 @@ show_section(output, "unused")
 # and marks what it does not find as ready. The second all-reduce is the price: it tells all ranks which
 # parameters any rank has used, because those that no rank has used keep their gradients as they are.
 #
+# If only *one* rank leaves out the branch, only this rank raises the error, in its next step. The others wait
+# for its all-reduce, and report a timeout or a closed connection, so read the logs of all ranks. With
+# ``find_unused_parameters=True`` that rank contributes zeros, and all ranks get the same average.
+#
 # Gradient accumulation
 # ---------------------
 #
@@ -115,14 +123,17 @@ show_section(output, "accumulate")
 # out the same all-reduces.
 #
 # The parts add up to the gradient of a sum. If the loss of a part is a mean, as here, divide it by the
-# number of parts to get the mean over the whole batch. FSDP2 has
-# ``set_requires_gradient_sync`` for the same purpose, which :doc:`sharded-training` describes.
+# number of parts to get the mean over the whole batch.
 #
-# Averages by hand
-# ----------------
+# FSDP2 decides in the backward pass. So call ``model.set_requires_gradient_sync(False)`` before the backward
+# passes whose gradients should not be reduced yet, and ``model.set_requires_gradient_sync(True)`` before the
+# last one. :doc:`sharded-training` shows what that costs.
 #
-# Without DDP, the program all-reduces each gradient after the backward pass and divides it by the world
-# size:
+# Gradients averaged without DDP
+# ------------------------------
+#
+# To see what DDP does for you, compare it with a program that does it by hand. It all-reduces each gradient
+# after the backward pass and divides it by the world size:
 #
 # .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
 #    :part: by-hand
@@ -135,8 +146,8 @@ show_section(output, "by hand")
 # lose the overlap, because the all-reduces start only when all gradients are ready, and each call waits for
 # the network. So use DDP unless you need something that it does not offer.
 #
-# Averages of parameters
-# ----------------------
+# Parameters averaged without DDP
+# -------------------------------
 #
 # In some programs, each rank makes its own update, and the ranks average the parameters afterwards. To
 # save communication, they often do so only every few steps. Here they do so after each step:
