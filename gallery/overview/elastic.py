@@ -80,6 +80,11 @@ with tempfile.TemporaryDirectory() as folder:
 # interruption for two reasons: the batch depends only on the number of the step, and the checkpoint
 # contains the momentum of the optimizer.
 #
+# ``torchrun`` prints what the ranks print, and keeps nothing of it. To read afterwards why a rank failed, add
+# ``--log-dir=logs --tee=3``, which also writes both streams of each rank to files, such as
+# ``attempt_0/1/stderr.log`` for local rank 1, below a folder for each job. ``--redirects=3`` writes only the
+# files.
+#
 # A new group
 # -----------
 #
@@ -90,7 +95,8 @@ with tempfile.TemporaryDirectory() as folder:
 #
 # The prefix is needed because all attempts share one store, which the launcher serves.
 # ``init_process_group("gloo")`` alone would use the same keys in each attempt. An early rank of attempt
-# 1 could then read the address of a process of attempt 0, and would fail to connect to it.
+# 1 could then read the address of a process of attempt 0, and would fail to connect to it. This concerns
+# ``nccl``, too, because its ranks exchange the id of their connection through the same store.
 #
 # With several nodes the prefix is not enough, because each launcher counts its own restarts. Set
 # ``TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`` in the environment of ``torchrun`` instead. Each attempt then
