@@ -75,6 +75,10 @@ outputs = launch("several_nodes/several_nodes.py", ranks=4, nodes=2)
 # ``--node-rank``, and give the address of node 0 with ``--master-addr`` and ``--master-port``. In
 # return, the command differs from node to node, and the number of nodes is fixed.
 #
+# Either way, ``torchrun`` sets ``MASTER_ADDR`` and ``MASTER_PORT`` for its ranks, from which
+# ``init_process_group`` learns where to meet, so do not set them yourself. :doc:`/operations/process-groups`
+# explains these variables.
+#
 # Schedulers
 # ----------
 #
