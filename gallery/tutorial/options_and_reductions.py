@@ -121,8 +121,9 @@ assert fields <= described, fields - described
 #    * - argument
 #      - meaning
 #    * - ``backend``
-#      - the name of a backend, or one name for each device: ``"cpu:gloo,cuda:nccl"``. Without it, each device
-#        gets its default backend; with ``device_id``, only this device gets one
+#      - the name of a backend, or one name for each device: ``"cpu:gloo,cuda:nccl"``. Without it, the group
+#        gets one backend only, the default of the device in ``device_id``, or else of the accelerator, or else
+#        of the CPU
 #    * - ``timeout``
 #      - the limit for each operation of the group; 30 minutes by default, 10 for NCCL
 #    * - ``pg_options``
