@@ -3,7 +3,7 @@ The five steps of a call
 ========================
 
 When a program calls a collective on a device, the backend only queues the communication, arranges who waits
-for what, and returns. This page follows one call of ``simccl`` through the five steps that this takes, so
+for what, and returns. This page follows one call of ``simccl``, the backend of the simulated device, through the five steps that this takes, so
 that you can decide where the call of your own library belongs, and where its errors will appear.
 
 .. list-table::
@@ -35,6 +35,8 @@ steps, for one call or for several that the program has combined:
 
 .. listing:: extension/stream_collectives/src/group.hpp
    :part: launch
+
+``keeps(rule)`` is true, unless a test breaks that rule on purpose, and ``lane`` names the stream of a call.
 
 A stream keeps the order in which it is filled, so the wait of step 1 comes before the launch, and the event
 of step 4 after it. Ahead of that event, outputs with strides are copied from the library's buffer to their
@@ -98,8 +100,8 @@ launch("five_steps/operations.py", ranks=2)
 #    :start-at: void start_coalescing() {
 #    :end-before: template <class CallOne>
 #
-# If all calls are all-reduces, all-gathers or reduce-scatters of one kind, Python passes them as a single
-# call, so override ``allreduce_coalesced`` and its relatives in :doc:`/tutorial/every-operation`, too.
+# If all calls are ``all_reduce``, all ``all_gather_single``, or all ``reduce_scatter_single``, Python passes them
+# as a single call, so override ``allreduce_coalesced`` and its relatives in :doc:`/tutorial/every-operation`, too.
 #
 # The next worker reduces three tensors, first in three calls and then coalesced. Finally, it exchanges
 # messages with ``batch_isend_irecv``, which coalesces them:

@@ -85,8 +85,8 @@ change. The last argument is the name of the backend. A rank that hangs can writ
 The command ``torchfrtrace FOLDER`` then prints the first call that not all ranks have made. In the sample,
 rank 1 does not call the broadcast, and the report contains ``collective: shm:broadcast``, ``missing ranks:
 {1}``, and the line of the call. On traces of gloo, the command of PyTorch 2.15 fails with a ``KeyError``,
-so print the newest entry of each rank instead. Compare only entries of the same ``process_group``, because
-all groups of a backend share one recorder:
+so print the newest entry of each rank instead, where ``dump`` is ``c10d._dump_fr_trace_json``. Compare only
+entries of the same ``process_group``, because all groups of a backend share one recorder:
 
 .. admonition:: The newest entry of each rank
    :collapsible: closed
@@ -204,15 +204,16 @@ for rank, result in enumerate(results):
 #      - what happens after an error or a timeout: 0 nothing, 1 abort the communicators and end the process,
 #        2 only abort, 3 (the default) only end the process
 #    * - ``TORCH_NCCL_DUMP_ON_TIMEOUT``
-#      - after an error or a timeout, each rank writes its flight recorder to a file, for ``torchfrtrace``
+#      - after an error or a timeout, each rank writes its flight recorder to a file, for ``torchfrtrace``; on by
+#        default, 0 turns it off. The recorder of 2.15 also knows it as ``TORCH_FR_DUMP_ON_TIMEOUT``
 #    * - ``TORCH_FR_DUMP_TEMP_FILE``
 #      - the path of these files up to the rank, by default ``~/.cache/torch/comm_lib_trace_rank_``
 #
 # .. admonition:: Other variables
 #    :collapsible: closed
 #
-#    The last two are for ``nccl-legacy`` only, which is ``nccl`` before PyTorch 2.15 or with
-#    ``TORCH_DIST_USE_NCCL2=0``:
+#    ``TORCH_NCCL_DESYNC_DEBUG`` and ``TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC`` are for ``nccl-legacy`` only, which is
+#    ``nccl`` before PyTorch 2.15 or with ``TORCH_DIST_USE_NCCL2=0``:
 #
 #    .. list-table::
 #       :header-rows: 1

@@ -41,7 +41,8 @@ site that communicates through shared memory, beside gloo:
 .. diagram:: communicate/measure/latency
 
 The drawings and tables of this page show an earlier measurement, which is in
-``extension/measurements.csv``. :doc:`a-backend-that-communicates` lists its times for two ranks, in
+``shared/measurements.csv``. Its column ``sessions`` says how many login sessions the ranks were in; ``torchrun``
+gives each rank one. :doc:`a-backend-that-communicates` lists its times for two ranks, in
 microseconds. The line below describes the machine:
 """
 
@@ -59,11 +60,11 @@ for row in csv.DictReader(lines):
 print(machine.removeprefix("# "))
 
 # %%
-# Small tensors show the latency: 64 KiB is 16,384 times as much as 4 bytes, but takes less than a
-# thousand times as long. Large tensors show the bandwidth, because there the time grows with the size.
+# Small tensors show the latency: 64 KiB is 16,384 times as much as 4 bytes, but takes at most 14
+# times as long. Large tensors show the bandwidth, because there the time grows with the size.
 #
 # To see how much a backend can save at all, compare it with ``fake``, which communicates nothing. Its
-# times, below 100 µs for every size, contain Python, the binding and the dispatcher, which every backend
+# times, below 15 µs for every size, contain Python, the binding and the dispatcher, which every backend
 # pays for. The flight recorder, which :doc:`debug` describes, is off in this measurement, because it
 # would slow down ``shm`` and gloo but not ``fake``.
 #

@@ -197,7 +197,8 @@ assert output[1] == ""
 #      - An operation that fails puts an entry into the completion queue, which ``fi_cq_readerr`` reads.
 #        What it notices, and when, depends on the provider.
 #
-# If your library can abort, let ``announce`` call its abort, so that operations on the device end, too.
+# If your library can abort, override ``announce`` of the transport, which the frame calls after a failure, and
+# call the library's abort there, so that operations on the device end, too.
 #
 # Not run here: these libraries, for which the table follows their headers and documentation, and heartbeats,
 # which the tests of the backend run between two simulated hosts.

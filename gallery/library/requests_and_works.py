@@ -13,7 +13,8 @@ Steps of a collective
 
 For each call, the frame asks your transport for a coroutine, which is suspended where it needs another rank, as
 :doc:`/right/asynchronous-work` explains. In a collective of ``mpich``, the ranks first exchange heads, which
-describe the call. Then MPI moves the data, unless it was short enough to come with the heads:
+describe the call. Then MPI moves the data, unless it has come with the heads: up to 1 KiB does, and 8-bit floats
+that are reduced always do, as :doc:`types-and-reductions` explains:
 
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
    :part: run-collective
@@ -98,7 +99,7 @@ launch("requests_and_works/heads.py", ranks=2)
 # The nonblocking collective
 # --------------------------
 #
-# With more data, a collective calls a nonblocking function of MPI 4 whose name ends in ``_c``. Its counts have
+# For other data, a collective calls a nonblocking function of MPI 4 whose name ends in ``_c``. Its counts have
 # 64 bits, because an ``int`` cannot count the bytes of a tensor of 2 GiB:
 #
 # .. admonition:: ``Collective``

@@ -90,8 +90,8 @@ outputs = launch("shared/data_parallel.py", ranks=2)
 #           sampler.set_epoch(epoch)  # Shuffles anew.
 #
 # Move the model before you wrap it, and create the optimizer afterwards. With ``device_ids``, DDP moves the
-# inputs of ``forward`` to the device, but your program must move the targets. ``device_id`` lets NCCL connect
-# at once, and ``barrier`` use this device; :doc:`/tutorial/options-and-reductions` lists all options of a group.
+# inputs of ``forward`` to the device, but your program must move the targets. With ``device_id``, NCCL
+# connects at once, and ``barrier`` uses this device; :doc:`/tutorial/options-and-reductions` lists all options of a group.
 #
 # What DDP calls
 # --------------

@@ -53,7 +53,8 @@ contains both cases:
    :end-before: if (failure_ &&
 
 To compare both cases, the worker sets an option of ``store`` that otherwise only its tests use. It counts
-how often the progress thread goes to sleep while the program makes synchronous calls:
+how often the progress thread, which ``sleeping_driver`` finds, goes to sleep while the program makes synchronous
+calls:
 
 .. admonition:: The worker that counts
    :collapsible: closed
