@@ -1,7 +1,7 @@
 """Translate the source of a text in reStructuredText, paragraph by paragraph.
 
-Paragraphs, items of lists, cells of list tables and underlined titles are messages, as
-in Sphinx. Everything else is left unchanged: directives, their options, grid tables.
+Paragraphs, items of lists, cells of list tables, underlined titles and those of admonitions are
+messages, as in Sphinx. Everything else is left unchanged: other directives, options, grid tables.
 """
 
 import re
@@ -11,8 +11,9 @@ from docutils.utils import column_width
 
 from .line_breaking import CJK, UNBREAKABLE, break_lines
 
-# Indentation, marks of list items or the name of an option, and words.
-LINE = re.compile(r"(\s*)((?:(?:[*+-]|\d+\.|#\.)\s+)+|:[\w-]+:\s+|)(\S.*)?$")
+# Indentation, marks of list items or the name of an option or an admonition, and words.
+MARKS = r"(?:(?:[*+-]|\d+\.|#\.)\s+)+|:[\w-]+:\s+|\.\. admonition::\s+|"
+LINE = re.compile(rf"(\s*)({MARKS})(\S.*)?$")
 ADORNMENT = re.compile(r"([=~^\"'*+#:.`_-])\1{2,}")
 # A line break in or beside inline markup would be taken for a space.
 MARKUP = r"``.+?``|`[^`]+`_*|\*\*.+?\*\*|\*[^*\s][^*]*\*"

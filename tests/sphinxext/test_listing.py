@@ -55,5 +55,5 @@ def test_own_options_win(listing):
 
 
 def test_a_file_without_a_known_language_is_an_error(listing):
-    with pytest.raises(AssertionError, match="code.txt: no language for '.txt'"):
-        listing("code.txt")
+    with pytest.raises(AssertionError, match="code.csv: no language for '.csv'"):
+        listing("code.csv")

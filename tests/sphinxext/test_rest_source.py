@@ -20,9 +20,12 @@ on for two lines.
    Beware of
    this.
 
-.. code-block:: python
+.. admonition:: What is folded
+   :collapsible: closed
 
-   run()  # now
+   .. code-block:: python
+
+      run()  # now
 
 .. list-table::
    :header-rows: 1
@@ -38,6 +41,7 @@ MESSAGES = [
     "Another one.",
     "A number.",
     "Beware of this.",
+    "What is folded",
     "A cell",
     ":mod:`x` and more",
 ]
@@ -48,7 +52,7 @@ def test_the_messages_are_those_of_the_text():
     assert translate_rest(TEXT, lambda x: asked.append(x) or x, 60) == TEXT
     assert [x for x in asked if x in MESSAGES] == MESSAGES
     others = [x for x in asked if x not in MESSAGES]
-    assert all(x.startswith(("..", "run()", "1")) for x in others)
+    assert all(x.startswith(("..", "closed", "run()", "1")) for x in others)
 
 
 def test_a_translation_takes_the_place_of_its_source():
@@ -56,6 +60,7 @@ def test_a_translation_takes_the_place_of_its_source():
     assert "<Two words>\n===========\n" in changed
     assert "\n* <An item of two lines.>\n* <Another one.>\n" in changed
     assert "   * - <A cell>\n     - <:mod:`x` and more>" in changed
+    assert ".. admonition:: <What is folded>\n   :collapsible: closed\n" in changed
     assert "   run()  # now\n" in changed and "   :header-rows: 1\n" in changed
 
 
