@@ -33,7 +33,7 @@ class Work : public c10d::Work {
     const auto ended = [](const auto& operation) { return operation->ended(); };
     if (!std::ranges::all_of(operations_, ended)) return false;
     const std::lock_guard lock(mutex_);
-    return !future_ || future_->completed() || Engine::calls_back();
+    return Engine::calls_back() || !future_ || future_->completed();
   }
   bool isSuccess() const override {
     return std::ranges::all_of(
