@@ -3,9 +3,9 @@ A device for PyTorch
 ====================
 
 Before a backend can launch anything in a stream, PyTorch must know the device, its streams and its memory.
-This page follows the code of the simulated device, about 900 lines of C++, in the order in which PyTorch needs it.
-If your accelerator already runs ``torch.ones``, use the table to check which parts a communication backend
-relies on; otherwise, use it as a plan for the first weeks.
+This page follows the code of the simulated device, about 900 lines of C++, in the order in which PyTorch
+needs it. If your accelerator already runs ``torch.ones``, use the table to check which parts a
+communication backend relies on; otherwise, use it as a plan for the first weeks.
 
 PyTorch reserves the device type ``PrivateUse1`` for devices that are not part of its own code:
 

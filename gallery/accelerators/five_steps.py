@@ -3,8 +3,9 @@ The five steps of a call
 ========================
 
 When a program calls a collective on a device, the backend only queues the communication, arranges who waits
-for what, and returns. This page follows one call of ``simccl``, the backend of the simulated device, through the five steps that this takes, so
-that you can decide where the call of your own library belongs, and where its errors will appear.
+for what, and returns. This page follows one call of ``simccl``, the backend of the simulated device,
+through the five steps that this takes, so that you can decide where the call of your own library belongs,
+and where its errors will appear.
 
 .. list-table::
    :header-rows: 1

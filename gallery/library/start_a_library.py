@@ -139,10 +139,11 @@ launch("start_a_library/first_group.py", ranks=3)
 # %%
 # Both ranks raise the same error, because the frame collects what each one throws in ``connect``, as
 # :doc:`/right/rendezvous` shows. MPI has not started then, so the program can create the right group
-# afterwards. If the ranks with the highest numbers are missing, MPI starts without them, because c10d tells the
-# backend the ranks of the group but not the size of the world. Later, a group of all three is refused at once,
-# because each rank first writes to the store how many ranks its MPI has, and the numbers differ. A program that passes ``"mpich"`` to
-# ``init_process_group`` avoids all this, because the world is then the first group.
+# afterwards. If the ranks with the highest numbers are missing, MPI starts without them, because c10d tells
+# the backend the ranks of the group but not the size of the world. Later, a group of all three is refused
+# at once, because each rank first writes to the store how many ranks its MPI has, and the numbers differ. A
+# program that passes ``"mpich"`` to ``init_process_group`` avoids all this, because the world is then the
+# first group.
 #
 # Bug: a barrier that is answered at once
 # ---------------------------------------

@@ -70,8 +70,9 @@ launch("rendezvous/what_a_rank_receives.py", ranks=3)
 # A store keeps its keys, so a second group under the same name finds those of the first. Counting the
 # groups, as :doc:`/tutorial/step-2-create-function` does, goes wrong after a failed rendezvous, which the
 # ranks that arrived have counted and the missing one has not. The fix is a random number, which each rank
-# draws anew for each rendezvous. Rank 1 writes its number, and rank 0 answers with its own one, under a
-# key that contains what it has read. All further keys contain the answer. No rank then takes a key of an earlier rendezvous for a new one:
+# draws anew for each rendezvous. Rank 1 writes its number, and rank 0 answers with its own one, under a key
+# that contains what it has read. All further keys contain the answer. No rank then takes a key of an
+# earlier rendezvous for a new one:
 #
 # .. admonition:: ``meet_by_drawn_numbers``
 #    :collapsible: closed

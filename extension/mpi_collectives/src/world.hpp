@@ -45,7 +45,6 @@ class World {
   // [/world]
 
  private:
-  // [one-world]
   // A rank that the first group lacked would wait for the others to start MPI again. So all
   // tell each other first in how many ranks their MPI runs.
   void require_one_world(const frame::Place& place) const {
@@ -63,7 +62,6 @@ class World {
           "first");
     }
   }
-  // [/one-world]
 
   void start(const frame::Place& place, const std::string& interface) {
     int initialized = 0;
