@@ -9,19 +9,20 @@ WIDTHS = [1440, 360]
 # A score of layout shifts that nobody sees (Web Vitals call 0.1 good): on a busy machine
 # Chromium paints before it has each fallback font, and a word moves by a few pixels.
 INVISIBLE_SHIFT = 0.001
-WATCH_SHIFTS = """
+# Starts a check and does not wait for its end: no page waits for another.
+START_CHECK = """
 () => {
   window.shifted = 0;
   new PerformanceObserver(list => {
     for (const entry of list.getEntries()) shifted += entry.value;
   }).observe({ type: "layout-shift", buffered: true });
+  window.checked = axe.run({ resultTypes: ["violations"], preload: false });
 }
 """
-# Starts a check and does not wait for its end: no page waits for another. Contrasts are the same
-# for texts that have the same classes all the way up, so one of each kind is looked at. They are
-# all that can be wrong in other colours.
-START_CHECK = """
-contrasts_alone => {
+# In other colours, other contrasts are all that can be wrong, and they are the same for
+# texts that have the same classes all the way up: one of each kind is looked at.
+START_CHECK_OF_COLORS = """
+() => {
   const kinds = new Map();
   const kind = x => x ? kind(x.parentElement) + `>${x.localName}.${x.className}` : "";
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -31,15 +32,9 @@ contrasts_alone => {
       kinds.set(kind(element) + getComputedStyle(element).color, element);
     }
   }
-  const contrasts = () => axe.run(
+  window.checked = axe.run(
     { include: [...kinds.values(), ...document.querySelectorAll("input")] },
     { resultTypes: ["violations"], runOnly: ["color-contrast"] });
-  const others = () => axe.run({
-    resultTypes: ["violations"], preload: false, rules: { "color-contrast": { enabled: false } }
-  });
-  window.checked = contrasts_alone
-    ? contrasts().then(result => [result])
-    : others().then(async result => [result, await contrasts()]);
 }
 """
 CAPTIONS_FIT = """
@@ -47,7 +42,7 @@ CAPTIONS_FIT = """
   caption => caption.scrollWidth <= caption.clientWidth)
 """
 FINISH_CHECK = """
-async () => (await checked).flatMap(result => result.violations).flatMap(rule => rule.nodes.map(
+async () => (await checked).violations.flatMap(rule => rule.nodes.map(
   node => `${rule.id}: ${node.html.slice(0, 150)}: ${node.failureSummary}`))
 """
 
@@ -62,8 +57,7 @@ def test_pages_have_no_barrier_and_fit(visit, address, language, axe):
             page.emulate_media(color_scheme="light")
             page.goto(f"{address}/{language.url}/{name}")
             page.evaluate(axe)
-            page.evaluate(WATCH_SHIFTS)
-            page.evaluate(START_CHECK, False)
+            page.evaluate(START_CHECK)
         for colors in ["light", "dark"]:
             for width, page in zip(WIDTHS, pages, strict=True):
                 findings = page.evaluate(FINISH_CHECK)
@@ -71,7 +65,7 @@ def test_pages_have_no_barrier_and_fit(visit, address, language, axe):
             if colors == "light":
                 for page in pages:
                     page.emulate_media(color_scheme="dark")
-                    page.evaluate(START_CHECK, True)
+                    page.evaluate(START_CHECK_OF_COLORS)
         for width, page in zip(WIDTHS, pages, strict=True):
             if page.evaluate("document.scrollingElement.scrollWidth") > width:
                 faults.append(f"{name}: is wider than {width} px")
