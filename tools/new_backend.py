@@ -49,23 +49,23 @@ def check_folder(folder: Path) -> None:
         raise BuildError(f"FOLDER={folder} exists and is no empty folder: choose another one")
 
 
-def write(folder: Path, files: dict[str, str]) -> None:
+def write(folder: Path, files: dict[str, bytes]) -> None:
     """Write all files into a folder that is new or empty, or nothing at all."""
     top = folder  # The first folder of the path that is new, which is renamed in the end.
     while not top.parent.exists():
         top = top.parent
     with TemporaryDirectory(prefix=".new-backend-", dir=top.parent) as temporary:
         whole = Path(temporary, top.name)
-        for name, text in files.items():
+        for name, content in files.items():
             path = whole / folder.relative_to(top) / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+            path.write_bytes(content)
         whole.rename(top)
 
 
-def next_commands(files: dict[str, str]) -> list[str]:
+def next_commands(files: dict[str, bytes]) -> list[str]:
     """Return the commands that the README of the project begins with."""
-    block = files["README.md"].partition("```sh\n")[2]
+    block = files["README.md"].decode().partition("```sh\n")[2]
     return block.partition("```")[0].splitlines()
 
 

@@ -27,7 +27,7 @@ class Project:
 
     sources: dict[str, str]  # texts whose comments are translated
     templates: dict[str, str]  # names of templates, of ``templates_path``
-    copies: dict[str, str]  # texts that are left as they are
+    copies: dict[str, bytes]  # contents that are left as they are
     address: str  # is replaced by the address of the language in sources and templates
 
 
@@ -60,7 +60,7 @@ def contents(app: Sphinx, project: Project) -> dict[str, bytes]:
         texts[path] = app.builder.templates.render(template, {}).strip() + "\n"
     address = own_address(app)
     texts = {path: text.replace(project.address, address) for path, text in texts.items()}
-    return {path: text.encode() for path, text in (texts | project.copies).items()}
+    return {path: text.encode() for path, text in texts.items()} | project.copies
 
 
 def _translated(app: Sphinx, path: str, text: str) -> str:

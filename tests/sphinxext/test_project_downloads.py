@@ -13,7 +13,7 @@ templates_path = ["templates"]
 project_downloads = {"acme-net": Project(
     sources={"acme.py": "# Acme begins at SITE/acme.html.\\nacme = '''# Acme'''\\n"},
     templates={"README.md": "readme.html"},
-    copies={"copied/SITE.txt": "The SITE/ stays."},
+    copies={"copied/SITE.txt": b"The SITE/ stays."},
     address="SITE/",
 )}
 html_baseurl = "https://example.org/"

@@ -1,10 +1,13 @@
 """A new project has the reader's name everywhere, all operations, and tests that pass."""
 
+import io
 import os
 import re
 import shlex
 import subprocess
 import sys
+import tomllib
+import zipfile
 from pathlib import Path
 from unittest import mock
 
@@ -17,7 +20,7 @@ from tools.processes.run import run
 from tools.project.paths import EXTENSIONS, ROOT
 from tools.project.published import PUBLISHED
 
-COPIED = ("conformance/", "frame/", "store/")
+COPIED = ("frame/", "store/", "wheels/")
 LONG = "a_long_name_that_breaks_lines_where_acme_does_not"
 
 
@@ -26,12 +29,16 @@ def new_backend(*arguments, command=(sys.executable, "-m", "tools.new_backend"))
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
 
 
-def texts_in(folder):
+def files_in(folder):
     return {
-        path.relative_to(folder).as_posix(): path.read_text()
+        path.relative_to(folder).as_posix(): path.read_bytes()
         for path in folder.rglob("*")
         if path.is_file()
     }
+
+
+def own_texts(files):
+    return {path: text.decode() for path, text in files.items() if not path.startswith(COPIED)}
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +47,23 @@ def files():
 
 
 def test_every_name_is_the_readers(files):
-    own = {path: text for path, text in files.items() if not path.startswith(COPIED)}
+    own = own_texts(files)
     assert not [path for path, text in own.items() if re.search("acme|dummy", path + text, re.I)]
-    assert "class MyNetTransport final : public" in files["src/my_net_transport.hpp"]
-    assert '\nname = "my-net-collectives"\n' in files["pyproject.toml"]
-    assert '\nmy_net = "my_net_collectives:register"\n' in files["pyproject.toml"]
-    suite = {f"conformance/{path.relative_to(SUITE)}" for path in SUITE.rglob("*.py")}
-    assert {"src/registration.cpp", "my_net_collectives/__init__.py"} | suite <= files.keys()
+    assert "class MyNetTransport final : public" in own["src/my_net_transport.hpp"]
+    assert '\nname = "my-net-collectives"\n' in own["pyproject.toml"]
+    assert '\nmy_net = "my_net_collectives:register"\n' in own["pyproject.toml"]
+    assert {"src/registration.cpp", "my_net_collectives/__init__.py"} <= files.keys()
     assert {"frame/engine.hpp", "store/store_transport.hpp", "LICENSE"} <= files.keys()
+
+
+def test_the_suite_is_a_dependency_whose_wheel_is_there(files):
+    dependencies = tomllib.loads(files["pyproject.toml"].decode())["project"]
+    [requirement] = dependencies["optional-dependencies"]["test"]
+    name, _, version = requirement.replace("-", "_").partition("==")
+    wheel = files[f"wheels/{name}-{version}-py3-none-any.whl"]
+    with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
+        found = {x: archive.read(x) for x in archive.namelist() if x.endswith(".py")}
+    assert found == {x.relative_to(SUITE).as_posix(): x.read_bytes() for x in SUITE.rglob("*.py")}
 
 
 @pytest.mark.parametrize("folder", [STARTER, *EXTENSIONS], ids=lambda folder: folder.name)
@@ -72,7 +88,7 @@ def test_it_is_written_whole_and_alike_each_time(tmp_path, files):
     for folder in (tmp_path / "new" / "folder", tmp_path / "empty"):
         done = new_backend("my_net", folder)
         assert done.returncode == 0, done.stderr
-        assert texts_in(folder) == files
+        assert files_in(folder) == files
         assert shlex.split(done.stdout.splitlines()[2]) == ["cd", str(folder)]
     assert len(list(tmp_path.iterdir())) == 2, "nothing else is left"
 
@@ -87,7 +103,7 @@ def test_ruff_accepts_it(tmp_path, name):
 
 
 def test_each_page_that_it_names_exists(files):
-    texts = "".join(text for path, text in files.items() if not path.startswith(COPIED))
+    texts = "".join(own_texts(files).values())
     pages = set(re.findall(rf"{re.escape(PUBLISHED.url)}en/([\w/-]+)\.html", texts))
     assert pages and "https://SITE" not in texts
     for page in pages:
@@ -96,7 +112,7 @@ def test_each_page_that_it_names_exists(files):
 
 
 def test_the_workflow_runs_the_commands_of_the_readme_and_our_actions(files):
-    workflow = files[".github/workflows/test.yml"]
+    workflow = files[".github/workflows/test.yml"].decode()
     steps = re.findall(r"- run: (.*)", workflow)
     assert steps[-3:] == next_commands(files)
     ours = (ROOT / ".github/workflows/test-and-publish.yml").read_text()

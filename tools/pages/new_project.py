@@ -1,12 +1,16 @@
 """The files of a project with a backend of the reader's own, which begins as ``store`` does.
 
-starter/ is this project with the name acme. A template makes README.md in each language. The frame,
-the transport that acme overrides, and the suite are copied. ``make new-backend`` renames
-the project, and readers can download it.
+starter/ is this project with the name acme. A template makes README.md in each language. The frame
+and the transport that acme overrides are copied, and the suite is a wheel. ``make new-backend``
+renames the project, and readers can download it.
 """
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from jinja2 import Environment, FileSystemLoader
 
@@ -28,8 +32,8 @@ def distribution(name: str) -> str:
     return f"{name.replace('_', '-')}-collectives"
 
 
-def project_files(name: str) -> dict[str, str]:
-    """Return the text of each file of the project that has the name, by path."""
+def project_files(name: str) -> dict[str, bytes]:
+    """Return the contents of each file of the project that has the name, by path."""
     names = {
         "acme-collectives": distribution(name),
         "acme": name,
@@ -41,7 +45,7 @@ def project_files(name: str) -> dict[str, str]:
         return NAMES.sub(lambda match: names[match[0]], text)
 
     texts = texts_below(STARTER) | {path: english(x) for path, x in TEMPLATES.items()}
-    return {rename(path): rename(text) for path, text in texts.items()} | copies()
+    return {rename(path): rename(text).encode() for path, text in texts.items()} | copies()
 
 
 def project_for_download() -> dict[str, Project]:
@@ -58,22 +62,32 @@ def english(template: str) -> str:
     return environment.get_template(template).render().strip() + "\n"
 
 
-def copies() -> dict[str, str]:
-    """Return the files that are the same in each project."""
+def copies() -> dict[str, bytes]:
+    """Return the contents of the files that are the same in each project, by path."""
     licence = (ROOT / "LICENSE").read_text()
     origin = (
         f"This project was begun with files of {PUBLISHED.repository},\nwhich has this licence:"
     )
-    folders = {"conformance": SUITE, "frame": FRAME}
-    copied = {
-        f"{name}/{path}": text
-        for name, folder in folders.items()
-        for path, text in texts_below(folder).items()
+    return {
+        **{f"frame/{path}": text.encode() for path, text in texts_below(FRAME).items()},
+        "store/store_transport.hpp": TRANSPORT.read_bytes(),
+        "LICENSE": f"{origin}\n\n{licence}".encode(),
+        **wheel_of_the_suite(),
     }
-    return copied | {
-        "store/store_transport.hpp": TRANSPORT.read_text(),
-        "LICENSE": f"{origin}\n\n{licence}",
-    }
+
+
+def wheel_of_the_suite() -> dict[str, bytes]:
+    """Return the wheel of conformance/, which pip installs from the project, by its path."""
+    with TemporaryDirectory() as folder:
+        subprocess.run(
+            [sys.executable, "-m", "flit_core.wheel", SUITE, "--outdir", folder],
+            # Otherwise the wheel would contain the times at which its files were written.
+            env={**os.environ, "SOURCE_DATE_EPOCH": "0"},
+            check=True,
+            capture_output=True,
+        )
+        [wheel] = Path(folder).iterdir()
+        return {f"wheels/{wheel.name}": wheel.read_bytes()}
 
 
 def texts_below(folder: Path) -> dict[str, str]:
