@@ -19,7 +19,8 @@ each sample is the time of the slowest rank:
    :part: measure
 
 Print the median, which a few disturbed samples do not change, and the quartiles, which say how much the
-samples differ. Here each backend reduces 64 MiB:
+samples differ. Here three backends reduce 64 MiB: ``fake``, which communicates nothing, gloo, and ``shm``, the
+backend of this site that communicates through shared memory:
 
 .. listing:: gallery/communicate/measure/take_turns.py
    :part: turns
@@ -65,8 +66,7 @@ output = launch("measure/call_without_its_end.py", ranks=2)
 #
 # One number says little about a backend, because the time of an operation depends on the size of its tensor
 # and on the number of ranks. The *latency* is the time of an operation with very little data. The
-# *bandwidth* is the number of bytes per second with much data. The example is ``shm``, the backend of this
-# site that communicates through shared memory, beside gloo:
+# *bandwidth* is the number of bytes per second with much data. To see both, draw the time over the size:
 #
 # .. diagram:: communicate/measure/latency
 #
@@ -87,9 +87,8 @@ print(machine)
 # Small tensors show the latency: 64 KiB is 16,384 times as much as 4 bytes, but takes at most 14
 # times as long. Large tensors show the bandwidth, because there the time grows with the size.
 #
-# To see how much a backend can save at all, compare it with ``fake``, which communicates nothing. Its
-# times, below 15 µs for every size, contain Python, the binding and the dispatcher, which every backend
-# pays for. The flight recorder, which :doc:`debug` describes, is off in this measurement, because it
+# To see how much a backend can save at all, compare it with ``fake``. Its times, below 15 µs for every size,
+# contain Python, the binding and the dispatcher, which every backend pays for. The flight recorder, which :doc:`debug` describes, is off in this measurement, because it
 # would slow down ``shm`` and gloo but not ``fake``.
 #
 # Know what the machine adds. Here all ranks share the two CPUs of a virtual machine, and the threads of
