@@ -51,73 +51,92 @@ From then on, programs can use ``torch.accelerator`` and need not name the devic
    .. listing:: extension/simulated_accelerator/simulated_accelerator/__init__.py
       :part: module
 
-Streams and events: the guard
------------------------------
+A program then uses the device as it uses any accelerator:
 
-A *guard* makes a device or a stream current and restores the one before. For each type of device, PyTorch
-does that through ``DeviceGuardImplInterface``, which also has the events. To a backend, this class is the
-most important part, because ``c10::Stream``, ``c10::Event`` and the futures of c10d reach the device only
-through it.
-
-Each thread has its own current stream. At first that is the stream with number 0, about which
-``c10/core/Stream.h`` guarantees that it is always valid:
-
-.. listing:: extension/simulated_accelerator/src/guard.hpp
-   :start-at: Stream getStream(Device device) const override {
-   :end-before: Stream getDefaultStream(
-
-``DeviceGuardImplInterface.h`` promises that ``record`` and ``block`` only put a command into the queue of the
-stream. An event that was never recorded counts as reached. If an event is recorded again, a stream that
-already waits keeps waiting for the earlier version:
-
-.. listing:: extension/simulated_accelerator/src/guard.hpp
-   :start-at: void record(void** event
-   :end-before: void destroyEvent(
-
-In the simulation, an event is a place in a stream: a stream and the number of tasks that it must have
-finished. Streams and events rest on a small driver that knows nothing of PyTorch. There, a stream is a queue
-with a thread, and one mutex guards all streams, so that a trace has one order:
-
-.. admonition:: ``launch``, events, and the thread of a stream
+.. admonition:: A program with the module
    :collapsible: closed
 
-   .. listing:: extension/simulated_accelerator/src/driver.hpp
-      :part: launch
-
-   .. listing:: extension/simulated_accelerator/src/driver.hpp
-      :part: events
-
-   .. listing:: extension/simulated_accelerator/src/driver.hpp
-      :part: serve
-
-The next program uses the module and the guard as programs for any accelerator do:
-
-.. admonition:: A program with the module and the guard
-   :collapsible: closed
-
-   .. listing:: gallery/accelerators/device/first_use.py
+   .. listing:: gallery/accelerators/device/module.py
       :part: module
-
-   .. listing:: gallery/accelerators/device/first_use.py
-      :part: guard
-      :no-caption:
 """
 
 from launcher import run_program
 
-run_program("device/first_use.py")
+run_program("device/module.py")
 
 # %%
-# Memory
-# ------
+# Load the device early
+# ---------------------
+#
+# Autograd starts one thread for each device when the first backward pass runs, and learns of no device
+# later. A device that is imported after that cannot run a backward pass, so ``sim`` refuses to load:
+#
+# .. admonition:: An import after a backward pass
+#    :collapsible: closed
+#
+#    .. listing:: gallery/accelerators/device/late.py
+#       :part: late
+
+run_program("device/late.py")
+
+# %%
+# Import the device at the top of the program, or let an entry point of the group ``torch.backends`` do it,
+# which ``import torch`` loads unless ``TORCH_DEVICE_BACKEND_AUTOLOAD=0``:
+#
+# .. listing:: extension/simulated_accelerator/pyproject.toml
+#    :part: entry-point
+#
+# Streams and events: the guard
+# -----------------------------
+#
+# A *guard* makes a device or a stream current and restores the one before. For each type of device, PyTorch
+# does that through ``DeviceGuardImplInterface``, which also has the events. To a backend, this class is the
+# most important part, because ``c10::Stream``, ``c10::Event`` and the futures of c10d reach the device only
+# through it.
+#
+# Each thread has its own current stream. At first that is the stream with number 0, about which
+# ``c10/core/Stream.h`` guarantees that it is always valid:
+#
+# .. listing:: extension/simulated_accelerator/src/guard.hpp
+#    :start-at: Stream getStream(Device device) const override {
+#    :end-before: Stream getDefaultStream(
+#
+# ``DeviceGuardImplInterface.h`` promises that ``record`` and ``block`` only put a command into the queue of the
+# stream. An event that was never recorded counts as reached. If an event is recorded again, a stream that
+# already waits keeps waiting for the earlier version:
+#
+# .. listing:: extension/simulated_accelerator/src/guard.hpp
+#    :start-at: void record(void** event
+#    :end-before: void destroyEvent(
+#
+# The next program reaches the guard through PyTorch's classes for streams and events:
+#
+# .. admonition:: A program with the guard
+#    :collapsible: closed
+#
+#    .. listing:: gallery/accelerators/device/guard.py
+#       :part: guard
+
+run_program("device/guard.py")
+
+# %%
+# Memory: the allocator
+# ---------------------
 #
 # The allocator gives each block to the stream that is current. When the tensor is deleted, that stream can
 # get the block again at once, because its order protects the old owner's kernels:
 #
 # .. listing:: gallery/accelerators/device/memory.py
 #    :part: memory
-#
+
+run_program("device/memory.py")
+
+# %%
 # This reuse is the reason why a backend must keep the memory of a call, as :doc:`memory-lifetime` shows.
+#
+# Pinned memory and random numbers: the hooks
+# -------------------------------------------
+#
 # Through the hooks, PyTorch asks for the rest: memory of the host from which streams copy (pinned),
 # generators, and a storage that changes its size, which FSDP uses to free parameters:
 #
@@ -127,10 +146,10 @@ run_program("device/first_use.py")
 #    .. listing:: extension/simulated_accelerator/src/hooks.hpp
 #       :part: hooks
 #
-#    .. listing:: gallery/accelerators/device/memory.py
+#    .. listing:: gallery/accelerators/device/hooks.py
 #       :part: hooks
 
-run_program("device/memory.py")
+run_program("device/hooks.py")
 
 # %%
 # Kernels and one fallback
@@ -185,30 +204,35 @@ run_program("device/kernels.py")
 # %%
 # ``cumsum`` launches only copies: its input and its output to the host, and the result back.
 #
-# Load the device early
+# The driver, and forks
 # ---------------------
 #
-# Autograd starts one thread for each device when the first backward pass runs, and learns of no device
-# later. A device that is imported after that cannot run a backward pass, so ``sim`` refuses to load:
+# Below all five parts is a driver. That of the simulation is small and knows nothing of PyTorch: a stream is a
+# queue with a thread, an event is a stream and the number of tasks that it must have finished, and one mutex
+# guards all streams, so that a trace has one order:
 #
-# .. listing:: gallery/accelerators/device/errors.py
-#    :part: late
+# .. admonition:: ``launch``, events, and the thread of a stream
+#    :collapsible: closed
 #
-# Import the device at the top of the program, or let an entry point of the group ``torch.backends`` do it,
-# which ``import torch`` loads unless ``TORCH_DEVICE_BACKEND_AUTOLOAD=0``:
+#    .. listing:: extension/simulated_accelerator/src/driver.hpp
+#       :part: launch
 #
-# .. listing:: extension/simulated_accelerator/pyproject.toml
-#    :part: entry-point
+#    .. listing:: extension/simulated_accelerator/src/driver.hpp
+#       :part: events
 #
-# Forks
-# -----
+#    .. listing:: extension/simulated_accelerator/src/driver.hpp
+#       :part: serve
 #
 # A fork copies the memory of the process and none of its threads, so a stream in the child would stand
-# still for ever. The driver starts threads only with the first launch, so a fork before that is harmless:
+# still for ever. The driver starts threads only with the first launch, so a fork before that is harmless.
+# In the next program, ``in_a_fork`` runs a function in a child, which prints the result or the error:
 #
-# .. listing:: gallery/accelerators/device/errors.py
+# .. listing:: gallery/accelerators/device/forks.py
 #    :part: forks
-#
+
+run_program("device/forks.py")
+
+# %%
 # Errors
 # ------
 #
@@ -218,9 +242,6 @@ run_program("device/kernels.py")
 #
 # .. listing:: gallery/accelerators/device/errors.py
 #    :part: errors
-#
-# The output belongs to the three sections above. Its first three lines come from forked children: one
-# imports the device too late, and two use it, before and after the first use in their parent:
 
 run_program("device/errors.py")
 

@@ -25,26 +25,43 @@ and where its errors will appear.
    * - 4. an event marks the end
      - Other streams, and the host, can wait for it.
      - :doc:`waiting`
-   * - 5. work and future are complete
+   * - 5. work and future are returned
      - Callers and callbacks order their streams by them.
      - :doc:`waiting`, :doc:`futures`
 
 .. diagram:: accelerators/five_steps/diagram
 
 As on the CPU, the *frame* of :doc:`/right/smallest-backend` checks the arguments. Then ``launch`` performs the
-steps, for one call or for several that the program has combined:
+steps, for one call or for several that the program has combined.
+
+Steps 1 and 2: order and memory
+-------------------------------
+
+``launch`` chooses a stream, and lets it wait for what the program has launched so far:
 
 .. listing:: extension/stream_collectives/src/group.hpp
    :part: launch
+   :end-before: // The library wants one order
 
-``keeps(rule)`` is true, unless a test breaks that rule on purpose, and ``lane`` names the stream of a call.
+``keeps(rule)`` is true, unless a test breaks that rule on purpose, and ``lane`` names the stream of a call. Where
+calls run in different streams, further events keep their order:
 
-A stream keeps the order in which it is filled, so the wait of step 1 comes before the launch, and the event
-of step 4 after it. Ahead of that event, outputs with strides are copied from the library's buffer to their
-places, in the same stream.
+.. admonition:: The order of calls
+   :collapsible: closed
 
-The call in the stream
-----------------------
+   .. listing:: extension/stream_collectives/src/group.hpp
+      :start-at: // The library wants one order
+      :end-before: // 2. The memory stays
+
+Next, ``launch`` takes the addresses and sizes from the tensors. Because the program may delete its tensors as
+soon as the call has returned, the group keeps them, too:
+
+.. listing:: extension/stream_collectives/src/group.hpp
+   :start-at: // 2. The memory stays
+   :end-before: // 3. The library runs
+
+Step 3: the call in the stream
+------------------------------
 
 A communication library takes a stream as its last argument: ``ncclAllReduce`` enqueues a kernel there. The
 header of the device gives a library what a CUDA stream gives to NCCL, a handle into which it can launch:
@@ -55,9 +72,14 @@ header of the device gives a library what a CUDA stream gives to NCCL, a handle 
    .. listing:: extension/simulated_accelerator/include/stream.hpp
       :part: stream
 
-The backend gets this handle from the guard, by ``getStreamNativeHandle``, and launches a task with it. A kernel
-of NCCL moves the data and waits for the other ranks on the device. In ``simccl``, the thread of the stream does
-both, by calling another backend, one for the CPU:
+The backend gets this handle from the guard, by ``getStreamNativeHandle``, and launches a task with it:
+
+.. listing:: extension/stream_collectives/src/group.hpp
+   :start-at: // 3. The library runs
+   :end-before: // 4. An event says
+
+A kernel of NCCL moves the data and waits for the other ranks on the device. In ``simccl``, the thread of the
+stream does both, by calling another backend, one for the CPU:
 
 .. listing:: extension/stream_collectives/src/group.hpp
    :part: in-the-stream
@@ -65,6 +87,23 @@ both, by calling another backend, one for the CPU:
 Like a kernel, the task has addresses and sizes but owns no tensor of the program. The simulation has one more
 reason for that: destroying such a tensor may need Python's global interpreter lock (GIL), and the program may
 hold the GIL while it waits for this very stream.
+
+Steps 4 and 5: the event, and its users
+---------------------------------------
+
+A stream keeps the order in which it is filled, so the wait of step 1 comes before the launch, and the event
+of step 4 after it. Ahead of that event, outputs with strides are copied from the library's buffer to their
+places, in the same stream:
+
+.. listing:: extension/stream_collectives/src/group.hpp
+   :start-at: // 4. An event says
+   :end-before: // [/launch]
+
+The call returns now, perhaps before its task has begun. ``wait`` of the work lets the caller's stream wait for
+the event. The future has an event of its own, for which the streams of its callbacks wait.
+
+One backend, two libraries
+--------------------------
 
 With the option ``library``, a group chooses the backend that moves its data, gloo by default:
 
@@ -89,6 +128,8 @@ from launcher import launch
 launch("five_steps/operations.py", ranks=2)
 
 # %%
+# In the last line of each rank, both libraries agree: the other four steps do not depend on the library.
+#
 # Several calls as one
 # --------------------
 #
@@ -97,15 +138,19 @@ launch("five_steps/operations.py", ranks=2)
 # launches them and returns one ``Work`` for all. A backend whose ``supportsCoalescing`` is true must have
 # both, because their default implementations raise an error:
 #
-# .. listing:: extension/stream_collectives/src/group.hpp
-#    :start-at: void start_coalescing() {
-#    :end-before: template <class CallOne>
+# .. admonition:: Both methods in ``simccl``
+#    :collapsible: closed
+#
+#    .. listing:: extension/stream_collectives/src/group.hpp
+#       :start-at: void start_coalescing() {
+#       :end-before: template <class CallOne>
 #
 # If all calls are ``all_reduce``, all ``all_gather_single``, or all ``reduce_scatter_single``, Python passes them
 # as a single call, so override ``allreduce_coalesced`` and its relatives in :doc:`/tutorial/every-operation`, too.
 #
 # The next worker reduces three tensors, first in three calls and then coalesced. Finally, it exchanges
-# messages with ``batch_isend_irecv``, which coalesces them:
+# messages with ``batch_isend_irecv``, which coalesces them. A gate, as in :doc:`streams`, holds the communication
+# until everything is launched:
 #
 # .. admonition:: Three all-reduces, and messages
 #    :collapsible: closed
@@ -148,4 +193,4 @@ launch("five_steps/errors.py", ranks=2, expected_stderr="Warning: Backend simccl
 # do not save a checkpoint, for example, after ``wait`` alone: call ``torch.accelerator.synchronize`` first, and
 # then ``wait``, which knows by then whether the call has failed.
 #
-# Not run here: NCCL.
+# :doc:`waiting` shows who waits for the event of step 4, the host or a stream. Not run here: NCCL.

@@ -2,7 +2,8 @@
 Debug hangs and wrong results
 =============================
 
-If a job hangs or computes wrong results, follow the steps of this page in their order, whatever backend it uses.
+If a job hangs, computes wrong results or is slow, follow the steps of this page in their order, whatever backend
+it uses.
 The last section tells authors of a backend how to make these tools work on theirs.
 
 .. diagram:: communicate/debug/diagram
@@ -67,39 +68,6 @@ until rank 1 arrives:
 
    .. listing:: gallery/communicate/debug/hanging_rank.py
       :part: stack
-
-Compare the calls of the ranks
-------------------------------
-
-A stack shows where a rank is now, and not which calls it has made. PyTorch's flight recorder keeps the last 2000
-in memory, for every backend; ``TORCH_FR_BUFFER_SIZE`` changes the number, and 0 turns the recorder off. To
-compare the ranks, let each write its trace to a file in one folder:
-
-.. listing:: gallery/communicate/debug/hanging_rank.py
-   :part: trace
-
-``c10d`` is ``torch._C._distributed_c10d``. Functions of this module that begin with an underscore may
-change. The last argument is the name of the backend. A rank that hangs can write its trace from a
-``threading.Timer`` that you start before the call.
-
-The command ``torchfrtrace FOLDER`` then prints the first call that not all ranks have made. In the sample,
-rank 1 does not call the broadcast, and the report contains ``collective: shm:broadcast``, ``missing ranks:
-{1}``, and the line of the call. On traces of gloo, the command of PyTorch 2.15 fails with a ``KeyError``,
-so print the newest entry of each rank instead, where ``dump`` is ``c10d._dump_fr_trace_json``. Compare only
-entries of the same ``process_group``, because all groups of a backend share one recorder:
-
-.. admonition:: The newest entry of each rank
-   :collapsible: closed
-
-   .. listing:: gallery/communicate/debug/hanging_rank.py
-      :part: recorder
-
-.. admonition:: Before 2.15
-   :collapsible: closed
-
-   In PyTorch 2.14, attach ``FlightRecorderHook`` of ``torch._C._distributed_c10d`` to the group, as the
-   program does. Of the backends for CPUs, PyTorch 2.13 records gloo only, so the program uses a gloo group
-   there.
 """
 
 import json
@@ -110,9 +78,52 @@ from result_table import show_table
 output = launch("debug/hanging_rank.py", ranks=2)
 
 # %%
-# The stack of rank 0 comes first, with the innermost frame on top. In the traces, rank 1 has made one call fewer:
-# its newest is the barrier, while rank 0 waits in the broadcast. So search the program for a branch in which rank 1
-# skips the broadcast.
+# The innermost frame is on top. So rank 0 hangs in the ``all_reduce`` of ``train``.
+#
+# Compare the calls of the ranks
+# ------------------------------
+#
+# A stack shows where a rank is now, and not which calls it has made. PyTorch's flight recorder keeps the last 2000
+# in memory, for every backend; ``TORCH_FR_BUFFER_SIZE`` changes the number, and 0 turns the recorder off. In the
+# next program, rank 1 skips a call:
+#
+# .. listing:: gallery/communicate/debug/missing_call.py
+#    :part: calls
+#
+# To compare the ranks, let each write its trace to a file in one folder. A rank that hangs can do so from a
+# ``threading.Timer`` that you start before the call:
+#
+# .. listing:: gallery/communicate/debug/missing_call.py
+#    :part: trace
+#
+# ``c10d`` is ``torch._C._distributed_c10d``. Functions of this module that begin with an underscore may
+# change. The last argument is the name of the backend. The command ``torchfrtrace FOLDER`` then reports the first
+# call that not all ranks have made.
+#
+# On traces of gloo, the command of PyTorch 2.15 fails with a ``KeyError``, so print the newest entry of each rank
+# instead, where ``dump`` is ``c10d._dump_fr_trace_json``. Compare only entries of the same ``process_group``,
+# because all groups of a backend share one recorder:
+#
+# .. admonition:: The newest entry of each rank
+#    :collapsible: closed
+#
+#    .. listing:: gallery/communicate/debug/missing_call.py
+#       :part: recorder
+#
+# .. admonition:: Before 2.15
+#    :collapsible: closed
+#
+#    In PyTorch 2.14, attach ``FlightRecorderHook`` of ``torch._C._distributed_c10d`` to the group, as the
+#    program does. Of the backends for CPUs, PyTorch 2.13 records gloo only, so the program uses a gloo group
+#    there.
+#
+# Rank 0 prints two lines of the report, and each rank its newest entry:
+
+output = launch("debug/missing_call.py", ranks=2)
+
+# %%
+# The report names the call and the rank that did not make it. It also contains the line of the call, so search the
+# program there for a branch in which rank 1 skips the broadcast.
 #
 # Check each call with ``DETAIL``
 # -------------------------------
@@ -167,10 +178,12 @@ output = launch("debug/monitored_barrier.py", ranks=3, expected_stderr="monitore
 # If a job is slow, one rank may hold up all others. PyTorch's profiler shows the call of each operation, and, if
 # the backend supports it, the time until the operation ends. The next worker trains as on
 # :doc:`/right/training`, and profiles the third step:
+#
+# .. listing:: gallery/communicate/debug/profile_training.py
+#    :part: profile
 
 output = launch("debug/profile_training.py", ranks=2, expected_stderr=PROFILER, show=False)
-results = [json.loads(text) for text in output]
-show_table(["feature", "the call", "the operation"], results[0]["events"])
+show_table(["feature", "the call", "the operation"], json.loads(output[0]))
 
 # %%
 # The event of the operation contains the time in which the rank waits for others. To show that, rank 1 is 0.3 s
@@ -179,11 +192,10 @@ show_table(["feature", "the call", "the operation"], results[0]["events"])
 # .. admonition:: The late rank
 #    :collapsible: closed
 #
-#    .. listing:: gallery/communicate/debug/profile_training.py
+#    .. listing:: gallery/communicate/debug/late_in_a_profile.py
 #       :part: late
 
-for rank, result in enumerate(results):
-    print(f"rank {rank}: ends more than 0.2 s after the call: {result['later']}")
+output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 
 # %%
 # The event of rank 0 is long because rank 1 was late. So before you blame the network or the backend for a long
@@ -274,11 +286,12 @@ output = launch("debug/who_is_late.py", ranks=3, expected_stderr=PROFILER)
 # .. admonition:: Flight recorder and profiler
 #    :collapsible: closed
 #
-#    **Flight recorder.** So that "completed" means that an operation has ended, implement completion hooks, and let
-#    synchronous calls return a ``Work`` that has ended, because the recorder finds the entry through the ``Work``.
-#    PyTorch's header ``hooks/FlightRecorderHook.hpp`` describes both. ``shm`` does neither. The entry of its
-#    asynchronous call is ``retired`` as soon as the ``Work`` is there, even if the call then hangs, while that of a
-#    synchronous call stays "scheduled" and is never ``retired``, so each healthy call looks as if it hangs.
+#    **Flight recorder.** An entry is "scheduled", and becomes "completed" when your backend reports the end of the
+#    operation. So implement completion hooks, and let synchronous calls return a ``Work`` that has ended, because
+#    the recorder finds the entry through the ``Work``. PyTorch's header ``hooks/FlightRecorderHook.hpp`` describes
+#    both. ``shm`` does neither. The entry of its asynchronous call is ``retired`` as soon as the ``Work`` is there,
+#    even if the call then hangs, while that of a synchronous call stays "scheduled" and is never ``retired``, so
+#    each healthy call looks as if it hangs.
 #
 #    **Profiler.** The constructor of ``c10d::Work`` begins an event if you pass a title, but only the backend knows
 #    when the event ends. While a profiler runs, the frame, from which ``shm`` has its ``Work``, therefore creates a
@@ -287,7 +300,7 @@ output = launch("debug/who_is_late.py", ranks=3, expected_stderr=PROFILER)
 #    .. listing:: extension/frame/work.hpp
 #       :part: profiler
 #
-# **Waits.** If the error of ``wait`` names the operation and the missing ranks, a program needs no other tool to
+# If the error of ``wait`` names the operation and the missing ranks, a program needs no other tool to
 # see who is late. The group of ``shm`` stays usable, so that rank 0 can wait again:
 #
 # .. admonition:: The two waits

@@ -19,53 +19,76 @@ each sample is the time of the slowest rank:
    :part: measure
 
 Print the median, which a few disturbed samples do not change, and the quartiles, which say how much the
-samples differ. Here each backend reduces 64 MiB:
+samples differ. Here three backends reduce 64 MiB: ``fake``, which communicates nothing, gloo, and ``shm``, the
+backend of this site that communicates through shared memory:
 
 .. listing:: gallery/communicate/measure/take_turns.py
    :part: turns
-
-A single call can be shorter than a disturbance. ``make bench-backend``, which measures the backends of
-this site in the same way, therefore takes as many calls for one sample as fit into 10 milliseconds, from
-one to 1000, with Python's garbage collector off. It takes three samples of each backend in each of five
-runs of new processes, because the quartiles of one run do not show how much the next one differs. So
-publish the range of several runs, and name the machine.
-
-Latency and bandwidth
----------------------
-
-One number says little about a backend, because the time of an operation depends on the size of its tensor
-and on the number of ranks. The *latency* is the time of an operation with very little data. The
-*bandwidth* is the number of bytes per second with much data. The example is ``shm``, the backend of this
-site that communicates through shared memory, beside gloo:
-
-.. diagram:: communicate/measure/latency
-
-The drawings and tables of this page show an earlier measurement, which is in
-``shared/measurements.csv``. Its column ``sessions`` says how many login sessions the ranks were in; ``torchrun``
-gives each rank one. :doc:`a-backend-that-communicates` lists its times for two ranks, in
-microseconds. The line below describes the machine:
 """
 
-import csv
-from pathlib import Path
+from launcher import launch, run_program
 
+# sphinx_gallery_start_ignore
+# output may differ in: \d+\.\d\d(?= ms)
+# sphinx_gallery_end_ignore
+output = launch("measure/take_turns.py", ranks=2)
+
+# %%
+# The build of this page ran other programs meanwhile, so these times are larger and vary more than those of a quiet
+# machine. Believe a difference between two backends only if it is larger than the distance between their
+# quartiles, and if other runs show it, too.
+#
+# A single call can be shorter than a disturbance. ``make bench-backend``, which measures the backends of
+# this site in the same way, therefore takes as many calls for one sample as fit into 10 milliseconds, from
+# one to 1000, with Python's garbage collector off. It takes three samples of each backend in each of five
+# runs of new processes, because the quartiles of one run do not show how much the next one differs. So
+# publish the range of several runs, and name the machine.
+#
+# Bug: a time without the end
+# ---------------------------
+#
+# ``all_reduce`` with ``async_op=True`` can return before the result is there, so a measurement without
+# ``wait`` contains only the submission. In this program, rank 1 is half a second late, so no all-reduce can
+# end before that:
+#
+# .. listing:: gallery/communicate/measure/call_without_its_end.py
+#    :part: calls
+
+output = launch("measure/call_without_its_end.py", ranks=2)
+
+# %%
+# The time of the call alone says nothing about the all-reduce. The fix is to call ``wait`` before the clock
+# stops. On an accelerator, ``wait`` returns at once, and only a stream waits, as :doc:`/accelerators/waiting`
+# shows. There, also synchronize the device before you read the clock.
+#
+# Latency and bandwidth
+# ---------------------
+#
+# One number says little about a backend, because the time of an operation depends on the size of its tensor
+# and on the number of ranks. The *latency* is the time of an operation with very little data. The
+# *bandwidth* is the number of bytes per second with much data. To see both, draw the time over the size:
+#
+# .. diagram:: communicate/measure/latency
+#
+# The drawings and the tables below show an earlier measurement by ``make bench-backend``, whose times for two ranks
+# are listed in :doc:`a-backend-that-communicates`, in microseconds. It ran on this machine:
+
+# sphinx_gallery_start_ignore
+import sys
+
+sys.path.append("measure")
+# sphinx_gallery_end_ignore
+from published import bandwidths, machine, steps
 from result_table import show_table
 
-machine, *lines = Path("shared/measurements.csv").read_text().splitlines()
-measured = {}
-for row in csv.DictReader(lines):
-    case = row["operation"], int(row["size"]), int(row["ranks"]), int(row["sessions"])
-    times = [float(row[name]) for name in ("median", "lowest", "highest")]
-    measured.setdefault(case, {})[row["backend"]] = times
-print(machine.removeprefix("# "))
+print(machine)
 
 # %%
 # Small tensors show the latency: 64 KiB is 16,384 times as much as 4 bytes, but takes at most 14
 # times as long. Large tensors show the bandwidth, because there the time grows with the size.
 #
-# To see how much a backend can save at all, compare it with ``fake``, which communicates nothing. Its
-# times, below 15 µs for every size, contain Python, the binding and the dispatcher, which every backend
-# pays for. The flight recorder, which :doc:`debug` describes, is off in this measurement, because it
+# To see how much a backend can save at all, compare it with ``fake``. Its times, below 15 µs for every size,
+# contain Python, the binding and the dispatcher, which every backend pays for. The flight recorder, which :doc:`debug` describes, is off in this measurement, because it
 # would slow down ``shm`` and gloo but not ``fake``.
 #
 # Know what the machine adds. Here all ranks share the two CPUs of a virtual machine, and the threads of
@@ -81,13 +104,7 @@ print(machine.removeprefix("# "))
 #
 # In megabytes per second, the slowest and the fastest run are:
 
-rows = []
-for (operation, size, ranks, sessions), times in measured.items():
-    if operation == "all_reduce" and size >= 1024 and sessions == ranks:
-        speeds = [size / times[x][run] for x in ("shm", "gloo") for run in (2, 1)]
-        shown = [f"{speed:,.1f}" if speed < 10 else f"{speed:,.0f}" for speed in speeds]
-        rows.append([f"{ranks}", f"{size:,}", "–".join(shown[:2]), "–".join(shown[2:])])
-show_table(["ranks", "bytes", "shm", "gloo"], rows)
+show_table(["ranks", "bytes", "shm", "gloo"], bandwidths())
 
 # %%
 # A step of training
@@ -98,47 +115,20 @@ show_table(["ranks", "bytes", "shm", "gloo"], rows)
 # program on ``fake``. Times are in milliseconds: the median of the runs, and for gloo the fastest and the
 # slowest run:
 
-rows = []
-for (operation, size, ranks, _), times in measured.items():
-    if operation.startswith("step of "):
-        floor, shm, lowest, highest = (
-            f"{time / 1000:.1f}" for time in (times["fake"][0], times["shm"][0], *times["gloo"][1:])
-        )
-        what, count = operation.removeprefix("step of "), f"{size // 10**6} million"
-        rows.append([what, count, f"{ranks}", floor, shm, f"{lowest}–{highest}"])
-show_table(["step", "parameters", "ranks", "floor", "shm", "gloo"], rows)
+show_table(["step", "parameters", "ranks", "floor", "shm", "gloo"], steps())
 
 # %%
 # A faster backend can save at most the time above the floor. For DDP that time also contains DDP's own
 # work.
-#
-# Bug: a time without the end
-# ---------------------------
-#
-# ``all_reduce`` with ``async_op=True`` can return before the result is there, so a measurement without
-# ``wait`` contains only the submission. In this program, rank 1 is half a second late, so no all-reduce can
-# end before that:
-#
-# .. listing:: gallery/communicate/measure/take_turns.py
-#    :part: mistake
-
-from launcher import launch, run_program
-
-output = launch("measure/take_turns.py", ranks=2)
-
-# %%
-# The first line belongs to the measurement in turns above, and names only the smallest median, because the
-# order of the other two may vary. The time of the call alone says nothing about the all-reduce. The fix is
-# to call ``wait`` before the clock stops. On an accelerator, ``wait`` returns at once, and only a stream
-# waits, as :doc:`/accelerators/waiting` shows. There, also synchronize the device before you read the
-# clock.
 #
 # Exercise
 # --------
 #
 # A simple model says that an operation takes a constant time, plus the size divided by a constant rate.
 # Draw this line through the medians of the smallest and the largest all-reduce. For ``shm`` and gloo,
-# print at how many of the sizes between them the line stays between the fastest and the slowest run.
+# print at how many of the sizes between them the line stays between the fastest and the slowest run. The times
+# are in ``shared/measurements.csv``, in microseconds. Its column ``sessions`` says how many login sessions the
+# ranks were in: take the rows with one for each rank, as ``torchrun`` starts them.
 #
 # .. admonition:: Solution
 #    :collapsible: closed
@@ -148,7 +138,7 @@ output = launch("measure/take_turns.py", ranks=2)
 #    .. listing:: gallery/communicate/measure/line_through_two_points.py
 #       :part: solution
 #
-# The program reads the same measurement:
+# The solution prints the line of each backend:
 
 output = run_program("measure/line_through_two_points.py")
 

@@ -5,9 +5,7 @@ Timeouts, dead ranks, and what MPI cannot give
 MPI moves the data of ``mpich``, but it does not promise to say that a rank has died, to give up after a
 time, or to let go of a tensor. This page shows what the backend does instead. For your library, you must
 decide who watches the ranks, who keeps the deadlines, and what becomes of the memory of an operation that
-has failed.
-
-What PyTorch expects of these errors is on the page :doc:`/right/timeouts-and-dead-ranks`.
+has failed. What PyTorch expects of these errors is on the page :doc:`/right/timeouts-and-dead-ranks`.
 
 A watch beside the library
 --------------------------
@@ -22,7 +20,7 @@ which uses two other sources, the kernel and the store:
    :part: watch
 
 For a rank on this host, the kernel knows: a pidfd, a file descriptor for one process, becomes readable when
-the process ends. The engine looks at it every 50 milliseconds while an operation waits. A kernel does not
+the process ends. The frame looks at it every 50 milliseconds while an operation waits. A kernel does not
 know the processes of another host, so each rank counts up a key in the store, its *heartbeat*. A rank whose
 counter stands still for ``Options.heartbeat``, by default 10 seconds, counts as dead:
 
@@ -67,6 +65,16 @@ from launcher import launch, run_program
 output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 
 # %%
+# A rank that leaves the group must not fail the operations in which it has taken part. MPI may still need its
+# process to deliver their data, so the rank first waits in a barrier, for a quarter of a second at most, and only
+# then sets its key ``left/<rank>``. Only an operation that it has not called then fails, such as the barrier above:
+#
+# .. admonition:: ``leave``: the barrier, then the key
+#    :collapsible: closed
+#
+#    .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
+#       :part: leave
+#
 # Deadlines without the library
 # -----------------------------
 #
@@ -137,16 +145,6 @@ assert output[1] == ""
 # fatal, and for these it ends the process whatever the handler is. In MPICH 5.0.2, an unexpected error of
 # libfabric is one, so a connection that breaks in the middle of a transfer can end a rank. To the other
 # ranks, that rank has then died.
-#
-# A rank that leaves in good order must not become the reason of a failure. Since MPI may need its process
-# to deliver what others still wait for, it first waits in a barrier, for a quarter of a second at most, and
-# only then sets its key ``left/<rank>``:
-#
-# .. admonition:: ``leave``: the barrier, then the key
-#    :collapsible: closed
-#
-#    .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
-#       :part: leave
 #
 # Open MPI with ULFM
 # ------------------

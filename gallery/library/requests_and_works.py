@@ -3,8 +3,8 @@ From a request of the library to a Work
 =======================================
 
 PyTorch expects a ``Work``, while a library gives you a request and borrows your memory. This page follows one
-call of ``mpich`` from the request to the ``Work``, so that you can decide what the ranks compare before data moves, and who
-owns the memory until the library is done.
+call of ``mpich`` from the request to the ``Work``, so that you can decide what the ranks compare before data
+moves, and who owns the memory until the library is done.
 
 .. diagram:: library/requests_and_works/diagram
 
@@ -12,15 +12,17 @@ Steps of a collective
 ---------------------
 
 For each call, the frame asks your transport for a coroutine, which is suspended where it needs another rank, as
-:doc:`/right/asynchronous-work` explains. In a collective of ``mpich``, the ranks first exchange heads, which
-describe the call. Then MPI moves the data, unless it has come with the heads: up to 1 KiB does, and 8-bit floats
-that are reduced always do, as :doc:`types-and-reductions` explains:
+:doc:`/right/asynchronous-work` explains. In a collective of ``mpich``, the ranks first exchange heads. A head
+contains the frame's *note* of the call: its kind, size, dtype, ``ReduceOp`` and more. Then MPI moves the data,
+unless it has come with the heads: up to 1 KiB does, and 8-bit floats that are reduced always do, as
+:doc:`types-and-reductions` explains:
 
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
    :part: run-collective
    :end-before: if (op.note.op ==
 
-Both steps lead to ``run``, which hands a call to the thread of the library and suspends until it has ended:
+``meet`` exchanges the heads and compares their notes, and ``run(op)`` is the collective of MPI. Both lead to the
+next function, which hands a call to the thread of the library and suspends until it has ended:
 
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
    :part: run
@@ -69,8 +71,7 @@ launch("requests_and_works/works_side_by_side.py", ranks=2)
 #
 # MPI does not check that all ranks make the same call. If one rank reduces 1000 numbers and another one 2000,
 # MPI may return an error, wait, or write past the end of a tensor, because the standard defines no result. If a
-# rank is missing, MPI does not say which. So each rank first sends all others a head, which contains the
-# frame's *note* of the call: its kind, size, dtype, ``ReduceOp`` and more:
+# rank is missing, MPI does not say which. So each rank first sends all others its head:
 #
 # .. admonition:: ``Head`` and ``Heads``
 #    :collapsible: closed
@@ -126,7 +127,7 @@ run_program("requests_and_works/aliased.py")
 # MPICH notices only equal addresses, so do not rely on its error. PyTorch allows overlaps, and FSDP2 makes use of
 # that: the input of its all-gather is a slice of the output. So the backend compares the memory of all pieces.
 # For a reduction in place it passes ``MPI_IN_PLACE``, and otherwise it copies an input that overlaps. The next
-# worker gathers and exchanges in place, and calls the other collectives after the lines below:
+# worker gathers and exchanges in place:
 #
 # .. admonition:: Calls in place
 #    :collapsible: closed

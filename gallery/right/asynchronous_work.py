@@ -13,13 +13,15 @@ Operations as coroutines
 
 An operation waits for other ranks many times, and a thread that blocked in each wait could run only one
 operation. So the methods that move data are C++20 coroutines, which suspend themselves where they would have
-to wait. ``co_await`` takes a condition, and the compiler calls these three methods of it:
+to wait. ``co_await`` takes a condition, for example that the bytes of another rank have arrived, and the
+compiler calls these three methods of it:
 
 .. listing:: extension/frame/steps.hpp
    :part: await
 
-If the condition holds, the coroutine goes on at once. Otherwise ``await_suspend`` notes the condition, and
-control returns to the caller of ``advance``, which may be a different thread each time:
+If the condition holds, the coroutine goes on at once. Otherwise ``await_suspend`` notes it, and control
+returns to the thread that had called ``advance``. Each later call, perhaps from a different thread, asks the
+condition again, and resumes the coroutine as soon as it holds:
 
 .. admonition:: ``advance``
    :collapsible: closed
@@ -33,31 +35,32 @@ needs no record of how far an operation has got. The frame can give up an operat
 Which thread drives
 -------------------
 
-To *drive* means to call the transport, which only one thread does at a time. Three rules say which thread
-does what:
+To *drive* means to advance operations and so to call the transport, which only one thread does at a time,
+however many of them wait. Three rules say which thread does what:
 
 - A call that waits drives, if the transport cannot block.
-- One thread drives everything else.
-- One thread runs the callbacks, in the order in which operations end.
+- One thread of each group, the *progress thread*, drives everything else.
+- Another one, the *callback thread*, runs the callbacks, in the order in which operations end.
 
 The first rule is for speed, because handing an operation to another thread and back costs tens of
 microseconds. It is safe only if each call of the transport returns soon, as when it looks at shared memory.
 A socket, a server or a library may block the thread, and a caller that drives could then not raise its error
-at the deadline. So ``can_block`` is true by default: a thread of the frame, the progress thread, drives while
-the caller sleeps, and the caller wakes at the deadline even if that thread hangs. The loop of ``wait``
-contains both cases:
+at the deadline. So ``can_block`` is true by default: the progress thread drives while the caller sleeps, and
+the caller wakes at the deadline even if that thread hangs. The loop of ``wait`` contains both cases:
 
 .. listing:: extension/frame/engine.hpp
    :part: wait
    :start-after: let go of a tensor
    :end-before: if (failure_ &&
 
-To compare both cases, the worker sets an option of ``store`` that otherwise only its tests use. It counts
-how often the progress thread, which ``sleeping_driver`` finds, goes to sleep while the program makes synchronous
-calls:
+To compare both cases, the worker sets an option of ``store`` that otherwise only its tests use. While the
+program makes ten synchronous calls, it watches whether the progress thread works:
 
-.. admonition:: The worker that counts
+.. admonition:: The worker that watches
    :collapsible: closed
+
+   A thread that has worked goes to sleep again, which Linux counts. ``sleeping_driver`` finds the progress
+   thread of the newest group.
 
    .. listing:: gallery/right/asynchronous_work/who_drives.py
       :part: threads
@@ -107,14 +110,16 @@ launch("asynchronous_work/thread_for_each_work.py", ranks=2)
 #    .. listing:: gallery/right/asynchronous_work/time_line.py
 #       :part: program
 #
-# A row of the table is one event, and a cell names the thread in which it happened:
+# A row of the table is one event, and a cell names the thread in which it happened: ``program`` is the one
+# that makes the calls, and ``store_callbacks`` the callback thread of ``store``:
 
+outputs = launch("asynchronous_work/time_line.py", ranks=3, show=False)
+# sphinx_gallery_start_ignore
 import json
 from itertools import groupby
 
 from result_table import show_table
 
-outputs = launch("asynchronous_work/time_line.py", ranks=3, show=False)
 events = [(*event, rank) for rank, text in enumerate(outputs) for event in json.loads(text)]
 
 rows = []
@@ -122,6 +127,7 @@ for what, group in groupby(sorted(events), key=lambda event: event[1]):
     threads = {rank: thread for time, event, thread, rank in group}
     rows.append([what, *(threads.get(rank, "") for rank in range(3))])
 show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
+# sphinx_gallery_end_ignore
 
 # %%
 # On ranks 0 and 1 the call returned before rank 2 had called, and the result arrived while they computed,
@@ -190,13 +196,8 @@ launch("asynchronous_work/early_future.py", ranks=2)
 # An operation keeps its tensors until it ends, and the group keeps the operation. So a program need not
 # hold on to works or tensors, and may destroy the group while operations run:
 #
-# .. admonition:: A work without its group
-#    :collapsible: closed
-#
-#    In the first line of its output, rank 0 also shows that two threads may wait at the same time. The rest is:
-#
-#    .. listing:: gallery/right/asynchronous_work/works_of_a_group.py
-#       :part: outlives
+# .. listing:: gallery/right/asynchronous_work/works_of_a_group.py
+#    :part: outlives
 
 launch("asynchronous_work/works_of_a_group.py", ranks=2)
 

@@ -35,7 +35,7 @@ from launcher import launch, run_program
 launch("rendezvous/what_a_rank_receives.py", ranks=3)
 
 # %%
-# For the world, the list is empty, because its ranks are the global ranks.
+# For the world, the list of global ranks is empty, because a rank's number in the world is its global rank.
 #
 # Polling the store
 # -----------------
@@ -64,12 +64,25 @@ launch("rendezvous/what_a_rank_receives.py", ranks=3)
 #
 # The simplest rendezvous has one key for each rank. Every rank writes its own key and reads the others:
 #
-# .. listing:: gallery/right/rendezvous/old_and_new_numbers.py
+# .. listing:: gallery/right/rendezvous/fixed_keys.py
 #    :part: fixed
 #
-# A store keeps its keys, so a second group under the same name finds those of the first. Counting the
-# groups, as :doc:`/tutorial/step-2-create-function` does, goes wrong after a failed rendezvous, which the
-# ranks that arrived have counted and the missing one has not. The fix is a random number, which each rank
+# A store keeps its keys, so a second group under the same name finds those of the first. To show that, the ranks
+# meet twice, and rank 1 is late for the second meeting:
+#
+# .. admonition:: The two meetings
+#    :collapsible: closed
+#
+#    .. listing:: gallery/right/rendezvous/two_meetings.py
+#       :part: meetings
+
+launch("rendezvous/fixed_keys.py", ranks=2)
+
+# %%
+# In meeting 2, rank 0 takes the old text of rank 1, and does not wait.
+#
+# Counting the groups, as :doc:`/tutorial/step-2-create-function` does, goes wrong after a failed rendezvous, which
+# the ranks that arrived have counted and the missing one has not. The fix is a random number, which each rank
 # draws anew for each rendezvous. Rank 1 writes its number, and rank 0 answers with its own one, under a key
 # that contains what it has read. All further keys contain the answer. No rank then takes a key of an
 # earlier rendezvous for a new one:
@@ -77,22 +90,13 @@ launch("rendezvous/what_a_rank_receives.py", ranks=3)
 # .. admonition:: ``meet_by_drawn_numbers``
 #    :collapsible: closed
 #
-#    .. listing:: gallery/right/rendezvous/old_and_new_numbers.py
+#    .. listing:: gallery/right/rendezvous/drawn_numbers.py
 #       :part: drawn
-#
-# With each function the ranks meet twice, and rank 1 is late for the second meeting:
-#
-# .. admonition:: The two meetings
-#    :collapsible: closed
-#
-#    .. listing:: gallery/right/rendezvous/old_and_new_numbers.py
-#       :part: meetings
 
-launch("rendezvous/old_and_new_numbers.py", ranks=2)
+launch("rendezvous/drawn_numbers.py", ranks=2)
 
 # %%
-# With fixed keys, rank 0 takes the old text of rank 1 in meeting 2, and does not wait. With random numbers
-# it waits for the new text. The frame therefore uses these keys:
+# Now rank 0 waits for the new text of rank 1. The frame therefore uses these keys:
 #
 # .. admonition:: The keys of a rendezvous
 #    :collapsible: closed
@@ -103,12 +107,30 @@ launch("rendezvous/old_and_new_numbers.py", ranks=2)
 # Agreement
 # ---------
 #
-# The ranks agree in two rounds: first that all have arrived, and then that each has made its transport, or
-# why one could not.
+# The ranks agree in two rounds: in the round "came" that all have arrived, and in the round "made" that each has made
+# its transport, or why one could not. The constructor of the backend calls ``meet``, which runs both:
+#
+# .. listing:: extension/frame/rendezvous.hpp
+#    :part: meet
+#
+# ``find_keys`` is the exchange of numbers, after which the prefix of ``keys_`` contains the number of rank 0.
+# ``problem_of`` returns what a function returns, or the text of its exception.
+#
+# ``connect`` makes your transport, and all ranks run it at the same time, so your library starts there. Its
+# argument is a ``Place`` with the rank, the size, a deadline, and keys that only this group uses. If the
+# ranks share a unique id, as with NCCL, rank 0 sets it as a key; if each rank has an address, each sets its
+# own. ``place.await(names)`` waits for the keys of others. When a version does not fit or a network interface
+# does not exist, throw an exception: the others stop waiting, and all ranks raise its text. After all ranks
+# have connected, ``joined`` runs.
 #
 # Each rank has a deadline of its own, so one that came early may time out while rank 0 still waits. Rank 0
 # therefore cannot decide alone. The first rank that knows the outcome writes the verdict, with a
-# ``compareSet`` that succeeds only once:
+# ``compareSet`` that succeeds only once. That is the function ``agree``:
+#
+# - ``mine`` is "ready" or the rank's own problem, and ``enter`` writes it.
+# - With ``welcome``, rank 0 answers a rank that arrives late.
+# - ``late`` makes a text of the missing ranks.
+# - ``set_first`` writes the verdict, unless there is one, and returns the one that counts.
 #
 # .. listing:: extension/frame/rendezvous.hpp
 #    :part: agree
@@ -117,18 +139,6 @@ launch("rendezvous/old_and_new_numbers.py", ranks=2)
 # The rest of the function erases the keys, and returns the verdict. A rank that gives up after the others
 # have agreed reads their verdict, and starts all the same. If a rank gives up before that, no rank starts,
 # because the first verdict counts for all.
-#
-# In the constructor of the backend, ``meet`` runs both rounds, and makes the transport between them:
-#
-# .. listing:: extension/frame/rendezvous.hpp
-#    :part: meet
-#
-# ``connect`` makes your transport, and all ranks run it at the same time, so your library starts there. Its
-# argument is a ``Place`` with the rank, the size, a deadline, and keys that only this group uses. If the
-# ranks share a unique id, as with NCCL, rank 0 sets it as a key; if each rank has an address, each sets its
-# own. ``place.await(names)`` waits for the keys of others. When a version does not fit or a network interface
-# does not exist, throw an exception: the others stop waiting, and all ranks raise its text. After all ranks
-# have connected, ``joined`` runs.
 #
 # The next program attempts three times to create a group of three ranks, with a timeout of one second. First
 # rank 1 is missing. Then it arrives, but the others have given up. In the end all arrive:

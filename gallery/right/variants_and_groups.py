@@ -60,11 +60,8 @@ error in the middle would leave the other ranks waiting:
 
 The worker calls three of the variants with the same numbers:
 
-.. admonition:: The three calls
-   :collapsible: closed
-
-   .. listing:: gallery/right/variants_and_groups/variants.py
-      :part: variants
+.. listing:: gallery/right/variants_and_groups/variants.py
+   :part: variants
 """
 
 from launcher import launch
@@ -72,54 +69,30 @@ from launcher import launch
 launch("variants_and_groups/variants.py", ranks=2)
 
 # %%
+# The coalesced call runs two all-gathers, one for each position, so each of its results contains one number
+# of each rank.
+#
 # Ranks of the group and of the world
 # -----------------------------------
 #
 # A transport knows only the ranks of its own group. In Python, the arguments ``src`` and ``dst`` are
 # ranks of the world, and PyTorch converts them before it fills in ``opts.rootRank``; ``group_src`` and
 # ``group_dst`` are ranks of the group. In the next worker, ranks 1 and 2 of the world are ranks 0 and 1
-# of a group. The numbers that they scatter name both ranks: rank 1 sends 102 to rank 2. The same worker
-# runs the listings of the next two sections, after which the worker's output follows.
+# of a group. The numbers that they scatter name both ranks: rank 1 sends 102 to rank 2.
 #
 # .. admonition:: Roots of a group
 #    :collapsible: closed
 #
-#    .. listing:: gallery/right/variants_and_groups/roots_and_messages.py
+#    .. listing:: gallery/right/variants_and_groups/roots.py
 #       :part: roots
-#
+
+launch("variants_and_groups/roots.py", ranks=3)
+
+# %%
 # A program that fills in the options itself and writes the rank of the world gets an error only if the
 # group has no such rank. In errors, the frame adds the rank of the world where it differs, as in
 # ``rank 0 (global rank 3)``, because the reader of a log knows only that one.
 #
-# Tags and sources
-# ----------------
-#
-# A message is received by the first receive that waits for its sender and its tag. So a later message
-# can overtake an earlier one with another tag, while those with the same tag stay in order.
-# ``recvAnysource`` accepts any sender, and the work returns it from ``sourceRank``:
-#
-# .. listing:: gallery/right/variants_and_groups/roots_and_messages.py
-#    :part: messages
-#
-# Messages do not count as collectives: they have no sequence number, and run beside them. A transport
-# must therefore keep both apart, for example with other keys, tags or connections.
-#
-# Batches of messages
-# -------------------
-#
-# If all ranks send to their neighbour and wait, no rank receives. ``batch_isend_irecv`` starts all
-# messages before the program waits:
-#
-# .. listing:: gallery/right/variants_and_groups/roots_and_messages.py
-#    :part: batch
-#
-# It returns two works, because ``supportsCoalescing`` of the frame is false. For a library with group
-# calls, such as NCCL, return true, and launch the messages together, as :doc:`/accelerators/five-steps`
-# shows.
-
-launch("variants_and_groups/roots_and_messages.py", ranks=3)
-
-# %%
 # Groups and splitting
 # --------------------
 #
@@ -143,6 +116,22 @@ launch("variants_and_groups/roots_and_messages.py", ranks=3)
 launch("variants_and_groups/split.py", ranks=3)
 
 # %%
+# Tags and sources
+# ----------------
+#
+# A message is received by the first receive that waits for its sender and its tag. So a later message
+# can overtake an earlier one with another tag, while those with the same tag stay in order.
+# ``recvAnysource`` accepts any sender, and the work returns it from ``sourceRank``:
+#
+# .. listing:: gallery/right/variants_and_groups/messages.py
+#    :part: messages
+
+launch("variants_and_groups/messages.py", ranks=3)
+
+# %%
+# Messages do not count as collectives: they have no sequence number, and run beside them. A transport
+# must therefore keep both apart, for example with other keys, tags or connections.
+#
 # Bug: waiting for the send before the receive
 # --------------------------------------------
 #
@@ -153,7 +142,8 @@ launch("variants_and_groups/split.py", ranks=3)
 # .. listing:: gallery/right/variants_and_groups/wait_for_each_message.py
 #    :part: mistake
 #
-# The fix is a batch:
+# If all ranks send to their neighbour and wait, no rank receives. The fix is a batch, because
+# ``batch_isend_irecv`` starts all messages before the program waits:
 #
 # .. listing:: gallery/right/variants_and_groups/wait_for_each_message.py
 #    :part: cure
@@ -167,12 +157,16 @@ launch("variants_and_groups/split.py", ranks=3)
 #    .. listing:: gallery/right/variants_and_groups/wait_for_each_message.py
 #       :part: use
 
-output = launch("variants_and_groups/wait_for_each_message.py", ranks=3)
+launch("variants_and_groups/wait_for_each_message.py", ranks=3)
 
 # %%
-# With the first function, all ranks send and none of them receives. A backend whose sends end as soon
-# as the data is copied hides the bug, until a message is too large for the buffer. In the frame, a send
-# ends when its message has been received, so a test finds the bug with a message of any size.
+# A backend whose sends end as soon as the data is copied hides the bug, until a message is too large for
+# the buffer. In the frame, a send ends when its message has been received, so a test finds the bug with a
+# message of any size.
+#
+# The batch returns two works, because ``supportsCoalescing`` of the frame is false. For a library with group
+# calls, such as NCCL, return true, and launch the messages together, as :doc:`/accelerators/five-steps`
+# shows.
 #
 # Exercise
 # --------
@@ -193,7 +187,7 @@ output = launch("variants_and_groups/wait_for_each_message.py", ranks=3)
 #
 # Two ranks try ``all_gather`` first, and then the solution:
 
-output = launch("variants_and_groups/gather_other_sizes.py", ranks=2)
+launch("variants_and_groups/gather_other_sizes.py", ranks=2)
 
 # %%
 # Not run here: NCCL and its group calls. The frame is complete now, and :doc:`training` puts it to the

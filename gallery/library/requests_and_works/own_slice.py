@@ -23,12 +23,11 @@ print("exchanged:", rows[::1000].tolist())
 # The collectives that no other program of this page calls.
 mine, whole = torch.full((1000,), float(rank)), torch.empty(size, 1000)
 dist.broadcast(number := mine.clone(), src=1)
-print("broadcast:", number[0].item())
+assert number[0] == 1
 dist.scatter(number, [*torch.tensor([[5.0], [6.0]]).expand(2, 1000)] if rank == 0 else None)
-print("scattered:", number[0].item())
+assert number[0] == 5 + rank
 dist.gather(mine, [*whole] if rank == 0 else None)
-if rank == 0:
-    print("gathered by rank 0:", whole[:, 0].tolist())
+assert rank == 1 or whole[:, 0].tolist() == [0, 1]
 dist.reduce_scatter_single(number, torch.arange(2.0).repeat_interleave(1000) + rank)
-print("reduced and scattered:", number[0].item())
+assert number[0] == 1 + 2 * rank
 dist.destroy_process_group()

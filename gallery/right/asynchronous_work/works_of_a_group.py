@@ -13,14 +13,12 @@ dist.init_process_group("store", store=store, rank=rank, world_size=size)
 
 tensors = [torch.ones(10), torch.ones(10)]
 if rank == 0:
-    # [together]
     works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
     threads = [threading.Thread(target=work.wait) for work in works]
     for thread in threads:
         thread.start()
     time.sleep(0.5)
-    print("two threads wait:", [thread.is_alive() for thread in threads])
-    # [/together]
+    assert all(thread.is_alive() for thread in threads)  # both wait
     store.set("two threads wait", "")
     for thread in threads:
         thread.join()

@@ -24,7 +24,9 @@ def one_after_another(messages):
 def all_at_once(messages):
     """Begin all messages before the first wait."""
     operations = [dist.P2POp(*message) for message in messages]
-    for work in dist.batch_isend_irecv(operations):
+    works = dist.batch_isend_irecv(operations)
+    assert len(works) == 2  # the frame does not coalesce
+    for work in works:
         work.wait()
 
 

@@ -1,0 +1,43 @@
+"""Tables of the times in shared/measurements.csv."""
+
+import csv
+from pathlib import Path
+
+
+def read():
+    """Return the line about the machine, and the times of each backend in each case."""
+    machine, *lines = Path("shared/measurements.csv").read_text().splitlines()
+    measured = {}
+    for row in csv.DictReader(lines):
+        case = row["operation"], int(row["size"]), int(row["ranks"]), int(row["sessions"])
+        times = [float(row[name]) for name in ("median", "lowest", "highest")]
+        measured.setdefault(case, {})[row["backend"]] = times
+    return machine.removeprefix("# "), measured
+
+
+machine, measured = read()
+
+
+def bandwidths():
+    """Return rows with the slowest and the fastest run of each all-reduce, in MB/s."""
+    rows = []
+    for (operation, size, ranks, sessions), times in measured.items():
+        if operation == "all_reduce" and size >= 1024 and sessions == ranks:
+            speeds = [size / times[x][run] for x in ("shm", "gloo") for run in (2, 1)]
+            shown = [f"{speed:,.1f}" if speed < 10 else f"{speed:,.0f}" for speed in speeds]
+            rows.append([f"{ranks}", f"{size:,}", "–".join(shown[:2]), "–".join(shown[2:])])
+    return rows
+
+
+def steps():
+    """Return rows with the times of a step of training, in milliseconds."""
+    rows = []
+    for (operation, size, ranks, _), times in measured.items():
+        if operation.startswith("step of "):
+            floor, shm, lowest, highest = (
+                f"{time / 1000:.1f}"
+                for time in (times["fake"][0], times["shm"][0], *times["gloo"][1:])
+            )
+            what, count = operation.removeprefix("step of "), f"{size // 10**6} million"
+            rows.append([what, count, f"{ranks}", floor, shm, f"{lowest}–{highest}"])
+    return rows
