@@ -31,6 +31,9 @@ PyTorch reserves the device type ``PrivateUse1`` for devices that are not part o
      - ``TORCH_LIBRARY_IMPL(aten, PrivateUse1, …)``
      - every operation
 
+A backend itself relies on the guard, for streams and events, on the allocator, for its outputs and
+``record_stream``, and on a copy that runs in the stream. Hooks and other kernels serve the programs that use it.
+
 .. diagram:: accelerators/device/diagram
 
 Name and module
@@ -165,8 +168,8 @@ run_program("device/hooks.py")
 #       :start-at: TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 #       :end-before: // A copy resolves lazy
 #
-# For everything else, one fallback copies the arguments to the host, runs the kernel of the CPU, and copies the
-# results back:
+# For everything else, PyTorch's ``cpu_fallback`` copies the arguments to the host, runs the kernel of the CPU, and
+# copies the results back. The device only sees to the generator of random numbers:
 #
 # .. listing:: extension/simulated_accelerator/src/kernels.hpp
 #    :start-at: inline void fallback(

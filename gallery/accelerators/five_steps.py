@@ -43,8 +43,9 @@ Steps 1 and 2: order and memory
    :part: launch
    :end-before: // The library wants one order
 
-``keeps(rule)`` is true, unless a test breaks that rule on purpose, and ``lane`` names the stream of a call. Where
-calls run in different streams, further events keep their order:
+Before step 1, ``check`` refuses calls of a group that has failed, ``let_go`` drops the memory of calls that have ended,
+and the guard finds the caller's current stream. ``keeps(rule)`` is true, unless a test breaks that rule on purpose, and
+``lane`` names the stream of a call. Where calls run in different streams, further events keep their order:
 
 .. admonition:: The order of calls
    :collapsible: closed
@@ -175,8 +176,12 @@ launch("five_steps/coalescing.py", ranks=2)
 # - *Late*, from the stream. Only the library can find out that ranks disagree, or that a rank is dead. By
 #   then the call has returned, and perhaps ``wait`` has, too.
 #
-# In the worker, the library is ``store``, because it compares the calls of the ranks. Rank 0 reduces one
-# number, and rank 1 reduces two:
+# In the worker, the library is ``store``, because it compares the calls of the ranks. ``show_error`` makes a call
+# and prints the beginning of its error. Rank 0 reduces one number, and rank 1 reduces two:
+#
+# .. listing:: gallery/accelerators/five_steps/errors.py
+#    :start-at: options = stream_collectives.Options
+#    :end-before: def show_error
 #
 # .. listing:: gallery/accelerators/five_steps/errors.py
 #    :start-at: truths =

@@ -4,7 +4,7 @@ Debug hangs and wrong results
 
 If a job hangs, computes wrong results or is slow, follow the steps of this page in their order, whatever backend
 it uses.
-The last section tells authors of a backend how to make these tools work on theirs.
+A section near the end tells authors of a backend how to make these tools work on theirs.
 
 .. diagram:: communicate/debug/diagram
 
@@ -90,11 +90,13 @@ output = launch("debug/hanging_rank.py", ranks=2)
 # .. listing:: gallery/communicate/debug/missing_call.py
 #    :part: calls
 #
-# To compare the ranks, let each write its trace to a file in one folder. A rank that hangs can do so from a
-# ``threading.Timer`` that you start before the call:
+# To compare the ranks, let each write its trace to a file in one folder:
 #
 # .. listing:: gallery/communicate/debug/missing_call.py
 #    :part: trace
+#
+# A rank that hangs cannot get to such a line. So before the call, start ``threading.Timer(60, write_trace)`` as a
+# daemon, where ``write_trace`` contains these lines, and cancel it after the call.
 #
 # ``c10d`` is ``torch._C._distributed_c10d``. Functions of this module that begin with an underscore may
 # change. The last argument is the name of the backend. The command ``torchfrtrace FOLDER`` then reports the first
@@ -186,7 +188,8 @@ output = launch("debug/profile_training.py", ranks=2, expected_stderr=PROFILER, 
 show_table(["feature", "the call", "the operation"], json.loads(output[0]))
 
 # %%
-# The event of the operation contains the time in which the rank waits for others. To show that, rank 1 is 0.3 s
+# In each row, the call on the left starts the operation on the right. The event of the operation contains the time
+# in which the rank waits for others. To show that, rank 1 is 0.3 s
 # late:
 #
 # .. admonition:: The late rank
@@ -241,27 +244,6 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 #
 #    ``NCCL_DEBUG=INFO`` belongs to NCCL itself, which then logs what it does.
 #
-# Exercise
-# --------
-#
-# Three ranks reduce a tensor in each of three steps, and in each step a different rank sleeps for half a
-# second before its call. Record the steps with the profiler, and let rank 0 print which rank was the last in
-# each step. Do not compare the clocks of the ranks.
-#
-# .. admonition:: Solution
-#    :collapsible: closed
-#
-#    The last rank need not wait, so its event is the shortest, and a duration needs only the clock of its
-#    own rank. ``step`` sleeps on one rank, and then calls ``all_reduce``.
-#
-#    .. listing:: gallery/communicate/debug/who_is_late.py
-#       :part: solution
-#
-# Three ranks run the solution. The second line is the order in which they slept:
-
-output = launch("debug/who_is_late.py", ranks=3, expected_stderr=PROFILER)
-
-# %%
 # For authors of a backend
 # ------------------------
 #
@@ -289,13 +271,13 @@ output = launch("debug/who_is_late.py", ranks=3, expected_stderr=PROFILER)
 #    **Flight recorder.** An entry is "scheduled", and becomes "completed" when your backend reports the end of the
 #    operation. So implement completion hooks, and let synchronous calls return a ``Work`` that has ended, because
 #    the recorder finds the entry through the ``Work``. PyTorch's header ``hooks/FlightRecorderHook.hpp`` describes
-#    both. ``shm`` does neither. The entry of its asynchronous call is ``retired`` as soon as the ``Work`` is there,
-#    even if the call then hangs, while that of a synchronous call stays "scheduled" and is never ``retired``, so
-#    each healthy call looks as if it hangs.
+#    both. ``shm`` does neither. The entry of its asynchronous call is ``retired`` as soon as the ``Work`` exists, so a
+#    call that hangs looks healthy. The entry of its synchronous call stays "scheduled" and is never ``retired``, so a
+#    healthy call looks as if it hangs.
 #
 #    **Profiler.** The constructor of ``c10d::Work`` begins an event if you pass a title, but only the backend knows
-#    when the event ends. While a profiler runs, the frame, from which ``shm`` has its ``Work``, therefore creates a
-#    work also for a synchronous collective:
+#    when the event ends. ``shm`` has its ``Work`` from the frame, which therefore creates one even for a synchronous
+#    collective while a profiler runs:
 #
 #    .. listing:: extension/frame/work.hpp
 #       :part: profiler
@@ -315,4 +297,25 @@ output = launch("debug/late_rank.py", ranks=2)
 # The timeout of the group, in contrast, breaks the group, as :doc:`/right/timeouts-and-dead-ranks` shows. To find
 # out whether a backend is slow, :doc:`measure` compares it with others.
 #
+# Exercise
+# --------
+#
+# Three ranks reduce a tensor in each of three steps, and in each step a different rank sleeps for half a
+# second before its call. Record the steps with the profiler, and let rank 0 print which rank was the last in
+# each step. Do not compare the clocks of the ranks.
+#
+# .. admonition:: Solution
+#    :collapsible: closed
+#
+#    The last rank need not wait, so its event is the shortest, and a duration needs only the clock of its
+#    own rank. ``step`` sleeps on one rank, and then calls ``all_reduce``.
+#
+#    .. listing:: gallery/communicate/debug/who_is_late.py
+#       :part: solution
+#
+# Three ranks run the solution. The second line is the order in which they slept:
+
+output = launch("debug/who_is_late.py", ranks=3, expected_stderr=PROFILER)
+
+# %%
 # Not run here: NCCL. Its variables and their meaning are those of PyTorch's headers.

@@ -27,7 +27,8 @@ next function, which hands a call to the thread of the library and suspends unti
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
    :part: run
 
-Its parameters are values, because the target of a reference may be gone when the coroutine resumes. The condition
+Its parameters are values, because the target of a reference may be gone when the coroutine resumes. ``collective``
+may take a reference, because the frame keeps the ``Operation`` until the coroutine is destroyed. The condition
 ``done`` has a name, because GCC 12 destroys some temporaries of a ``co_await`` expression too early.
 
 A call of ``mpich`` is a ``Requests``, which holds one or more requests of MPI:
@@ -45,8 +46,9 @@ The thread of :doc:`which-thread-calls` posts them in ``begin``, and then tests 
    :start-at: void begin() override
    :end-before: // [/requests]
 
-When all requests have ended, the thread rings a bell, and the coroutine resumes. The operation ends with the
-coroutine, and a thread for callbacks then completes the future, if the program has asked the ``Work`` for it.
+When all requests have ended, the thread rings a bell, and the coroutine resumes. The ``Work`` exists since the call
+returned. When the coroutine ends, ``is_completed`` of the ``Work`` is true and ``wait`` returns. The callback thread
+then completes the future, if the program has asked for one. All this is code of the frame.
 
 The next worker has several works at a time. Rank 0 begins three all-reduces, which rank 1 calls late, and
 meanwhile sends a message:
@@ -92,10 +94,10 @@ launch("requests_and_works/heads.py", ranks=2)
 # %%
 # Because each rank's head has a request of its own, the error of a timeout can also name the late ranks.
 #
-# Heads cost a round of messages. In return, up to 1 KiB of data comes along in them, so small collectives, except
-# ``all_to_all``, need no other call of MPI: each rank combines or copies what it has received. But a rank sends
-# a head to all others, so with very many ranks you may prefer to compare notes only in a debug mode, as PyTorch
-# does with ``TORCH_DISTRIBUTED_DEBUG=DETAIL``.
+# Decide whether your ranks compare notes in every call. It costs a round of messages, and each rank sends a head
+# to all others, so with very many ranks you may prefer to compare only in a debug mode, as PyTorch does with
+# ``TORCH_DISTRIBUTED_DEBUG=DETAIL``. In return, up to 1 KiB of data comes along in the heads, so small
+# collectives, except ``all_to_all``, need no other call of MPI: each rank combines or copies what it has received.
 #
 # The nonblocking collective
 # --------------------------

@@ -46,7 +46,9 @@ The first rule is for speed, because handing an operation to another thread and 
 microseconds. It is safe only if each call of the transport returns soon, as when it looks at shared memory.
 A socket, a server or a library may block the thread, and a caller that drives could then not raise its error
 at the deadline. So ``can_block`` is true by default: the progress thread drives while the caller sleeps, and
-the caller wakes at the deadline even if that thread hangs. The loop of ``wait`` contains both cases:
+the caller wakes at the deadline even if that thread hangs. The loop of ``wait`` contains both cases.
+``callers_`` counts the callers that drive, to which the progress thread leaves the work, and ``changed_`` wakes
+those that sleep:
 
 .. listing:: extension/frame/engine.hpp
    :part: wait
@@ -91,8 +93,8 @@ launch("asynchronous_work/who_drives.py", ranks=2)
 launch("asynchronous_work/thread_for_each_work.py", ranks=2)
 
 # %%
-# Without the order, the 1 of rank 0 is added to the 20 of rank 1, and no error appears, because both calls
-# have the same size and dtype. The fix is to decide the order before the call returns: the frame appends the
+# Without the order, rank 0 adds its 1 to the 20 of rank 1, and its 10 to the 2, where 3 and 30 would be right. No
+# error appears, because both calls have the same size and dtype. The fix is to decide the order before the call returns: the frame appends the
 # operation to a list, from which it starts collectives one after another and messages side by side.
 #
 # Overlap on a time line

@@ -36,6 +36,7 @@ launch("rendezvous/what_a_rank_receives.py", ranks=3)
 
 # %%
 # For the world, the list of global ranks is empty, because a rank's number in the world is its global rank.
+# Rank 2 of the world is rank 1 of group 1, whose errors can name both numbers thanks to the list.
 #
 # Polling the store
 # -----------------
@@ -83,9 +84,9 @@ launch("rendezvous/fixed_keys.py", ranks=2)
 #
 # Counting the groups, as :doc:`/tutorial/step-2-create-function` does, goes wrong after a failed rendezvous, which
 # the ranks that arrived have counted and the missing one has not. The fix is a random number, which each rank
-# draws anew for each rendezvous. Rank 1 writes its number, and rank 0 answers with its own one, under a key
-# that contains what it has read. All further keys contain the answer. No rank then takes a key of an
-# earlier rendezvous for a new one:
+# draws anew for each rendezvous. Rank 1 writes its number. Rank 0 writes its own number under a key that
+# contains the one of rank 1, and all further keys contain the number of rank 0. No rank then takes a key of
+# an earlier rendezvous for a new one:
 #
 # .. admonition:: ``meet_by_drawn_numbers``
 #    :collapsible: closed
@@ -127,16 +128,19 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # therefore cannot decide alone. The first rank that knows the outcome writes the verdict, with a
 # ``compareSet`` that succeeds only once. That is the function ``agree``:
 #
-# - ``mine`` is "ready" or the rank's own problem, and ``enter`` writes it.
+# - ``mine`` is ``ready_``, which is "ready" and the number that the rank has drawn, or the rank's own problem.
+#   ``enter`` writes it, and throws if another process has already written for this rank.
 # - With ``welcome``, rank 0 answers a rank that arrives late.
 # - ``late`` makes a text of the missing ranks.
-# - ``set_first`` writes the verdict, unless there is one, and returns the one that counts.
+# - ``set_first`` writes the verdict, unless there is one, and returns the one that counts. A good one is
+#   ``kReady``, without a number, so that it is the same whichever rank writes it.
 #
 # .. listing:: extension/frame/rendezvous.hpp
 #    :part: agree
 #    :end-before: if (keys_->add(
 #
-# The rest of the function erases the keys, and returns the verdict. A rank that gives up after the others
+# The last rank that has read the verdict erases the keys. Rank 0 waits for that for a moment, because the store
+# often ends with its process. A rank that gives up after the others
 # have agreed reads their verdict, and starts all the same. If a rank gives up before that, no rank starts,
 # because the first verdict counts for all.
 #

@@ -102,7 +102,7 @@ launch("variants_and_groups/roots.py", ranks=3)
 # A library can often create a sub-group faster from a group that exists, as ``ncclCommSplit`` does. So
 # ``split_group`` calls ``split`` of the backend if ``supportsSplitting`` returns true, and since PyTorch
 # 2.15 it does so on CPUs as well. For accelerators, :doc:`/accelerators/groups-and-meshes` shows who
-# calls it. ``split`` of the frame only starts another group. The next worker splits a group of three:
+# calls it. ``split`` of the frame only renumbers the ranks, and starts another group with ``merge``. The next worker splits a group of three:
 #
 # .. admonition:: The method ``split`` and the worker
 #    :collapsible: closed
@@ -120,7 +120,7 @@ launch("variants_and_groups/split.py", ranks=3)
 # ----------------
 #
 # A message is received by the first receive that waits for its sender and its tag. So a later message
-# can overtake an earlier one with another tag, while those with the same tag stay in order.
+# can overtake an earlier one with another tag, while those of one sender with the same tag stay in order.
 # ``recvAnysource`` accepts any sender, and the work returns it from ``sourceRank``:
 #
 # .. listing:: gallery/right/variants_and_groups/messages.py
@@ -148,7 +148,7 @@ launch("variants_and_groups/messages.py", ranks=3)
 # .. listing:: gallery/right/variants_and_groups/wait_for_each_message.py
 #    :part: cure
 #
-# Three ranks use both functions with the same messages. The first one waits one second for each, with
+# Three ranks use both functions with the same messages. ``one_after_another`` waits for one second at most, with
 # the timeout of ``wait`` from :doc:`timeouts-and-dead-ranks`:
 #
 # .. admonition:: The call of both functions
