@@ -47,7 +47,7 @@ test-builds: html ## build a new project, type the commands of pages, count exec
 
 test-sanitizers: html ## run the extension with sanitizers for addresses and threads
 	$(call SET_UP,test)
-	@$(VENV_PYTHON) -m pytest -n 2 --dist loadgroup --junitxml=_build/junit-sanitizers.xml \
+	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-sanitizers.xml \
 	    tests/instrumented/test_sanitizers.py
 
 test-soak: html ## random work on shared memory for SOAK_MINUTES=10, or one episode, SOAK_SEED=n

@@ -32,7 +32,7 @@ PyTorch reserves the device type ``PrivateUse1`` for devices that are not part o
      - every operation
 
 A backend itself relies on the guard, for streams and events, on the allocator, for its outputs and
-``record_stream``, and on a copy that runs in the stream. Hooks and other kernels serve the programs that use it.
+``record_stream``, and on a copy that runs in the stream. Hooks and other kernels serve programs on the device.
 
 .. diagram:: accelerators/device/diagram
 
@@ -169,7 +169,7 @@ run_program("device/hooks.py")
 #       :end-before: // A copy resolves lazy
 #
 # For everything else, PyTorch's ``cpu_fallback`` copies the arguments to the host, runs the kernel of the CPU, and
-# copies the results back. The device only sees to the generator of random numbers:
+# copies the results back. Only the generator of random numbers is the device's own:
 #
 # .. listing:: extension/simulated_accelerator/src/kernels.hpp
 #    :start-at: inline void fallback(

@@ -95,7 +95,7 @@ output = launch("debug/hanging_rank.py", ranks=2)
 # .. listing:: gallery/communicate/debug/missing_call.py
 #    :part: trace
 #
-# A rank that hangs cannot get to such a line. So before the call, start ``threading.Timer(60, write_trace)`` as a
+# A rank that hangs cannot run these lines itself. So before the call, start ``threading.Timer(60, write_trace)`` as a
 # daemon, where ``write_trace`` contains these lines, and cancel it after the call.
 #
 # ``c10d`` is ``torch._C._distributed_c10d``. Functions of this module that begin with an underscore may

@@ -69,7 +69,7 @@ output = launch("measure/call_without_its_end.py", ranks=2)
 #
 # One number says little about a backend, because the time of an operation depends on the size of its tensor
 # and on the number of ranks. The *latency* is the time of an operation with very little data. The
-# *bandwidth* is the number of bytes per second with much data. To see both, draw the time over the size:
+# *bandwidth* is the number of bytes per second with much data. To see both, draw the time over the size.
 #
 # The drawings and the tables below show an earlier measurement by ``make bench-backend``, whose times for two ranks
 # are listed in :doc:`a-backend-that-communicates`, in microseconds. It ran on this machine:
@@ -87,8 +87,8 @@ print(machine)
 # %%
 # .. diagram:: communicate/measure/latency
 #
-# Small tensors show the latency: with ``shm`` on two ranks, 1 KiB takes no longer than 4 bytes, and 64 KiB,
-# 16,384 times as much, about three times as long. Large tensors show the bandwidth, because there the time
+# Small tensors show the latency: with ``shm`` on two ranks, 1 KiB takes no longer than 4 bytes, and 64 KiB
+# about three times as long. Large tensors show the bandwidth, because there the time
 # grows with the size.
 #
 # To see how much a backend can save at all, compare it with ``fake``. Its times, below 15 µs for every size,

@@ -67,7 +67,7 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # %%
 # A rank that leaves the group must not fail the operations in which it has taken part. MPI may still need its
 # process to deliver their data, so the rank first waits in a barrier, for a quarter of a second at most, and only
-# then sets its key ``left/<rank>``. After that, an operation fails only if the rank had not called it, such as the barrier
+# then sets its key ``left/<rank>``. After that, only an operation that the rank had not called fails, such as the barrier
 # above:
 #
 # .. admonition:: ``leave``: the barrier, then the key

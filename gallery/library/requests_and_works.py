@@ -46,8 +46,8 @@ The thread of :doc:`which-thread-calls` posts them in ``begin``, and then tests 
    :start-at: void begin() override
    :end-before: // [/requests]
 
-When all requests have ended, the thread rings a bell, and the coroutine resumes. The ``Work`` exists since the call
-returned. When the coroutine ends, ``is_completed`` of the ``Work`` is true and ``wait`` returns. The callback thread
+When all requests have ended, the thread rings a bell, and the coroutine resumes. The ``Work`` has existed since the
+call returned. When the coroutine ends, ``is_completed`` of the ``Work`` is true and ``wait`` returns. The callback thread
 then completes the future, if the program has asked for one. All this is code of the frame.
 
 The next worker has several works at a time. Rank 0 begins three all-reduces, which rank 1 calls late, and

@@ -132,14 +132,14 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 #   ``enter`` writes it, and throws if another process has already written for this rank.
 # - With ``welcome``, rank 0 answers a rank that arrives late.
 # - ``late`` makes a text of the missing ranks.
-# - ``set_first`` writes the verdict, unless there is one, and returns the one that counts. A good one is
-#   ``kReady``, without a number, so that it is the same whichever rank writes it.
+# - ``set_first`` writes the verdict, unless there is one, and returns the one that counts. If all ranks are ready,
+#   that is ``kReady``, without a number, so that it is the same whichever rank writes it.
 #
 # .. listing:: extension/frame/rendezvous.hpp
 #    :part: agree
 #    :end-before: if (keys_->add(
 #
-# The last rank that has read the verdict erases the keys. Rank 0 waits for that for a moment, because the store
+# The last rank to read the verdict erases the keys. Rank 0 waits for that for a moment, because the store
 # often ends with its process. A rank that gives up after the others
 # have agreed reads their verdict, and starts all the same. If a rank gives up before that, no rank starts,
 # because the first verdict counts for all.

@@ -74,11 +74,7 @@ def library(name):
     return done.stdout.strip()
 
 
-# The tests with one sanitizer share a copy, so one process runs them all.
-IN_ONE_PROCESS = [pytest.param(x, marks=pytest.mark.xdist_group(x)) for x in SANITIZERS]
-
-
-@pytest.fixture(scope="module", params=IN_ONE_PROCESS)
+@pytest.fixture(scope="module", params=SANITIZERS)  # whose tests share a copy
 def run(request, instrumented_copy, tmp_path_factory):
     """Run Python in a copy with a sanitizer, which must not report anything."""
     sanitizer, reports = SANITIZERS[request.param], tmp_path_factory.mktemp("reports")

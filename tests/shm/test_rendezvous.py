@@ -23,15 +23,21 @@ from ranks import error_of, run, start_group, store_server
 from shm_collectives import Options
 
 
-def one_after_another(rank):
-    time.sleep((0.3, 0.65, 0)[rank])
-    return error_of(start_group, timeout=0.5)
+def one_after_another(rank, folder):
+    if rank == 0:
+        time.sleep(0.3)
+    while rank == 1 and len(list(folder.iterdir())) < 2:
+        time.sleep(0.001)
+    error = error_of(start_group, timeout=0.5)
+    (folder / f"rank {rank} has given up").touch()
+    return error
 
 
-def test_ranks_whose_times_end_apart_come_to_the_same_result():
+def test_ranks_whose_times_end_apart_come_to_the_same_result(tmp_path):
     """Rank 2 gives up before rank 1 comes, so that no rank may begin."""
     missing = {0: 1, 1: 0, 2: 1}  # When rank 1 comes, rank 0 has given up like rank 2.
-    for rank, (kind, text, _) in enumerate(run(one_after_another, 3, init=False)):
+    ranks = run(one_after_another, 3, tmp_path, init=False)
+    for rank, (kind, text, _) in enumerate(ranks):
         assert kind == "DistStoreError"
         assert f"rank {missing[rank]} did not come within 500 ms" in text
 

@@ -136,7 +136,7 @@ struct Collective {
     bool copied = false;
     in_place = op.reduce && in.size() == 1 && op.out.size() == 1 &&
         in[0].data() == op.out[0].data();
-    for (const Bytes one : in) {
+    for (const Bytes& one : in) {
       // MPI forbids that they overlap.
       for (const Bytes other : op.out) copied |= !in_place && overlaps(one, other);
       // It reduces and scatters what lies in one piece.
