@@ -51,7 +51,6 @@ class StoreKeys final : public Keys {
     });
   }
 
-  // [text]
   // The call of a store that reads and never waits: it writes only what it has read, and
   // returns the first of its values for a key that does not exist.
   std::string text(const std::string& key) override {
@@ -59,7 +58,6 @@ class StoreKeys final : public Keys {
     const auto text = compare_set(key, nothing, nothing);
     return text == nothing ? "" : text;
   }
-  // [/text]
 
   bool has(const Names& keys) override {
     return ask([&] { return store_->check(full(keys)); });

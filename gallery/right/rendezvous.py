@@ -52,13 +52,7 @@ launch("rendezvous/what_a_rank_receives.py", ranks=3)
 #       :part: store
 #
 # Even on that connection the frame polls, because a rank often waits for any of several keys, and must give
-# up at its deadline. To read a key that may be missing, it uses ``compareSet``, which returns at once:
-#
-# .. admonition:: A read that never waits
-#    :collapsible: closed
-#
-#    .. listing:: extension/frame/store_keys.hpp
-#       :part: text
+# up at its deadline. To read a key that may be missing, it uses ``compareSet``, which returns at once.
 #
 # Bug: keys without a number
 # --------------------------

@@ -18,7 +18,8 @@ def show_error(name, call, *arguments, **options):
     try:
         call(*arguments, **options)
     except Exception as error:
-        print(f"{name}: {type(error).__name__}: {error}")
+        beginning = str(error).partition(": rank 0 runs")[0]
+        print(f"{name}: {type(error).__name__}: {beginning}")
 
 
 truths = torch.ones(1, dtype=torch.bool, device=device)
