@@ -8,8 +8,9 @@ A section near the end tells authors of a backend how to make these tools work o
 
 .. diagram:: communicate/debug/diagram
 
-A rank that hangs often has no bug itself: it waits for another rank, by default for 30 minutes, and with NCCL
-for 10. So look at all ranks, and search for the one that differs. Begin with the first step:
+A rank that hangs often has no bug itself: it waits for another rank, by default for 30 minutes, and for 10
+if ``backend`` is ``"nccl"``. So look at all ranks, and search for the one that differs. Begin with the first
+step:
 
 .. list-table::
    :header-rows: 1
@@ -99,7 +100,8 @@ output = launch("debug/hanging_rank.py", ranks=2)
 # daemon, where ``write_trace`` contains these lines, and cancel it after the call.
 #
 # ``c10d`` is ``torch._C._distributed_c10d``. Functions of this module that begin with an underscore may
-# change. The last argument is the name of the backend. The command ``torchfrtrace FOLDER`` then reports the first
+# change. The last argument is the name that the backend gives itself, which for ``nccl`` of PyTorch 2.15 is
+# ``"nccl2"``. The command ``torchfrtrace FOLDER`` then reports the first
 # call that not all ranks have made.
 #
 # On traces of gloo, the command of PyTorch 2.15 fails with a ``KeyError``, so print the newest entry of each rank

@@ -32,8 +32,8 @@ launch("point_to_point/blocking_messages.py", ranks=2)
 #
 # ``send`` may wait until the other rank receives. If two ranks exchange tensors and both send first,
 # neither reaches its receive. That is a *deadlock*: the program hangs until the timeout of the group,
-# which is 30 minutes by default, and 10 minutes with NCCL. Here the group has gloo and a timeout of two
-# seconds:
+# which is 30 minutes by default, and 10 if ``backend`` is ``"nccl"``. Here the group has gloo and a
+# timeout of two seconds:
 #
 # .. diagram:: operations/point_to_point/diagram
 #

@@ -125,20 +125,21 @@ show_table(
 # 1. an all-gather, with which the ranks compare their numbers of parameters;
 # 2. a broadcast of the shapes of rank 0. A rank that has others raises ``… appears not to match sizes of the
 #    same param in process 0``, while rank 0 goes on and waits for that rank;
-# 3. a broadcast of the values of rank 0, which the other ranks adopt, and one more if buffers have another
-#    type.
+# 3. for each type and each 250 MiB, a broadcast of the values of rank 0, which the other ranks adopt.
 #
 # A step makes these calls, in this order:
 #
 # 1. Before the forward pass of the second step only, DDP divides the parameters into buckets anew, and rank 0
 #    broadcasts the result in two tensors, so that all ranks use the same buckets.
 # 2. Before the forward pass, rank 0 broadcasts its buffers, such as the running averages of batch
-#    normalization, in one call for each type. ``forward_sync_buffers=False`` turns that off.
+#    normalization, in one call for each type and each 250 MiB. ``forward_sync_buffers=False`` turns that
+#    off.
 # 3. In the backward pass, DDP all-reduces each bucket as soon as its gradients are ready. It divides each
 #    gradient by the number of ranks when it copies it into the bucket, *before* the all-reduce, and therefore
 #    requests a sum. This model has one bucket; :doc:`gradient-buckets` shows several.
 # 4. With ``find_unused_parameters``, another all-reduce follows that of the last bucket. It tells the ranks
-#    which parameters were used anywhere. The buckets then stay as they were at the start.
+#    which parameters were used anywhere, with one ``int32`` for each. DDP then keeps the buckets of its
+#    constructor, without the broadcasts of the second step.
 #
 # Mixed precision
 # ---------------
@@ -171,7 +172,8 @@ outputs = launch("data_parallel/mixed_precision.py", ranks=2)
 #   on the other ranks, and DDP silently averages gradients of different steps. :doc:`memory` shows this.
 # * If one rank has *fewer* batches, the others make a call that has no partner. With gloo, they raise an
 #   error if that rank has exited. Otherwise they wait until the timeout of the group, which is 30 minutes by
-#   default and 10 minutes with NCCL. :doc:`/communicate/debug` shows how to find out where a job hangs.
+#   default, and 10 if ``backend`` is ``"nccl"``. :doc:`/communicate/debug` shows how to find out where a
+#   job hangs.
 #
 # ``DistributedSampler`` prevents this by giving each rank equally many examples. To that end it repeats a
 # few of them, or with ``drop_last=True`` leaves a few out. Where the data cannot be divided evenly, use the
@@ -191,13 +193,18 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 # ``divide_by_initial_world_size=False`` it divides by the number of ranks that still have data. At the
 # end, one of the ranks that finished last broadcasts its model, so both ranks have the same weight.
 #
-# ``join`` repeats only the communication of DDP. If the forward pass of your model calls collectives
-# itself, pass ``throw_on_early_termination=True``. Then all ranks raise an error as soon as one has no
-# more data.
+# ``join`` repeats only the communication of DDP, and adds two all-reduces of one element to each step,
+# with buffers three. If the forward pass of your model calls collectives itself, pass
+# ``throw_on_early_termination=True``. Then all ranks raise an error as soon as one has no more data.
 #
 # FSDP2 has no ``join``. A rank that skips a whole batch makes it average gradients of different steps, too.
 # If the rank skips only the backward pass, its next all-gather meets that of another layer. The ranks then
 # compute with wrong parameters if the layers have the same size, and otherwise can also raise an error or hang.
 # So let all ranks decide together, with a small all-reduce, as :doc:`memory` does.
+#
+# If one rank leaves out a branch, FSDP2 reduces gradients of different sizes. With gloo, a process then ends
+# with ``Received data size doesn't match``. ``model.set_reduce_scatter_unused_params(True)`` lets that rank
+# contribute zeros. It does not help a rank that skips a whole ``fully_shard`` layer, and with it an
+# all-gather: the ranks then wait until the timeout.
 #
 # Not run here: GPUs, because the build of this site has none.

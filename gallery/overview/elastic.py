@@ -31,16 +31,16 @@ survivor, lost = launch("elastic/lost_rank.py", ranks=2)
 #
 # This is the better case. If rank 1 had hung instead of exiting, rank 0 would wait until the timeout of
 # the group, 30 minutes by default. With NCCL, Python usually sees no exception: a thread of the backend, the
-# *watchdog*, notices a failed call, or one that exceeds its timeout of 10 minutes by default, and ends the
-# process.
+# *watchdog*, notices a failed call, or one that exceeds the timeout, by default 10 minutes if ``backend`` is
+# ``"nccl"``, and ends the process.
 #
 # Restart of all ranks
 # --------------------
 #
 # After a failure, all ranks must begin again, as new processes in a new group. ``torchrun`` does this
-# once with ``--max-restarts=1``: when a rank ends with an error, it stops the other ranks and starts all
-# of them again. Each start is called an *attempt*. In the program above, rank 1 ended with exit status
-# 0, which ``torchrun`` does not count as an error.
+# once with ``--max-restarts=1``, and never by default: when a rank ends with an error, it stops the other
+# ranks and starts all of them again. Each start is called an *attempt*. In the program above, rank 1 ended
+# with exit status 0, which ``torchrun`` does not count as an error.
 #
 # .. diagram:: overview/elastic/diagram
 #

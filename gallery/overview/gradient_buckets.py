@@ -27,8 +27,8 @@ records the call, and then does what DDP would have done:
    :part: record
 
 The model has four layers of about 1 MiB each, so with ``bucket_cap_mb=1`` each layer fills one bucket.
-The second backward pass is recorded, because DDP begins with a single bucket, and divides the parameters
-into buckets only when the first pass has shown in which order the gradients become ready:
+The second backward pass is recorded, because DDP begins with a single bucket by default, and divides the
+parameters into buckets only when the first pass has shown in which order the gradients become ready:
 
 .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
    :part: ddp
@@ -97,6 +97,9 @@ show_section(output, "unused")
 # and marks what it does not find as ready. The second all-reduce is the price: it tells all ranks which
 # parameters any rank has used, because those that no rank has used keep their gradients as they are.
 #
+# With this option, DDP makes its buckets in the constructor, in the opposite order of the parameters, and
+# keeps them. So the all-reduces overlap from the first step on, but the small bucket of 1 MiB comes last.
+#
 # If only *one* rank leaves out the branch, only this rank raises the error, in its next step. The others wait
 # for its all-reduce, and report a timeout or a closed connection, so read the logs of all ranks. With
 # ``find_unused_parameters=True`` that rank contributes zeros, and all ranks get the same average.
@@ -127,7 +130,7 @@ show_section(output, "accumulate")
 #
 # FSDP2 decides in the backward pass. So call ``model.set_requires_gradient_sync(False)`` before the backward
 # passes whose gradients should not be reduced yet, and ``model.set_requires_gradient_sync(True)`` before the
-# last one. :doc:`sharded-training` shows what that costs.
+# last one. :doc:`sharded-training` shows what that costs, and how to save the all-gathers that remain.
 #
 # Gradients averaged without DDP
 # ------------------------------

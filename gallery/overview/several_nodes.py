@@ -55,6 +55,19 @@ outputs = launch("several_nodes/several_nodes.py", ranks=4, nodes=2)
 # Real nodes
 # ----------
 #
+# On each of two nodes with eight GPUs, the command is:
+#
+# .. not-executed::
+#
+#    The build of this site has one computer.
+#
+#    .. code-block:: console
+#
+#       $ torchrun --nnodes=2 --nproc-per-node=8 --rdzv-backend=c10d --rdzv-endpoint=$HOST:$PORT --rdzv-id=job-1 train.py
+#
+# All of it must be equal on both nodes, except ``--nproc-per-node`` and the path of the program. The
+# variables of the network interface, which are explained below, may differ, too.
+#
 # The address
 #     ``$HOST`` is the name of one of the nodes, by which the others reach it. ``$PORT`` is any free port of
 #     that node. The node must stay until the end of the job.
@@ -64,7 +77,9 @@ outputs = launch("several_nodes/several_nodes.py", ranks=4, nodes=2)
 # The network interface
 #     A node often has several. Gloo looks up the address of the node's own name and uses the interface with
 #     that address. If the other nodes cannot reach it, set ``GLOO_SOCKET_IFNAME`` on each node to the name
-#     of an interface, for example ``eth0``. The variable for NCCL is ``NCCL_SOCKET_IFNAME``.
+#     of an interface, for example ``eth0``. NCCL takes the interfaces whose names begin with ``ib``, or else
+#     all whose names do not begin with ``docker``, ``lo`` or ``virbr``; ``NCCL_SOCKET_IFNAME`` names others.
+#     InfiniBand adapters are chosen separately, with ``NCCL_IB_HCA``. ``NCCL_DEBUG=INFO`` logs both choices.
 # The job
 #     Give each job its own id, such as ``--rdzv-id=$SLURM_JOB_ID`` or ``--rdzv-id=job-1``, and the same on
 #     all of its nodes. Launchers with different ids do not join the same job, even at the same address.
@@ -87,4 +102,5 @@ outputs = launch("several_nodes/several_nodes.py", ranks=4, nodes=2)
 # the number of nodes and the name of the first one, the script of the job can pass them to ``--nnodes``
 # and ``--rdzv-endpoint``.
 #
-# Not run here: several real nodes and a scheduler, because the build of this site has one computer.
+# Not run here: several real nodes, NCCL and a scheduler, because the build of this site has one computer
+# without a GPU.

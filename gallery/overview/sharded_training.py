@@ -123,6 +123,11 @@ show_section(tables, "calls")
 #   reduce-scatters, but each rank then holds whole gradients instead of shards. Call the method with ``True``
 #   before the last backward pass, whose reduce-scatters then include all parts.
 #
+# To save the all-gathers of all parts but the first as well, call ``set_reshard_after_forward(False)`` and
+# ``set_reshard_after_backward(False)``. Each rank then keeps the whole parameters. Call the second method
+# with ``True`` before the last backward pass, because otherwise the next step computes with the old
+# parameters.
+#
 # The forward pass gathers layer 1, then layer 2. The backward pass gathers layer 2, then layer 1, and only then
 # reduces the gradients of layer 2 and of layer 1. Layer 1 comes so early because FSDP2 *prefetches*: it requests
 # the parameters that the backward pass needs next before it computes the current gradients, so that the
@@ -131,8 +136,8 @@ show_section(tables, "calls")
 #
 # The profiler shows the names of PyTorch's operators; :doc:`/tutorial/what-a-backend-needs` says which method of
 # a backend they reach. DDP divides by the number of ranks itself, before it requests a sum. FSDP2 requests the
-# operation ``AVG`` if it reduces in ``float32`` or ``bfloat16``, so the backend divides. In other types, where a
-# sum could overflow, it requests ``SUM`` and divides itself, partly before and partly after the call. After
+# operation ``AVG`` if it reduces in ``float32`` or ``bfloat16``, so the backend divides. In ``float16`` and
+# ``float64``, it requests ``SUM`` and divides itself, partly before and partly after the call. After
 # ``set_gradient_divide_factor``, ``PREMUL_SUM`` can take the place of ``AVG``, as :doc:`/right/training` shows.
 #
 # Mixed precision
@@ -169,7 +174,9 @@ show_section(tables, "types")
 #   training.
 # * On several nodes, give ``fully_shard`` a mesh of two dimensions. It then shards along the second one, for
 #   example within a node, and copies along the first, so that only gradients travel between the nodes. This is
-#   called *hybrid sharding* (HSDP).
+#   called *hybrid sharding* (HSDP). After the reduce-scatter within the node, an all-reduce averages the
+#   shards between the nodes. Both request ``AVG``. ``set_requires_all_reduce(False)`` leaves out only the
+#   all-reduce.
 #
 # To save a sharded model, all ranks pass the result of ``get_state_dict(model, optimizer)`` to ``save`` of
 # ``torch.distributed.checkpoint``. To continue, ``load`` fills such a state, also with another number of ranks,

@@ -58,8 +58,8 @@ print("meshes of two groups are equal:", [result["meshes"] for result in results
 # Continue from a checkpoint
 # --------------------------
 #
-# A checkpoint is correct if training continues as if nothing had happened. ``state_of`` returns the state of
-# the model and of the optimizer:
+# A checkpoint is correct if training continues as if nothing had happened. All ranks run this code, with the
+# same ``folder``:
 #
 # .. listing:: gallery/right/training/train.py
 #    :part: checkpoint

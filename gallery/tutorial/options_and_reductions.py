@@ -20,10 +20,10 @@ A reduction arrives as a ``ReduceOp`` in the member ``reduceOp`` of the options:
      - who passes it in PyTorch
    * - ``SUM``
      - the sum; the default of every function
-     - DDP, tensor parallelism, FSDP2 for gradients of half precision
+     - DDP, tensor parallelism, FSDP2 for gradients of ``float16`` and ``float64``
    * - ``AVG``
      - the sum, divided by the number of ranks
-     - FSDP2, for gradients
+     - FSDP2, for gradients of ``float32`` and ``bfloat16``, also between the nodes of HSDP
    * - ``PREMUL_SUM``
      - the sum of the inputs, each multiplied by a factor first
      - FSDP2, after ``set_gradient_divide_factor``
@@ -125,7 +125,9 @@ assert fields <= described, fields - described
 #        gets one backend only, the default of the device in ``device_id``, or else of the accelerator, or else
 #        of the CPU
 #    * - ``timeout``
-#      - the limit for each operation of the group; 30 minutes by default, 10 for NCCL
+#      - the limit for each operation of the group; 30 minutes by default, and 10 if ``backend`` is
+#        ``"nccl"``, or is left out and ``device_id`` is a CUDA device. So NCCL gets 30 minutes with
+#        ``"cpu:gloo,cuda:nccl"``, and without both arguments. Further groups do not inherit it
 #    * - ``pg_options``
 #      - an object of the options of the backend, with settings of its own
 #    * - ``device_id``
@@ -159,7 +161,7 @@ assert fields <= described, fields - described
 #      - the rank in the group, and the number of its ranks
 #      - 2.13
 #    * - ``timeout``
-#      - ``timeout`` of ``init_process_group`` or ``new_group``; 30 minutes by default, 10 for NCCL
+#      - ``timeout`` of ``init_process_group`` or ``new_group``, or the default above
 #      - 2.13
 #    * - ``group_id``
 #      - the name of the group, which is equal on all of its ranks

@@ -11,9 +11,7 @@ from training_runs import ddp, fsdp2, fsdp2_by_4, pipeline, tensor_parallel
 
 import torch
 import torch.distributed as dist
-import torch.distributed.checkpoint as checkpoint
 from torch.distributed import DeviceMesh
-from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.tensor import DTensor
 from torch.profiler import ProfilerActivity, profile
 
@@ -50,12 +48,16 @@ folder = [tempfile.mkdtemp() if rank == 0 else None]
 dist.broadcast_object_list(folder)
 
 
-def state_of(x):
-    parts = get_state_dict(x.model, x.optimizer)
-    return dict(zip(["model_state_dict", "optim_state_dict"], parts, strict=True))
-
-
 # [checkpoint]
+import torch.distributed.checkpoint as checkpoint
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+
+
+def state_of(x):
+    model, optimizer = get_state_dict(x.model, x.optimizer)
+    return {"model_state_dict": model, "optim_state_dict": optimizer}
+
+
 first = fsdp2(ours)
 for _ in range(5):
     first.step()
