@@ -72,8 +72,11 @@ struct Place {
   std::vector<std::string> await(const Keys::Names& wanted) const {
     const auto are_set = [&] {
       if (keys->has(wanted)) return true;
-      if (keys->has({kFailed})) throw std::runtime_error("another rank cannot connect");
-      return false;
+      const bool failed = keys->has({kFailed});
+      // A rank may have set its keys since, and failed after that.
+      if (failed && !keys->has(wanted))
+        throw std::runtime_error("another rank cannot connect");
+      return failed;
     };
     if (!poll_until(are_set, deadline))
       throw std::runtime_error("other ranks are late");

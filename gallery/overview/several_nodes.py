@@ -65,7 +65,7 @@ outputs = launch("several_nodes/several_nodes.py", ranks=4, nodes=2)
 #
 #       $ torchrun --nnodes=2 --nproc-per-node=8 --rdzv-backend=c10d --rdzv-endpoint=$HOST:$PORT --rdzv-id=job-1 train.py
 #
-# All of it must be equal on both nodes, except ``--nproc-per-node`` and the path of the program. The
+# The arguments must be equal on both nodes, except ``--nproc-per-node`` and the path of the program. The
 # variables of the network interface, which are explained below, may differ, too.
 #
 # The address

@@ -23,7 +23,7 @@ A reduction arrives as a ``ReduceOp`` in the member ``reduceOp`` of the options:
      - DDP, tensor parallelism, FSDP2 for gradients of ``float16`` and ``float64``
    * - ``AVG``
      - the sum, divided by the number of ranks
-     - FSDP2, for gradients of ``float32`` and ``bfloat16``, also between the nodes of HSDP
+     - FSDP2, for gradients of ``float32`` and ``bfloat16``, also between the nodes of hybrid sharding
    * - ``PREMUL_SUM``
      - the sum of the inputs, each multiplied by a factor first
      - FSDP2, after ``set_gradient_divide_factor``
@@ -127,7 +127,7 @@ assert fields <= described, fields - described
 #    * - ``timeout``
 #      - the limit for each operation of the group; 30 minutes by default, and 10 if ``backend`` is
 #        ``"nccl"``, or is left out and ``device_id`` is a CUDA device. So NCCL gets 30 minutes with
-#        ``"cpu:gloo,cuda:nccl"``, and without both arguments. Further groups do not inherit it
+#        ``"cpu:gloo,cuda:nccl"``, and with neither argument. Further groups do not inherit it
 #    * - ``pg_options``
 #      - an object of the options of the backend, with settings of its own
 #    * - ``device_id``
