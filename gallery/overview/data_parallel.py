@@ -194,7 +194,7 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 # end, one of the ranks that finished last broadcasts its model, so both ranks have the same weight.
 #
 # ``join`` repeats only the communication of DDP, and adds two all-reduces of one element to each step,
-# with buffers three. If the forward pass of your model calls collectives itself, pass
+# and a third one if the model has buffers. If the forward pass of your model calls collectives itself, pass
 # ``throw_on_early_termination=True``. Then all ranks raise an error as soon as one has no more data.
 #
 # FSDP2 has no ``join``. A rank that skips a whole batch makes it average gradients of different steps, too.
@@ -204,7 +204,7 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 #
 # If one rank leaves out a branch, FSDP2 reduces gradients of different sizes. With gloo, a process then ends
 # with ``Received data size doesn't match``. ``model.set_reduce_scatter_unused_params(True)`` lets that rank
-# contribute zeros. It does not help a rank that skips a whole ``fully_shard`` layer, and with it an
-# all-gather: the ranks then wait until the timeout.
+# contribute zeros. It does not help a rank that skips a whole ``fully_shard`` layer, because it skips
+# an all-gather, too: the ranks then wait until the timeout.
 #
 # Not run here: GPUs, because the build of this site has none.

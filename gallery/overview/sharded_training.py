@@ -175,7 +175,7 @@ show_section(tables, "types")
 # * On several nodes, give ``fully_shard`` a mesh of two dimensions. It then shards along the second one, for
 #   example within a node, and copies along the first, so that only gradients travel between the nodes. This is
 #   called *hybrid sharding* (HSDP). After the reduce-scatter within the node, an all-reduce with the same
-#   operation averages the shards between the nodes. ``set_requires_all_reduce(False)`` leaves out only this
+#   operation averages the shards of the gradients between the nodes. ``set_requires_all_reduce(False)`` leaves out only this
 #   all-reduce.
 #
 # To save a sharded model, all ranks pass the result of ``get_state_dict(model, optimizer)`` to ``save`` of
