@@ -57,7 +57,7 @@ CALLS = {
 def without_rank_2(rank, how, timeout=None):
     """Return the error of each call, in a group of its own, and the next error of the first one.
 
-    Rank 2 is killed, destroys its groups, or aborts them.
+    Rank 2 is killed, destroys its groups, aborts them, or has destroyed them before the calls.
     """
     groups = {name: dist.new_group() for name in CALLS}
     dist.barrier()
@@ -65,8 +65,9 @@ def without_rank_2(rank, how, timeout=None):
         time.sleep(0.3)  # Then the others wait in the first call.
         if how == "killed":
             os.kill(os.getpid(), signal.SIGKILL)
-        elif how == "destroys":
+        elif how in ("destroys", "destroyed"):
             dist.destroy_process_group()
+            client().set("2 has left", "")
         else:
             for group in groups.values():
                 group.abort()
@@ -75,7 +76,9 @@ def without_rank_2(rank, how, timeout=None):
     if timeout:
         for group in groups.values():
             dist.set_timeout(timeout, group)
-    if how == "destroys":  # the other rank could still send
+    if how == "destroyed":
+        client().wait(["2 has left"])
+    if how in ("destroys", "destroyed"):  # the other rank could still send
         del groups["recv of any rank"]
     errors = {name: error_of(CALLS[name], groups[name]) for name in groups}
     errors["barrier after all_reduce"] = error_of(dist.barrier, groups["all_reduce"])

@@ -41,7 +41,7 @@ def test_a_killed_rank_is_named_when_the_time_is_over(can_block):
 @pytest.mark.parametrize(
     ("how", "reason", "can_block"),
     [
-        ("destroys", "rank 2 has left the group", True),
+        ("destroyed", "rank 2 has left the group", True),
         ("aborts", "rank 2 has aborted the group", False),
     ],
 )
