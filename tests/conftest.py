@@ -12,6 +12,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # The simulated accelerator lies beside the other extensions. Tests that want it ask for it.
 os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
 
+# PyTorch asks for the name of each host that uses a store. Where no server answers, it would wait
+# five seconds for the name of this one.
+os.environ.setdefault("RES_OPTIONS", "timeout:1 attempts:1")
+
 # Programs end upon Ctrl-C, also when a shell runs the tests in the background: what it starts
 # there ignores that, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)

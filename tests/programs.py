@@ -1,11 +1,14 @@
-"""What ranks run in the tests of several backends."""
+"""What ranks run in the tests of several backends, and what their answers must be."""
 
+import os
+import signal
 import sys
+import time
 from datetime import timedelta
 
 import torch
 import torch.distributed as dist
-from ranks import error_of
+from ranks import client, error_of
 from torch.distributed import ReduceOp
 from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
 
@@ -51,6 +54,38 @@ CALLS = {
 }
 
 
+def without_rank_2(rank, how, timeout=None):
+    """Return the error of each call, in a group of its own, and the next error of the first one.
+
+    Rank 2 is killed, destroys its groups, aborts them, or has destroyed them before the calls.
+    """
+    groups = {name: dist.new_group() for name in CALLS}
+    dist.barrier()
+    if rank == 2:
+        time.sleep(0.3)  # Then the others wait in the first call.
+        if how == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif how in ("destroys", "destroyed"):
+            dist.destroy_process_group()
+            client().set("2 has left", "")
+        else:
+            for group in groups.values():
+                group.abort()
+            client().wait(["0 has ended", "1 has ended"])
+        return None
+    if timeout:
+        for group in groups.values():
+            dist.set_timeout(timeout, group)
+    if how == "destroyed":
+        client().wait(["2 has left"])
+    if how in ("destroys", "destroyed"):  # the other rank could still send
+        del groups["recv of any rank"]
+    errors = {name: error_of(CALLS[name], groups[name]) for name in groups}
+    errors["barrier after all_reduce"] = error_of(dist.barrier, groups["all_reduce"])
+    client().set(f"{rank} has ended", "")
+    return errors
+
+
 MISMATCHES = {
     "operation": (
         lambda r, g: dist.barrier(g) if r else dist.all_reduce(ones(), group=g),
@@ -80,6 +115,18 @@ MISMATCHES = {
     ),
 }
 
+OF_TWO = ("pieces", "rows", "message")  # The others are for any number of ranks.
+
 
 def mismatches(rank, calls=MISMATCHES):
-    return {name: error_of(call, rank, dist.new_group()) for name, (call, _) in calls.items()}
+    """Return the error of each call, in a group of its own. Ranks 0 and 2 call the same."""
+    return {name: error_of(call, rank % 2, dist.new_group()) for name, (call, _) in calls.items()}
+
+
+def assert_described(answers, limit, calls=MISMATCHES):
+    """Require that the errors of `mismatches` came within the limit, and name the calls."""
+    for name, (_, expected) in calls.items():
+        for rank, (kind, text, seconds) in enumerate(errors[name] for errors in answers):
+            assert kind == "DistBackendError" and seconds < limit, text
+            assert f"failed on rank {rank}: " in text and "the ranks do not agree: " in text
+            assert expected in text, f"{name}: {text}"

@@ -1,4 +1,4 @@
-"""The backend `mpich`: values, training, groups, starts."""
+"""The backend `mpich`: values and starts. The suite trains, and makes groups again."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,6 @@ import pytest
 import torch
 import torch.distributed as dist
 from mpi_ranks import BOTH_WAYS, by_mpiexec, run
-from programs import losses, power_sgd
 from random_operations import play
 from torch.distributed import ReduceOp
 
@@ -17,19 +16,6 @@ from torch.distributed import ReduceOp
 @pytest.mark.parametrize("size", [2, 3])
 def test_random_operations(size, way):
     run(play, size, size, f"seed {size}", 60)
-
-
-@BOTH_WAYS
-def test_training_has_the_losses_of_gloo(way):
-    for of_rank in run(losses, 2):
-        for ours, theirs in of_rank:
-            assert ours == theirs and ours[-1] < ours[0]
-
-
-@BOTH_WAYS
-def test_a_callback_waits_for_another_future(way):
-    one, other = run(power_sgd, 2)
-    assert one == other
 
 
 def reductions(rank):
@@ -62,43 +48,16 @@ def test_reductions_that_mpi_does_not_have(way):
         assert set(map(tuple, results.values())) == {(2.0,)}
 
 
-def shared_memory(rank):
-    """Gather into the tensor that has the input, as FSDP2 does, and exchange in place."""
-    size, count = dist.get_world_size(), 5000
-    whole = torch.full((size * count,), -1.0)
-    own = whole[rank * count : (rank + 1) * count]
-    own.fill_(rank)
-    dist.all_gather_into_tensor(whole, own)
-    rows = torch.arange(size * 300.0) + 1000 * rank
+def exchange_in_place(rank):
+    rows = torch.arange(dist.get_world_size() * 300.0) + 1000 * rank
     dist.all_to_all_single(rows, rows)
-    return whole[::count].tolist(), rows[::300].tolist()
+    return rows[::300].tolist()
 
 
 @BOTH_WAYS
-def test_input_and_output_may_be_the_same_memory(way):
-    for rank, (whole, rows) in enumerate(run(shared_memory, 3)):
-        assert whole == [0, 1, 2]
+def test_rows_may_be_exchanged_in_place(way):
+    for rank, rows in enumerate(run(exchange_in_place, 3)):
         assert rows == [300 * rank + 1000 * other for other in range(3)]
-
-
-def starts_again(rank):
-    """Make a group three times, each in another store."""
-    totals = []
-    for number in range(3):
-        if number:
-            place = f"file://{os.environ['MEETING']}-{number}"
-            dist.init_process_group("mpich", init_method=place, rank=rank, world_size=2)
-        total = torch.ones(1000)
-        dist.all_reduce(total)
-        totals.append(total[0].item())
-        dist.destroy_process_group()
-    return totals
-
-
-@BOTH_WAYS
-def test_a_process_makes_its_group_again(way, tmp_path, monkeypatch):
-    monkeypatch.setenv("MEETING", str(tmp_path / "meeting"))
-    assert run(starts_again, 2) == [[2, 2, 2]] * 2
 
 
 def traces(rank):

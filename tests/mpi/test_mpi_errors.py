@@ -13,31 +13,11 @@ import pytest
 import torch
 import torch.distributed as dist
 from mpi_ranks import BOTH_WAYS, by_mpiexec, run, start
-from programs import CALLS, MISMATCHES, SOON, mismatches, ones
+from programs import MISMATCHES, SOON, assert_described, mismatches, ones, without_rank_2
 from ranks import client, error_of
 
 # MPI tells the sender of a message nothing.
 OF_COLLECTIVES = {x: y for x, y in MISMATCHES.items() if x != "message"}
-
-
-def without_rank_2(rank, how):
-    groups = {name: dist.new_group() for name in CALLS}
-    dist.barrier()
-    if rank == 2:
-        if how == "killed":
-            os.kill(os.getpid(), signal.SIGKILL)
-        elif how == "destroys":
-            dist.destroy_process_group()
-        else:
-            for group in groups.values():
-                group.abort()
-            client().wait(["0 has ended", "1 has ended"])
-        return None
-    if how == "destroys":  # the other rank could still send
-        del groups["recv of any rank"]
-    errors = {name: error_of(CALLS[name], groups[name]) for name in groups}
-    client().set(f"{rank} has ended", "")
-    return errors
 
 
 @BOTH_WAYS
@@ -102,12 +82,7 @@ def test_a_late_rank_is_named(way):
 
 @BOTH_WAYS
 def test_calls_that_do_not_agree_are_described(way):
-    both = run(mismatches, 2, OF_COLLECTIVES)
-    for name, (_, expected) in OF_COLLECTIVES.items():
-        for rank, (kind, text, seconds) in enumerate(x[name] for x in both):
-            assert kind == "DistBackendError" and seconds < 5, text
-            assert f"failed on rank {rank}: " in text, text
-            assert "the ranks do not agree: " in text and expected in text, f"{name}: {text}"
+    assert_described(run(mismatches, 2, OF_COLLECTIVES), 5, OF_COLLECTIVES)
 
 
 def message_of_another_size(rank):
@@ -203,22 +178,6 @@ def test_mpiexec_starts_another_number_of_ranks():
     done = by_mpiexec("alone")
     assert done.returncode != 0
     assert re.search(r"mpiexec says PMI_(SIZE=2|RANK=1), but this rank of torch", done.stderr)
-
-
-def forks(rank):
-    dist.all_reduce(ones())
-    receiving, sending = os.pipe()
-    if os.fork() == 0:
-        os.write(sending, error_of(dist.all_reduce, ones())[1].encode())
-        os._exit(0)
-    os.wait()
-    dist.all_reduce(ones())
-    return os.read(receiving, 1000).decode()
-
-
-def test_a_fork_is_told_what_to_do():
-    for text in run(forks, 2):
-        assert re.search(r'group "\d+" belongs to the process that created it', text)
 
 
 @contextlib.contextmanager

@@ -184,24 +184,6 @@ def test_callbacks_close_their_groups_and_others(how):
     run(callbacks_that_close, 2, how, timeout=15)
 
 
-def asks_in_a_callback(rank):
-    """Return the seconds of callbacks that wait for callbacks of what they call."""
-
-    def callback(_):
-        time.sleep(0.005 * rank)  # Then rank 0 has to wait for what it asks for.
-        inner = dist.all_reduce(ones(), async_op=True).get_future()
-        return inner.then(lambda future: future.value()[0]).wait()
-
-    start = time.monotonic()
-    for future in call_back(rank, 20, callback):
-        assert future.wait() == 2
-    return time.monotonic() - start
-
-
-def test_a_callback_that_asks_for_another_one_gets_it_quickly():
-    assert max(run(asks_in_a_callback, 2)) < 4
-
-
 def late_futures(rank):
     """Return which callbacks ran, two of them registered when their work has ended."""
     ran, hold = set(), threading.Event()

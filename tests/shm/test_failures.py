@@ -1,16 +1,17 @@
 """A rank that is lost or late is soon an error on the others, which names it."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
 from datetime import timedelta
+from functools import partial
 
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import Killed, error_of, run
+from programs import MISMATCHES, OF_TWO, assert_described, mismatches, without_rank_2
+from ranks import error_of, run, run_by_server, start_by_server
 from shm_collectives import Options
 
 SOON = 1.5  # seconds; 0.5 on a machine with nothing else to do
@@ -20,59 +21,26 @@ def all_reduce():
     dist.all_reduce(torch.ones(1))
 
 
-def all_reduce_large():
-    dist.all_reduce(torch.ones(3_000_000))
-
-
-def gather():
-    outputs = [torch.empty(1) for _ in range(dist.get_world_size())]
-    dist.gather(torch.ones(1), outputs if dist.get_rank() == 0 else None, 0)
-
-
-def receive():
-    dist.recv(torch.ones(1), dist.get_world_size() - 1)
-
-
-def receive_from_anybody():
-    dist.recv(torch.ones(1))
-
-
-def dies(rank, size, operation, how):
-    all_reduce()
-    if rank == size - 1:
-        time.sleep(0.3)
-        if how == "killed":
-            os.kill(os.getpid(), signal.SIGKILL)
-        if how == "leaves":
-            dist.destroy_process_group()
-            return None
-        dist.distributed_c10d._abort_process_group()
-        return None
-    error = error_of(operation)
-    again = error_of(all_reduce)  # the group has failed once and for all
-    return error, again
-
-
-LOST = {
-    # The suite kills ranks beside more operations, but leaves the others more time.
-    "killed": ("rank 2 has died", [all_reduce_large, receive_from_anybody]),
-    "leaves": ("rank 2 has left", [gather, receive]),
-    "aborts": ("rank 2 has ab", [dist.barrier, receive_from_anybody]),
-}
+BEGIN = partial(start_by_server, "shm")
+ONLY_YIELDS = Options()
+ONLY_YIELDS.yield_for = timedelta(hours=1)  # Before a rank sleeps, it checks anyway.
 
 
 @pytest.mark.parametrize(
-    ("how", "operation"), [(how, x) for how, (_, operations) in LOST.items() for x in operations]
+    ("how", "reason", "options"),
+    [
+        ("killed", "rank 2 has died", None),
+        ("killed", "rank 2 has died", ONLY_YIELDS),
+        ("destroys", "rank 2 has left", None),
+        ("aborts", "rank 2 has aborted", None),
+    ],
 )
-def test_a_lost_rank(how, operation):
-    answers = run(dies, 3, 3, operation, how, group_timeout=5, may_be_killed=how == "killed")
-    for answer in answers[:2]:
-        (kind, message, seconds), (kind_again, _, seconds_again) = answer
-        assert kind in ("DistBackendError", "RuntimeError"), message
-        assert LOST[how][0] in message and seconds < 0.3 + SOON
-        assert kind_again == "DistBackendError" and seconds_again < SOON
-    if how == "killed":
-        assert isinstance(answers[2], Killed)
+def test_a_lost_rank_is_named_soon(how, reason, options):
+    for errors in run_by_server(BEGIN, without_rank_2, 3, how, options=options)[:2]:
+        for name, (_, text, seconds) in errors.items():
+            # monitored_barrier has a timeout of its own, which may be over first.
+            assert reason in text or (name, "Rank 2" in text) == ("monitored_barrier", True), text
+            assert seconds < SOON, f"{name}: {text}"
 
 
 def receives_from_the_late(rank):
@@ -128,9 +96,7 @@ def late_beside_traffic(rank):
 
 
 def test_a_late_rank_is_noticed_beside_its_messages():
-    options = Options()
-    options.yield_for = timedelta(hours=1)  # Before a rank sleeps, it checks anyway.
-    kind, text, seconds = run(late_beside_traffic, 2, group_timeout=0.5, options=options)[0]
+    kind, text, seconds = run(late_beside_traffic, 2, group_timeout=0.5, options=ONLY_YIELDS)[0]
     assert kind == "DistBackendError"
     assert "Timed out after 500 ms: rank 0 has waited in barrier" in text and 0.4 < seconds < 4
 
@@ -159,14 +125,6 @@ def test_a_late_message_fails_only_the_wait_for_it():
     assert kind == "DistBackendError" and 0.5 < seconds < 0.6 + SOON
     assert "recv of 4 bytes of float32 with tag 0 from rank 1" in text
     assert "600 ms of this wait" in text
-
-
-def test_a_rank_that_only_yields_looks_after_the_others():
-    options = Options()
-    options.yield_for = timedelta(hours=1)
-    answers = run(dies, 2, 2, all_reduce, "killed", options=options, may_be_killed=True)
-    (kind, text, seconds), _ = answers[0]
-    assert kind == "DistBackendError" and "rank 1 has died" in text and seconds < 0.3 + SOON
 
 
 def destroy_beside_messages(rank):
@@ -231,33 +189,10 @@ def test_coalescing_ends_after_an_abort():
     assert kind == "DistBackendError" and "abort" in text
 
 
-ONE = torch.ones(1)
-# Each rank but rank 1 makes the first call, and rank 1 the other one.
-DIFFERENT = [
-    ((dist.all_reduce, ONE), (dist.barrier,), ["all_reduce", "barrier"]),
-    ((dist.all_reduce, ONE), (dist.all_reduce, torch.ones(2)), ["4 bytes", "8 bytes"]),
-    ((dist.all_reduce, ONE), (dist.all_reduce, ONE, dist.ReduceOp.MAX), ["SUM", "MAX"]),
-    ((dist.all_reduce, ONE), (dist.all_reduce, ONE.int()), ["float32", "int32"]),
-    ((dist.broadcast, ONE, 0), (dist.broadcast, ONE, 1), ["root 0", "root 1"]),
-    ((dist.all_reduce, ONE), (dist.broadcast, ONE, 1), ["all_reduce", "broadcast"]),
-]
-
-
-def different(rank):
-    """Return the error of each row, each in a group of its own, because the group fails."""
-    errors = []
-    for *calls, _ in DIFFERENT:
-        call, *arguments = calls[rank % 2]
-        errors.append(error_of(call, *arguments, group=dist.new_group()))
-    return errors
-
-
-def test_another_operation_is_an_error_on_all_ranks():
-    for errors in run(different, 3):
-        for (kind, text, seconds), (*_, texts) in zip(errors, DIFFERENT, strict=True):
-            assert kind == "DistBackendError" and seconds < SOON
-            assert "the ranks do not agree" in text
-            assert all(part in text for part in [*texts, "rank 0", "rank 1"]), text
+@pytest.mark.parametrize("size", [2, 3])
+def test_calls_that_do_not_agree_are_described(size):
+    calls = {name: call for name, call in MISMATCHES.items() if size == 2 or name not in OF_TWO}
+    assert_described(run(mismatches, size, calls), SOON, calls)
 
 
 def forked(rank):

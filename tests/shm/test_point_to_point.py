@@ -32,19 +32,6 @@ def test_coalesced_messages_end_with_the_first_one():
     assert run(first_of_coalesced_messages, 2)[0] == 1
 
 
-def different_sizes(rank):
-    if rank == 0:
-        return error_of(dist.send, torch.ones(3), 1)
-    return error_of(dist.recv, torch.ones(5), 0)
-
-
-def test_a_message_of_another_size_is_an_error_on_both_ranks():
-    for kind, text, seconds in run(different_sizes, 2):
-        assert kind == "DistBackendError" and seconds < 2
-        send = "rank 0 runs send of 12 bytes of float32 with tag 0 to rank 1"
-        assert f"{send}, rank 1 runs recv of 20 bytes of float32 with tag 0 from rank 0" in text
-
-
 def floods(rank):
     """Return how many of 20 messages of 8 MiB rank 1 can send while rank 0 wants the one behind."""
     dist.barrier()

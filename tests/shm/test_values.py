@@ -146,16 +146,11 @@ def uneven_reduce_scatter(rank, size):
     compare(output, torch.full_like(output, sum(r + 10.0 * rank for r in range(size))))
     refused = error_of(dist.reduce_scatter, torch.empty(lengths[rank] + 1), shares)
     assert refused[0] == "ValueError" and "as large as the input of its rank" in refused[1]
-    halves = [torch.ones(1), torch.ones(2)] if rank == 0 else [torch.ones(2), torch.ones(1)]
-    own = [*halves, *[torch.ones(1)] * (size - 2)]
-    return error_of(dist.reduce_scatter, torch.empty_like(own[rank]), own)
 
 
 @pytest.mark.parametrize("size", [2, 3])
 def test_shares_of_different_sizes_are_reduced(size):
-    for kind, text, _ in run(uneven_reduce_scatter, size, size):
-        assert kind == "DistBackendError"
-        assert "the ranks do not agree" in text and "in different pieces" in text
+    run(uneven_reduce_scatter, size, size)
 
 
 def rounded_once(rank, size):

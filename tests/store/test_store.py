@@ -73,16 +73,3 @@ def test_a_transport_needs_no_header_of_pytorch(transport):
     command += [f"-I{FRAME.parent}", f"-I{sys.prefix}/include", str(header)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def alone(rank):
-    """Reduce and scatter in a group of one, whose sum has one source."""
-    group = [dist.new_group([0]), dist.new_group([1])][rank]
-    output = torch.zeros(10)
-    dist.reduce_scatter(output, [torch.full((10,), rank + 1.0)], group=group)
-    return output.tolist()
-
-
-@BOTH_WAYS
-def test_a_sum_of_one_source_is_written(can_block):
-    assert run(alone, 2, can_block=can_block) == [[1.0] * 10, [2.0] * 10]

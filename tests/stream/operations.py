@@ -1,6 +1,7 @@
 """Ranks that call each operation of `simccl`, and compare with gloo on the CPU: one JSON line."""
 
 import contextlib
+import itertools
 import json
 import os
 import sys
@@ -9,6 +10,8 @@ from datetime import timedelta
 import stream_collectives
 import torch
 import torch.distributed as dist
+from c10d_conformance.inputs import LAYOUTS, is_meaningless
+from c10d_conformance.operations import OPERATIONS, REDUCING, Setting, perform
 from torch.distributed import ReduceOp
 
 rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -22,84 +25,33 @@ options.library = library
 dist.init_process_group("cpu:gloo,sim:simccl", pg_options=options)
 
 
-def numbers(where, count=4, dtype=torch.float):
-    return torch.arange(1, count + 1).add(10 * rank).to(dtype).to(where)
-
-
-def empty(where, count=4, dtype=torch.float):
-    return [torch.zeros(count, dtype=dtype, device=where) for _ in range(size)]
-
-
-def all_reduce(where, dtype=torch.float, op=ReduceOp.SUM):
-    dist.all_reduce(tensor := numbers(where, dtype=dtype), op)
-    return tensor
-
-
-def with_strides(where):
-    tensor = numbers(where, 6).view(2, 3)
-    part = tensor.t()[1:]
-    if where == device:
-        dist.all_reduce(part)
-    else:  # gloo takes the memory of such a tensor as if it were dense
-        dist.all_reduce(whole := part.contiguous())
-        part.copy_(whole)
-    return tensor
+def numbers(where, count=4):
+    return torch.arange(1.0, count + 1).add(10 * rank).to(where)
 
 
 def reduce(where):
+    """Leave the tensor of the rank that is no root as it is."""
     dist.reduce(tensor := numbers(where), 1)
     return tensor if rank == 1 or where == device else numbers(where)
 
 
-def broadcast(where):
-    dist.broadcast(tensor := numbers(where, dtype=torch.uint8), 1)
-    return tensor
-
-
-def all_gather(where):
-    dist.all_gather(outputs := empty(where), numbers(where))
-    dist.all_gather_into_tensor(output := torch.zeros(4 * size, device=where), numbers(where))
-    return [*outputs, output]
-
-
-def reduce_scatter(where):
-    dist.reduce_scatter(output := torch.zeros(4, device=where), [numbers(where)] * size)
-    other = torch.zeros(2, device=where)
-    dist.reduce_scatter_tensor(other, numbers(where, 2 * size))
-    return [output, other]
-
-
-def gather_and_scatter(where):
-    dist.gather(numbers(where), outputs := empty(where) if rank == 0 else None, 0)
-    dist.scatter(output := torch.zeros(4, device=where), outputs, 0)
-    return [output, *(outputs or [])]
-
-
-def all_to_all(where):
+def uneven_all_to_all(where):
     sizes = [[i + 2 * j for j in range(size)] for i in range(size)]
-    output = torch.zeros(sum(row[rank] for row in sizes), 3, device=where)
-    inputs = numbers(where, 3 * sum(sizes[rank])).view(-1, 3)
     columns = [row[rank] for row in sizes]
+    output = torch.zeros(sum(columns), 3, device=where)
+    inputs = numbers(where, 3 * sum(sizes[rank])).view(-1, 3)
     dist.all_to_all_single(output, inputs, columns, sizes[rank])
     return output
 
 
-def lists_of_all_to_all(where):
-    if where.type == "cpu":  # gloo has no such call
-        others = [torch.arange(1, 5).add(10 * other).float() for other in range(size)]
-        return [other * (rank + 1) for other in others]
-    dist.all_to_all(outputs := empty(where), [numbers(where) * (r + 1) for r in range(size)])
-    return outputs
-
-
 def messages(where):
     sends = [dist.isend(numbers(where) * tag, (rank + 1) % size, tag=tag) for tag in range(3)]
-    received = empty(where, 4)[0], torch.zeros(4, device=where), torch.zeros(4, device=where)
+    received = [torch.zeros(4, device=where) for _ in range(3)]
     for tag in (2, 0, 1):
         dist.recv(received[tag], (rank - 1) % size, tag=tag)
     for send in sends:
         send.wait()
-    return list(received)
+    return received
 
 
 def any_source(where):
@@ -178,29 +130,28 @@ def split(where):
     return tensor
 
 
-CALLS = [all_reduce, with_strides, reduce, broadcast, all_gather, reduce_scatter]
-CALLS += [gather_and_scatter, all_to_all, lists_of_all_to_all, messages, any_source, batch]
-CALLS += [batch_behind_messages, coalesced, future, subgroup, split]
-KINDS = [
-    (dtype, op)
-    for dtype in (torch.half, torch.double, torch.int8, torch.long, torch.cfloat)
-    for op in (ReduceOp.SUM, ReduceOp.MIN, ReduceOp.PRODUCT)
-    if not dtype.is_complex or op == ReduceOp.SUM
-]
-
-
-def same(call, *arguments):
-    ours, theirs = (call(where, *arguments) for where in (device, torch.device("cpu")))
+def same(call):
+    ours, theirs = (call(where) for where in (device, torch.device("cpu")))
     if isinstance(ours, torch.Tensor):
         ours, theirs = [ours], [theirs]
     return all(torch.equal(a.cpu(), b) for a, b in zip(ours, theirs, strict=True))
 
 
-results = {call.__name__: same(call) for call in CALLS}
-results["dtypes"] = all(same(all_reduce, *kind) for kind in KINDS)
-average = all_reduce(device, torch.float, ReduceOp.AVG) * size
-results["average"] = torch.allclose(average.cpu(), all_reduce(torch.device("cpu")))
-dist.barrier(device_ids=[device.index])
-print(json.dumps(results))
+def perform_operations_of_the_suite():
+    """Call each operation with several dtypes, reductions and layouts; raise Wrong if it errs."""
+    dtypes = (torch.float, torch.half, torch.double, torch.int8, torch.long, torch.cfloat)
+    ops = (ReduceOp.SUM, ReduceOp.MIN, ReduceOp.PRODUCT, ReduceOp.AVG)
+    for operation, dtype, layout in itertools.product(OPERATIONS, dtypes, LAYOUTS):
+        for op in ops if operation in REDUCING else ops[:1]:
+            if not is_meaningless(dtype, op):
+                options = {"op": op, "layout": layout, "root": 1, "ranks": (0, 1), "me": rank}
+                perform(Setting(operation, dtype, device=device, **options))
+
+
+perform_operations_of_the_suite()
+calls = [reduce, uneven_all_to_all, messages, any_source, batch, batch_behind_messages]
+calls += [coalesced, future, subgroup, split]
+print(json.dumps({call.__name__: same(call) for call in calls}))
 sys.stdout.flush()
+dist.barrier(device_ids=[device.index])
 dist.destroy_process_group()

@@ -1,11 +1,14 @@
 """The backend `simccl`: values with each library, errors, groups."""
 
 import json
+import os
 import re
 from pathlib import Path
 
 import pytest
 from launcher import launch
+
+from tools.project.paths import SUITE
 
 HERE = Path(__file__).parent
 
@@ -17,6 +20,7 @@ def run(name, **options):
 @pytest.mark.parametrize("library", ["gloo", "store", "shm"])
 def test_operations_are_those_of_gloo(library, monkeypatch):
     monkeypatch.setenv("SIMCCL_LIBRARY", library)
+    monkeypatch.setenv("PYTHONPATH", str(SUITE), prepend=os.pathsep)
     for line in run("operations"):
         results = json.loads(line)
         assert [name for name, right in results.items() if not right] == []
