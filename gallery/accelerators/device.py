@@ -97,7 +97,7 @@ run_program("device/late.py")
 # most important part, because ``c10::Stream``, ``c10::Event`` and the futures of c10d reach the device only
 # through it.
 #
-# Each thread has its own current stream. At first that is the stream with number 0, about which
+# Each thread has its own current stream on each device. At first that is the stream with number 0, about which
 # ``c10/core/Stream.h`` guarantees that it is always valid:
 #
 # .. listing:: extension/simulated_accelerator/src/guard.hpp
@@ -176,8 +176,8 @@ run_program("device/hooks.py")
 #    :end-before: // Runs an operation
 #
 # The fallback makes the host wait, so it would hide the bugs that this part is about. Therefore ``fill_``,
-# ``zero_`` and four arithmetic operators run in the stream. These four are structured in PyTorch:
-# ``torch.add(a, b)``, ``a + b`` and ``a.add_(b)`` all arrive at ``add.out``.
+# ``zero_`` and four arithmetic operators run in the stream. PyTorch leads all forms of such
+# an operator to one kernel: ``torch.add(a, b)``, ``a + b`` and ``a.add_(b)`` all arrive at ``add.out``.
 #
 # .. admonition:: The kernels and the copy
 #    :collapsible: closed

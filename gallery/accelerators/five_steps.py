@@ -129,7 +129,8 @@ from launcher import launch
 launch("five_steps/operations.py", ranks=2)
 
 # %%
-# In the last line of each rank, both libraries agree: the other four steps do not depend on the library.
+# In the last line of each rank, both libraries give the same results. Only step 3 calls the library, so the other
+# four needed no change.
 #
 # Several calls as one
 # --------------------
@@ -162,9 +163,9 @@ launch("five_steps/operations.py", ranks=2)
 launch("five_steps/coalescing.py", ranks=2)
 
 # %%
-# Coalesced, the three calls are one task. Messages of a batch must be one task: if each rank ran its receive as a
-# task of its own, ahead of the send in the same stream, the ranks would deadlock. Therefore ``run_in_stream``
-# begins all calls before it waits for one.
+# Coalesced, the three calls are one task. A batch runs in one stream, so its messages must also be one task:
+# as separate tasks, the receive of each rank would hold up its send, and the ranks would deadlock. Therefore
+# ``run_in_stream`` begins all calls before it waits for one.
 #
 # Errors: at once or late
 # -----------------------

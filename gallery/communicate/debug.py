@@ -86,7 +86,7 @@ output = launch("debug/hanging_rank.py", ranks=2)
 #
 # A stack shows where a rank is now, and not which calls it has made. PyTorch's flight recorder keeps the last 2000
 # in memory, for every backend; ``TORCH_FR_BUFFER_SIZE`` changes the number, and 0 turns the recorder off. In the
-# next program, rank 1 skips a call:
+# next program, rank 1 skips a call, and the group's timeout of one second ends the wait of rank 0:
 #
 # .. listing:: gallery/communicate/debug/missing_call.py
 #    :part: calls
@@ -96,13 +96,12 @@ output = launch("debug/hanging_rank.py", ranks=2)
 # .. listing:: gallery/communicate/debug/missing_call.py
 #    :part: trace
 #
-# A rank that hangs cannot run these lines itself. So before the call, start ``threading.Timer(60, write_trace)`` as a
-# daemon, where ``write_trace`` contains these lines, and cancel it after the call.
-#
 # ``c10d`` is ``torch._C._distributed_c10d``. Functions of this module that begin with an underscore may
 # change. The last argument is the name that the backend gives itself, which for ``nccl`` of PyTorch 2.15 is
-# ``"nccl2"``. The command ``torchfrtrace FOLDER`` then reports the first
-# call that not all ranks have made.
+# ``"nccl2"``. The command ``torchfrtrace FOLDER`` then reports the first call that not all ranks have made.
+#
+# A rank that hangs cannot run these lines itself. So before the call, start ``threading.Timer(60, write_trace)``
+# as a daemon, where ``write_trace`` contains these lines, and cancel it after the call.
 #
 # On traces of gloo, the command of PyTorch 2.15 fails with a ``KeyError``, so print the newest entry of each rank
 # instead, where ``dump`` is ``c10d._dump_fr_trace_json``. Compare only entries of the same ``process_group``,
@@ -173,7 +172,8 @@ output = launch("debug/ranks_differ.py", ranks=2)
 output = launch("debug/monitored_barrier.py", ranks=3, expected_stderr="monitoredBarrier")
 
 # %%
-# Read the error of rank 0, because it names the missing rank. With ``wait_all_ranks=True``, rank 0 names
+# Both lines are from errors. Read that of rank 0, which names the missing rank; rank 1 fails only because rank 0
+# gave up. With ``wait_all_ranks=True``, rank 0 names
 # all missing ranks, and not only the first.
 #
 # Find a late rank

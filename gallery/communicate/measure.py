@@ -91,8 +91,8 @@ print(machine)
 # about three times as long. Large tensors show the bandwidth, because there the time
 # grows with the size.
 #
-# To see how much a backend can save at all, compare it with ``fake``. Its times, below 15 µs for every size,
-# contain Python, the binding and the dispatcher, which every backend pays for. The flight recorder, which
+# To see how much a backend can save at all, compare it with ``fake``. Its times, below 15 µs for every size
+# when many calls make one sample, contain Python, the binding and the dispatcher, which every backend pays for. The flight recorder, which
 # :doc:`debug` describes, is off in this measurement, because it would slow down ``shm`` and gloo but not
 # ``fake``.
 #
@@ -112,7 +112,7 @@ print(machine)
 show_table(["ranks", "bytes", "shm", "gloo"], bandwidths())
 
 # %%
-# From 1 to 16 MiB, the bandwidth of ``shm`` falls, perhaps because the data no longer fits into the caches,
+# On two ranks, the bandwidth of ``shm`` falls from 1 to 16 MiB, perhaps because the data no longer fits into the caches,
 # whose sizes are in the line about the machine. So quote a bandwidth together with its size.
 #
 # A step of training
@@ -120,14 +120,14 @@ show_table(["ranks", "bytes", "shm", "gloo"], bandwidths())
 #
 # A program rarely waits for a single operation, so in the end the time of a step counts. We call the time
 # of a step without communication its floor. For DDP that is the bare model; for FSDP2 it is the same
-# program on ``fake``. Times are in milliseconds: the median of the runs, and for gloo the fastest and the
-# slowest run:
+# program on ``fake``. Times are in milliseconds, from the fastest to the slowest run:
 
 show_table(["step", "parameters", "ranks", "floor", "shm", "gloo"], steps())
 
 # %%
 # A faster backend can save at most the time above the floor. For DDP that time also contains DDP's own
-# work.
+# work. For FSDP2 on two ranks, the ranges of ``shm`` and of the floor overlap, so this measurement does not show
+# what ``shm`` costs there.
 #
 # Exercise
 # --------
@@ -151,8 +151,8 @@ show_table(["step", "parameters", "ranks", "floor", "shm", "gloo"], steps())
 output = run_program("measure/line_through_two_points.py")
 
 # %%
-# Where the line leaves the range of the runs, two numbers do not describe the backend, and you must not
-# interpolate between two sizes; measure more of them there.
+# Where the line leaves the range of the runs, two numbers do not describe the backend, so
+# measure more sizes there instead of interpolating.
 #
 # A measurement shows that a backend is slow, and the profiler of :doc:`debug` shows where. When it is
 # right and fast, :doc:`ship-it` makes a release of it.

@@ -14,7 +14,7 @@ Steps of a collective
 For each call, the frame asks your transport for a coroutine, which is suspended where it needs another rank, as
 :doc:`/right/asynchronous-work` explains. In a collective of ``mpich``, the ranks first exchange heads. A head
 contains the frame's *note* of the call: its kind, size, dtype, ``ReduceOp`` and more. Then MPI moves the data,
-unless it has come with the heads: up to 1 KiB does, and 8-bit floats that are reduced always do, as
+unless it has come with the heads, as up to 1 KiB does. The frame, and not MPI, reduces 8-bit floats of any size, as
 :doc:`types-and-reductions` explains:
 
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
@@ -65,7 +65,8 @@ from launcher import launch, run_program
 launch("requests_and_works/works_side_by_side.py", ranks=2)
 
 # %%
-# The message overtakes the all-reduces, because it has a request of its own. The all-reduces run one after
+# ``send`` has returned before an all-reduce has ended, so the message has overtaken them: it has a request of its
+# own. The all-reduces run one after
 # another, so their futures complete in the order of the calls.
 #
 # Heads before data
@@ -128,8 +129,9 @@ run_program("requests_and_works/aliased.py")
 # %%
 # MPICH notices only equal addresses, so do not rely on its error. PyTorch allows overlaps, and FSDP2 makes use of
 # that: the input of its all-gather is a slice of the output. So the backend compares the memory of all pieces.
-# For a reduction in place it passes ``MPI_IN_PLACE``, and otherwise it copies an input that overlaps. The next
-# worker gathers and exchanges in place:
+# MPI wants ``MPI_IN_PLACE`` from all ranks or from none, and a rank does not know whether the others gather in
+# place, so the backend copies an input that overlaps. Only a reduction in place passes ``MPI_IN_PLACE``. The
+# next worker gathers and exchanges in place:
 #
 # .. admonition:: Calls in place
 #    :collapsible: closed

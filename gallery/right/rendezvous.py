@@ -3,8 +3,8 @@ Rendezvous through the store
 ============================
 
 Before ranks can exchange tensors, they must find each other, agree that all have arrived, and connect. This
-page makes that all-or-nothing: either every rank starts, or none does, and each raises an error that says
-why.
+page makes that all-or-nothing: as long as the store answers, either every rank starts, or none does, and each
+raises an error that says why.
 
 .. diagram:: right/rendezvous/diagram
 
@@ -36,7 +36,7 @@ launch("rendezvous/what_a_rank_receives.py", ranks=3)
 
 # %%
 # For the world, the list of global ranks is empty, because a rank's number in the world is its global rank.
-# Rank 2 of the world is rank 1 of group 1, whose errors can name both numbers thanks to the list.
+# Rank 2 of the world is rank 1 of group 1. With the list, an error can name both numbers.
 #
 # Polling the store
 # -----------------
@@ -54,8 +54,8 @@ launch("rendezvous/what_a_rank_receives.py", ranks=3)
 # Even on that connection the frame polls, because a rank often waits for any of several keys, and must give
 # up at its deadline. To read a key that may be missing, it uses ``compareSet``, which returns at once.
 #
-# Bug: keys without a number
-# --------------------------
+# Bug: the same keys for every rendezvous
+# ---------------------------------------
 #
 # The simplest rendezvous has one key for each rank. Every rank writes its own key and reads the others:
 #
@@ -122,6 +122,12 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # therefore cannot decide alone. The first rank that knows the outcome writes the verdict, with a
 # ``compareSet`` that succeeds only once. That is the function ``agree``:
 #
+# .. listing:: extension/frame/rendezvous.hpp
+#    :part: agree
+#    :end-before: if (keys_->add(
+#
+# In this listing:
+#
 # - ``mine`` is ``ready_``, which is "ready" and the number that the rank has drawn, or the rank's own problem.
 #   ``enter`` writes it, and throws if another process has already written for this rank.
 # - With ``welcome``, rank 0 answers a rank that arrives late.
@@ -129,14 +135,9 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # - ``set_first`` writes the verdict, unless there is one, and returns the one that counts. If all ranks are ready,
 #   that is ``kReady``, without a number, so that it is the same whichever rank writes it.
 #
-# .. listing:: extension/frame/rendezvous.hpp
-#    :part: agree
-#    :end-before: if (keys_->add(
-#
 # The last rank to read the verdict erases the keys. Rank 0 waits for that for a moment, because the store
-# often ends with its process. A rank that gives up after the others
-# have agreed reads their verdict, and starts all the same. If a rank gives up before that, no rank starts,
-# because the first verdict counts for all.
+# often ends with its process. A rank that gives up after the others have agreed reads their verdict, and starts
+# all the same. If a rank gives up before that, no rank starts, because the first verdict counts for all.
 #
 # The next program attempts three times to create a group of three ranks, with a timeout of one second. First
 # rank 1 is missing. Then it arrives, but the others have given up. In the end all arrive:

@@ -1,4 +1,4 @@
-"""The backend `mpich`: values and starts. The suite trains, and makes groups again."""
+"""The backend `mpich`: values, training and starts. The suite makes groups again."""
 
 import os
 from pathlib import Path
@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from mpi_ranks import BOTH_WAYS, by_mpiexec, run
+from programs import losses
 from random_operations import play
 from torch.distributed import ReduceOp
 
@@ -16,6 +17,13 @@ from torch.distributed import ReduceOp
 @pytest.mark.parametrize("size", [2, 3])
 def test_random_operations(size, way):
     run(play, size, size, f"seed {size}", 60)
+
+
+@BOTH_WAYS
+def test_training_has_the_losses_of_gloo(way):
+    for of_rank in run(losses, 2):
+        for ours, theirs in of_rank:
+            assert ours == theirs and ours[-1] < ours[0]
 
 
 def reductions(rank):

@@ -13,7 +13,8 @@ def kernel_that_fails():
     torch.accelerator.synchronize()
 
 
-for call in [lambda: torch.ones(1, device="sim:7"), kernel_that_fails]:
+wait_again = torch.accelerator.synchronize
+for call in [lambda: torch.ones(1, device="sim:7"), kernel_that_fails, wait_again]:
     try:
         call()
     except Exception as error:

@@ -30,7 +30,7 @@ def messages(tensors):
 
 
 for reduce in [one_after_another, coalesced, messages]:
-    tensors = list(torch.ones(3, 1, device=device))
+    tensors = list(torch.full((3, 1), rank + 1.0, device=device))
     torch.accelerator.synchronize()
     torch.sim.start_trace()
     gate = hold_communication(group)

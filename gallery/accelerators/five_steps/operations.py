@@ -32,7 +32,9 @@ def results(group):
     note("all_gather", all_of_them)
     dist.reduce_scatter_single(part := tensor(0), mine, group=group)
     note("reduce_scatter", part)
-    dist.gather(mine, [tensor(0, 0), tensor(0, 0)] if rank == 0 else None, 0, group=group)
+    rows = [tensor(0, 0), tensor(0, 0)] if rank == 0 else None
+    dist.gather(mine, rows, 0, group=group)
+    note("gather to 0", torch.cat(rows) if rows else mine)
     parts = list(all_of_them.chunk(2)) if rank == 0 else None
     dist.scatter(part := tensor(0, 0), parts, 0, group=group)
     note("scatter from 0", part)

@@ -34,10 +34,10 @@ def steps():
     rows = []
     for (operation, size, ranks, _), times in measured.items():
         if operation.startswith("step of "):
-            floor, shm, lowest, highest = (
-                f"{time / 1000:.1f}"
-                for time in (times["fake"][0], times["shm"][0], *times["gloo"][1:])
-            )
+            ranges = [
+                "–".join(f"{time / 1000:.1f}" for time in times[x][1:])
+                for x in ("fake", "shm", "gloo")
+            ]
             what, count = operation.removeprefix("step of "), f"{size // 10**6} million"
-            rows.append([what, count, f"{ranks}", floor, shm, f"{lowest}–{highest}"])
+            rows.append([what, count, f"{ranks}", *ranges])
     return rows
