@@ -14,8 +14,8 @@ Steps of a collective
 For each call, the frame asks your transport for a coroutine, which is suspended where it needs another rank, as
 :doc:`/right/asynchronous-work` explains. In a collective of ``mpich``, the ranks first exchange heads. A head
 contains the frame's *note* of the call: its kind, size, dtype, ``ReduceOp`` and more. Then MPI moves the data,
-unless it has come with the heads, as up to 1 KiB does. The frame, and not MPI, reduces 8-bit floats of any size, as
-:doc:`types-and-reductions` explains:
+unless it has come with the heads, as up to 1 KiB does. The frame, and not MPI, reduces data of 8-bit floats, of
+any size, as :doc:`types-and-reductions` explains:
 
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
    :part: run-collective
@@ -129,9 +129,9 @@ run_program("requests_and_works/aliased.py")
 # %%
 # MPICH notices only equal addresses, so do not rely on its error. PyTorch allows overlaps, and FSDP2 makes use of
 # that: the input of its all-gather is a slice of the output. So the backend compares the memory of all pieces.
-# MPI wants ``MPI_IN_PLACE`` from all ranks or from none, and a rank does not know whether the others gather in
-# place, so the backend copies an input that overlaps. Only a reduction in place passes ``MPI_IN_PLACE``. The
-# next worker gathers and exchanges in place:
+# In an all-gather, MPI wants ``MPI_IN_PLACE`` from all ranks or from none, and a rank does not know whether the
+# others gather in place, so the backend copies an input that overlaps. ``all_reduce`` and ``reduce`` pass
+# ``MPI_IN_PLACE``, because PyTorch always calls them in place. The next worker gathers and exchanges in place:
 #
 # .. admonition:: Calls in place
 #    :collapsible: closed
