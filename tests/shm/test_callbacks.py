@@ -124,9 +124,11 @@ def wait_behind_a_callback(rank):
     futures = [work.get_future() for work in works]
     if rank == 1:
         return
-    done = futures[0].then(lambda _: time.sleep(0.45))
+    go_on = threading.Event()
+    done = futures[0].then(lambda _: go_on.wait(30))
     with pytest.raises(dist.DistBackendError, match="has not ended within the 150 ms"):
         works[1].wait(timedelta(seconds=0.15))
+    go_on.set()
     works[1].wait()
     assert futures[1].done()
     done.wait()
