@@ -85,9 +85,7 @@ stream does both, by calling another backend, one for the CPU:
 .. listing:: extension/stream_collectives/src/group.hpp
    :part: in-the-stream
 
-Like a kernel, the task has addresses and sizes but owns no tensor of the program. The simulation has one more
-reason for that: destroying such a tensor may need Python's global interpreter lock (GIL), and the program may
-hold the GIL while it waits for this very stream.
+Like a kernel, the task has addresses and sizes but owns no tensor of the program.
 
 Steps 4 and 5: the event, and its users
 ---------------------------------------

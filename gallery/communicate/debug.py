@@ -226,25 +226,8 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 #    * - ``TORCH_FR_DUMP_TEMP_FILE``
 #      - the path of these files up to the rank, by default ``~/.cache/torch/comm_lib_trace_rank_``
 #
-# .. admonition:: Other variables
-#    :collapsible: closed
-#
-#    ``TORCH_NCCL_DESYNC_DEBUG`` and ``TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC`` are for ``nccl-legacy`` only, which is
-#    ``nccl`` before PyTorch 2.15 or with ``TORCH_DIST_USE_NCCL2=0``:
-#
-#    .. list-table::
-#       :header-rows: 1
-#
-#       * - variable
-#         - meaning
-#       * - ``TORCH_NCCL_BLOCKING_WAIT``
-#         - ``wait`` blocks the host and raises the error itself, without a watchdog
-#       * - ``TORCH_NCCL_DESYNC_DEBUG``
-#         - the error reports which ranks lag behind, and in which call
-#       * - ``TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC``
-#         - after so many seconds, a second thread ends the process if the watchdog itself is stuck
-#
-#    ``NCCL_DEBUG=INFO`` belongs to NCCL itself, which then logs what it does.
+# ``TORCH_NCCL_BLOCKING_WAIT=1`` lets ``wait`` block the host and raise the error itself. ``NCCL_DEBUG=INFO``
+# belongs to NCCL, which then logs what it does.
 #
 # For authors of a backend
 # ------------------------

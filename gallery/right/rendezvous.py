@@ -36,7 +36,7 @@ launch("rendezvous/what_a_rank_receives.py", ranks=3)
 
 # %%
 # For the world, the list of global ranks is empty, because a rank's number in the world is its global rank.
-# Rank 2 of the world is rank 1 of group 1. With the list, an error can name both numbers.
+# With the list, an error can name both numbers of a rank.
 #
 # Polling the store
 # -----------------
@@ -52,7 +52,7 @@ launch("rendezvous/what_a_rank_receives.py", ranks=3)
 #       :part: store
 #
 # Even on that connection the frame polls, because a rank often waits for any of several keys, and must give
-# up at its deadline. To read a key that may be missing, it uses ``compareSet``, which returns at once.
+# up at its deadline.
 #
 # Bug: the same keys for every rendezvous
 # ---------------------------------------
