@@ -144,8 +144,8 @@ assert output[1] == ""
 # Some failures end the process at once. The backend sets ``MPI_ERRORS_RETURN`` for its communicators, for
 # ``MPI_COMM_WORLD`` and for ``MPI_COMM_SELF``, so that MPI returns errors. But MPICH marks some errors as
 # fatal, and for these it ends the process whatever the handler is. In MPICH 5.0.2, an unexpected error of
-# libfabric is one, so a connection that breaks in the middle of a transfer can end a rank. To the other
-# ranks, that rank has then died.
+# libfabric is one, so a connection that breaks in the middle of a transfer can end a rank. Before that, MPICH
+# asks the other ranks of the communicator to end, too.
 #
 # Open MPI with ULFM
 # ------------------
