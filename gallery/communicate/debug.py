@@ -85,7 +85,7 @@ output = launch("debug/hanging_rank.py", ranks=2)
 # ------------------------------
 #
 # A stack shows where a rank is now, and not which calls it has made. PyTorch's flight recorder keeps the last 2000
-# in memory, for every backend; ``TORCH_FR_BUFFER_SIZE`` changes the number, and 0 turns the recorder off. In the
+# in memory, for every backend that communicates; ``TORCH_FR_BUFFER_SIZE`` changes the number, and 0 turns the recorder off. In the
 # next program, rank 1 skips a call, and the group's timeout of one second ends the wait of rank 0:
 #
 # .. listing:: gallery/communicate/debug/missing_call.py
@@ -104,7 +104,7 @@ output = launch("debug/hanging_rank.py", ranks=2)
 # as a daemon, where ``write_trace`` contains these lines, and cancel it after the call.
 #
 # On traces of gloo, the command of PyTorch 2.15 fails with a ``KeyError``, so print the newest entry of each rank
-# instead, where ``dump`` is ``c10d._dump_fr_trace_json``. Compare only entries of the same ``process_group``,
+# instead, where ``dump`` is ``c10d._dump_fr_trace_json``, and pass ``"gloo"`` in place of ``"shm"``. Compare only entries of the same ``process_group``,
 # because all groups of a backend share one recorder:
 #
 # .. admonition:: The newest entry of each rank
@@ -172,9 +172,8 @@ output = launch("debug/ranks_differ.py", ranks=2)
 output = launch("debug/monitored_barrier.py", ranks=3, expected_stderr="monitoredBarrier")
 
 # %%
-# Both lines are from errors. Read that of rank 0, which names the missing rank; rank 1 fails only because rank 0
-# gave up. With ``wait_all_ranks=True``, rank 0 names
-# all missing ranks, and not only the first.
+# Both lines are from errors. That of rank 0 names the missing rank; rank 1 fails only because rank 0 gave up. With
+# ``wait_all_ranks=True``, rank 0 names all missing ranks, and not only the first.
 #
 # Find a late rank
 # ----------------
@@ -226,8 +225,8 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 #    * - ``TORCH_FR_DUMP_TEMP_FILE``
 #      - the path of these files up to the rank, by default ``~/.cache/torch/comm_lib_trace_rank_``
 #
-# ``TORCH_NCCL_BLOCKING_WAIT=1`` lets ``wait`` block the host and raise the error itself. ``NCCL_DEBUG=INFO``
-# belongs to NCCL, which then logs what it does.
+# With ``TORCH_NCCL_BLOCKING_WAIT=1`` there is no watchdog: ``wait`` blocks the host and raises the error itself.
+# ``NCCL_DEBUG=INFO`` belongs to NCCL, which then logs what it does.
 #
 # For authors of a backend
 # ------------------------

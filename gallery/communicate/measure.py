@@ -91,13 +91,13 @@ print(machine)
 # about three times as long. Large tensors show the bandwidth, because there the time
 # grows with the size.
 #
-# To see how much a backend can save at all, compare it with ``fake``. Its times, below 15 µs for every size
-# when many calls make one sample, contain Python, the binding and the dispatcher, which every backend pays for. The flight recorder, which
-# :doc:`debug` describes, is off in this measurement, because it would slow down ``shm`` and gloo but not
+# To see how much a backend can save at all, compare it with ``fake``. On the average
+# of many calls, one takes less than 15 µs at every size. Every backend pays this, because it is the time of
+# Python, the binding and the dispatcher. The flight recorder, which :doc:`debug` describes, is off in this measurement, because it would slow down ``shm`` and gloo but not
 # ``fake``.
 #
 # Know what the machine adds. Here all ranks share the two CPUs of a virtual machine, and the threads of
-# gloo sleep several times in each all-reduce. The time of a small one is therefore largely that of waking
+# gloo sleep more than once in an average all-reduce. The time of a small one is therefore largely that of waking
 # up, which depends on the machine more than on gloo. ``torchrun`` starts each rank in a session of its own,
 # which can make ``shm`` sleep, too, as :doc:`wait-without-wasting` explains.
 #
@@ -135,8 +135,8 @@ show_table(["step", "parameters", "ranks", "floor", "shm", "gloo"], steps())
 # A simple model says that an operation takes a constant time, plus the size divided by a constant rate.
 # Draw this line through the medians of the smallest and the largest all-reduce. For ``shm`` and gloo,
 # print at how many of the sizes between them the line stays between the fastest and the slowest run. The times
-# are in ``shared/measurements.csv``, in microseconds. Its column ``sessions`` says how many login sessions the
-# ranks were in: take the rows with one for each rank, as ``torchrun`` starts them.
+# are in ``shared/measurements.csv``, in microseconds. Its column ``sessions`` says how many sessions (see
+# :doc:`wait-without-wasting`) the ranks were in: take the rows with one for each rank, as ``torchrun`` starts them.
 #
 # .. admonition:: Solution
 #    :collapsible: closed

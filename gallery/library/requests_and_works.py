@@ -47,8 +47,8 @@ The thread of :doc:`which-thread-calls` posts them in ``begin``, and then tests 
    :end-before: // [/requests]
 
 When all requests have ended, the thread rings a bell, and the coroutine resumes. The ``Work`` has existed since the
-call returned. When the coroutine ends, ``is_completed`` of the ``Work`` is true and ``wait`` returns. The callback thread
-then completes the future, if the program has asked for one. All this is code of the frame.
+call returned. When the coroutine ends, the callback thread completes the future, if the program has asked for one; then
+``is_completed`` of the ``Work`` is true and ``wait`` returns. All this is code of the frame.
 
 The next worker has several works at a time. Rank 0 begins three all-reduces, which rank 1 calls late, and
 meanwhile sends a message:
@@ -65,9 +65,8 @@ from launcher import launch, run_program
 launch("requests_and_works/works_side_by_side.py", ranks=2)
 
 # %%
-# ``send`` has returned before an all-reduce has ended, so the message has overtaken them: it has a request of its
-# own. The all-reduces run one after
-# another, so their futures complete in the order of the calls.
+# ``send`` returned before any all-reduce had ended: the message has a request of its own, so it overtook them. The
+# all-reduces run one after another, so their futures complete in the order of the calls.
 #
 # Heads before data
 # -----------------
@@ -103,7 +102,7 @@ launch("requests_and_works/heads.py", ranks=2)
 # The nonblocking collective
 # --------------------------
 #
-# For other data, a collective calls a nonblocking function of MPI 4 whose name ends in ``_c``. Its counts have
+# For longer data, and for ``all_to_all``, a collective calls a nonblocking function of MPI 4 whose name ends in ``_c``. Its counts have
 # 64 bits, because an ``int`` cannot count the bytes of a tensor of 2 GiB:
 #
 # .. admonition:: ``Collective``
@@ -130,7 +129,7 @@ run_program("requests_and_works/aliased.py")
 # MPICH notices only equal addresses, so do not rely on its error. PyTorch allows overlaps, and FSDP2 makes use of
 # that: the input of its all-gather is a slice of the output. So the backend compares the memory of all pieces.
 # In an all-gather, MPI wants ``MPI_IN_PLACE`` from all ranks or from none, and a rank does not know whether the
-# others gather in place, so the backend copies an input that overlaps. ``all_reduce`` and ``reduce`` pass
+# others gather in place, so the backend copies an input that overlaps. ``all_reduce``, and ``reduce`` on its root, pass
 # ``MPI_IN_PLACE``, because PyTorch always calls them in place. The next worker gathers and exchanges in place:
 #
 # .. admonition:: Calls in place
@@ -170,7 +169,7 @@ run_program("requests_and_works/memory_given_back.py")
 # - the requests.
 #
 # The coroutine shares the call with the thread of the library. When a failure destroys the coroutine, the
-# thread is the last owner, and keeps the call for ever. This leak is deliberate, and it stays small, because
+# thread is the last owner, and keeps the call until the process ends. This leak is deliberate, and it stays small, because
 # the first failure ends the group. Late data can then only reach the tensors of the failed operation, which a
 # program must not use after the error.
 #
@@ -195,8 +194,8 @@ run_program("requests_and_works/memory_given_back.py")
 #      - You pass a context pointer, which an entry of the completion queue returns: let it point to the call.
 #        ``fi_cq_readerr`` returns the entries of operations that have failed.
 #
-# UCX moves messages only, and so does libfabric where a provider lacks ``FI_COLLECTIVE``; you then write the
-# collectives yourself, as steps. Both can try to cancel an operation, with ``ucp_request_cancel`` and
+# UCP, the interface of UCX, has no collectives, nor has libfabric where a provider lacks ``FI_COLLECTIVE``; you
+# then write them yourself, as steps. Both can try to cancel an operation, with ``ucp_request_cancel`` and
 # ``fi_cancel``. Its memory is free when the library has reported its end.
 #
 # Not run here: these libraries, for which the table follows their documentation.

@@ -2,7 +2,7 @@
 DataParallel and DDP
 ====================
 
-When a model fits on one device, but training takes too long because there is much data, give every device a
+When a model fits on one device, but training takes too long because the data set is large, give every device a
 copy of the model and a part of each batch. This is called *data parallel* training. This page begins with one
 device, compares PyTorch's two ways to use several, and then shows what DDP, the better one, does in each
 step.
@@ -194,10 +194,10 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 # end, one of the ranks that finished last broadcasts its model, so both ranks have the same weight.
 #
 # ``join`` repeats only the communication of DDP, and adds two all-reduces of one element to each step,
-# and a third one if the model has buffers. If the forward pass of your model calls collectives itself, pass
+# and a third one if DDP broadcasts buffers. If the forward pass of your model calls collectives itself, pass
 # ``throw_on_early_termination=True``. Then all ranks raise an error as soon as one has no more data.
 #
-# FSDP2 has no ``join``. A rank that skips a whole batch makes it average gradients of different steps, too.
+# FSDP2, which also divides the parameters among the ranks (:doc:`sharded-training`), has no ``join``. A rank that skips a whole batch makes it average gradients of different steps, too.
 # If the rank skips only the backward pass, its next all-gather meets that of another layer. The ranks then
 # compute with wrong parameters if the layers have the same size, and otherwise can also raise an error or hang.
 # So let all ranks decide together, with a small all-reduce, as :doc:`memory` does.
