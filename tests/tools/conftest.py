@@ -10,7 +10,7 @@ import pytest
 
 from tools.project.paths import INSTALLED_EXTENSIONS, ROOT
 
-COPIED = ["tools", "extension", "sphinxext", "docs/_templates", "docs/_static"]
+COPIED = ["tools", "conformance", "extension", "sphinxext", "docs/_templates", "docs/_static"]
 COPIED += ["docs/_root", "docs/_styles", "docs/glossary.csv"]
 COPIED += ["conf.py", "languages.toml", "releases.toml", "site.toml"]
 COPIED += ["requirements", "LICENSE"]
