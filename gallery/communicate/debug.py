@@ -71,10 +71,7 @@ until rank 1 arrives:
       :part: stack
 """
 
-import json
-
 from launcher import PROFILER, launch
-from result_table import show_table
 
 output = launch("debug/hanging_rank.py", ranks=2)
 
@@ -178,26 +175,12 @@ output = launch("debug/monitored_barrier.py", ranks=3, expected_stderr="monitore
 # Find a late rank
 # ----------------
 #
-# If a job is slow, one rank may hold up all others. PyTorch's profiler shows the call of each operation, and, if
-# the backend supports it, the time until the operation ends. The next worker trains as on
-# :doc:`/right/training`, and profiles the third step:
+# If a job is slow, one rank may hold up all others. PyTorch's profiler shows the call of each operation and, if
+# the backend supports it, an event that lasts until the operation ends. That event contains the time in which the
+# rank waits for others. To show that, rank 1 is 0.3 s late:
 #
-# .. listing:: gallery/communicate/debug/profile_training.py
-#    :part: profile
-
-output = launch("debug/profile_training.py", ranks=2, expected_stderr=PROFILER, show=False)
-show_table(["feature", "the call", "the operation"], json.loads(output[0]))
-
-# %%
-# In each row, the call on the left starts the operation on the right. The event of the operation contains the time
-# in which the rank waits for others. To show that, rank 1 is 0.3 s
-# late:
-#
-# .. admonition:: The late rank
-#    :collapsible: closed
-#
-#    .. listing:: gallery/communicate/debug/late_in_a_profile.py
-#       :part: late
+# .. listing:: gallery/communicate/debug/late_in_a_profile.py
+#    :part: late
 
 output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 

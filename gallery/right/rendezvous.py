@@ -21,55 +21,44 @@ as :doc:`/tutorial/step-2-expose-to-python` explains, it passes a ``DistributedB
    .. listing:: extension/frame/registration.hpp
       :part: create
 
-The next program prints what each rank receives for the world, and for a group of ranks 0 and 2:
+For a group of ranks 0 and 2, ``global_ranks_in_group`` is ``[0, 2]``, so that an error can name both numbers of a
+rank. For the world it is empty, because there a rank's number is its global rank.
 
-.. admonition:: A create function that prints
+Polling the store
+-----------------
+
+The obvious way to wait for another rank is ``get`` of the store, which waits until the key exists. With a
+``TCPStore``, however, it meanwhile blocks all other threads that use the same object, such as one that
+creates another group. So the frame uses a connection of its own:
+
+.. admonition:: A connection of its own
    :collapsible: closed
 
-   .. listing:: gallery/right/rendezvous/what_a_rank_receives.py
-      :part: create
+   .. listing:: extension/frame/store_keys.hpp
+      :part: store
+
+Even on that connection the frame polls, because a rank often waits for any of several keys, and must give
+up at its deadline.
+
+Bug: the same keys for every rendezvous
+---------------------------------------
+
+The simplest rendezvous has one key for each rank. Every rank writes its own key and reads the others:
+
+.. listing:: gallery/right/rendezvous/fixed_keys.py
+   :part: fixed
+
+A store keeps its keys, so a second group under the same name finds those of the first. To show that, the ranks
+meet twice, and rank 1 is late for the second meeting:
+
+.. admonition:: The two meetings
+   :collapsible: closed
+
+   .. listing:: gallery/right/rendezvous/two_meetings.py
+      :part: meetings
 """
 
 from launcher import launch, run_program
-
-launch("rendezvous/what_a_rank_receives.py", ranks=3)
-
-# %%
-# For the world, the list of global ranks is empty, because a rank's number in the world is its global rank.
-# With the list, an error can name both numbers of a rank.
-#
-# Polling the store
-# -----------------
-#
-# The obvious way to wait for another rank is ``get`` of the store, which waits until the key exists. With a
-# ``TCPStore``, however, it meanwhile blocks all other threads that use the same object, such as one that
-# creates another group. So the frame uses a connection of its own:
-#
-# .. admonition:: A connection of its own
-#    :collapsible: closed
-#
-#    .. listing:: extension/frame/store_keys.hpp
-#       :part: store
-#
-# Even on that connection the frame polls, because a rank often waits for any of several keys, and must give
-# up at its deadline.
-#
-# Bug: the same keys for every rendezvous
-# ---------------------------------------
-#
-# The simplest rendezvous has one key for each rank. Every rank writes its own key and reads the others:
-#
-# .. listing:: gallery/right/rendezvous/fixed_keys.py
-#    :part: fixed
-#
-# A store keeps its keys, so a second group under the same name finds those of the first. To show that, the ranks
-# meet twice, and rank 1 is late for the second meeting:
-#
-# .. admonition:: The two meetings
-#    :collapsible: closed
-#
-#    .. listing:: gallery/right/rendezvous/two_meetings.py
-#       :part: meetings
 
 launch("rendezvous/fixed_keys.py", ranks=2)
 
