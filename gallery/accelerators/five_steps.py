@@ -45,14 +45,8 @@ Steps 1 and 2: order and memory
 
 Before step 1, ``check`` refuses calls of a group that has failed, ``let_go`` drops the memory of calls that have ended,
 and the guard finds the caller's current stream. ``keeps(rule)`` is true, unless a test breaks that rule on purpose, and
-``lane`` names the stream of a call. Where calls run in different streams, further events keep their order:
-
-.. admonition:: The order of calls
-   :collapsible: closed
-
-   .. listing:: extension/stream_collectives/src/group.hpp
-      :start-at: // The library wants one order
-      :end-before: // 2. The memory stays
+``lane`` names the stream of a call. The lines that follow, which are left out here, let further events
+keep the order of calls in different streams.
 
 Next, ``launch`` takes the addresses and sizes from the tensors. Because the program may delete its tensors as
 soon as the call has returned, the group keeps them, too:

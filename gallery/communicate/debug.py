@@ -179,8 +179,11 @@ output = launch("debug/monitored_barrier.py", ranks=3, expected_stderr="monitore
 # the backend supports it, an event that lasts until the operation ends. That event contains the time in which the
 # rank waits for others. To show that, rank 1 is 0.3 s late:
 #
-# .. listing:: gallery/communicate/debug/late_in_a_profile.py
-#    :part: late
+# .. admonition:: The late rank
+#    :collapsible: closed
+#
+#    .. listing:: gallery/communicate/debug/late_in_a_profile.py
+#       :part: late
 
 output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 
@@ -249,20 +252,9 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 #    .. listing:: extension/frame/work.hpp
 #       :part: profiler
 #
-# If the error of ``wait`` names the operation and the missing ranks, a program needs no other tool to
-# see who is late. The group of ``shm`` stays usable, so that rank 0 can wait again:
-#
-# .. admonition:: The two waits
-#    :collapsible: closed
-#
-#    .. listing:: gallery/communicate/debug/late_rank.py
-#       :part: state
-
-output = launch("debug/late_rank.py", ranks=2)
-
-# %%
-# The timeout of the group, in contrast, breaks the group, as :doc:`/right/timeouts-and-dead-ranks` shows. To find
-# out whether a backend is slow, :doc:`measure` compares it with others.
+# If the error of ``wait`` names the operation and the missing ranks, as :doc:`/right/timeouts-and-dead-ranks`
+# shows, a program needs no other tool to see who is late. To find out whether a backend is slow, :doc:`measure`
+# compares it with others.
 #
 # Exercise
 # --------

@@ -27,7 +27,6 @@ show_error("a sum of bool", dist.all_reduce, truths, group=group)
 
 numbers = torch.ones(1 + rank, device=device)  # one on rank 0, and two on rank 1
 work = dist.all_reduce(numbers, group=group, async_op=True)
-print("the call has returned")
 torch.accelerator.synchronize()
 print("the stream has ended it:", work.is_completed())
 show_error("wait", work.wait)
