@@ -49,8 +49,8 @@ launch("futures/callbacks.py", ranks=2)
 # multiplication in the stream of the callback, and a wait for that stream in the program's. Only ``item`` lets the
 # host wait for the number.
 #
-# Users of your backend notice two consequences. First, ``done`` says nothing about the device, for which they need
-# ``is_completed`` of the work. Second, a callback should not read a number on the host, because it runs on the thread
+# Users of your backend notice two consequences. First, ``done`` of the future says nothing about the device;
+# ``is_completed`` of the work does. Second, a callback should not read a number on the host, because it runs on the thread
 # that attaches it. If the callback above called ``item``, this thread would never open the gate.
 #
 # Bug: a future without devices
@@ -112,7 +112,7 @@ launch("futures/devices_in_ddp.py", ranks=2)
 # NCCL's backend
 # --------------
 #
-# ``ProcessGroupNCCL.hpp`` says that ``getFuture`` returns a future "that will be marked as completed internally", and
+# ``ProcessGroupNCCL.hpp`` of ``nccl-legacy`` says that ``getFuture`` returns a future "that will be marked as completed internally", and
 # that ``getFutureResult`` returns the result of the work, such as success or a kind of error, "instead of the tensor
 # output".
 #

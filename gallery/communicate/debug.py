@@ -100,9 +100,9 @@ output = launch("debug/hanging_rank.py", ranks=2)
 # A rank that hangs cannot run these lines itself. So before the call, start ``threading.Timer(60, write_trace)``
 # as a daemon, where ``write_trace`` contains these lines, and cancel it after the call.
 #
-# On traces of gloo, the command of PyTorch 2.15 fails with a ``KeyError``, so print the newest entry of each rank
-# instead, where ``dump`` is ``c10d._dump_fr_trace_json``, and pass ``"gloo"`` in place of ``"shm"``. Compare only entries of the same ``process_group``,
-# because all groups of a backend share one recorder:
+# On traces of gloo, the command of PyTorch 2.15 fails with a ``KeyError``. For gloo, print the newest entry of each
+# rank instead. In this code, ``dump`` is ``c10d._dump_fr_trace_json``; replace ``"shm"`` by ``"gloo"``. Compare only
+# entries of the same ``process_group``, because all groups of a backend share one recorder:
 #
 # .. admonition:: The newest entry of each rank
 #    :collapsible: closed
@@ -177,7 +177,8 @@ output = launch("debug/monitored_barrier.py", ranks=3, expected_stderr="monitore
 #
 # If a job is slow, one rank may hold up all others. PyTorch's profiler shows the call of each operation and, if
 # the backend supports it, an event that lasts until the operation ends. That event contains the time in which the
-# rank waits for others. To show that, rank 1 is 0.3 s late:
+# rank waits for others. To show that, rank 1 is 0.3 s late, and the program compares the ends of the call,
+# ``c10d::allreduce_``, and of the operation, ``shm:all_reduce``:
 #
 # .. admonition:: The late rank
 #    :collapsible: closed
@@ -277,4 +278,5 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 output = launch("debug/who_is_late.py", ranks=3, expected_stderr=PROFILER)
 
 # %%
-# Not run here: NCCL. Its variables and their meaning are those of PyTorch's headers.
+# Not run here: NCCL. Its variables and their meaning are those of PyTorch's headers, and the default path is that
+# of its library.

@@ -13,9 +13,10 @@ Steps of a collective
 
 For each call, the frame asks your transport for a coroutine, which is suspended where it needs another rank, as
 :doc:`/right/asynchronous-work` explains. In a collective of ``mpich``, the ranks first exchange heads. A head
-contains the frame's *note* of the call: its kind, size, dtype, ``ReduceOp`` and more. Then MPI moves the data,
-unless it has come with the heads, as up to 1 KiB does. The frame, and not MPI, reduces data of 8-bit floats, of
-any size, as :doc:`types-and-reductions` explains:
+contains the frame's *note* of the call: its kind, size, dtype, ``ReduceOp`` and more. Then MPI runs the
+collective, with two exceptions, which the first branch leaves to the frame: data of up to 1 KiB, which has come with
+the heads, and reductions of 8-bit floats, as :doc:`types-and-reductions` explains. The lines that are left out at the
+end divide the sum for ``AVG``:
 
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
    :part: run-collective
@@ -46,8 +47,8 @@ The thread of :doc:`which-thread-calls` posts them in ``begin``, and then tests 
    :start-at: void begin() override
    :end-before: // [/requests]
 
-When all requests have ended, the thread rings a bell, and the coroutine resumes. The ``Work`` has existed since the
-call returned. When the coroutine ends, the callback thread completes the future, if the program has asked for one; then
+The program has had its ``Work`` since the call returned, and now it must learn of the end. When all requests have
+ended, the thread rings a bell, and the coroutine resumes. When the coroutine ends, the callback thread completes the future, if the program has asked for one; then
 ``is_completed`` of the ``Work`` is true and ``wait`` returns. All this is code of the frame.
 
 The next worker has several works at a time. Rank 0 begins three all-reduces, which rank 1 calls late, and

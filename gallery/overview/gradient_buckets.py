@@ -94,8 +94,8 @@ show_section(output, "unused")
 # The rest of the message lists the indices of these parameters, and with ``TORCH_DISTRIBUTED_DEBUG=INFO``
 # also their names. If the branch should have been taken, or an output of ``forward`` does not reach the
 # loss, fix that. If not, pass ``find_unused_parameters=True``. DDP then searches the graph in each step
-# and marks what it does not find as ready. The second all-reduce is the price: it tells all ranks which
-# parameters any rank has used, because those that no rank has used keep their gradients as they are.
+# and marks what it does not find as ready. The price is a second all-reduce, which tells all ranks which
+# parameters any rank has used. Those that no rank has used keep their gradients as they are.
 #
 # With this option, DDP makes its buckets in the constructor, in the opposite order of the parameters, and
 # keeps them. So the all-reduces overlap from the first step on, but the small bucket of 1 MiB comes last.
@@ -120,8 +120,8 @@ show_section(output, "unused")
 show_section(output, "accumulate")
 
 # %%
-# The gradients are the same, because the average of the sums is the sum of the averages, and the network
-# carries a quarter. The bug is in ``forward_outside``: DDP decides in the forward pass whether the
+# The gradients are the same, because the average of the sums is the sum of the averages. With a quarter of the
+# all-reduces, the network carries a quarter. The bug is in ``forward_outside``: DDP decides in the forward pass whether the
 # backward pass communicates, so a context around ``backward`` alone has no effect. All ranks must leave
 # out the same all-reduces.
 #

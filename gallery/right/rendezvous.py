@@ -65,11 +65,11 @@ launch("rendezvous/fixed_keys.py", ranks=2)
 # %%
 # In meeting 2, rank 0 takes the old text of rank 1, and does not wait.
 #
-# Counting the groups, as :doc:`/tutorial/step-2-create-function` does, is not enough: after a failed rendezvous,
-# the ranks that arrived have counted one more than the rank that was missing. The fix is a random number, which each rank
-# draws anew for each rendezvous. Rank 1 writes its number. Rank 0 writes its own number under a key that
-# contains the one of rank 1, and all further keys contain the number of rank 0. No rank then takes a key of
-# an earlier rendezvous for a new one:
+# Counting the groups, as :doc:`/tutorial/step-2-create-function` does, is not enough: after a failed
+# rendezvous, the ranks that arrived have counted one more than the rank that was missing. The fix is a
+# random number, which each rank draws anew for each rendezvous. Rank 1 writes its number. Rank 0 writes its
+# own number under a key that contains the one of rank 1, and all further keys contain the number of rank 0.
+# Rank 0 may answer an old number, but no rank reads that answer, and all further keys are new:
 #
 # .. admonition:: ``meet_by_drawn_numbers``
 #    :collapsible: closed
@@ -119,14 +119,16 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 #
 # - ``mine`` is ``ready_``, which is "ready" and the number that the rank has drawn, or the rank's own problem.
 #   ``enter`` writes it, and throws if another process has already written for this rank.
-# - With ``welcome``, rank 0 answers the number of each rank, for which that rank waits in ``find_keys``.
+# - ``welcome`` is called on rank 0, and writes the answer that the other rank waits for in ``find_keys``.
 # - ``late`` makes a text of the missing ranks.
 # - ``set_first`` writes the verdict, unless there is one, and returns the one that counts. If all ranks are ready,
 #   that is ``kReady``, without a number, so that it is the same whichever rank writes it.
 #
-# The last rank to read the verdict erases the keys. Rank 0 waits for that for a moment, because the store
-# often ends with its process. A rank whose deadline passes when the others have already agreed finds their verdict in
-# the store, and starts all the same, because its own "ready" was there in time. If a rank gives up before that, no rank starts, because the first verdict counts for all.
+# The rest of the function, which is left out here, erases the keys when the last rank has read the verdict.
+# Rank 0 waits for that for a moment, because the store often ends with its process. A rank whose deadline
+# passes when the others have already agreed finds their verdict in the store, and starts all the same,
+# because its own "ready" was there in time. If a rank gives up before that, no rank starts, because the
+# first verdict counts for all.
 #
 # The next program attempts three times to create a group of three ranks, with a timeout of one second. First
 # rank 1 is missing. Then it arrives, but the others have given up. In the end all arrive:
@@ -143,7 +145,8 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 launch("rendezvous/a_rank_is_missing.py", ranks=3)
 
 # %%
-# Each message names a rank that did not arrive. Although the failed attempts leave keys in the store, the
+# Each message names the rank that was missed: ranks 0 and 2 missed rank 1, and later rank 1 missed rank 0, which had
+# given up. Although the failed attempts leave keys in the store, the
 # last one succeeds on it.
 #
 # Bug: a wait that holds Python's lock

@@ -19,7 +19,8 @@ both are set, the frame takes that of the call:
 .. listing:: extension/frame/options.hpp
    :part: timeouts
 
-In Python, only ``barrier`` and ``monitored_barrier`` have an argument for the timeout of the call. If
+Of the functions of ``torch.distributed``, only ``barrier`` and ``monitored_barrier`` have an argument for the timeout
+of the call; the methods of ``ProcessGroup`` have one, too. If
 it is omitted, ``monitored_barrier`` passes PyTorch's default of 30 minutes, whatever the timeout of the
 group is.
 
