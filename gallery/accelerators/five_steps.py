@@ -128,7 +128,8 @@ launch("five_steps/operations.py", ranks=2)
 # --------------------
 #
 # Every launch costs time, on the host and on the device, so a program may *coalesce* calls. ``Backend.hpp``
-# has two methods for that, which ``batch_isend_irecv`` and the private ``dist._coalescing_manager`` call. After ``startCoalescing``, the backend only collects calls; ``endCoalescing``
+# has two methods for that, which ``batch_isend_irecv`` and the private ``dist._coalescing_manager`` call.
+# After ``startCoalescing``, the backend only collects calls; ``endCoalescing``
 # launches them and returns one ``Work`` for all. A backend whose ``supportsCoalescing`` is true must have
 # both, because their default implementations raise an error:
 #
@@ -140,7 +141,8 @@ launch("five_steps/operations.py", ranks=2)
 #       :end-before: template <class CallOne>
 #
 # If all calls are ``all_reduce``, all ``all_gather_single``, or all ``reduce_scatter_single``, Python passes them
-# as a single call (a mixture of the three raises an error), so override ``allreduce_coalesced`` and its relatives in :doc:`/tutorial/every-operation`, too.
+# as a single call (a mixture of the three raises an error), so override ``allreduce_coalesced`` and its
+# relatives in :doc:`/tutorial/every-operation`, too.
 #
 # The next worker reduces three tensors, first in three calls and then coalesced. Finally, it exchanges
 # messages with ``batch_isend_irecv``, which coalesces them. A gate, as in :doc:`streams`, holds the communication

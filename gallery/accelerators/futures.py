@@ -112,7 +112,8 @@ launch("futures/devices_in_ddp.py", ranks=2)
 # NCCL's backend
 # --------------
 #
-# ``ProcessGroupNCCL.hpp`` of ``nccl-legacy`` says that ``getFuture`` returns a future "that will be marked as completed internally", and
+# ``ProcessGroupNCCL.hpp`` of ``nccl-legacy`` says that ``getFuture`` returns a future "that will be marked
+# as completed internally", and
 # that ``getFutureResult`` returns the result of the work, such as success or a kind of error, "instead of the tensor
 # output".
 #

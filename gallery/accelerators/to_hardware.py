@@ -66,7 +66,8 @@ The device
 The methods without another class are those of ``DeviceGuardImplInterface``; pinned memory and storages
 belong to ``PrivateUse1HooksInterface``. :doc:`device` shows them in the order in which PyTorch needs them.
 
-These rows of the profiler are optional. With them, ``profile(activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1])``
+These rows of the profiler are optional. With them,
+``profile(activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1])``
 shows each kernel and each collective on its stream, and which operation launched it. Some of the headers lie in
 ``torch/include/kineto``, which ``CppExtension`` does not search, and ``privateuse1_profiler.h`` is empty
 unless you define ``USE_KINETO``.

@@ -82,7 +82,8 @@ output = launch("debug/hanging_rank.py", ranks=2)
 # ------------------------------
 #
 # A stack shows where a rank is now, and not which calls it has made. PyTorch's flight recorder keeps the last 2000
-# in memory, for every backend that communicates; ``TORCH_FR_BUFFER_SIZE`` changes the number, and 0 turns the recorder off. In the
+# in memory, for every backend that communicates; ``TORCH_FR_BUFFER_SIZE`` changes the number, and 0 turns
+# the recorder off. In the
 # next program, rank 1 skips a call, and the group's timeout of one second ends the wait of rank 0:
 #
 # .. listing:: gallery/communicate/debug/missing_call.py

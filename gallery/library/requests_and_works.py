@@ -48,7 +48,8 @@ The thread of :doc:`which-thread-calls` posts them in ``begin``, and then tests 
    :end-before: // [/requests]
 
 The program has had its ``Work`` since the call returned, and now it must learn of the end. When all requests have
-ended, the thread rings a bell, and the coroutine resumes. When the coroutine ends, the callback thread completes the future, if the program has asked for one; then
+ended, the thread rings a bell, and the coroutine resumes. When the coroutine ends, the callback thread
+completes the future, if the program has asked for one; then
 ``is_completed`` of the ``Work`` is true and ``wait`` returns. All this is code of the frame.
 
 The next worker has several works at a time. Rank 0 begins three all-reduces, which rank 1 calls late, and
@@ -103,7 +104,8 @@ launch("requests_and_works/heads.py", ranks=2)
 # The nonblocking collective
 # --------------------------
 #
-# For longer data, and for ``all_to_all``, a collective calls a nonblocking function of MPI 4 whose name ends in ``_c``. Its counts have
+# For longer data, and for ``all_to_all``, a collective calls a nonblocking function of MPI 4 whose name
+# ends in ``_c``. Its counts have
 # 64 bits, because an ``int`` cannot count the bytes of a tensor of 2 GiB:
 #
 # .. admonition:: ``Collective``

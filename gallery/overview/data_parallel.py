@@ -197,7 +197,8 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 # and a third one if DDP broadcasts buffers. If the forward pass of your model calls collectives itself, pass
 # ``throw_on_early_termination=True``. Then all ranks raise an error as soon as one has no more data.
 #
-# FSDP2, which also divides the parameters among the ranks (:doc:`sharded-training`), has no ``join``. A rank that skips a whole batch makes it average gradients of different steps, too.
+# FSDP2, which also divides the parameters among the ranks (:doc:`sharded-training`), has no ``join``. A
+# rank that skips a whole batch makes it average gradients of different steps, too.
 # If the rank skips only the backward pass, its next all-gather meets that of another layer. The ranks then
 # compute with wrong parameters if the layers have the same size, and otherwise can also raise an error or hang.
 # So let all ranks decide together, with a small all-reduce, as :doc:`memory` does.

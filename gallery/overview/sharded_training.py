@@ -123,12 +123,14 @@ show_section(tables, "calls")
 #   reduce-scatters, but each rank then holds whole gradients instead of shards. Call the method with ``True``
 #   before the last backward pass, whose reduce-scatters then include all parts.
 #
-# Even so, every part of the batch gathers the parameters. To gather them only for the first part, also call ``set_reshard_after_forward(False)`` and
+# Even so, every part of the batch gathers the parameters. To gather them only for the first part, also call
+# ``set_reshard_after_forward(False)`` and
 # ``set_reshard_after_backward(False)``. Each rank then keeps the whole parameters. Call the second method
 # with ``True`` before the last backward pass, because otherwise the next step computes with the old
 # parameters.
 #
-# The table only counts the calls. In order, the forward pass gathers layer 1, then layer 2. The backward pass gathers layer 2, then layer 1, and only then
+# The table only counts the calls. In order, the forward pass gathers layer 1, then layer 2. The backward
+# pass gathers layer 2, then layer 1, and only then
 # reduces the gradients of layer 2 and of layer 1. Layer 1 comes so early because FSDP2 *prefetches*: it requests
 # the parameters that the backward pass needs next before it computes the current gradients, so that the
 # transfer overlaps the computation. In the forward pass, the host of a GPU runs ahead and requests layer 2 while

@@ -94,7 +94,8 @@ launch("asynchronous_work/thread_for_each_work.py", ranks=2)
 
 # %%
 # Without the order, rank 0 adds its 1 to the 20 of rank 1, and its 10 to the 2, where 3 and 30 would be right. No
-# error appears, because both calls have the same size and dtype. The fix is to decide the order before the call returns: the frame appends the
+# error appears, because both calls have the same size and dtype. The fix is to decide the order before the
+# call returns: the frame appends the
 # operation to a list, from which it starts collectives one after another and messages side by side.
 #
 # Overlap on a time line

@@ -102,7 +102,8 @@ launch("variants_and_groups/roots.py", ranks=3)
 # A library can often create a sub-group faster from a group that exists, as ``ncclCommSplit`` does. So
 # ``split_group`` calls ``split`` of the backend if ``supportsSplitting`` returns true, and since PyTorch
 # 2.15 it does so on CPUs as well. For accelerators, :doc:`/accelerators/groups-and-meshes` shows who
-# calls it. ``split`` of the frame only renumbers the ranks, and starts another group with ``merge``. The next worker splits a group of three:
+# calls it. ``split`` of the frame only renumbers the ranks, and starts another group with ``merge``. The
+# next worker splits a group of three:
 #
 # .. admonition:: The method ``split`` and the worker
 #    :collapsible: closed
