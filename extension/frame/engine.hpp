@@ -272,6 +272,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
     if (tell) {
       told_ = true;
       changed_.notify_all();
+      driver_.notify_one(); // may wait for this alone, when the group is closed
     }
     const bool all_ended = unfinished_.empty() && begun_.empty();
     state_ &= ~(all_ended ? kLooking | kRunning : kLooking);

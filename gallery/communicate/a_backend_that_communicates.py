@@ -101,16 +101,9 @@ launch("a_backend_that_communicates/first_results.py", ranks=2)
 # in runs of new processes. A build only reads the result that ``make accept-bench-backend`` has recorded,
 # so the line below the table names the machine:
 
-import csv
-from pathlib import Path
+from measurements import machine, measured, runs
 
-machine, *lines = Path("shared/measurements.csv").read_text().splitlines()
-measured = {}
-for row in csv.DictReader(lines):
-    case = row["operation"], int(row["size"]), int(row["ranks"]), int(row["sessions"])
-    times = [float(row[name]) for name in ("median", "lowest", "highest")]
-    measured.setdefault(case, {})[row["backend"]] = times
-print(f"{machine.removeprefix('# ')}, {row['runs']} runs")
+print(f"{machine}, {runs} runs")
 
 SIZES = {0: "", 4: "4 B", 65536: "64 KiB", 2**24: "16 MiB"}
 SHOWN = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "barrier"]

@@ -79,7 +79,8 @@ import sys
 
 sys.path.append("measure")
 # sphinx_gallery_end_ignore
-from published import bandwidths, machine, steps
+from measurements import machine
+from published import bandwidths, steps
 from result_table import show_table
 
 print(machine)

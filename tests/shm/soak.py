@@ -22,6 +22,7 @@ from shm_collectives import Options
 
 SOON = 1.0  # seconds, from the loss of a rank to the error of each other one
 TIMEOUT = 4  # seconds, of a group
+READING = 2.0  # seconds for which rank 0 waits until all others know that the group begins
 LIMIT = 60  # seconds, of an episode; most take less than 3
 OPERATIONS = 60  # of each thread whose group does not lose a rank
 
@@ -220,8 +221,10 @@ def problems(plan, answers, lost_at):
             lost = ending.group.ranks.index(plan.victim)
             if not re.search(LOSSES[plan.loss].format(lost), ending.trace):
                 yield f"{where}: this does not say that rank {lost} is lost:\n{ending.trace}"
-            late = ending.at - lost_at
-            if late > SOON + TIMEOUT * bool(re.search("Timed out|did not come", ending.trace)):
+            late, limit = ending.at - lost_at, SOON
+            limit += TIMEOUT * bool(re.search("Timed out|did not come", ending.trace))
+            limit += READING * ("meeting" in plan.loss)
+            if late > limit:
                 yield f"{where}: this came {late:.2f} s after the loss:\n{ending.trace}"
 
 

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 
@@ -187,6 +188,26 @@ def aborts_while_it_coalesces(rank):
 def test_coalescing_ends_after_an_abort():
     kind, text, _ = run(aborts_while_it_coalesces, 2)[0]
     assert kind == "DistBackendError" and "abort" in text
+
+
+def aborts_while_threads_wait(rank):
+    """Return how long each abort takes of a group in which threads of this rank wait."""
+    groups = [dist.new_group() for _ in range(20)]
+    took = []
+    for group in groups if rank == 0 else []:
+        with ThreadPoolExecutor(4) as threads:
+            work = [group.recv([torch.ones(1)], 1, tag) for tag in range(4)]
+            for each in work:
+                threads.submit(error_of, each.wait)
+            before = time.monotonic()
+            group.abort()
+            took.append(time.monotonic() - before)
+    dist.barrier()
+    return took
+
+
+def test_an_abort_ends_the_threads_of_its_group():
+    assert max(run(aborts_while_threads_wait, 2)[0]) < SOON  # 2.5 with a thread that does not end
 
 
 @pytest.mark.parametrize("size", [2, 3])

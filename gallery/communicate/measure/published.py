@@ -1,21 +1,6 @@
-"""Tables of the times in shared/measurements.csv."""
+"""Tables of the recorded times."""
 
-import csv
-from pathlib import Path
-
-
-def read():
-    """Return the line about the machine, and the times of each backend in each case."""
-    machine, *lines = Path("shared/measurements.csv").read_text().splitlines()
-    measured = {}
-    for row in csv.DictReader(lines):
-        case = row["operation"], int(row["size"]), int(row["ranks"]), int(row["sessions"])
-        times = [float(row[name]) for name in ("median", "lowest", "highest")]
-        measured.setdefault(case, {})[row["backend"]] = times
-    return machine.removeprefix("# "), measured
-
-
-machine, measured = read()
+from measurements import measured
 
 
 def bandwidths():
