@@ -121,13 +121,16 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 # A wait for a dead rank would last until the deadline, by default 30 minutes, and the error would not
 # say what has happened. So about every 50 milliseconds, the frame asks your transport two questions.
 # Has another rank announced a failure? Has one of the ranks that this operation waits for gone for
-# good? The condition on which the steps are suspended names these ranks in ``missing()``:
+# good? The engine asks the first question once for the whole group, and then the second one for each
+# operation. The condition on which the steps are suspended names these ranks in ``missing()``:
 #
 # .. listing:: extension/frame/engine.hpp
 #    :part: advance
 #
 # The order matters, because a rank may send its last data and then leave, which is no failure. So the
 # frame advances the operation once more after it has asked, and gives up only if nothing has arrived.
+# If a rank is gone, it may have announced a failure before it left, so the frame also asks the first
+# question again.
 #
 # How much your transport can answer depends on what moves the data:
 #
