@@ -240,7 +240,7 @@ run_program("device/forks.py")
 # ------
 #
 # The host checks arguments before the launch, because an error in the stream is raised far from its cause.
-# If a kernel fails all the same, the next call that lets the host wait raises the error, and so does every
+# If a kernel fails all the same, the next call that makes the host wait raises the error, and so does every
 # such call after it:
 #
 # .. listing:: gallery/accelerators/device/errors.py

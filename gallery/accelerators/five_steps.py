@@ -37,7 +37,7 @@ steps, for one call or for several that the program has combined.
 Steps 1 and 2: order and memory
 -------------------------------
 
-``launch`` chooses a stream, and lets it wait for what the program has launched so far:
+``launch`` chooses a stream, and makes it wait for what the program has launched so far:
 
 .. listing:: extension/stream_collectives/src/group.hpp
    :part: launch
@@ -92,7 +92,7 @@ places, in the same stream:
    :start-at: // 4. An event says
    :end-before: // [/launch]
 
-The call returns now, perhaps before its task has begun. ``wait`` of the work lets the caller's stream wait for
+The call returns now, perhaps before its task has begun. ``wait`` of the work makes the caller's stream wait for
 the event. The future has an event of its own, for which the streams of its callbacks wait.
 
 One backend, two libraries
@@ -189,7 +189,7 @@ launch("five_steps/errors.py", ranks=2, expected_stderr="Warning: Backend simccl
 # of the host for this device would fail, as :doc:`device` shows. Once it is kept, every ``wait`` of the work
 # raises the error, and the group refuses further calls, as :doc:`order-and-abort` shows.
 #
-# A ``wait`` that is called before the error occurs returns normally, because it does not let the host wait. So
+# A ``wait`` that is called before the error occurs returns normally, because it does not make the host wait. So
 # do not save a checkpoint, for example, after ``wait`` alone: call ``torch.accelerator.synchronize`` first, and
 # then ``wait``, which knows by then whether the call has failed.
 #

@@ -19,7 +19,7 @@ For this, the future must have been constructed with the devices of its value. T
 the order, as ``ivalue_inl.h`` shows:
 
 - ``markCompleted`` records an event on the current stream of each device that the value has tensors on.
-- ``wait`` lets the current stream of the caller wait for these events. It also calls ``recordDataPtrOnStream``, so
+- ``wait`` makes the caller's current stream wait for these events. It also calls ``recordDataPtrOnStream``, so
   that the allocator does not reuse the memory of the value while that stream may need it.
 - ``then`` runs a callback under a stream from ``getStreamFromGlobalPool``, which also waits for the events first. The
   future of the callback's result has the same devices, so the next reader waits for that stream.
@@ -33,8 +33,8 @@ current. Then the event comes after the library's task in that stream:
 A callback before the communication
 -----------------------------------
 
-The next worker holds the communication until its last lines. Meanwhile it attaches a callback and waits for the
-result:
+To show what the host can do before the data arrives, the next worker attaches a callback and waits for its result
+while a gate holds the communication:
 
 .. listing:: gallery/accelerators/futures/callbacks.py
    :part: callback
@@ -46,7 +46,7 @@ launch("futures/callbacks.py", ranks=2)
 
 # %%
 # The callback has run, and ``wait`` has returned, before the library moved a byte. Both have only queued tasks: the
-# multiplication in the stream of the callback, and a wait for that stream in the program's. Only ``item`` lets the
+# multiplication in the stream of the callback, and a wait for that stream in the program's. Only ``item`` makes the
 # host wait for the number.
 #
 # Users of your backend notice two consequences. First, ``done`` of the future says nothing about the device;
@@ -56,9 +56,9 @@ launch("futures/callbacks.py", ranks=2)
 # Bug: a future without devices
 # -----------------------------
 #
-# Therefore the rule of this page is: **the future knows its device**. If a backend omits the devices, PyTorch takes
-# the future for one of the CPU, so it records no event, and a callback runs under the stream that is current. This
-# worker, a short form of the one above, runs in a group that keeps the rule and in one that breaks it:
+# The order above depends on one rule: **the future knows its device**. If a backend omits the devices, PyTorch treats
+# the future as one for the CPU, so it records no event, and a callback runs under the stream that is current. To show
+# this, a short form of the worker above runs in a group that keeps the rule and in one that breaks it:
 #
 # .. listing:: gallery/accelerators/futures/devices.py
 #    :part: program
@@ -76,9 +76,8 @@ launch("futures/devices.py", ranks=2)
 # -------------------
 #
 # During the backward pass, DDP collects gradients in buckets and starts an all-reduce for each of them. In
-# ``reducer.hpp``, a bucket has a member ``future_work``, and at the end of the pass DDP waits for that. With the
-# option ``lazy_bucket_allocation``, it also keeps the work, so that it can release the tensors that NCCL's backend
-# has stashed. Each rank of the next worker has a model with one weight, whose gradient is the rank's input, 1 or 2:
+# ``reducer.hpp``, a bucket has a member ``future_work``, and at the end of the pass DDP waits for that. Each rank of
+# the next worker has a model with one weight, whose gradient is the rank's input, 1 or 2:
 #
 # .. listing:: gallery/accelerators/futures/devices_in_ddp.py
 #    :part: program
@@ -92,8 +91,8 @@ launch("futures/devices_in_ddp.py", ranks=2)
 #
 # No rank raises an error, and each takes a step in a plausible direction: it trains alone, with half of its own
 # gradient. A loss curve may look healthy, so compare the weights of all ranks in a test, with the communication
-# held by a gate or a slow kernel. Use DDP's defaults there: with ``lazy_bucket_allocation``, it waits for the
-# work, and the gradient is right although the future is not.
+# held by a gate or a slow kernel. Use DDP's defaults there: with the option ``lazy_bucket_allocation``, it also keeps
+# the work and waits for it, so the gradient is right although the future is not.
 #
 # The communication hooks of DDP depend even more on the devices. The one that compresses to 16 bits, for example,
 # returns ``fut.then(decompress)``, so all of its second half runs in a callback.
@@ -106,15 +105,14 @@ launch("futures/devices_in_ddp.py", ranks=2)
 # the backend needs a watchdog that reports by itself. ``Work.hpp`` has a second function, ``getFutureResult``, for a
 # future that tells how the work ended. ``simccl`` does not implement it.
 #
-# The value of a barrier is an empty list, so its future records no event and orders nothing. After a barrier, use
-# ``wait`` of the work.
+# In ``simccl``, the future of a barrier has an empty list as its value, so it records no event and orders nothing.
+# After a barrier, use ``wait`` of the work.
 #
 # NCCL's backend
 # --------------
 #
-# ``ProcessGroupNCCL.hpp`` of ``nccl-legacy`` says that ``getFuture`` returns a future "that will be marked
-# as completed internally", and
-# that ``getFutureResult`` returns the result of the work, such as success or a kind of error, "instead of the tensor
-# output".
+# NCCL's futures behave in the same way. According to the docstring of ``Work.get_future``, ``fut.wait()`` "does not
+# wait for the entire operation to complete on GPU", ``fut.done()`` says only "whether the operation has been
+# enqueued", and a callback runs in a stream of its own.
 #
 # Not run here: NCCL's backend, and the worker with ``lazy_bucket_allocation``, which was run by hand.

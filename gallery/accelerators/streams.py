@@ -44,7 +44,7 @@ run_program("streams/one_stream.py")
 # --------
 #
 # Two streams have no order between them. If one needs the result of the other, the program records an
-# *event* in one stream and lets the other stream wait for it. Neither call lets the host wait: ``block``,
+# *event* in one stream and makes the other stream wait for it. Neither call makes the host wait: ``block``,
 # in ``DeviceGuardImplInterface.h``, inserts a command into the queue of the stream, which stops there until
 # the event is reached. The next program doubles a number on another stream, with the event and without it.
 # ``settle`` returns when no stream can go on before the gate is opened:
@@ -59,7 +59,7 @@ run_program("streams/two_streams.py")
 # cannot know which order the program means. Most bugs of this part are of that kind: a result is wrong, or
 # it is right only as long as the device happens to be fast. A gate makes such a bug visible in every run.
 #
-# To let the host wait, a program calls ``synchronize`` of an event, of a stream or of the whole device.
+# To make the host wait, a program calls ``synchronize`` of an event, of a stream or of the whole device.
 #
 # A kernel owns nothing
 # ---------------------

@@ -26,7 +26,7 @@ The device
      - ``driver.launch`` of a task that notes the time
      - ``cudaEventRecord``
      - ``record``, ``destroyEvent``
-   * - let a stream wait
+   * - make a stream wait
      - ``driver.wait(queue, mark)``
      - ``cudaStreamWaitEvent``
      - ``block``
@@ -34,7 +34,7 @@ The device
      - ``driver.reached(mark)``
      - ``cudaEventQuery``
      - ``queryEvent``, ``queryStream``
-   * - let the host wait
+   * - make the host wait
      - ``driver.wait(mark)``
      - ``cudaEventSynchronize``
      - ``synchronizeEvent``, ``synchronizeStream``, ``synchronizeDevice``

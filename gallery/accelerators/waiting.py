@@ -40,7 +40,7 @@ assert outputs[0] == outputs[1]
 # The output of a call
 # --------------------
 #
-# **wait() lets the caller's stream wait for the communication.** ``Work.hpp`` promises for ``synchronize``
+# **wait() makes the caller's stream wait for the communication.** ``Work.hpp`` promises for ``synchronize``
 # that the caller's streams wait for completion, and the documentation of ``torch.distributed`` promises the
 # same for ``wait`` on CUDA, adding that the CPU is not blocked. Follow the documentation here, because the
 # comment on ``wait`` in ``Work.hpp`` describes only a host that waits. What waits is the stream that is
@@ -92,7 +92,7 @@ launch("waiting/completion.py", ranks=2)
 # --------
 #
 # A barrier has no tensor that a stream could use. Programs call it before they do something outside of the
-# device, such as reading a file that another rank has written. Therefore **a barrier lets the host wait**.
+# device, such as reading a file that another rank has written. Therefore **a barrier makes the host wait**.
 # The documentation of ``torch.distributed.barrier`` says that it blocks processes until the whole group has
 # entered, and that NCCL's backend blocks the CPU thread. In the worker, rank 0 writes the file only when
 # rank 1 waits in the barrier, or is already behind it:
@@ -105,7 +105,7 @@ launch("waiting/barrier.py", ranks=2)
 # %%
 # If the barrier orders only streams, rank 1 looks for the file before rank 0 has entered the barrier.
 #
-# For the same reason, ``wait`` of a receive from any rank lets the host wait in ``simccl``: the number of
+# For the same reason, ``wait`` of a receive from any rank makes the host wait in ``simccl``: the number of
 # the sender is a result for the host.
 #
 # Waits with a timeout
@@ -122,13 +122,13 @@ launch("waiting/barrier.py", ranks=2)
 # Exercise
 # --------
 #
-# A program calls ``all_reduce(loss)`` and prints ``loss.item()``. Which of its calls let the host wait, and
+# A program calls ``all_reduce(loss)`` and prints ``loss.item()``. Which of its calls make the host wait, and
 # is the printed number right?
 #
 # .. admonition:: Solution
 #    :collapsible: closed
 #
-#    Only ``item`` lets the host wait. The synchronous ``all_reduce`` calls ``wait``, which orders the
+#    Only ``item`` makes the host wait. The synchronous ``all_reduce`` calls ``wait``, which orders the
 #    current stream behind the communication. ``item`` copies the number in that stream, so the copy comes
 #    after the sum, and the printed number is right. The last row but one of the table is such a program.
 #

@@ -14,7 +14,7 @@ Steps of a collective
 For each call, the frame asks your transport for a coroutine, which is suspended where it needs another rank, as
 :doc:`/right/asynchronous-work` explains. In a collective of ``mpich``, the ranks first exchange heads. A head
 contains the frame's *note* of the call: its kind, size, dtype, ``ReduceOp`` and more. Then MPI runs the
-collective, with two exceptions, which the first branch leaves to the frame: data of up to 1 KiB, which has come with
+collective, with two exceptions, which the first branch leaves to the frame: data of up to 1 KiB, which travels in
 the heads, and reductions of 8-bit floats, as :doc:`types-and-reductions` explains. The lines that are left out at the
 end divide the sum for ``AVG``:
 
@@ -47,7 +47,7 @@ The thread of :doc:`which-thread-calls` posts them in ``begin``, and then tests 
    :start-at: void begin() override
    :end-before: // [/requests]
 
-The program has had its ``Work`` since the call returned, and now it must learn of the end. When all requests have
+The call has already returned a ``Work``, through which the program learns of the end. When all requests have
 ended, the thread rings a bell, and the coroutine resumes. When the coroutine ends, the callback thread
 completes the future, if the program has asked for one; then
 ``is_completed`` of the ``Work`` is true and ``wait`` returns. All this is code of the frame.
@@ -96,10 +96,11 @@ launch("requests_and_works/heads.py", ranks=2)
 # %%
 # Because each rank's head has a request of its own, the error of a timeout can also name the late ranks.
 #
-# Decide whether your ranks compare notes in every call. It costs a round of messages, and each rank sends a head
-# to all others, so with very many ranks you may prefer to compare only in a debug mode, as PyTorch does with
-# ``TORCH_DISTRIBUTED_DEBUG=DETAIL``. In return, up to 1 KiB of data comes along in the heads, so small
-# collectives, except ``all_to_all``, need no other call of MPI: each rank combines or copies what it has received.
+# Decide whether your ranks compare notes in every call. Each rank then sends a head to all others first, so with
+# very many ranks you may prefer to compare only in a debug mode, as PyTorch does with
+# ``TORCH_DISTRIBUTED_DEBUG=DETAIL``. In return, the heads carry up to 1 KiB of data, so small collectives need no
+# other call of MPI: each rank combines or copies what it has received. ``all_to_all`` always needs one, because
+# its sizes may differ by rank.
 #
 # The nonblocking collective
 # --------------------------
@@ -116,9 +117,10 @@ launch("requests_and_works/heads.py", ranks=2)
 #
 # PyTorch may pass a list of tensors where MPI takes one buffer. To avoid copies, the backend gives MPI the first
 # tensor as the buffer, and the distance of each tensor from the first as its offset. Only ``reduce_scatter``
-# must have its input in one piece.
+# must have its input in one piece. The standard allows such distances only within one allocation; MPICH
+# accepts any.
 #
-# MPI also forbids that input and output overlap, unless the input is ``MPI_IN_PLACE``:
+# Input and output must not overlap either, unless the input is ``MPI_IN_PLACE``:
 #
 # .. admonition:: An all-gather with each input
 #    :collapsible: closed
@@ -172,9 +174,9 @@ run_program("requests_and_works/memory_given_back.py")
 # - the requests.
 #
 # The coroutine shares the call with the thread of the library. When a failure destroys the coroutine, the
-# thread is the last owner, and keeps the call until the process ends. This leak is deliberate, and it stays small, because
-# the first failure ends the group. Late data can then only reach the tensors of the failed operation, which a
-# program must not use after the error.
+# thread is the last owner, and keeps the call until the process ends. This leak is deliberate. It may hold
+# large tensors, but it cannot grow, because the first failure ends the group. Late data can then only reach
+# the tensors of the failed operation, which a program must not use after the error.
 #
 # Other libraries
 # ---------------
@@ -185,16 +187,16 @@ run_program("requests_and_works/memory_given_back.py")
 #    * - library
 #      - end of an operation, and lifetime of its memory
 #    * - NCCL and its relatives
-#      - There is no request; the order of the stream counts. Record a CUDA event behind the collective, query it,
-#        and keep the tensors until it is complete. An all-gather may have its input in the rank's own part of
-#        the output.
+#      - There is no request. Record a CUDA event on the stream after the collective, query it, and keep the
+#        tensors until it is complete. An all-gather may have its input in the rank's own part of the output.
 #    * - UCX
-#      - A call returns ``NULL`` if it is done, or an error, or a request. Ask ``ucp_request_check_status``, or
+#      - A call that is done at once returns ``NULL``, others an error or a request. Ask ``ucp_request_check_status``, or
 #        pass a callback; release the request with ``ucp_request_free``. ``ucp_tag_send_sync_nbx`` is done when the
 #        receiver takes the message, as ``MPI_Issend`` is. At the end, close each endpoint with
 #        ``ucp_ep_close_nbx``, which flushes it, and then destroy the worker.
 #    * - libfabric
-#      - You pass a context pointer, which an entry of the completion queue returns: let it point to the call.
+#      - You pass a context pointer, which an entry of the completion queue returns: let it point to the call,
+#        or to a ``fi_context`` in it if the provider's mode has ``FI_CONTEXT``.
 #        ``fi_cq_readerr`` returns the entries of operations that have failed.
 #
 # UCP, the interface of UCX, has no collectives, nor has libfabric where a provider lacks ``FI_COLLECTIVE``; you

@@ -37,7 +37,7 @@ print("without async_op:", ", ".join(takes[False]))
 # .. diagram:: asynchronous
 #
 # With CUDA tensors, ``wait`` does not stop the program. It makes the current stream wait, so the program
-# can queue its next kernels. :doc:`/accelerators/waiting` shows which calls let the host wait.
+# can queue its next kernels. :doc:`/accelerators/waiting` shows which calls make the host wait.
 #
 # Barrier
 # -------

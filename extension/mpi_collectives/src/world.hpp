@@ -23,8 +23,9 @@ class World {
   // Creates the communicator of a group, on each of its ranks. MPI numbers the processes
   // once, as the first group does, so the first group must contain all ranks.
   MPI_Comm communicator(const frame::Place& place, const std::string& interface) {
+    if (size_ == 0) prepare(place, interface);
     require_one_world(place);
-    if (size_ == 0) start(place, interface);
+    if (size_ == 0) start(place);
     const auto& ranks = place.names.global_ranks; // empty: those of the group
     std::vector<int> members(ranks.begin(), ranks.end());
     for (int rank = 0; ranks.empty() && rank < place.size; ++rank) {
@@ -45,29 +46,14 @@ class World {
   // [/world]
 
  private:
-  // A rank that the first group lacked would wait for the others to start MPI again. So all
-  // tell each other first in how many ranks their MPI runs.
-  void require_one_world(const frame::Place& place) const {
-    frame::Keys::Names keys;
-    for (int rank = 0; rank < place.size; ++rank) {
-      keys.push_back("world/" + to_string(rank));
-    }
-    place.keys->set_text(keys[place.rank], to_string(size_));
-    const auto sizes = place.await(keys);
-    for (int rank = 0; rank < place.size; ++rank) {
-      if (sizes[rank] == to_string(size_)) continue;
-      const int without = size_ == 0 ? place.rank : rank;
-      throw std::runtime_error("MPI runs without " + place.names.who(without) +
-          ", which the first group of backend mpich lacked; create a group of all ranks "
-          "first");
-    }
-  }
-
-  void start(const frame::Place& place, const std::string& interface) {
-    int initialized = 0;
-    MPI_Initialized(&initialized);
-    const char* const launched = getenv("PMI_SIZE");
-    if (initialized && launched == nullptr) {
+  // All that a rank alone can refuse. Later the others would wait for it in MPI, which
+  // does not notice its error, as await() does.
+  static void prepare(const frame::Place& place, const std::string& interface) {
+    const bool launched = getenv("PMI_SIZE") != nullptr;
+    if (launched) {
+      require_same("PMI_SIZE", place.size);
+      require_same("PMI_RANK", place.rank);
+    } else if (is_initialized()) {
       throw std::runtime_error(
           "another package has initialized MPI for one process; "
           "import it after init_process_group, or use mpiexec");
@@ -92,20 +78,37 @@ class World {
       setenv("FI_TCP_IFACE", interface.c_str(), 1);
     }
     // [/network]
-    // [launched]
-    if (launched != nullptr) {
-      require_same("PMI_SIZE", place.size);
-      require_same("PMI_RANK", place.rank);
-    } else {
-      PmiServer::start(place.keys, place.rank, place.size);
+  }
+
+  // A rank that the first group lacked would wait for the others to start MPI again. So all
+  // tell each other first in how many ranks their MPI runs.
+  void require_one_world(const frame::Place& place) const {
+    frame::Keys::Names keys;
+    for (int rank = 0; rank < place.size; ++rank) {
+      keys.push_back("world/" + to_string(rank));
     }
-    int provided = 0;
-    if (!initialized) {
+    place.keys->set_text(keys[place.rank], to_string(size_));
+    const auto sizes = place.await(keys);
+    for (int rank = 0; rank < place.size; ++rank) {
+      if (sizes[rank] == to_string(size_)) continue;
+      const int without = size_ == 0 ? place.rank : rank;
+      throw std::runtime_error("MPI runs without " + place.names.who(without) +
+          ", which the first group of backend mpich lacked; create a group of all ranks "
+          "first");
+    }
+  }
+
+  void start(const frame::Place& place) {
+    // [launched]
+    const bool launched = getenv("PMI_SIZE") != nullptr; // by mpiexec
+    if (!launched) PmiServer::start(place.keys, place.rank, place.size);
+    if (!is_initialized()) {
+      int provided = 0;
       check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided),
           "MPI_Init_thread");
     }
     // Programs that this process starts must not take them for those of mpiexec.
-    if (launched == nullptr) {
+    if (!launched) {
       for (const char* name : {"PMI_FD", "PMI_RANK", "PMI_SIZE"}) unsetenv(name);
     }
     // [/launched]
@@ -115,6 +118,12 @@ class World {
       MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     }
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
+  }
+
+  static bool is_initialized() {
+    int initialized = 0;
+    MPI_Initialized(&initialized);
+    return initialized != 0;
   }
 
   // mpiexec has started this process, and MPI believes it.

@@ -13,7 +13,7 @@ struct OptionsSimccl final : frame::OptionsOf<OptionsSimccl> {
       : OptionsOf("simccl", timeout) {}
 
   std::string library = "gloo"; // the backend for the CPU that moves the data
-  bool blocking_wait = false; // wait() lets the host wait, too
+  bool blocking_wait = false; // wait() makes the host wait, too
   std::string broken; // a rule that the group breaks on purpose
   bool keeps(std::string_view rule) const { return broken != rule; }
 

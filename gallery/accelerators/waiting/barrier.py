@@ -1,4 +1,4 @@
-"""A barrier lets the host wait, because what comes after it may have nothing to do with streams."""
+"""A barrier makes the host wait, because what comes after it may have nothing to do with streams."""
 
 import tempfile
 import threading

@@ -1,4 +1,4 @@
-"""wait() lets the current stream wait for the communication."""
+"""wait() makes the current stream wait for the communication."""
 
 import torch
 import torch.distributed as dist
