@@ -27,8 +27,8 @@ LIMIT = 60  # seconds, of an episode; most take less than 3
 OPERATIONS = 60  # of each thread whose group does not lose a rank
 
 # The ways to lose a rank, with the error that the others must raise then. A receive from any rank
-# waits for its timeout if a rank has only left: another one may still send. If rank 0 dies before it
-# has answered all, those who have its answer miss the others.
+# waits for its timeout if a rank has only left: another one may still send. If rank 0 dies before
+# it has answered all, those who have its answer miss the others.
 LOSSES = {
     "SIGKILL": r"rank {}\b.* has died",
     "os._exit": r"rank {}\b.* has died",
