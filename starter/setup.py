@@ -28,6 +28,7 @@ setup(
             include_dirs=[str(Path(__file__).resolve().parent)],
             # A library that moves the bytes is linked here, for example
             # library_dirs=["/opt/acme/lib"], libraries=["acme"],
+            # extra_link_args=["-Wl,-rpath,/opt/acme/lib"],
             extra_compile_args={"cxx": fast_to_compile + strict},
         )
     ],

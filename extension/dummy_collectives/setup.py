@@ -27,6 +27,7 @@ setup(
             include_dirs=[str(Path(__file__).resolve().parent / "include")],
             # A real backend links its communication library here, for example
             # library_dirs=["/opt/acme/lib"], libraries=["acme_collectives"],
+            # extra_link_args=["-Wl,-rpath,/opt/acme/lib"],
             extra_compile_args={"cxx": fast_to_compile + strict},
         )
     ],

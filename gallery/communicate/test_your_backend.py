@@ -155,7 +155,7 @@ show_table(["capability", *reports], rows)
 # (`pytorch#192920 <https://github.com/pytorch/pytorch/issues/192920>`_). In ``shm`` it finds no failure.
 #
 # The suite tries all pairs of a dtype and a reduction with short tensors only. If your backend has another
-# algorithm for long ones, run the suite once more with a threshold of zero.
+# algorithm for long ones, run the suite once more with a threshold of zero; ``Head::kFew`` is that of ``mpich``.
 #
 # Bug: a test with zeros
 # ----------------------

@@ -165,7 +165,8 @@ launch("groups_and_tags/errors.py", ranks=2)
 #
 # It does so only after a barrier of all ranks, because MPI may still need this rank to deliver what another
 # one waits for. After a failure, or if the barrier does not end within a quarter of a second, the backend
-# keeps the communicator, because requests may still use it.
+# keeps the communicator, because requests may still use it. With NCCL and its relatives, destroy it after the
+# barrier, and abort it after a failure.
 #
 # Other libraries
 # ---------------
@@ -191,6 +192,11 @@ launch("groups_and_tags/errors.py", ranks=2)
 #    * - libfabric
 #      - none: an endpoint receives from all addresses
 #      - 64 bits, and a mask of those to ignore, so its bits have the opposite meaning
+#
+# If your library has no messages, or none with tags and from any rank, copy ``StoreTransport`` of
+# ``extension/store_collectives``, derive from it, and leave ``send`` and ``receive`` to it. ``can_block`` must
+# then stay true. If you also use ``Watch``, override ``failure``, ``lost``, ``announce`` and ``leave``, because
+# both would use the same keys.
 #
 # With UCX and libfabric you choose the number of the group. All members must have the same one, and no two
 # groups of a rank. A hash of the group's name can collide. MPICH lets the members exchange which numbers are

@@ -19,6 +19,13 @@ which uses two other sources, the kernel and the store:
 .. listing:: extension/frame/watch.hpp
    :part: watch
 
+The transport of ``mpich`` starts its watch in ``joined``, passes on what the frame asks, and lets it leave in
+``leave``:
+
+.. listing:: extension/mpi_collectives/src/mpi_transport.hpp
+   :start-at: std::optional<std::string> failure()
+   :end-before: // [leave]
+
 For a rank on this host, the kernel knows: a pidfd, a file descriptor for one process, becomes readable when
 the process ends. The frame looks at it every 50 milliseconds while an operation waits. A kernel does not
 know the processes of another host, so each rank counts up a key in the store, its *heartbeat*. A rank whose
@@ -152,8 +159,7 @@ assert output[1] == ""
 #
 # In Open MPI 5, with the extension ULFM (User-Level Failure Mitigation), a call that needs a dead rank returns
 # an error. The rank that gets it revokes the communicator, which ends the calls of the others, and the
-# survivors make a communicator of their own. ``MPIX_Comm_agree`` lets them agree on a number. MPICH declares
-# these functions, too, but was not run with them.
+# survivors make a communicator of their own. ``MPIX_Comm_agree`` lets them agree on a number.
 #
 # .. not-executed::
 #
@@ -196,8 +202,10 @@ assert output[1] == ""
 #      - An operation that fails puts an entry into the completion queue, which ``fi_cq_readerr`` reads.
 #        What it notices, and when, depends on the provider.
 #
-# If your library can abort, override ``announce`` of the transport, which the frame calls after a failure, and
-# call the library's abort there, so that operations on the device end, too.
+# If your library can abort, do so after a failure, so that operations on the device end, too. The frame then
+# calls ``announce``: pass the reason to the watch first, and the abort to the thread of the library with
+# ``library().add``, because that thread may be inside of the library. If a test can hang, it never gets there.
+# The abort then needs a thread of its own, and a library that allows it beside a test.
 #
 # Not run here: these libraries, for which the table follows their headers and documentation, and heartbeats,
 # which the tests of the backend run between two simulated hosts.

@@ -47,7 +47,9 @@ run_program("several_hosts/two_hosts.py")
 # can see what its backend does then: every rank must raise an error by its deadline, including those that
 # can no longer reach the store.
 #
-# With the option ``--hosts 2``, the conformance suite runs all of its checks that way.
+# With the option ``--hosts 2``, the conformance suite runs all of its checks that way. It needs the program
+# ``ip`` of iproute2, and root or user namespaces. Each host has the interface ``eth0``: name it to your
+# library, which may need a variable for that, and choose TCP, because a simulated host has no RDMA.
 #
 # Speed over memory and network
 # -----------------------------
@@ -101,7 +103,9 @@ run_program("several_hosts/find_the_library.py")
 # Declare the library in ``install_requires``, with the range of versions whose binary interface you have built
 # against, and leave it out of your wheel. ``auditwheel repair`` would copy it into the wheel, so that a process
 # which also imports ``mpi4py`` has two copies of MPI, of which only one is initialized;
-# ``--exclude libmpi.so.12`` keeps it out. :doc:`/communicate/ship-it` has the rest of the release.
+# ``--exclude libmpi.so.12`` keeps it out. If pip does not install your library, write its absolute folder into
+# the run path, exclude it in the same way, and name in your README the versions that you support.
+# :doc:`/communicate/ship-it` has the rest of the release.
 #
 # Several interfaces
 # ------------------

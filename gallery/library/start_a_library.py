@@ -104,19 +104,14 @@ launch("start_a_library/all_reduce.py", ranks=2)
 #   them for its own. None is left in the output above.
 #
 # If ``mpiexec`` has started the process, the variables exist already. Then the backend starts no thread, and
-# only checks that MPI and PyTorch number the ranks alike. So the same extension runs under both launchers:
+# only checks that MPI and PyTorch number the ranks alike. So the same extension runs under both launchers,
+# as the tests of the backend do; here it is ``torchrun``:
 #
 # .. admonition:: The start under both launchers
 #    :collapsible: closed
 #
-#    .. not-executed::
-#       :partly:
-#
-#       The samples run under ``torchrun``. The tests of the backend also run it under ``mpiexec``.
-#
-#       .. listing:: extension/mpi_collectives/src/world.hpp
-#          :part: launched
-#          :emphasize-lines: 2-3
+#    .. listing:: extension/mpi_collectives/src/world.hpp
+#       :part: launched
 #
 # Another package may have initialized MPI already. Under ``mpiexec`` the backend uses that MPI. Otherwise it
 # raises an error that says what to do, because that MPI consists of one process.
@@ -188,7 +183,14 @@ run_program("start_a_library/early_barrier.py")
 #        put, barrier and get. PMIx defines functions and no lines of text, so a server links its library
 #      - the process, as here
 #
-# With a unique id or an address for each rank, you need no second thread: set the key in
-# ``connect``, and read those of the others with ``place.await(names)``, which also ends when another rank
-# has failed. MPI has started now, and
-# :doc:`which-thread-calls` decides who may call it.
+# With a unique id or an address for each rank, no second thread has to answer. The constructor of your
+# transport can then look like that of ``mpich``, with another function in ``run``:
+#
+# .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
+#    :start-at: MpiTransport(
+#    :end-before: bool can_block
+#
+# Before it, rank 0 asks the library for the id, also with ``run``, and sets it with ``place.keys->set``; a
+# value may have any bytes. The others read it with ``place.await``, which also ends when another rank has
+# failed. Begin your keys with the name of your backend, because the frame has keys in the same place. MPI
+# has started now, and :doc:`which-thread-calls` decides who may call it.

@@ -149,7 +149,7 @@ assert output == output[:1] * 4
 #        operation.
 #
 # If a library moves bytes only, let ``Transport::collective`` reduce until you write an algorithm of your
-# own. If a CCL lacks a pair and takes no functions, gather with the CCL and call ``op.reduce``, or raise an
-# error that names the dtype and the operation.
+# own. If a CCL lacks a pair and takes no functions, gather with the CCL and call ``op.reduce``. An error is the
+# last resort: one of the transport ends the group, because only the frame can refuse a call before it begins.
 #
 # Not run here: these libraries, for which the table follows their headers and documentation.

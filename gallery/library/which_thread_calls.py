@@ -11,7 +11,7 @@ deadline holds, how fast a small collective is, and which thread safety you need
 Two designs
 -----------
 
-A backend over a library can have one of two designs:
+These are the two usual designs:
 
 .. list-table::
    :header-rows: 1
@@ -32,6 +32,9 @@ A backend over a library can have one of two designs:
 Shared memory deserves the first design, because a look at memory always returns. A library promises less.
 ``MPI_Test`` must not wait for other ranks, but it can hang all the same: when a rank was killed while MPICH used
 TCP, the test of another rank did not return. For most libraries, choose the second design.
+
+The frame itself has a third: if ``can_block`` is true, its default, one thread for each group makes the calls.
+This suits a library whose communicators are independent, and which may be started on another thread.
 
 Bug: a call that does not return
 --------------------------------
@@ -123,8 +126,8 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # of the process stand still until MPI returns.
 #
 # So that this stays rare, the frame connects a group only when all ranks have arrived, as
-# :doc:`/right/rendezvous` shows. Even so, other groups pause meanwhile, and all ranks must create their groups
-# in the same order, which PyTorch demands anyway.
+# :doc:`/right/rendezvous` shows. Even so, other groups pause meanwhile. If the communicators of your library are
+# independent, as NCCL's are, give each group a ``Library`` of its own.
 #
 # Waiting for data
 # ----------------

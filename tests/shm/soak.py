@@ -32,7 +32,7 @@ OPERATIONS = 60  # of each thread whose group does not lose a rank
 LOSSES = {
     "SIGKILL": r"rank {}\b.* has died",
     "os._exit": r"rank {}\b.* has died",
-    "exception": r"rank {}\b.* has left|all other ranks have left|Timed out after .* rank \d",
+    "exception": r"rank {}\b.* has left|all other ranks have left|it waits for any rank",
     "abort": r"rank {}\b.* has aborted the group",
     "SIGKILL while meeting": r"rank {}\b.* (did not come|has died)",
 }
@@ -224,7 +224,7 @@ def problems(plan, answers, lost_at):
             if not re.search(LOSSES[plan.loss].format(named), ending.trace):
                 yield f"{where}: this does not say that rank {lost} is lost:\n{ending.trace}"
             late, limit = ending.at - lost_at, SOON
-            limit += TIMEOUT * bool(re.search("Timed out|did not come", ending.trace))
+            limit += TIMEOUT * bool(re.search("waits for any rank|did not come", ending.trace))
             limit += READING * ("meeting" in plan.loss)
             if late > limit:
                 yield f"{where}: this came {late:.2f} s after the loss:\n{ending.trace}"
