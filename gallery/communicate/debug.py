@@ -2,15 +2,13 @@
 Debug hangs and wrong results
 =============================
 
-If a job hangs, computes wrong results or is slow, follow the steps of this page in their order, whatever backend
-it uses.
-A section near the end tells authors of a backend how to make these tools work on theirs.
+If a job hangs, follow the steps of this page in their order, whatever backend it uses. If it computes wrong
+results, begin with step 3, and if it is slow, with step 5. A section near the end is for authors of a backend.
 
 .. diagram:: communicate/debug/diagram
 
 A rank that hangs often has no bug itself: it waits for another rank, by default for 30 minutes, and for 10
-if ``backend`` is ``"nccl"``. So look at all ranks, and search for the one that differs. Begin with the first
-step:
+if ``backend`` is ``"nccl"``. So each step looks at all ranks, and searches for the one that differs:
 
 .. list-table::
    :header-rows: 1
@@ -39,9 +37,9 @@ The samples use ``shm``, the backend of this site that communicates through shar
 Look at a hanging rank
 ----------------------
 
-To see where a rank is stuck, take its stack from outside, on every rank and every host. ``py-spy`` shows the
-lines of Python, with ``--native`` also the frames of C++. ``gdb`` adds the threads of C++ alone, such as a
-watchdog:
+To see where the ranks are stuck, take the stack of each from outside, on every host. ``pgrep`` finds the
+processes, and ``grep`` the rank of one. ``py-spy`` shows lines of Python, with ``--native`` also frames of C++.
+``gdb`` adds threads that run only C++, such as a watchdog:
 
 .. not-executed::
 
@@ -78,13 +76,13 @@ output = launch("debug/hanging_rank.py", ranks=2)
 # %%
 # The innermost frame is on top. So rank 0 hangs in the ``all_reduce`` of ``train``.
 #
-# Compare the calls of the ranks
-# ------------------------------
+# Compare calls with the flight recorder
+# --------------------------------------
 #
-# A stack shows where a rank is now, and not which calls it has made. PyTorch's flight recorder keeps the last 2000
-# in memory, for every backend that communicates; ``TORCH_FR_BUFFER_SIZE`` changes the number, and 0 turns
-# the recorder off. In the
-# next program, rank 1 skips a call, and the group's timeout of one second ends the wait of rank 0:
+# A stack shows where a rank is now, but not which calls it has made. PyTorch's flight recorder keeps the last 2000
+# calls of a backend in memory, though not those of ``fake``. ``TORCH_FR_BUFFER_SIZE`` changes the number, and 0
+# turns the recorder off. In the next program, rank 1 skips a call, and the group's timeout of one second ends the
+# wait of rank 0:
 #
 # .. listing:: gallery/communicate/debug/missing_call.py
 #    :part: calls
@@ -132,10 +130,10 @@ output = launch("debug/missing_call.py", ranks=2)
 # To find ranks that call different operations, or whose tensors do not fit, run the program once with the
 # variable ``TORCH_DISTRIBUTED_DEBUG=DETAIL``. PyTorch then puts a wrapper around the backend of each new
 # group, which compares the calls of all ranks through a gloo group of its own before each collective. If a
-# rank does not come, the wrapper names it at the timeout of the group.
+# rank does not arrive, the wrapper names it at the timeout of the group.
 #
 # ``DETAIL`` also finds some wrong results that raise no error. In the next program, the ranks reduce tensors of
-# one size and different shapes, first without and then with ``DETAIL``, which here the program sets:
+# one size and different shapes, first without and then with ``DETAIL``:
 #
 # .. admonition:: Tensors of different shapes
 #    :collapsible: closed
@@ -158,20 +156,20 @@ output = launch("debug/ranks_differ.py", ranks=2)
 # Find a missing rank
 # -------------------
 #
-# If you know roughly where a rank gets lost, put a barrier there that names it. ``monitored_barrier`` needs
+# If you know roughly where a rank goes missing, put a barrier there that names it. ``monitored_barrier`` needs
 # a backend for CPUs that has this method. So with NCCL, let all ranks create a gloo group once, beside the
 # group for training:
 #
 # .. listing:: gallery/communicate/debug/monitored_barrier.py
 #    :part: missing
 #
-# In the program, rank 2 does not come:
+# In the program, rank 2 does not arrive:
 
 output = launch("debug/monitored_barrier.py", ranks=3, expected_stderr="monitoredBarrier")
 
 # %%
 # Both lines are from errors. That of rank 0 names the missing rank; rank 1 fails only because rank 0 gave up. With
-# ``wait_all_ranks=True``, rank 0 names all missing ranks, and not only the first.
+# ``wait_all_ranks=True``, rank 0 names all missing ranks, not only the first.
 #
 # Find a late rank
 # ----------------
@@ -191,7 +189,8 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 
 # %%
 # The event of rank 0 is long because rank 1 was late. So before you blame the network or the backend for a long
-# event, compare the same event on all ranks.
+# event, compare the same event on all ranks. On GPUs, also record the CUDA activities, with a trace file for each
+# rank: a kernel of NCCL lasts until the last rank has arrived.
 #
 # Settings for NCCL
 # -----------------
@@ -207,11 +206,21 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 #    * - ``TORCH_NCCL_ASYNC_ERROR_HANDLING``
 #      - what happens after an error or a timeout: 0 nothing, 1 abort the communicators and end the process,
 #        2 only abort, 3 (the default) only end the process
-#    * - ``TORCH_NCCL_DUMP_ON_TIMEOUT``
-#      - after an error or a timeout, each rank writes its flight recorder to a file, for ``torchfrtrace``; on by
-#        default, 0 turns it off. The recorder of 2.15 also knows it as ``TORCH_FR_DUMP_ON_TIMEOUT``
+#    * - ``TORCH_NCCL_DUMP_ON_TIMEOUT``, in 2.15 also ``TORCH_FR_DUMP_ON_TIMEOUT``
+#      - each rank that notices an error or a timeout writes its flight recorder to a file on its node; on by
+#        default, 0 turns it off
 #    * - ``TORCH_FR_DUMP_TEMP_FILE``
 #      - the path of these files up to the rank, by default ``~/.cache/torch/comm_lib_trace_rank_``
+#
+# Collect the files of all nodes in one folder for ``torchfrtrace``. If a late rank has noticed nothing, it leaves
+# no file, and the command stops with ``Missing dump files from ranks`` and its number.
+# ``--allow-incomplete-ranks`` compares the others.
+#
+# .. admonition:: Before 2.15
+#    :collapsible: closed
+#
+#    The rank that noticed an error or a timeout also told the others through the store to write their files. The
+#    backend of that time is now called ``nccl-legacy``.
 #
 # With ``TORCH_NCCL_BLOCKING_WAIT=1`` there is no watchdog: ``wait`` blocks the host and raises the error itself.
 # ``NCCL_DEBUG=INFO`` belongs to NCCL, which then logs what it does.
@@ -248,15 +257,14 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 #    healthy call looks as if it hangs.
 #
 #    **Profiler.** The constructor of ``c10d::Work`` begins an event if you pass a title, but only the backend knows
-#    when the event ends. ``shm`` has its ``Work`` from the frame, which therefore creates one even for a synchronous
-#    collective while a profiler runs:
+#    when to end it. In ``shm``, the frame of :doc:`/right/smallest-backend` ends it as shown here. So that
+#    synchronous collectives have an event, too, the frame creates a ``Work`` for them while a profiler runs:
 #
 #    .. listing:: extension/frame/work.hpp
 #       :part: profiler
 #
 # If the error of ``wait`` names the operation and the missing ranks, as :doc:`/right/timeouts-and-dead-ranks`
-# shows, a program needs no other tool to see who is late. To find out whether a backend is slow, :doc:`measure`
-# compares it with others.
+# shows, a program needs no other tool to see which rank is late.
 #
 # Exercise
 # --------
@@ -279,5 +287,5 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 output = launch("debug/who_is_late.py", ranks=3, expected_stderr=PROFILER)
 
 # %%
-# Not run here: NCCL. Its variables and their meaning are those of PyTorch's headers, and the default path is that
-# of its library.
+# Not run here: NCCL, the timer, ``torchfrtrace`` on traces of gloo or with missing files, and the check for NaN.
+# NCCL's variables and their meaning are those of PyTorch's headers, and the default path is that of its library.

@@ -62,7 +62,7 @@ output = launch("measure/call_without_its_end.py", ranks=2)
 # %%
 # The time of the call alone says nothing about the all-reduce. The fix is to call ``wait`` before the clock
 # stops. On an accelerator, ``wait`` returns at once, and only a stream waits, as :doc:`/accelerators/waiting`
-# shows. There, also synchronize the device before you read the clock.
+# shows. There, also synchronize the device before each of the two readings of the clock.
 #
 # Latency and bandwidth
 # ---------------------
@@ -114,8 +114,14 @@ print(machine)
 show_table(["ranks", "bytes", "shm", "gloo"], bandwidths())
 
 # %%
-# On two ranks, the bandwidth of ``shm`` falls from 1 to 16 MiB, perhaps because the data no longer fits into the caches,
-# whose sizes are in the line about the machine. So quote a bandwidth together with its size.
+# On two ranks, the bandwidth of ``shm`` falls from 1 to 16 MiB, perhaps because the data no longer fits into the
+# caches, whose sizes are in the line about the machine. So quote a bandwidth together with its size.
+#
+# To compare a bandwidth with that of the network, count what each of *n* ranks sends. For an all-reduce of *S*
+# bytes, that is at least 2(*n* - 1)/*n* times *S*, unless switches compute the sums. For an all-gather or a
+# reduce-scatter, where *S* is the size of the whole tensor, it is half of that. The bandwidth above times this
+# factor is called *bus bandwidth*. When it is near the bandwidth of the network, a faster backend hardly helps.
+# On two ranks, the factor of an all-reduce is 1.
 #
 # A step of training
 # ------------------

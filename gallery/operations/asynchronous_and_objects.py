@@ -59,7 +59,13 @@ print("without async_op:", ", ".join(takes[False]))
 # pickle the objects and send the bytes as tensors, so they are slower than those on tensors. They also
 # block, and autograd cannot differentiate them. For settings and reports that does not matter.
 #
-# Use these collectives only among ranks that you trust, because unpickling can run any code.
+# If the group has a backend for CPUs, as with ``"cpu:gloo,cuda:nccl"``, that backend sends the bytes. With
+# ``"nccl"`` alone, they first go to the current CUDA device, which ``device_id`` of ``init_process_group`` does
+# not set. So call ``torch.cuda.set_device(local_rank)`` in each rank, because otherwise all ranks of a node use
+# the first GPU. Checkpoints need this, too, because ``save`` and ``load`` of ``torch.distributed.checkpoint`` send
+# objects.
+#
+# Use collectives on objects only among ranks that you trust, because unpickling can run any code.
 #
 # .. listing:: gallery/operations/asynchronous_and_objects/asynchronous_and_objects.py
 #    :part: objects

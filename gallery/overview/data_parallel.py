@@ -3,9 +3,8 @@ DataParallel and DDP
 ====================
 
 When a model fits on one device, but training takes too long because the data set is large, give every device a
-copy of the model and a part of each batch. This is called *data parallel* training. This page begins with one
-device, compares PyTorch's two ways to use several, and then shows what DDP, the better one, does in each
-step.
+copy of the model and a part of each batch. This is called *data parallel* training. This page compares
+PyTorch's two ways to do it, and shows what DDP, the better one, does in each step.
 
 .. diagram:: overview/data_parallel/diagram
 
@@ -33,10 +32,9 @@ print(f"loss: {losses[0]:.4f}, after {len(losses)} steps {losses[-1]:.4f}")
 # ----------------
 #
 # ``torch.nn.DataParallel`` is the older way to use several GPUs, and takes a single line,
-# ``model = torch.nn.DataParallel(model)``. It stays within one process, and so within one node. In every
-# forward pass it copies the model to all GPUs, splits the batch, and runs one thread for each GPU. That
-# makes it slow, because the copies cost time in each step, and the threads wait for each other at Python's
-# global interpreter lock (GIL).
+# ``model = torch.nn.DataParallel(model)``. It runs one thread for each GPU, all in one process, and so on one
+# node. It is slow, because it copies the model to all GPUs in every forward pass, and because the threads wait
+# for each other at Python's global interpreter lock (GIL).
 #
 # `PyTorch's documentation <https://docs.pytorch.org/docs/2.15/generated/torch.nn.DataParallel.html>`__
 # recommends ``DistributedDataParallel`` instead, even on a single node.
@@ -54,8 +52,8 @@ print(f"loss: {losses[0]:.4f}, after {len(losses)} steps {losses[-1]:.4f}")
 # .. listing:: gallery/overview/shared/data_parallel.py
 #    :part: ddp
 #
-# After the training, two things must hold. All replicas are equal, bit for bit. Except for rounding,
-# they are also what one process would have learned from the whole batch:
+# After the training, all replicas must be equal, bit for bit. Except for rounding, they must also be what one
+# process would have learned from the whole batch:
 #
 # .. admonition:: The comparison of the replicas, and with one process
 #    :collapsible: closed
@@ -71,9 +69,9 @@ from launcher import launch
 outputs = launch("shared/data_parallel.py", ranks=2)
 
 # %%
-# The losses differ from rank to rank, because each rank has other rows, but the parameters do not differ.
-# They equal those of one process because all parts of the batch have the same size. Only then does the
-# average of the averages equal the average of all.
+# The losses differ from rank to rank, because each rank has other rows. The parameters equal those of one
+# process because all parts of the batch have the same size: only then does the average of the averages equal
+# the average of all.
 #
 # On GPUs, each rank uses the device with its local rank:
 #
@@ -84,6 +82,7 @@ outputs = launch("shared/data_parallel.py", ranks=2)
 #    .. code-block:: python
 #
 #       device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+#       torch.cuda.set_device(device)
 #       dist.init_process_group("nccl", device_id=device)
 #       model = DistributedDataParallel(make_model().to(device), device_ids=[device])
 #       for epoch in range(epochs):
@@ -91,14 +90,15 @@ outputs = launch("shared/data_parallel.py", ranks=2)
 #
 # Move the model before you wrap it, and create the optimizer afterwards. With ``device_ids``, DDP moves the
 # inputs of ``forward`` to the device, but your program must move the targets. With ``device_id``, NCCL
-# connects at once, and ``barrier`` uses this device; :doc:`/tutorial/options-and-reductions` lists all options of a group.
+# connects at once, and ``barrier`` uses this device (:doc:`/tutorial/options-and-reductions`). ``set_device`` is
+# for collectives on objects (:doc:`/operations/asynchronous-and-objects`).
 #
 # What DDP calls
 # --------------
 #
 # If you look for a hang, or write a backend, you need to know which collectives a rank takes part in. The
-# table shows what ``CommDebugMode`` counts for a plain model, for one with batch normalization, and with
-# the option ``find_unused_parameters``:
+# table shows what ``CommDebugMode`` counts for a plain model, one with batch normalization, and the option
+# ``find_unused_parameters``:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -127,16 +127,17 @@ show_table(
 #    same param in process 0``, while rank 0 goes on and waits for that rank;
 # 3. for each type and each 250 MiB, a broadcast of the values of rank 0, which the other ranks adopt.
 #
-# A step makes these calls, in this order:
+# A step makes these calls:
 #
 # 1. Before the forward pass of the second step only, DDP divides the parameters into buckets anew, and rank 0
 #    broadcasts the result in two tensors, so that all ranks use the same buckets.
 # 2. Before the forward pass, rank 0 broadcasts its buffers, such as the running averages of batch
 #    normalization, in one call for each type and each 250 MiB. ``forward_sync_buffers=False`` turns that
 #    off.
-# 3. In the backward pass, DDP all-reduces each bucket as soon as its gradients are ready. It divides each
-#    gradient by the number of ranks when it copies it into the bucket, *before* the all-reduce, and therefore
-#    requests a sum. This model has one bucket; :doc:`gradient-buckets` shows several.
+# 3. In the backward pass, DDP all-reduces the buckets in the order of their numbers, which all ranks share. It
+#    starts one when its gradients are ready and all earlier ones have started. It divides each gradient by the
+#    number of ranks when it copies it into the bucket, *before* the all-reduce, and therefore requests a sum.
+#    This model has one bucket; :doc:`gradient-buckets` shows several.
 # 4. With ``find_unused_parameters``, another all-reduce follows that of the last bucket. It tells the ranks
 #    which parameters were used anywhere, with one ``int32`` for each. DDP then keeps the buckets of its
 #    constructor, without the broadcasts of the second step.
@@ -164,20 +165,18 @@ outputs = launch("data_parallel/mixed_precision.py", ranks=2)
 # Uneven inputs
 # -------------
 #
-# Every backward pass contains an all-reduce, except within ``no_sync``, with which a program accumulates
-# gradients. So all ranks must make the same number of steps. What happens otherwise depends on where the ranks
-# differ:
+# Every backward pass outside ``no_sync`` contains an all-reduce, so all ranks must make the same number of
+# steps. What happens otherwise depends on how they differ:
 #
 # * If one rank *skips* a batch, nothing fails at first. Its next all-reduce meets that of the skipped step
 #   on the other ranks, and DDP silently averages gradients of different steps. :doc:`memory` shows this.
 # * If one rank has *fewer* batches, the others make a call that has no partner. With gloo, they raise an
-#   error if that rank has exited. Otherwise they wait until the timeout of the group, which is 30 minutes by
-#   default, and 10 if ``backend`` is ``"nccl"``. :doc:`/communicate/debug` shows how to find out where a
-#   job hangs.
+#   error if that rank has exited. Otherwise they wait until the timeout of the group, by default 30 minutes, or
+#   10 if ``backend`` is ``"nccl"``. :doc:`/communicate/debug` shows how to find the rank.
 #
-# ``DistributedSampler`` prevents this by giving each rank equally many examples. To that end it repeats a
-# few of them, or with ``drop_last=True`` leaves a few out. Where the data cannot be divided evenly, use the
-# method ``join`` of the DDP model, which returns a context manager:
+# ``DistributedSampler`` prevents this by giving each rank equally many examples: it repeats a few of them, or
+# with ``drop_last=True`` leaves a few out. Where the data cannot be divided evenly, use the context manager
+# ``join`` of the DDP model:
 #
 # .. listing:: gallery/overview/data_parallel/uneven_inputs.py
 #    :part: join
@@ -194,18 +193,25 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 # end, one of the ranks that finished last broadcasts its model, so both ranks have the same weight.
 #
 # ``join`` repeats only the communication of DDP, and adds two all-reduces of one element to each step,
-# and a third one if DDP broadcasts buffers. If the forward pass of your model calls collectives itself, pass
+# and a third if DDP broadcasts buffers. If your model calls collectives itself, pass
 # ``throw_on_early_termination=True``. Then all ranks raise an error as soon as one has no more data.
 #
-# FSDP2, which also divides the parameters among the ranks (:doc:`sharded-training`), has no ``join``. A
-# rank that skips a whole batch makes it average gradients of different steps, too.
-# If the rank skips only the backward pass, its next all-gather meets that of another layer. The ranks then
-# compute with wrong parameters if the layers have the same size, and otherwise can also raise an error or hang.
-# So let all ranks decide together, with a small all-reduce, as :doc:`memory` does.
+# FSDP2, which also divides the parameters (:doc:`sharded-training`), has no ``join``. A rank that skips a batch
+# makes it average gradients of different steps, too. So let all ranks decide together, with a small all-reduce,
+# as :doc:`memory` does.
 #
-# If one rank leaves out a branch, FSDP2 reduces gradients of different sizes. With gloo, a process then ends
-# with ``Received data size doesn't match``. ``model.set_reduce_scatter_unused_params(True)`` lets that rank
-# contribute zeros. It does not help a rank that skips a whole ``fully_shard`` layer, because it skips
-# an all-gather, too: the ranks then wait until the timeout.
+# Ranks that take different branches
+# ----------------------------------
 #
-# Not run here: GPUs, because the build of this site has none.
+# With DDP, ranks may run different parts of a model if you pass ``find_unused_parameters=True``
+# (:doc:`gradient-buckets`). With FSDP2, it matters what a rank leaves out:
+#
+# * *Some parameters of a layer* to which the program applied ``fully_shard``: this rank reduces fewer gradients.
+#   With gloo, a process then ends with ``Received data size doesn't match``.
+#   ``model.set_reduce_scatter_unused_params(True)`` lets the rank contribute zeros instead.
+# * *A whole such layer*, or the backward pass: the rank leaves out all-gathers, too, so its next one meets that
+#   of another layer. If both layers have the same size, the ranks silently compute with wrong parameters, until
+#   their calls no longer match, and raise an error or time out. Zeros do not help then. So let the ranks decide
+#   together, too, or apply ``fully_shard`` to a module that contains the branches and that all ranks run.
+#
+# Not run here: FSDP2, and GPUs, because the build of this site has none.

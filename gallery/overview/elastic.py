@@ -4,8 +4,8 @@ Elastic launching: surviving a dead rank
 
 The more devices a job has and the longer it runs, the more likely one of them fails. With
 ``DistributedDataParallel`` (DDP), no other rank can continue alone after a failure, because every step contains an
-all-reduce of all ranks. This page shows how ``torchrun`` restarts the ranks, and how the program
-continues from a checkpoint.
+all-reduce of all ranks. This page shows how ``torchrun`` restarts the ranks, on one node and on several, and how
+the program continues from a checkpoint.
 
 A group with a dead rank
 ------------------------
@@ -52,9 +52,7 @@ survivor, lost = launch("elastic/lost_rank.py", ranks=2)
 #
 # The launcher may stop a rank while it writes. ``os.replace`` makes this harmless, because the previous
 # checkpoint then remains. With GPUs, pass ``map_location`` to ``torch.load``, so that each rank loads to
-# its own device, and not to the device of rank 0. If the model is sharded, as with FSDP2, no rank has all
-# of it, so all ranks call ``save`` of ``torch.distributed.checkpoint`` (DCP), which writes one file for each
-# rank. :doc:`/right/training` continues from such a checkpoint.
+# its own device, and not to the device of rank 0.
 #
 # Every attempt loads the last checkpoint and trains from there. Rank 0 saves one after every second
 # step, and in the first attempt rank 1 fails:
@@ -102,10 +100,55 @@ with tempfile.TemporaryDirectory() as folder:
 # ``TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`` in the environment of ``torchrun`` instead. Each attempt then
 # has its own store, and ``init_process_group("gloo")`` is enough.
 #
+# Checkpoints of a sharded model
+# ------------------------------
+#
+# If the model is sharded, as with FSDP2, no rank has all of it. So all ranks call ``save`` of
+# ``torch.distributed.checkpoint`` (DCP). No shard travels between the ranks; only plans and reports do, as
+# pickled objects (:doc:`/operations/asynchronous-and-objects`):
+#
+# 1. Rank 0 gathers from each rank what it has, decides which rank writes what, and scatters these plans.
+# 2. Each rank writes its own file.
+# 3. Rank 0 gathers reports, writes the file ``.metadata``, which says where each part is, and tells all ranks
+#    that the checkpoint is complete.
+#
+# ``load`` works alike: all ranks read the metadata, get their plans from rank 0, and read their parts. A part can
+# be in the file of any rank, so all ranks must reach all files. :doc:`/right/training` continues from such a
+# checkpoint.
+#
+# Restarts on several nodes
+# -------------------------
+#
+# To allow three restarts on two nodes with eight GPUs each, type this command on both. :doc:`several-nodes`
+# explains its other arguments:
+#
+# .. not-executed::
+#
+#    The build of this site has one computer without a GPU.
+#
+#    .. code-block:: console
+#
+#       $ export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1
+#       $ torchrun --nnodes=2 --nproc-per-node=8 --max-restarts=3 \
+#           --rdzv-backend=c10d --rdzv-endpoint=$HOST:$PORT --rdzv-id=job-1 train.py
+#
+# When a rank fails, its launcher stops the other ranks of its node and waits at the rendezvous. The ranks of the
+# other node are then restarted, too:
+#
+# * If they fail as well, for example because gloo has lost a connection, their launcher counts a restart.
+# * If they only wait for the failed rank, as is usual with NCCL, their launcher restarts them without counting,
+#   because it asks the rendezvous every 0.1 s (``--monitor-interval``) whether a node waits there.
+#
+# If a whole node is lost, no launcher waits yet, so the other ranks must fail first, with NCCL at the latest at
+# the timeout of the group. With ``--nnodes=2``, their launcher then waits ten minutes
+# (``--rdzv-conf=join_timeout=600``) for a replacement that runs the same command, and otherwise fails. If the node
+# of ``$HOST`` is lost, it fails at once, because that node serves the rendezvous.
+#
 # Nodes that come and go
 # ----------------------
 #
-# With ``--nnodes=2:4``, the job uses as many nodes as there are, from two to four:
+# A job can also go on without a replacement. With ``--nnodes=2:4``, it uses as many nodes as there are, from two
+# to four:
 #
 # * When a node joins, all ranks are stopped and started again, with a larger world size. This does not
 #   count as a restart.

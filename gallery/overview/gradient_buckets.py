@@ -3,21 +3,22 @@ DDP's gradient buckets
 ======================
 
 ``DistributedDataParallel`` (DDP) hides the time of its all-reduces behind the backward pass. This page
-shows when it communicates, how the size of its buckets changes that, how to accumulate gradients with
-fewer all-reduces, and how to average gradients or parameters without DDP.
+shows when it communicates, how the size of its buckets changes that, how to make fewer all-reduces or send
+fewer bytes, and how to average gradients or parameters without DDP.
 
 Buckets
 -------
 
 The backward pass computes gradients from the last layer to the first, so those of the last layer are
 ready long before those of the first. DDP does not wait for the end. It collects gradients in *buckets*,
-and starts the all-reduce of a bucket as soon as all of its gradients are ready, so that communication
-and computation overlap:
+and all-reduces each bucket while the backward pass goes on, so that communication and computation overlap:
 
 .. diagram:: overview/gradient_buckets/diagram
 
-The paper `PyTorch Distributed: Experiences on Accelerating Data Parallel Training
-<https://www.vldb.org/pvldb/vol13/p3005-li.pdf>`__ by S. Li et al., VLDB 2020, describes this design.
+All ranks must make the same calls in the same order, although gradients may become ready in different orders.
+Therefore the buckets are numbered, and the all-reduce of a bucket starts when its own gradients are ready and all
+earlier buckets have started. S. Li et al. describe this design in `PyTorch Distributed: Experiences on
+Accelerating Data Parallel Training <https://www.vldb.org/pvldb/vol13/p3005-li.pdf>`__ (VLDB 2020).
 
 Two hooks make the overlap visible. PyTorch calls the first when the gradient of a layer's weight is
 ready. The other one is a *communication hook*, which DDP calls instead of its own all-reduce. Ours
@@ -77,7 +78,8 @@ show_section(output, "sizes")
 # -----------------------------
 #
 # If a parameter gets no gradient, for example because ``forward`` has left out a branch, its bucket is
-# never ready, and the backward pass ends with an all-reduce missing. DDP notices this at the next step:
+# never ready. It also holds back all later buckets, so the backward pass ends without their all-reduces. DDP
+# notices this at the next step:
 #
 # .. admonition:: The model
 #    :collapsible: closed
@@ -121,16 +123,41 @@ show_section(output, "accumulate")
 
 # %%
 # The gradients are the same, because the average of the sums is the sum of the averages. With a quarter of the
-# all-reduces, the network carries a quarter. The bug is in ``forward_outside``: DDP decides in the forward pass whether the
-# backward pass communicates, so a context around ``backward`` alone has no effect. All ranks must leave
-# out the same all-reduces.
+# all-reduces, the network carries a quarter. The bug is in ``forward_outside``: DDP decides in the forward pass
+# whether the backward pass communicates, so a context around ``backward`` alone has no effect. All ranks must
+# leave out the same all-reduces.
 #
 # The parts add up to the gradient of a sum. If the loss of a part is a mean, as here, divide it by the
 # number of parts to get the mean over the whole batch.
 #
-# FSDP2 decides in the backward pass. So call ``model.set_requires_gradient_sync(False)`` before the backward
-# passes whose gradients should not be reduced yet, and ``model.set_requires_gradient_sync(True)`` before the
-# last one. :doc:`sharded-training` shows what that costs, and how to save the all-gathers that remain.
+# FSDP2 has no ``no_sync``, but ``model.set_requires_gradient_sync``, which takes effect in the backward pass.
+# :doc:`sharded-training` shows what it saves and costs.
+#
+# Compressed gradients
+# --------------------
+#
+# If the all-reduces take longer than the backward pass, send fewer bytes. PyTorch has communication hooks for
+# that in ``torch.distributed.algorithms.ddp_comm_hooks``. Register one of them, because a model accepts only one:
+#
+# * ``ddp.register_comm_hook(None, bf16_compress_hook)`` all-reduces in ``bfloat16``, so ``float32`` gradients take
+#   half of the bytes. Each bucket then needs a copy in ``bfloat16`` and two conversions, and the gradients are
+#   divided and added with eight significant bits. The hook needs a build of PyTorch with NCCL or XCCL. FSDP2 has
+#   ``reduce_dtype`` instead (:doc:`sharded-training`).
+# * ``powerSGD_hook`` sends much less, but needs more memory and computation, and loses more precision.
+#
+# .. admonition:: How PowerSGD compresses
+#    :collapsible: closed
+#
+#    The hook replaces the gradient of a matrix by the product of two narrow matrices, and all-reduces only these.
+#    They have ``matrix_approximation_rank`` columns, by default 1, an argument of ``PowerSGDState``, which
+#    ``register_comm_hook`` takes in place of ``None``. Each bucket then has three all-reduces, one after the other:
+#    of the tensors that are not worth compressing, such as biases, and of the first and the second narrow
+#    matrices. Products of matrices come between them.
+#
+#    What the approximation loses is added to the gradients of the next step (*error feedback*). Until then it takes
+#    as much memory as the gradients. Because training is most sensitive at its start, the first
+#    ``start_powerSGD_iter`` steps, by default 1000, all-reduce whole gradients. With gloo and two buckets, the hook
+#    can hang, because its callbacks block both threads that would run the next all-reduces.
 #
 # Gradients averaged without DDP
 # ------------------------------
@@ -145,9 +172,8 @@ show_section(output, "accumulate")
 show_section(output, "by hand")
 
 # %%
-# You then control which gradients are averaged, when, how often, and with which operation. In return you
-# lose the overlap, because the all-reduces start only when all gradients are ready, and each call waits for
-# the network. So use DDP unless you need something that it does not offer.
+# You then control which gradients are averaged, when, and with which operation. In return you lose the overlap,
+# because the all-reduces start only when all gradients are ready, and each call waits for the network.
 #
 # Parameters averaged without DDP
 # -------------------------------
@@ -168,3 +194,5 @@ show_section(output, "parameters")
 # Whether the result is the same depends on the optimizer. The update of SGD is linear in the gradient, so
 # the average of the updates is the update with the average gradient. Adam divides by a measure of the
 # gradients, which differs from rank to rank, so its result is another one.
+#
+# Not run here: compressed gradients.

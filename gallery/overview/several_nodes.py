@@ -5,7 +5,8 @@ Training on several nodes
 When the devices of one node are not enough, a job spreads its ranks over several *nodes*, the computers
 of a cluster. The program stays the same, because ``DistributedDataParallel`` (DDP) works alike wherever
 a rank runs. Only the start is different, and this page shows it: a launcher must start the processes on
-each node, and the processes must find each other.
+each node, and the processes must find each other. The last section is about FSDP2, which can save traffic
+between the nodes.
 
 One launcher on each node
 -------------------------
@@ -102,5 +103,50 @@ outputs = launch("several_nodes/several_nodes.py", ranks=4, nodes=2)
 # the number of nodes and the name of the first one, the script of the job can pass them to ``--nnodes``
 # and ``--rdzv-endpoint``.
 #
-# Not run here: several real nodes, NCCL and a scheduler, because the build of this site has one computer
-# without a GPU.
+# Hybrid sharding
+# ---------------
+#
+# FSDP2 (:doc:`sharded-training`) divides the parameters among all ranks, so its all-gathers cross the network
+# between the nodes, which is usually slower than the connections within a node. With *hybrid sharding* (HSDP),
+# each node has all parameters, and divides them among its own ranks. To get this, give ``fully_shard`` a mesh of
+# two dimensions. This one is for two nodes with eight GPUs each:
+#
+# .. not-executed::
+#
+#    The build of this site has one computer without a GPU.
+#
+#    .. code-block:: python
+#
+#       mesh = init_device_mesh("cuda", (2, 8), mesh_dim_names=("nodes", "gpus"))
+#       for layer in model.layers:
+#           fully_shard(layer, mesh=mesh)
+#       fully_shard(model, mesh=mesh)
+#
+# FSDP2 shards along the second dimension and copies along the first. Because ``torchrun`` numbers the ranks of a
+# node one after the other, the mesh has two kinds of groups:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - groups
+#      - ranks of a group
+#      - calls for each layer
+#    * - two groups of eight ranks
+#      - all ranks of a node
+#      - all-gather of the parameters before the forward and the backward pass, reduce-scatter of the gradients
+#    * - eight groups of two ranks
+#      - those with the same local rank, and so with the same shard
+#      - all-reduce of the shard of the gradients, after the reduce-scatter
+#
+# So only gradients travel between the nodes, and each rank sends only its shard, an eighth of them. In return, a
+# rank holds an eighth of the training state, and not a sixteenth.
+#
+# Both reductions request ``AVG`` if the gradients are reduced in ``float32`` or ``bfloat16``. After
+# ``set_gradient_divide_factor``, only the reduce-scatter divides, and the all-reduce requests ``SUM``.
+#
+# To accumulate gradients, call ``model.set_requires_all_reduce(False)`` before all backward passes of a step but
+# the last one, and call it with ``True`` before that. Each pass then still reduces within the node, so a rank
+# keeps only its shard of the gradients, and only the all-reduces are left out.
+#
+# Not run here: several real nodes, NCCL, a scheduler and hybrid sharding, because the build of this site has one
+# computer without a GPU.

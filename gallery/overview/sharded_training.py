@@ -75,7 +75,8 @@ show_section(tables, "ZeRO")
 # the model in place. Each parameter becomes a ``DTensor``, and each rank keeps some of its rows, called
 # a *shard*. A *device mesh* names the ranks that take part; for GPUs, its device type is ``"cuda"``.
 # Unlike DDP, ``fully_shard`` does not copy the parameters of rank 0 to the other ranks, so all ranks
-# must create the same model.
+# must create the same model. They must also run the same layers; :doc:`data-parallel` says what happens if they
+# take different branches.
 #
 # .. listing:: gallery/overview/sharded_training/sharded_training.py
 #    :part: shard
@@ -117,7 +118,9 @@ show_section(tables, "calls")
 #   all-reduce transfers as much as a reduce-scatter and one all-gather together, so FSDP2, with its
 #   second all-gather, transfers about 1.5 times as much as DDP.
 # * The row ``kept`` is FSDP2 with ``reshard_after_forward=False``. It keeps the parameters whole
-#   from the forward pass to the backward pass, which saves the second all-gather and needs more memory.
+#   from the forward pass to the backward pass, which saves the second all-gather and needs more memory. For the
+#   root module, on which ``fully_shard`` is called last, this is the default, so parameters outside the layers
+#   are gathered once in each step.
 # * The last row, ``no sync``, is the forward and backward pass of FSDP2 after
 #   ``model.set_requires_gradient_sync(False)``, with which a program accumulates gradients. It saves the
 #   reduce-scatters, but each rank then holds whole gradients instead of shards. Call the method with ``True``
@@ -174,19 +177,17 @@ show_section(tables, "types")
 #   ``meta`` device, where it takes no memory, then call ``fully_shard``, and let ``to_empty`` allocate
 #   the shards. Their values are then uninitialized, so initialize them or load a checkpoint before
 #   training.
-# * On several nodes, give ``fully_shard`` a mesh of two dimensions. It then shards along the second one, for
-#   example within a node, and copies along the first, so that only gradients travel between the nodes. This is
-#   called *hybrid sharding* (HSDP). After the reduce-scatter within the node, an all-reduce with the same
-#   operation averages the shards of the gradients between the nodes. ``set_requires_all_reduce(False)`` leaves out only this
-#   all-reduce.
+# * On several nodes, *hybrid sharding* (HSDP) shards within a node and copies between the nodes, so that only
+#   gradients travel between them. :doc:`several-nodes` shows which ranks then call what.
 #
 # To save a sharded model, all ranks pass the result of ``get_state_dict(model, optimizer)`` to ``save`` of
 # ``torch.distributed.checkpoint``. To continue, ``load`` fills such a state, also with another number of ranks,
-# and ``set_state_dict`` puts it into the model and the optimizer. :doc:`/right/training` has the code.
+# and ``set_state_dict`` puts it into the model and the optimizer. :doc:`/right/training` has the code, and
+# :doc:`elastic` says what the ranks exchange.
 #
 # :doc:`memory` estimates the peak of FSDP2, which is more than its shards.
 #
 # ``FullyShardedDataParallel`` is the first version of FSDP. It still works, but PyTorch's documentation
 # recommends ``fully_shard``.
 #
-# Not run here: GPUs, and several nodes.
+# Not run here: GPUs, several nodes, and parameters outside the layers.

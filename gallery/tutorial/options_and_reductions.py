@@ -26,7 +26,7 @@ A reduction arrives as a ``ReduceOp`` in the member ``reduceOp`` of the options:
      - FSDP2, for gradients of ``float32`` and ``bfloat16``, also between the nodes of hybrid sharding
    * - ``PREMUL_SUM``
      - the sum of the inputs, each multiplied by a factor first
-     - FSDP2, after ``set_gradient_divide_factor``
+     - FSDP2, after ``set_gradient_divide_factor``; between the nodes it then requests ``SUM``
    * - ``MIN``
      - the smallest element
      - pipelining, when its ranks vote; comparisons of DTensors
@@ -127,7 +127,8 @@ assert fields <= described, fields - described
 #    * - ``timeout``
 #      - the limit for each operation of the group; 30 minutes by default, and 10 if ``backend`` is
 #        ``"nccl"``, or is left out and ``device_id`` is a CUDA device. So NCCL gets 30 minutes with
-#        ``"cpu:gloo,cuda:nccl"``, and with neither argument. Further groups do not inherit it
+#        ``"cpu:gloo,cuda:nccl"``, and with neither argument. ``new_group`` and ``split_group`` take it, too, and
+#        do not inherit it
 #    * - ``pg_options``
 #      - an object of the options of the backend, with settings of its own
 #    * - ``device_id``
@@ -145,7 +146,11 @@ assert fields <= described, fields - described
 #    * - ``enable_reconfigure``
 #      - whether the group waits for ``reconfigure`` before it connects; since PyTorch 2.14
 #
-# The function that creates the backend gets these in ``DistributedBackendOptions`` if it was registered with
+# To change the timeout of an existing group, for example before a long checkpoint, call
+# ``dist.set_timeout(timedelta(hours=1), group)`` on every rank of the group. It holds for later calls of all
+# backends of the group, gloo and NCCL alike, and needs PyTorch 2.14.
+#
+# The function that creates the backend gets these arguments in ``DistributedBackendOptions`` if it was registered with
 # ``extended_api=True``, and four arguments otherwise: the store, the rank, the size, and the timeout.
 #
 # .. list-table::
