@@ -16,6 +16,8 @@ class Awaited {
  public:
   // Whether the steps can go on. Asks, and never waits; may throw.
   virtual bool ready() = 0;
+  // Whether the last question has got anything on, although not to the end.
+  virtual bool moved() const { return false; }
   // The ranks that it waits for, so that errors name them; empty: any rank.
   virtual std::vector<int> missing() const { return {}; }
 
@@ -84,7 +86,9 @@ class Steps {
     bool moved = false;
     while (!done()) {
       auto& promise = handle_.promise();
-      if (promise.awaited != nullptr && !promise.awaited->ready()) break;
+      if (promise.awaited != nullptr && !promise.awaited->ready()) {
+        return moved || promise.awaited->moved();
+      }
       promise.awaited = nullptr;
       handle_.resume();
       if (promise.error) std::rethrow_exception(promise.error);
@@ -111,13 +115,15 @@ class Nested final : public Awaited {
  public:
   explicit Nested(Steps steps) : steps_(std::move(steps)) {}
   bool ready() override {
-    steps_.advance();
+    moved_ = steps_.advance();
     return steps_.done();
   }
+  bool moved() const override { return moved_; }
   std::vector<int> missing() const override { return steps_.missing(); }
 
  private:
   Steps steps_;
+  bool moved_ = false;
 };
 
 inline Nested Steps::operator co_await() && { return Nested(std::move(*this)); }

@@ -39,7 +39,8 @@ struct Operation {
   //   send, receive   one, or none           none, or one
   Pieces in, out;
   // Combines the sources, each as long as the target, in their order. The target may be
-  // the first of them. A library that reduces itself looks at the note's dtype and op. If
+  // the first of them. All are whole elements: multiples of 16 bytes fit every dtype. A
+  // library that reduces itself looks at the note's dtype and op. If
   // it combines two sources at a time, combine() leaves out the division of AVG, and
   // reduce() of the sum alone divides it.
   std::function<void(Bytes target, Pieces sources)> reduce, combine;
@@ -155,7 +156,8 @@ class Transport {
   // calls, and a hang in one of them still ends at the deadline.
   virtual bool can_block() const { return true; }
 
-  // Called once, when all ranks have made their transport.
+  // Called once, when all ranks have made their transport, and have read what they need
+  // to connect. Must not throw: the others begin.
   virtual void joined() {}
 
   // Shows bytes of any size to others: to all the same, or each rank its own piece, or
@@ -168,13 +170,14 @@ class Transport {
   virtual Steps collective(const Operation&);
 
   // Runs a collective of an idle group to its end, if it is small and the other ranks
-  // come at once: on the thread of the call, without a coroutine. If it returns false,
-  // collective() gets the same operation and goes on with it.
+  // come at once: on the thread of the call, without a coroutine, and only if it cannot
+  // block. The operation has no owner, so nobody may use its tensors after the return. If
+  // it returns false or throws, collective() gets an equal one and goes on with it.
   virtual bool at_once(const Operation&) { return false; }
 
   // Messages begin in the order of calls and go on side by side. One is received by the
   // first receive that waits for its tag and sender (note.root), or for kAnySource. A
-  // send ends when its message has been received.
+  // send ends when its message has been received, or is kept for the receiver.
   virtual Steps send(const Operation&) = 0;
   virtual Steps receive(const Operation&) = 0;
 
@@ -188,7 +191,8 @@ class Transport {
   // Tells the others why they cannot go on, unless they know.
   virtual void announce(const std::string& /* reason */) {}
   // The last steps, which get two seconds. If the end is orderly, they wait until the
-  // others have what they need of this rank.
+  // others have what they need of this rank. Close connections here: the destructor runs
+  // when the last Work has gone, on any thread, or never.
   virtual Steps leave(bool /* orderly */) { return {}; }
   // [/interface]
 

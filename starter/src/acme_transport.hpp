@@ -11,9 +11,10 @@ namespace acme_collectives {
 class AcmeTransport final : public store_collectives::StoreTransport {
  public:
   // Called in each rank when all ranks of the group are there. Connect them here: publish
-  // an address with keys().set, and await those of the others until place.deadline.
-  explicit AcmeTransport(frame::Place place)
-      : StoreTransport(std::move(place), /*can_block=*/true) {}
+  // an address with keys().set_text, and read those of the others with place.await, which
+  // throws at the deadline.
+  explicit AcmeTransport(const frame::Place& place)
+      : StoreTransport(place, /*can_block=*/true) {}
 
   // Runs a collective, which operation.note describes. Replace one kind after another,
   // and leave the others as they are.

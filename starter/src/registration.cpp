@@ -11,7 +11,7 @@ struct OptionsAcme final : frame::OptionsOf<OptionsAcme> {
       : OptionsOf("acme", timeout) {}
 
   std::unique_ptr<frame::Transport> connect(frame::Place place) const override {
-    return std::make_unique<AcmeTransport>(std::move(place));
+    return std::make_unique<AcmeTransport>(place);
   }
 };
 

@@ -73,23 +73,23 @@ def which_timeout_wins(rank):
     def milliseconds(number):
         return timedelta(milliseconds=number)
 
-    start(options=store_collectives.Options(milliseconds(300)))
-    groups = [dist.new_group(timeout=milliseconds(310 + n)) for n in range(4)]
-    own = dist.new_group(pg_options=store_collectives.Options(milliseconds(320)))
+    start(options=store_collectives.Options(milliseconds(1000)))
+    groups = [dist.new_group(timeout=milliseconds(1010 + n)) for n in range(4)]
+    own = dist.new_group(pg_options=store_collectives.Options(milliseconds(1020)))
     errors = {}
     if rank == 0:
         opts = dist.AllreduceOptions()
-        opts.timeout = milliseconds(330)
-        dist.set_timeout(milliseconds(340), groups[2])
+        opts.timeout = milliseconds(1030)
+        dist.set_timeout(milliseconds(1040), groups[2])
         work = dist.all_reduce(ones(), group=groups[1], async_op=True)
         errors = {
             25: error_of(work.wait, milliseconds(25)),
-            300: error_of(dist.barrier),
-            310: error_of(dist.barrier, group=groups[0]),
-            320: error_of(dist.barrier, group=own),
-            340: error_of(dist.barrier, group=groups[2]),
+            1000: error_of(dist.barrier),
+            1010: error_of(dist.barrier, group=groups[0]),
+            1020: error_of(dist.barrier, group=own),
+            1040: error_of(dist.barrier, group=groups[2]),
         }
-        errors[330] = error_of(lambda: backend(groups[3]).allreduce([ones()], opts).wait())
+        errors[1030] = error_of(lambda: backend(groups[3]).allreduce([ones()], opts).wait())
         client().set("done", "")
     client().wait(["done"])
     return errors

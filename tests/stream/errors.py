@@ -68,7 +68,10 @@ def abort():
     group._get_backend(device).abort()
     torch.accelerator.synchronize()
     store.set("rank 0 has aborted", "")
-    return [error_of(work.wait), time.monotonic() - start < 10]
+    soon = time.monotonic() - start < 10
+    with dist.distributed_c10d._coalescing_manager(group, device):  # as PyTorch aborts groups
+        group._get_backend(device).abort()
+    return [error_of(work.wait), soon]
 
 
 def blocking_wait():
@@ -102,7 +105,14 @@ def wrong_options():
     return [broken, error_of(dist.new_group, backend="simccl", pg_options=options)]
 
 
+def sequence_number():
+    group = new_group()
+    dist.all_reduce(ones(), group=group)
+    dist.send(ones(), 1, group=group) if rank == 0 else dist.recv(ones(), 0, group=group)
+    return group._get_sequence_number_for_group()
+
+
 calls = [late_error, wait_with_a_timeout, abort, blocking_wait, block_current_stream]
-calls += [refusals, wrong_options]
+calls += [refusals, wrong_options, sequence_number]
 print(json.dumps({call.__name__: call() for call in calls}))
 dist.destroy_process_group()

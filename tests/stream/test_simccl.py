@@ -59,6 +59,10 @@ def test_block_current_stream(errors):
     assert [of_rank["block_current_stream"] for of_rank in errors] == [2.0, 2.0]
 
 
+def test_messages_do_not_count_as_collectives(errors):
+    assert [of_rank["sequence_number"] for of_rank in errors] == [1, 1]
+
+
 def test_refusals_come_at_once(errors):
     expected = ["cannot reduce tensors of bool", "tensors of one device", "3 times|2 times"]
     for of_rank in errors:

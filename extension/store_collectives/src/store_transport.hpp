@@ -18,16 +18,16 @@ constexpr frame::milliseconds kTogether{100};
 
 // Moves every byte through the c10d store: slow, and right, wherever the ranks are.
 //
-//   <sequence>/<rank>: the note of a collective, and the sizes of its pieces
-//   <sequence>/<rank>/all/<i>: piece i of the bytes that are for all ranks
-//   <sequence>/<rank>/<other>/<i>: of those for one rank, which erases them
-//   <sequence>/read: how many ranks have read all that they need
+//   <round>/<rank>: the note of a collective, and the sizes of its pieces
+//   <round>/<rank>/all/<i>: piece i of the bytes that are for all ranks
+//   <round>/<rank>/<other>/<i>: of those for one rank, which erases them
+//   <round>/read: how many ranks have read all that they need
 //   <from>/<to>/<tag>/<number>: the note of a message, erased when it has been received
 //   failed: why the group cannot go on
 //   left/<rank>: the rank has left the group
 //
-// A rank that has read the notes of one collective knows that all have ended the one
-// before, and erases its keys of that.
+// Each exchange is a round. A rank that has read the notes of one round knows that all
+// have ended the one before, and erases its keys of that.
 class StoreTransport : public frame::Transport {
  public:
   StoreTransport(frame::Place place, bool can_block)
@@ -37,7 +37,7 @@ class StoreTransport : public frame::Transport {
 
   // [exchange]
   Steps exchange(const Note& note, Pieces shown, int from, Blobs& received) override {
-    const std::string round = to_string(note.sequence) + "/", mine = round + me();
+    const std::string round = to_string(++rounds_) + "/", mine = round + me();
     Keys::Names kept{mine}, all;
     std::vector<uint64_t> sizes;
     for (size_t to = 0; to < shown.size(); ++to) {
@@ -240,7 +240,8 @@ class StoreTransport : public frame::Transport {
   }
 
   const bool can_block_;
-  Keys::Names kept_; // of the last collective, which others may still read
+  uint64_t rounds_ = 0;
+  Keys::Names kept_; // of the last round, which others may still read
   std::string last_; // its prefix
   std::map<std::pair<int, int64_t>, uint64_t> sent_, received_; // by other rank and tag
   std::list<Note> waiting_; // receives in the order of their calls

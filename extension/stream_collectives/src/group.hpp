@@ -107,7 +107,7 @@ class StreamGroup {
   // The five steps of a call. The host waits in none of them.
   WorkPtr launch(std::optional<Kind> kind, Calls calls) {
     const std::lock_guard lock(mutex_);
-    check();
+    if (!calls.empty()) check(); // PyTorch aborts all groups inside of an empty batch
     let_go();
     const auto work = c10::make_intrusive<WorkSimccl>(rank_, kind, options_);
     const c10::impl::VirtualGuardImpl guard(kDevice);
@@ -166,8 +166,11 @@ class StreamGroup {
   // [/launch]
 
   void describe(WorkSimccl& work, std::optional<Kind> kind, const Calls& calls) {
-    work.sequence = ++sequence_;
-    work.call->title = c10::str(kind ? name(*kind) : "coalesced", " #", work.sequence,
+    const bool counts = std::ranges::any_of( // messages are calls of two ranks alone
+        calls, [](const auto& one) { return !is_message(one->note.kind); });
+    if (counts) work.sequence = ++sequence_;
+    const auto number = counts ? c10::str(" #", work.sequence) : "";
+    work.call->title = c10::str(kind ? name(*kind) : "coalesced", number,
         " of group \"", options_->group_name, "\" on rank ", rank_);
     for (const auto& one : calls) {
       work.call->timeout = std::max(work.call->timeout, one->timeout);

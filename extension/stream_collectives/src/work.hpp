@@ -61,7 +61,7 @@ class Stash {
 };
 // [/stash]
 
-// What a call gives the program. It lets the program's streams wait for that of the
+// What a call gives the program. It makes the program's streams wait for that of the
 // communication, and the host goes on.
 class WorkSimccl final : public c10d::Work {
  public:
@@ -132,7 +132,7 @@ class WorkSimccl final : public c10d::Work {
   std::shared_ptr<c10::Event> end = std::make_shared<c10::Event>(kDevice);
   at::Device device{kDevice};
   Tensors outputs;
-  uint64_t sequence = 0;
+  uint64_t sequence = 0; // of the collectives of the group
   std::shared_ptr<std::atomic<int>> source; // of a message
   bool blocks_host; // the result is for the host
   std::function<void()> abort_group;
