@@ -50,8 +50,8 @@ launch("futures/callbacks.py", ranks=2)
 # host wait for the number.
 #
 # Users of your backend notice two consequences. First, ``done`` of the future says nothing about the device;
-# ``is_completed`` of the work does. Second, a callback should not read a number on the host, because it runs on the thread
-# that attaches it. If the callback above called ``item``, this thread would never open the gate.
+# ``is_completed`` of the work does. Second, a callback should not read a number on the host, because it runs on the
+# thread that attaches it. If the callback above called ``item``, this thread would never open the gate.
 #
 # Bug: a future without devices
 # -----------------------------

@@ -53,9 +53,11 @@ launch("groups_and_meshes/two_devices.py", ranks=2)
 #
 # A library for an accelerator connects devices, and not processes. Without further information, a backend
 # knows its device only when the first tensor arrives, so it must connect the ranks in the middle of the
-# first call. With ``device_id=`` in ``init_process_group``, PyTorch tells the backend its device at once and
-# calls ``eagerConnectSingleDevice`` if ``supportsSplitting`` returns true. In ``simccl``, the library
-# connects in the constructor, and only the stream is left to create:
+# first call. With ``device_id=`` in ``init_process_group``, PyTorch tells the backend its device right after the
+# constructor and calls ``eagerConnectSingleDevice`` if ``supportsSplitting`` returns true. If your library
+# needs the device in the constructor, ask ``process_group->getBoundDeviceId()`` in the create function (since
+# PyTorch 2.14), and the parent in ``split``. A communicator belongs to one device, so refuse tensors of another one. In
+# ``simccl``, the library connects in the constructor, and only the stream is left to create:
 #
 # .. listing:: extension/stream_collectives/src/registration.cpp
 #    :part: eager
@@ -106,7 +108,9 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # That does not hold for messages: PyTorch matches them by rank and tag, and a rank may receive in another
 # order than its peer sends. If both ranks had a single stream, each would run a message first whose other
 # half is queued in the peer's stream, and both would wait forever. So ``simccl`` has a stream for each
-# direction, peer and tag. The code calls the key of such a stream a *lane*:
+# direction, peer and tag. The code calls the key of such a stream a *lane*. If your library has no tags, or its
+# communicator must not run in several streams, return the lane of the collectives for messages, too, and refuse
+# other tags than 0 and receives from any rank. Messages then need one order on both ranks.
 #
 # .. listing:: extension/stream_collectives/src/group.hpp
 #    :part: lanes

@@ -101,7 +101,11 @@ The backend
    * - average, premultiplied sum
      - a division after the sum, a product before it
      - ``ncclAvg``, ``ncclRedOpCreatePreMulSum``
-     - reductions, or kernels around them
+     - reductions, or kernels around them: :doc:`/library/types-and-reductions`
+   * - operations that the library lacks
+     - gloo has them
+     - a barrier is an all-reduce of one number; others are sends and receives in one call
+     - which it has, and whether it takes lists
    * - notice an error
      - the exception of gloo's work
      - ``ncclCommGetAsyncError``
@@ -116,13 +120,26 @@ The backend
      - how to know that it has read the input
 
 Both halves meet in the handle of a stream: the backend gets it from ``getStreamNativeHandle``, and casts it
-to the type that the library takes. :doc:`five-steps` shows that line, around which the other four steps stay
-as they are.
+to the type that the library takes. :doc:`five-steps` shows that line.
 
 To begin, take the folders ``extension/frame`` and ``extension/stream_collectives`` from the zip file at the
-end of :doc:`five-steps`, replace the names ``simccl`` and ``sim``, and write ``library.hpp`` anew: it passes
-a call to the library. ``simccl`` calls gloo through Python there, because PyTorch's packages lack gloo's
-headers; your library has its own.
+end of :doc:`five-steps`, and replace the names ``simccl`` and ``sim``. Then write three things anew:
+
+- **The calls**, in ``library.hpp``. ``simccl`` calls gloo through Python there, because PyTorch's packages
+  lack gloo's headers; your library has its own.
+- **The start**, in ``connect``. If your library shares an id, let ``Rendezvous`` of the frame make an object
+  that holds the communicator, as it makes the transport of a backend without streams: a missing rank is then
+  an error on all ranks, and the keys of an earlier group do not count. :doc:`/library/start-a-library` shows
+  such a constructor. The object can derive from ``frame::Transport`` and throw in all functions but
+  ``leave``, because only your streams make calls.
+- **The end of a call**, in ``run_in_stream`` and ``watch``. The stream of the simulation runs code of the
+  host, which notes when a call begins, ends or fails; the stream of a device does not. So record one more
+  event before the call, and let the watchdog ask. When that event is reached, the clock begins. A reached
+  end event means that the call has ended, if the library reports no error. An error belongs to the
+  communicator, so it fails all calls that are open. ``exception`` of the work asks the library, too,
+  because ``wait`` may come before the watchdog.
+
+Step 3 of :doc:`five-steps` is then a call of the library, and the other four stay as they are.
 
 Checks for the first week
 -------------------------

@@ -35,9 +35,12 @@ that the compiler reads PyTorch's headers only once, for ``registration.cpp``:
    * - ``rendezvous``, ``keys``, ``store_keys``
      -
      - how the ranks of a group find each other
-   * -
-     - ``memory``, ``process``, ``others``
+   * - ``host``
+     - ``memory``, ``others``
      - what they share, who may read it, and which rank is dead
+   * - ``library``, ``watch``
+     -
+     - which thread calls a library, and which ranks live; ``shm`` uses neither
    * - ``steps``, ``note``
      - ``step``
      - in which order they write and read

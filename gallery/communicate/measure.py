@@ -24,6 +24,8 @@ backend of this site that communicates through shared memory:
 
 .. listing:: gallery/communicate/measure/take_turns.py
    :part: turns
+
+To measure your backend, import its module in this program, and add its name. Compile it with ``-O2`` before.
 """
 
 from launcher import launch, run_program

@@ -82,7 +82,7 @@ print("exit status", status)
 #      - No rank makes progress for ten seconds, or for as long as ``--limit`` says.
 #
 # No backend must have every operation, so a refusal is no failure: the dummy has no ``send``, and says so.
-# Only a refusal by all ranks counts. Without ``recvAnysource``, the receiver refuses but the sender hangs,
+# Only a refusal by all ranks counts. Without tags or ``recvAnysource``, the receiver refuses but the sender hangs,
 # so list such checks in a file, one ``check: reason`` in a line, and pass it with ``--skips``. A check with
 # one of the last three verdicts fails, and the exit status is then 1. Above, this is the check of
 # ``all_gather``, because the dummy returns zeros.
@@ -107,7 +107,8 @@ print("exit status", status)
 #    * - an overview: each capability with a few cases, as a rule with two ranks
 #      - ``--quick``
 #    * - the tensors on an accelerator, and the checks of streams
-#      - ``--device TYPE``; also ``--blocking-wait`` if ``wait`` of your backend blocks the host
+#      - ``--device TYPE``; also ``--blocking-wait`` if ``wait`` of your backend blocks the host. If your library
+#        takes one rank for each device, no more ``--ranks`` than devices
 #    * - the ranks on several simulated hosts, so that the network is tested, too
 #      - ``--hosts 2``, on Linux
 #
@@ -155,7 +156,9 @@ show_table(["capability", *reports], rows)
 # (`pytorch#192920 <https://github.com/pytorch/pytorch/issues/192920>`_). In ``shm`` it finds no failure.
 #
 # The suite tries all pairs of a dtype and a reduction with short tensors only. If your backend has another
-# algorithm for long ones, run the suite once more with a threshold of zero; ``Head::kFew`` is that of ``mpich``.
+# algorithm for long ones, run the suite once more with a threshold of zero, which an environment variable can
+# set: the suite passes no options. One run is no proof against races, so repeat the checks of your algorithm,
+# also with more ranks than cores.
 #
 # Bug: a test with zeros
 # ----------------------

@@ -207,7 +207,9 @@ launch("asynchronous_work/works_of_a_group.py", ranks=2)
 # %%
 # ``shutdown`` waits for the collectives, because other ranks need the steps of this one; ``abort`` does not.
 # Even after an operation has failed, a library may still write to its tensors. Your transport must therefore
-# keep ``owner`` of the operation, which holds the tensors, until the library has finished.
+# keep ``owner`` of the operation, which holds the tensors, until the library has finished. If other ranks write
+# into your memory, as with RDMA, no local event says that they have finished: deregister the memory before you
+# let go of ``owner``, or let them write only into memory of the transport.
 #
 # Never destroy a tensor, a work or a callback while you hold a mutex, because their destructors may need
 # Python's global interpreter lock, and the thread that has the lock may wait for your mutex.

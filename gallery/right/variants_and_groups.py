@@ -162,7 +162,7 @@ launch("variants_and_groups/wait_for_each_message.py", ranks=3)
 
 # %%
 # A backend whose sends end as soon as the data is copied hides the bug, until a message is too large for
-# the buffer. In the frame, a send ends when its message has been received, so a test finds the bug with a
+# the buffer. In ``store``, a send ends when its message has been received, so a test finds the bug with a
 # message of any size.
 #
 # The batch returns two works, because ``supportsCoalescing`` of the frame is false. For a library with group

@@ -106,9 +106,11 @@ assert fields <= described, fields - described
 #      - the position of the root's tensor in the list; always 0, because lists have one tensor
 #    * - ``sparseIndices``
 #      - the indices of a sparse tensor whose values are reduced; ``allreduce_sparse`` only
-#    * - ``device_ids``, ``device``
-#      - where ``barrier`` may allocate a tensor, if it runs a collective on that tensor; from ``device_ids``
-#        of the call, or ``device_id`` of the group
+#    * - ``device_ids``
+#      - where ``barrier`` may allocate a tensor, if it runs a collective on that tensor, and if the program
+#        has passed it
+#    * - ``device``
+#      - chooses the backend of a ``barrier``, and does not reach it
 #
 # Options of a group
 # ------------------
