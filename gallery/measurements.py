@@ -3,7 +3,7 @@
 import csv
 from pathlib import Path
 
-# A zip file with this module has the table, too, because they have one name.
+# Named like this module, so that zip files with the module include it.
 _first, *_lines = Path("shared/measurements.csv").read_text().splitlines()
 machine = _first.removeprefix("# ")
 runs = 0  # of each case

@@ -191,7 +191,7 @@ launch("five_steps/errors.py", ranks=2, expected_stderr="Warning: Backend simccl
 #
 # A ``wait`` that is called before the error occurs returns normally, because it does not make the host wait. So
 # do not save a checkpoint, for example, after ``wait`` alone: call ``torch.accelerator.synchronize`` first, and
-# then ``wait``, which knows by then whether the call has failed. An empty batch never fails, because PyTorch
-# aborts all groups inside of one.
+# then ``wait``, which knows by then whether the call has failed. A failed group accepts an empty
+# batch, because PyTorch aborts within one.
 #
 # :doc:`waiting` shows who waits for the event of step 4, the host or a stream. Not run here: NCCL.

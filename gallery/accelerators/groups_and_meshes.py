@@ -56,8 +56,8 @@ launch("groups_and_meshes/two_devices.py", ranks=2)
 # first call. With ``device_id=`` in ``init_process_group``, PyTorch tells the backend its device right after the
 # constructor and calls ``eagerConnectSingleDevice`` if ``supportsSplitting`` returns true. If your library
 # needs the device in the constructor, ask ``process_group->getBoundDeviceId()`` in the create function (since
-# PyTorch 2.14), and the parent in ``split``. A communicator belongs to one device, so refuse tensors of another one. In
-# ``simccl``, the library connects in the constructor, and only the stream is left to create:
+# PyTorch 2.14), and in ``split`` ask the parent. A communicator belongs to one device, so refuse tensors of others. The
+# library of ``simccl`` connects in the constructor, so here only the stream is created:
 #
 # .. listing:: extension/stream_collectives/src/registration.cpp
 #    :part: eager
@@ -108,12 +108,13 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # That does not hold for messages: PyTorch matches them by rank and tag, and a rank may receive in another
 # order than its peer sends. If both ranks had a single stream, each would run a message first whose other
 # half is queued in the peer's stream, and both would wait forever. So ``simccl`` has a stream for each
-# direction, peer and tag. The code calls the key of such a stream a *lane*. If your library has no tags, or its
-# communicator must not run in several streams, return the lane of the collectives for messages, too, and refuse
-# other tags than 0 and receives from any rank. Messages then need one order on both ranks.
+# direction, peer and tag. The code calls the key of such a stream a *lane*:
 #
 # .. listing:: extension/stream_collectives/src/group.hpp
 #    :part: lanes
+#
+# If your library has no tags, or its communicator must not run in several streams, return the collectives' lane
+# for messages, too, and refuse tags other than 0 and receives from any rank. Both ranks must then use one order.
 #
 # In the next worker, rank 0 sends tag 1 before tag 2, and rank 1 receives them the other way round. They do
 # so twice: first they begin both messages before they wait, then they wait for each before they begin the next:

@@ -127,17 +127,16 @@ end of :doc:`five-steps`, and replace the names ``simccl`` and ``sim``. Then wri
 
 - **The calls**, in ``library.hpp``. ``simccl`` calls gloo through Python there, because PyTorch's packages
   lack gloo's headers; your library has its own.
-- **The start**, in ``connect``. If your library shares an id, let ``Rendezvous`` of the frame make an object
-  that holds the communicator, as it makes the transport of a backend without streams: a missing rank is then
-  an error on all ranks, and the keys of an earlier group do not count. :doc:`/library/start-a-library` shows
-  such a constructor. The object can derive from ``frame::Transport`` and throw in all functions but
-  ``leave``, because only your streams make calls.
+- **The start**, in ``connect``. If the ranks share a unique id, hold the communicator in an object that the frame's
+  ``Rendezvous`` makes, as it makes a transport. A missing rank is then an error on all ranks, and keys of an
+  earlier group do no harm. :doc:`/library/start-a-library` shows such a constructor. Derive the object from
+  ``frame::Transport``, and throw in all functions but ``leave``, because only your streams make calls.
 - **The end of a call**, in ``run_in_stream`` and ``watch``. The stream of the simulation runs code of the
   host, which notes when a call begins, ends or fails; the stream of a device does not. So record one more
-  event before the call, and let the watchdog ask. When that event is reached, the clock begins. A reached
-  end event means that the call has ended, if the library reports no error. An error belongs to the
-  communicator, so it fails all calls that are open. ``exception`` of the work asks the library, too,
-  because ``wait`` may come before the watchdog.
+  event before the call, and let the watchdog query both events. The first starts the timeout; the second
+  means that the call has ended, unless the library reports an error. An error belongs to the communicator,
+  so it fails all open calls. ``exception`` of the work must ask the library, too, because ``wait`` may come
+  before the watchdog.
 
 Step 3 of :doc:`five-steps` is then a call of the library, and the other four stay as they are.
 

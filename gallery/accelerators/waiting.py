@@ -103,12 +103,13 @@ launch("waiting/completion.py", ranks=2)
 launch("waiting/barrier.py", ranks=2)
 
 # %%
-# If the barrier orders only streams, rank 1 looks for the file before rank 0 has entered the barrier. In a group
-# ``cpu:gloo,sim:simccl`` without ``device_id``, gloo gets the barrier, and no stream waits:
-# :doc:`/tutorial/every-operation`.
+# If the barrier orders only streams, rank 1 looks for the file before rank 0 has entered the barrier.
 #
 # For the same reason, ``wait`` of a receive from any rank makes the host wait in ``simccl``: the number of
 # the sender is a result for the host.
+#
+# With ``cpu:gloo,sim:simccl`` and no ``device_id``, gloo runs the barrier, and no stream waits:
+# :doc:`/tutorial/every-operation`.
 #
 # Waits with a timeout
 # --------------------

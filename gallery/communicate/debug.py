@@ -8,7 +8,7 @@ results, begin with step 3, and if it is slow, with step 5. A section near the e
 .. diagram:: communicate/debug/diagram
 
 A rank that hangs often has no bug itself: it waits for another rank, by default for 30 minutes, and for 10
-if ``backend`` is ``"nccl"``. So each step looks at all ranks, and searches for the one that differs:
+if ``backend`` is ``"nccl"``. So each step compares all ranks, to find the one that differs:
 
 .. list-table::
    :header-rows: 1
@@ -212,9 +212,9 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 #    * - ``TORCH_FR_DUMP_TEMP_FILE``
 #      - the path of these files up to the rank, by default ``~/.cache/torch/comm_lib_trace_rank_``
 #
-# Collect the files of all nodes in one folder for ``torchfrtrace``. If a late rank has noticed nothing, it leaves
-# no file, and the command stops with ``Missing dump files from ranks`` and its number.
-# ``--allow-incomplete-ranks`` compares the others.
+# Collect the files of all nodes in one folder for ``torchfrtrace``. A rank that has noticed nothing leaves no file;
+# the command then stops with ``Missing dump files from ranks`` and the rank's number. Add
+# ``--allow-incomplete-ranks`` to go on.
 #
 # .. admonition:: Before 2.15
 #    :collapsible: closed

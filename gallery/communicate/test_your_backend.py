@@ -107,8 +107,8 @@ print("exit status", status)
 #    * - an overview: each capability with a few cases, as a rule with two ranks
 #      - ``--quick``
 #    * - the tensors on an accelerator, and the checks of streams
-#      - ``--device TYPE``; also ``--blocking-wait`` if ``wait`` of your backend blocks the host. If your library
-#        takes one rank for each device, no more ``--ranks`` than devices
+#      - ``--device TYPE``; also ``--blocking-wait`` if ``wait`` of your backend blocks the host, and no more
+#        ``--ranks`` than devices if each needs its own
 #    * - the ranks on several simulated hosts, so that the network is tested, too
 #      - ``--hosts 2``, on Linux
 #
@@ -156,9 +156,9 @@ show_table(["capability", *reports], rows)
 # (`pytorch#192920 <https://github.com/pytorch/pytorch/issues/192920>`_). In ``shm`` it finds no failure.
 #
 # The suite tries all pairs of a dtype and a reduction with short tensors only. If your backend has another
-# algorithm for long ones, run the suite once more with a threshold of zero, which an environment variable can
-# set: the suite passes no options. One run is no proof against races, so repeat the checks of your algorithm,
-# also with more ranks than cores.
+# algorithm for long ones, run the suite once more with a threshold of zero. Read it from an environment
+# variable, because the suite passes no options. One run does not rule out races, so repeat these checks, also
+# with more ranks than cores.
 #
 # Bug: a test with zeros
 # ----------------------

@@ -19,13 +19,6 @@ which uses two other sources, the kernel and the store:
 .. listing:: extension/frame/watch.hpp
    :part: watch
 
-The transport of ``mpich`` starts its watch in ``joined``, passes on what the frame asks, and lets it leave in
-``leave``:
-
-.. listing:: extension/mpi_collectives/src/mpi_transport.hpp
-   :start-at: std::optional<std::string> failure()
-   :end-before: // [leave]
-
 For a rank on this host, the kernel knows: a pidfd, a file descriptor for one process, becomes readable when
 the process ends. The frame looks at it every 50 milliseconds while an operation waits. A kernel does not
 know the processes of another host, so each rank counts up a key in the store, its *heartbeat*. A rank whose
@@ -48,6 +41,12 @@ store, because a store whose host is down does not answer, and the deadline woul
 The rank that finds a failure writes the reason into the key ``failed``, so that the others raise the same
 reason. Because a store tells nothing unasked, the watch of each rank reads the key about ten times a second
 while an operation waits.
+
+The transport of ``mpich`` starts the watch in ``joined``, ends it in ``leave``, and asks it in between:
+
+.. listing:: extension/mpi_collectives/src/mpi_transport.hpp
+   :start-at: std::optional<std::string> failure()
+   :end-before: // [leave]
 
 The next program loses rank 2 in three ways, while the others wait for it in a barrier with a timeout of two
 seconds. A stopped process has not ended, so only the deadline helps:
@@ -202,10 +201,10 @@ assert output[1] == ""
 #      - An operation that fails puts an entry into the completion queue, which ``fi_cq_readerr`` reads.
 #        What it notices, and when, depends on the provider.
 #
-# If your library can abort, do so after a failure, so that operations on the device end, too. The frame then
-# calls ``announce``: pass the reason to the watch first, and the abort to the thread of the library with
-# ``library().add``, because that thread may be inside of the library. If a test can hang, it never gets there.
-# The abort then needs a thread of its own, and a library that allows it beside a test.
+# If your library can abort, do so in ``announce``, which the frame calls after a failure, so that operations on
+# the device end, too. First pass the reason to the watch, then queue the abort with ``library().add``, because
+# the library's thread may be inside of the library. If a test can hang, the queue stands still. Then abort from
+# a separate thread, which the library must allow during a test.
 #
 # Not run here: these libraries, for which the table follows their headers and documentation, and heartbeats,
 # which the tests of the backend run between two simulated hosts.

@@ -48,8 +48,8 @@ run_program("several_hosts/two_hosts.py")
 # can no longer reach the store.
 #
 # With the option ``--hosts 2``, the conformance suite runs all of its checks that way. It needs the program
-# ``ip`` of iproute2, and root or user namespaces. Each host has the interface ``eth0``: name it to your
-# library, which may need a variable for that, and choose TCP, because a simulated host has no RDMA.
+# ``ip`` of iproute2, and root or user namespaces. Each host has the interface ``eth0``: make your
+# library use it, perhaps through a variable, and choose TCP, because a simulated host has no RDMA.
 #
 # Speed over memory and network
 # -----------------------------

@@ -104,8 +104,8 @@ launch("start_a_library/all_reduce.py", ranks=2)
 #   them for its own. None is left in the output above.
 #
 # If ``mpiexec`` has started the process, the variables exist already. Then the backend starts no thread, and
-# only checks that MPI and PyTorch number the ranks alike. So the same extension runs under both launchers,
-# as the tests of the backend do; here it is ``torchrun``:
+# only checks that MPI and PyTorch number the ranks alike. So the same extension runs under both launchers.
+# The backend's tests use both, this page ``torchrun``:
 #
 # .. admonition:: The start under both launchers
 #    :collapsible: closed
@@ -190,7 +190,7 @@ run_program("start_a_library/early_barrier.py")
 #    :start-at: MpiTransport(
 #    :end-before: bool can_block
 #
-# Before it, rank 0 asks the library for the id, also with ``run``, and sets it with ``place.keys->set``; a
-# value may have any bytes. The others read it with ``place.await``, which also ends when another rank has
-# failed. Begin your keys with the name of your backend, because the frame has keys in the same place. MPI
-# has started now, and :doc:`which-thread-calls` decides who may call it.
+# Before that call, rank 0 gets the id, also with ``run``, and sets it with ``place.keys->set``, which takes
+# any bytes. The others read it with ``place.await``, which also ends when a rank has failed. Begin your keys
+# with the name of your backend, because the frame has keys in the same place. MPI has started now;
+# :doc:`which-thread-calls` explains ``run``, and who may call MPI.

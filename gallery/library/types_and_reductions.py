@@ -150,7 +150,7 @@ assert output == output[:1] * 4
 #
 # If a library moves bytes only, let ``Transport::collective`` reduce until you write an algorithm of your
 # own. If a CCL lacks a pair and takes no functions, gather with the CCL and call ``op.reduce``. An error is the
-# last resort: one of the transport ends the group, because only the frame can refuse a call before it begins.
+# last resort, because it ends the group: only the frame can refuse a call before it begins.
 # On a device, ``op.reduce`` cannot read the memory: gather, and reduce with operators of the device in the
 # stream of the communication, or refuse before the launch, as ``can_reduce`` of ``simccl`` does.
 #

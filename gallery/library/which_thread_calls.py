@@ -34,7 +34,7 @@ Shared memory deserves the first design, because a look at memory always returns
 TCP, the test of another rank did not return. For most libraries, choose the second design.
 
 The frame itself has a third: if ``can_block`` is true, its default, one thread for each group makes the calls.
-This suits a library whose communicators are independent, and which may be started on another thread.
+This suits a library with independent communicators, if a thread that did not start it may call it.
 
 Bug: a call that does not return
 --------------------------------

@@ -110,12 +110,12 @@ except dist.DistStoreError as error:
 # If the call hangs or fails, it helps to know in which of its steps. In this order, each rank
 #
 # 1. chooses the backend and the timeout, if the arguments leave them open;
-# 2. meets the other ranks in a store, which either the launcher of ``torchrun`` or rank 0 serves;
+# 2. meets the other ranks in a store, which either ``torchrun`` or rank 0 serves;
 # 3. puts a prefix before the keys of the group, so that other groups and the program can use the same store;
 # 4. creates a backend for each device, or one for all of them, as the argument ``backend`` says. Its ranks
 #    exchange through the store what they need to connect: with gloo their addresses, and with NCCL an id that
 #    rank 0 has created;
-# 5. makes the group the default one, which every call uses to which you pass no ``group``.
+# 5. makes this the default group, which a call uses if you pass no ``group``.
 #
 # So the store is only for small data: with gloo and NCCL, tensors travel through the connections of the backend.
 #

@@ -209,7 +209,7 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 # * *Some parameters of a layer* to which the program applied ``fully_shard``: this rank reduces fewer gradients.
 #   With gloo, a process then ends with ``Received data size doesn't match``.
 #   ``model.set_reduce_scatter_unused_params(True)`` lets the rank contribute zeros instead.
-# * *A whole such layer*, or the backward pass: the rank leaves out all-gathers, too, so its next one meets that
+# * *A whole layer*, or the backward pass: the rank leaves out all-gathers, too, so its next one meets that
 #   of another layer. If both layers have the same size, the ranks silently compute with wrong parameters, until
 #   their calls no longer match, and raise an error or time out. Zeros do not help then. So let the ranks decide
 #   together, too, or apply ``fully_shard`` to a module that contains the branches and that all ranks run.

@@ -100,26 +100,10 @@ with tempfile.TemporaryDirectory() as folder:
 # ``TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`` in the environment of ``torchrun`` instead. Each attempt then
 # has its own store, and ``init_process_group("gloo")`` is enough.
 #
-# Checkpoints of a sharded model
-# ------------------------------
-#
-# If the model is sharded, as with FSDP2, no rank has all of it. So all ranks call ``save`` of
-# ``torch.distributed.checkpoint`` (DCP). No shard travels between the ranks; only plans and reports do, as
-# pickled objects (:doc:`/operations/asynchronous-and-objects`):
-#
-# 1. Rank 0 gathers from each rank what it has, decides which rank writes what, and scatters these plans.
-# 2. Each rank writes its own file.
-# 3. Rank 0 gathers reports, writes the file ``.metadata``, which says where each part is, and tells all ranks
-#    that the checkpoint is complete.
-#
-# ``load`` works alike: all ranks read the metadata, get their plans from rank 0, and read their parts. A part can
-# be in the file of any rank, so all ranks must reach all files. :doc:`/right/training` continues from such a
-# checkpoint.
-#
 # Restarts on several nodes
 # -------------------------
 #
-# To allow three restarts on two nodes with eight GPUs each, type this command on both. :doc:`several-nodes`
+# To allow three restarts on two nodes with eight GPUs each, run this on both nodes. :doc:`several-nodes`
 # explains its other arguments:
 #
 # .. not-executed::
@@ -139,10 +123,10 @@ with tempfile.TemporaryDirectory() as folder:
 # * If they only wait for the failed rank, as is usual with NCCL, their launcher restarts them without counting,
 #   because it asks the rendezvous every 0.1 s (``--monitor-interval``) whether a node waits there.
 #
-# If a whole node is lost, no launcher waits yet, so the other ranks must fail first, with NCCL at the latest at
-# the timeout of the group. With ``--nnodes=2``, their launcher then waits ten minutes
-# (``--rdzv-conf=join_timeout=600``) for a replacement that runs the same command, and otherwise fails. If the node
-# of ``$HOST`` is lost, it fails at once, because that node serves the rendezvous.
+# If a whole node is lost, its launcher cannot wait, so the other ranks restart only once they fail, with NCCL by
+# the timeout of the group. With ``--nnodes=2``, their launcher waits ten minutes
+# (``--rdzv-conf=join_timeout=600``) for a replacement that runs the same command, then fails. If the node of
+# ``$HOST`` is lost, it fails at once, because that node serves the rendezvous.
 #
 # Nodes that come and go
 # ----------------------
@@ -165,5 +149,21 @@ with tempfile.TemporaryDirectory() as folder:
 #
 # A typical reason why a rank dies is that it runs out of memory. :doc:`memory` shows what the other
 # ranks do then.
+#
+# Checkpoints of a sharded model
+# ------------------------------
+#
+# If the model is sharded, as with FSDP2, no rank has all of it. So all ranks call ``save`` of
+# ``torch.distributed.checkpoint`` (DCP). No shard travels between the ranks; only plans and reports do, as
+# pickled objects (:doc:`/operations/asynchronous-and-objects`):
+#
+# 1. Rank 0 gathers from each rank what it has, decides which rank writes what, and scatters these plans.
+# 2. Each rank writes its own file.
+# 3. Rank 0 gathers reports, writes the file ``.metadata``, which says where each part is, and tells all ranks
+#    that the checkpoint is complete.
+#
+# ``load`` works alike: all ranks read the metadata, get their plans from rank 0, and read their parts. A part can
+# be in the file of any rank, so all ranks must reach all files. :doc:`/right/training` continues from such a
+# checkpoint.
 #
 # Not run here: several nodes and GPUs, because the build of this site has one computer without a GPU.

@@ -149,8 +149,8 @@ show_section(output, "accumulate")
 #    :collapsible: closed
 #
 #    The hook replaces the gradient of a matrix by the product of two narrow matrices, and all-reduces only these.
-#    They have ``matrix_approximation_rank`` columns, by default 1, an argument of ``PowerSGDState``, which
-#    ``register_comm_hook`` takes in place of ``None``. Each bucket then has three all-reduces, one after the other:
+#    Their number of columns, by default 1, is ``matrix_approximation_rank`` of ``PowerSGDState``, which
+#    ``register_comm_hook`` takes instead of ``None``. Each bucket then has three all-reduces, one after the other:
 #    of the tensors that are not worth compressing, such as biases, and of the first and the second narrow
 #    matrices. Products of matrices come between them.
 #

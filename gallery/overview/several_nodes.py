@@ -144,8 +144,8 @@ outputs = launch("several_nodes/several_nodes.py", ranks=4, nodes=2)
 # Both reductions request ``AVG`` if the gradients are reduced in ``float32`` or ``bfloat16``. After
 # ``set_gradient_divide_factor``, only the reduce-scatter divides, and the all-reduce requests ``SUM``.
 #
-# To accumulate gradients, call ``model.set_requires_all_reduce(False)`` before all backward passes of a step but
-# the last one, and call it with ``True`` before that. Each pass then still reduces within the node, so a rank
+# To accumulate gradients, call ``model.set_requires_all_reduce(False)`` at the start of a step, and call it with
+# ``True`` before the last backward pass. Each pass then still reduces within the node, so a rank
 # keeps only its shard of the gradients, and only the all-reduces are left out.
 #
 # Not run here: several real nodes, NCCL, a scheduler and hybrid sharding, because the build of this site has one

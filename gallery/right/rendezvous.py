@@ -37,8 +37,8 @@ creates another group. So the frame uses a connection of its own:
    .. listing:: extension/frame/store_keys.hpp
       :part: store
 
-Even there the frame polls, because a rank waits for the others' keys or for a sign of failure, while
-``wait`` of a store needs all its keys.
+Even there the frame polls, because a rank must stop waiting when another one fails, while ``wait`` of a
+store returns only when all keys exist.
 
 Bug: the same keys for every rendezvous
 ---------------------------------------
@@ -105,8 +105,8 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # ranks share a unique id, as with NCCL, rank 0 sets it as a key; if each rank has an address, each sets its
 # own. ``place.await(names)`` waits for the keys of others. When a version does not fit or a network interface
 # does not exist, throw an exception: it ends ``await`` on the others, and all ranks raise its text. A call of
-# your library that waits for others does not end, so before it, check what can fail, set a key, and await
-# that of each rank. After all ranks have connected, ``joined`` runs.
+# your library that waits for others would hang, so before it, check what can fail, set a key, and await
+# all ranks' keys. After all ranks have connected, ``joined`` runs.
 #
 # Each rank has a deadline of its own, so one that came early may time out while rank 0 still waits. Rank 0
 # therefore cannot decide alone. The first rank that knows the outcome writes the verdict, with a

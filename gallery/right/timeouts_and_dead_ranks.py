@@ -158,7 +158,7 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 # the first failure breaks the group for good. The rank that finds it announces the reason through the
 # transport, and each rank that has not failed itself raises an error with this reason. To break a group
 # on purpose, a program calls ``abort``, which announces a reason such as ``rank 1 has aborted the
-# group``. Other groups are not affected, unless all of them need the thread of a library that hangs.
+# group``. Other groups are not affected, unless they share the thread of a library that hangs.
 #
 # Exercise
 # --------

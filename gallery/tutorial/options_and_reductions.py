@@ -107,10 +107,10 @@ assert fields <= described, fields - described
 #    * - ``sparseIndices``
 #      - the indices of a sparse tensor whose values are reduced; ``allreduce_sparse`` only
 #    * - ``device_ids``
-#      - where ``barrier`` may allocate a tensor, if it runs a collective on that tensor, and if the program
-#        has passed it
+#      - where ``barrier`` may allocate a tensor, if it runs a collective on one; empty unless the program
+#        passes it
 #    * - ``device``
-#      - chooses the backend of a ``barrier``, and does not reach it
+#      - lets PyTorch choose the backend of a ``barrier``, which does not get it
 #
 # Options of a group
 # ------------------
@@ -152,7 +152,7 @@ assert fields <= described, fields - described
 # ``dist.set_timeout(timedelta(hours=1), group)`` on every rank of the group. It holds for later calls of all
 # backends of the group, gloo and NCCL alike, and needs PyTorch 2.14.
 #
-# The function that creates the backend gets these arguments in ``DistributedBackendOptions`` if it was registered with
+# The create function gets the arguments in the table above in ``DistributedBackendOptions`` if it was registered with
 # ``extended_api=True``, and four arguments otherwise: the store, the rank, the size, and the timeout.
 #
 # .. list-table::
