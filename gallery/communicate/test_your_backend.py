@@ -82,8 +82,8 @@ print("exit status", status)
 #      - No rank makes progress for ten seconds, or for as long as ``--limit`` says.
 #
 # No backend must have every operation, so a refusal is no failure: the dummy has no ``send``, and says so.
-# Only a refusal by all ranks counts. Without tags or ``recvAnysource``, the receiver refuses but the sender hangs,
-# so list such checks in a file, one ``check: reason`` in a line, and pass it with ``--skips``. A check with
+# Only a refusal by all ranks counts. Without ``recvAnysource``, the receiver refuses but the sender hangs, and
+# without tags, a message stays behind, so list such checks in a file, one ``check: reason`` in a line, and pass it with ``--skips``. A check with
 # one of the last three verdicts fails, and the exit status is then 1. Above, this is the check of
 # ``all_gather``, because the dummy returns zeros.
 #

@@ -175,7 +175,7 @@ run_program("requests_and_works/memory_given_back.py")
 #
 # The coroutine shares the call with the thread of the library. When a failure destroys the coroutine, the
 # thread is the last owner, and keeps the call until the process ends. This leak is deliberate. It may hold
-# large tensors, but it cannot grow, because the first failure ends the group. Late data can then only reach
+# large tensors, but happens once for each group, because the first failure ends the group. Late data can then only reach
 # the tensors of the failed operation, which a program must not use after the error.
 #
 # Other libraries

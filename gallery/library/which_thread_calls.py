@@ -127,7 +127,7 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 #
 # So that this stays rare, the frame connects a group only when all ranks have arrived, as
 # :doc:`/right/rendezvous` shows. Even so, other groups pause meanwhile. If the communicators of your library are
-# independent, as NCCL's are, give each group a ``Library`` of its own.
+# independent, as NCCL's are, each group may have a ``Library`` of its own, which must never be destroyed.
 #
 # Waiting for data
 # ----------------

@@ -121,12 +121,12 @@ with tempfile.TemporaryDirectory() as folder:
 #
 # * If they fail as well, for example because gloo has lost a connection, their launcher counts a restart.
 # * If they only wait for the failed rank, as is usual with NCCL, their launcher restarts them without counting,
-#   because it asks the rendezvous every 0.1 s (``--monitor-interval``) whether a node waits there.
+#   because it asks the rendezvous about once a second whether a node waits there.
 #
 # If a whole node is lost, its launcher cannot wait, so the other ranks restart only once they fail, with NCCL by
 # the timeout of the group. With ``--nnodes=2``, their launcher waits ten minutes
 # (``--rdzv-conf=join_timeout=600``) for a replacement that runs the same command, then fails. If the node of
-# ``$HOST`` is lost, it fails at once, because that node serves the rendezvous.
+# ``$HOST`` is lost, it fails within about a minute, because that node serves the rendezvous.
 #
 # Nodes that come and go
 # ----------------------

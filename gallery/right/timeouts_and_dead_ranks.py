@@ -20,7 +20,7 @@ just as a timeout in the options of the backend wins over the argument:
    :part: timeouts
 
 Of the collectives of ``torch.distributed``, only ``barrier`` and ``monitored_barrier`` have an argument
-for the timeout of the call; those of ``ProcessGroup`` take it in their options. Without this argument,
+for the timeout of the call; most of those of ``ProcessGroup`` have one. Without this argument,
 ``monitored_barrier`` passes PyTorch's default of 30 minutes, whatever the timeout of the group is.
 
 The clock of a collective starts with its first step and not with its call, because otherwise an
