@@ -251,8 +251,8 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 #
 #    **Flight recorder.** An entry is "scheduled", and becomes "completed" when your backend reports the end of the
 #    operation. So implement completion hooks, and let synchronous calls return a ``Work`` (on the CPU, one that has
-#    ended), because the recorder finds the entry through the ``Work``. PyTorch's header ``hooks/FlightRecorderHook.hpp`` describes
-#    both. ``shm`` does neither. The entry of its asynchronous call is ``retired`` as soon as the ``Work`` exists, so a
+#    ended), because the recorder finds the entry through the ``Work``. PyTorch's header
+#    ``hooks/FlightRecorderHook.hpp`` describes both. ``shm`` does neither. The entry of its asynchronous call is ``retired`` as soon as the ``Work`` exists, so a
 #    call that hangs looks healthy. The entry of its synchronous call stays "scheduled" and is never ``retired``, so a
 #    healthy call looks as if it hangs.
 #
