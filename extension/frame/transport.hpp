@@ -170,9 +170,9 @@ class Transport {
   virtual Steps collective(const Operation&);
 
   // Runs a collective of an idle group to its end, if it is small and the other ranks
-  // come at once: on the thread of the call, without a coroutine, and only if it cannot
-  // block. The operation has no owner, so nobody may use its tensors after the return. If
-  // it returns false or throws, collective() gets an equal one and goes on with it.
+  // come at once: on the thread of the call, without a coroutine. It is asked only if
+  // can_block() is false. The operation has no owner, so nobody may use its tensors after
+  // the return. If it returns false or throws, collective() gets an equal one.
   virtual bool at_once(const Operation&) { return false; }
 
   // Messages begin in the order of calls and go on side by side. One is received by the

@@ -131,7 +131,7 @@ end of :doc:`five-steps`, and replace the names ``simccl`` and ``sim``. Then wri
   ``Rendezvous`` makes, as it makes a transport. A missing rank is then an error on all ranks, and keys of an
   earlier group do no harm. :doc:`/library/start-a-library` shows such a constructor. Derive the object from
   ``frame::Transport``, and throw in ``exchange``, ``send`` and ``receive``, because only your streams make
-  calls. Close it in ``shutdown``: without the engine, nobody calls ``leave``.
+  calls. Close the communicator in ``shutdown``: without the engine, nobody calls ``leave``.
 - **The end of a call**, in ``run_in_stream`` and ``watch``. The stream of the simulation runs code of the
   host, which notes when a call begins, ends or fails; the stream of a device does not. So record one more
   event before the call, and let the watchdog query both events. The first starts the timeout; the second

@@ -252,9 +252,9 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 #    **Flight recorder.** An entry is "scheduled", and becomes "completed" when your backend reports the end of the
 #    operation. So implement completion hooks, and let synchronous calls return a ``Work`` (on the CPU, one that has
 #    ended), because the recorder finds the entry through the ``Work``. PyTorch's header
-#    ``hooks/FlightRecorderHook.hpp`` describes both. ``shm`` does neither. The entry of its asynchronous call is ``retired`` as soon as the ``Work`` exists, so a
-#    call that hangs looks healthy. The entry of its synchronous call stays "scheduled" and is never ``retired``, so a
-#    healthy call looks as if it hangs.
+#    ``hooks/FlightRecorderHook.hpp`` describes both. ``shm`` does neither. The entry of its asynchronous call is
+#    ``retired`` as soon as the ``Work`` exists, so a call that hangs looks healthy. The entry of its synchronous
+#    call stays "scheduled" and is never ``retired``, so a healthy call looks as if it hangs.
 #
 #    **Profiler.** The constructor of ``c10d::Work`` begins an event if you pass a title, but only the backend knows
 #    when to end it. In ``shm``, the frame of :doc:`/right/smallest-backend` ends it as shown here. So that
@@ -288,4 +288,4 @@ output = launch("debug/who_is_late.py", ranks=3, expected_stderr=PROFILER)
 
 # %%
 # Not run here: NCCL, the timer, ``torchfrtrace`` on traces of gloo or with missing files, and the check for NaN.
-# NCCL's variables and their meaning are those of PyTorch's headers, and the default path is that of its library.
+# NCCL's variables and their meaning are those of PyTorch's headers, and the default path is that of PyTorch's library.

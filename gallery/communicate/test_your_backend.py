@@ -83,7 +83,7 @@ print("exit status", status)
 #
 # No backend must have every operation, so a refusal is no failure: the dummy has no ``send``, and says so.
 # Only a refusal by all ranks counts. Without ``recvAnysource``, the receiver refuses but the sender hangs, and
-# without tags, a message stays behind, so list such checks in a file, one ``check: reason`` in a line, and pass it
+# without tags, a message is never received, so list such checks in a file, one ``check: reason`` in a line, and pass it
 # with ``--skips``. A check with one of the last three verdicts fails, and the exit status is then 1. Above, this is
 # the check of ``all_gather``, because the dummy returns zeros.
 #

@@ -196,7 +196,7 @@ launch("groups_and_tags/errors.py", ranks=2)
 # If your library has no messages, or they lack tags or receives from any rank, copy ``StoreTransport`` of
 # ``extension/store_collectives``, derive from it, and leave ``send`` and ``receive`` to it. ``can_block`` must
 # then stay true. With ``Watch``, also override ``failure``, ``lost``, ``announce`` and ``leave``, because the
-# copy uses its keys.
+# copy uses the same keys.
 #
 # With UCX and libfabric you choose the number of the group. All members must have the same one, and no two
 # groups of a rank. A hash of the group's name can collide. MPICH lets the members exchange which numbers are

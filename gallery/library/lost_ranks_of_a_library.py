@@ -147,11 +147,24 @@ assert output[1] == ""
 # A failed group stays failed, and ``MPI_COMM_WORLD`` cannot get a new process in place of a dead one. So
 # the ranks start again as new processes: ``torchrun --max-restarts``, as :doc:`/overview/elastic` shows.
 #
-# Some failures end the process at once. The backend sets ``MPI_ERRORS_RETURN`` for its communicators, for
+# A library may also end the process. The backend sets ``MPI_ERRORS_RETURN`` for its communicators, for
 # ``MPI_COMM_WORLD`` and for ``MPI_COMM_SELF``, so that MPI returns errors. But MPICH marks some errors as
-# fatal, and for these it ends the process whatever the handler is. In MPICH 5.0.2, an unexpected error of
-# libfabric is one, so a connection that breaks in the middle of a transfer can end a rank. Before that, MPICH
-# asks the other ranks of the communicator to end, too.
+# fatal, such as a connection that breaks in the middle of a transfer. It then asks the other ranks of the
+# communicator to end, and calls ``exit``. So the backend puts a function of its own into the place where
+# ``libmpi`` keeps the address of ``exit``. There the thread of MPI stops for ever, which to the other threads is
+# one more call that does not return:
+#
+# .. admonition:: ``Exits``
+#    :collapsible: closed
+#
+#    .. not-executed::
+#       :partly:
+#
+#       No sample has such an error. A test of the backend lets a rank call ``MPI_Abort``.
+#
+#       .. listing:: extension/mpi_collectives/src/exits.hpp
+#          :part: exits
+#          :emphasize-lines: 21-23
 #
 # Open MPI with ULFM
 # ------------------

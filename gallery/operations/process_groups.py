@@ -114,7 +114,7 @@ except dist.DistStoreError as error:
 # 3. puts a prefix before the keys of the group, so that other groups and the program can use the same store;
 # 4. creates a backend for each device, or one for all of them, as the argument ``backend`` says. Its ranks
 #    exchange through the store what they need to connect: with gloo their addresses, and with NCCL, since
-#    PyTorch 2.15, an id of rank 0;
+#    PyTorch 2.15, an id that rank 0 creates;
 # 5. makes this the default group, which a call uses if you pass no ``group``.
 #
 # So the store is only for small data: with gloo and NCCL, tensors travel through the connections of the backend.

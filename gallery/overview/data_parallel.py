@@ -214,4 +214,4 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 #   their calls no longer match, and raise an error or time out. Zeros do not help then. So let the ranks decide
 #   together, too, or apply ``fully_shard`` to a module that contains the branches and that all ranks run.
 #
-# Not run here: FSDP2, and GPUs, because the build of this site has none.
+# Not run here: FSDP2, and GPUs, of which the build of this site has none.

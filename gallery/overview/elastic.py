@@ -126,7 +126,7 @@ with tempfile.TemporaryDirectory() as folder:
 # If a whole node is lost, its launcher cannot wait, so the other ranks restart only once they fail, with NCCL by
 # the timeout of the group. With ``--nnodes=2``, their launcher waits ten minutes
 # (``--rdzv-conf=join_timeout=600``) for a replacement that runs the same command, then fails. If the node of
-# ``$HOST`` is lost, it fails within about a minute, because that node serves the rendezvous.
+# ``$HOST`` is lost, the other launcher fails within about a minute, because that node serves the rendezvous.
 #
 # Nodes that come and go
 # ----------------------

@@ -152,7 +152,7 @@ assert fields <= described, fields - described
 # ``dist.set_timeout(timedelta(hours=1), group)`` on every rank of the group. It holds for later calls of all
 # backends of the group, gloo and NCCL alike, and needs PyTorch 2.14.
 #
-# The create function gets the arguments in the table above in ``DistributedBackendOptions`` if it was registered with
+# The create function gets most of these arguments as fields of ``DistributedBackendOptions`` if it was registered with
 # ``extended_api=True``, and four arguments otherwise: the store, the rank, the size, and the timeout.
 #
 # .. list-table::

@@ -1,6 +1,7 @@
 """Errors of the backend `mpich`: each names what the reader must know, and nothing hangs."""
 
 import contextlib
+import ctypes
 import os
 import re
 import signal
@@ -160,11 +161,31 @@ def test_an_interface_that_one_host_lacks():
         assert 'this host has no network interface "nowhere0"; `ip link` lists' in text
 
 
-def mpi_is_initialized(rank):
-    import ctypes
-
+def libmpi():
     name = next(x.split()[5] for x in Path("/proc/self/maps").open() if "/libmpi.so" in x)
-    ctypes.CDLL(name).MPI_Init(None, None)
+    return ctypes.CDLL(name)
+
+
+def ends_all_ranks(rank):
+    """Let rank 1 do what MPICH does when it has a fatal error: all ranks are to exit."""
+    dist.all_reduce(ones(1000))
+    world, comm = 0x44000000, ctypes.c_int()
+    libmpi().MPI_Comm_dup(world, ctypes.byref(comm))
+    dist.all_reduce(ones(1000))
+    if rank == 1:
+        libmpi().MPI_Abort(comm, 3)
+    return error_of(dist.all_reduce, ones(1000))
+
+
+@BOTH_WAYS
+def test_an_exit_of_mpi_does_not_end_the_process(way):
+    (kind, text, seconds), killed = run(ends_all_ranks, 2)
+    assert kind == "DistBackendError" and "rank 1 has died" in text and seconds < 10
+    assert killed.args[0] == 3
+
+
+def mpi_is_initialized(rank):
+    libmpi().MPI_Init(None, None)
     return error_of(start)
 
 

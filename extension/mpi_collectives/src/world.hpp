@@ -5,6 +5,7 @@
 
 #include <net/if.h>
 
+#include "exits.hpp"
 #include "requests.hpp"
 #include "pmi_server.hpp"
 
@@ -117,6 +118,7 @@ class World {
     for (const MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) {
       MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     }
+    Exits::take();
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
   }
 
