@@ -39,8 +39,7 @@ exists, this thread makes all calls of the store. A thread that waits for an ope
 store, because a store whose host is down does not answer, and the deadline would pass unnoticed.
 
 The rank that finds a failure writes the reason into the key ``failed``, so that the others raise the same
-reason. Because a store tells nothing unasked, the watch of each rank reads the key about ten times a second
-while an operation waits.
+reason. The watch of each rank reads the key about ten times a second while an operation waits.
 
 The transport of ``mpich`` starts the watch in ``joined``, ends it in ``leave``, and asks it in between:
 
