@@ -15,8 +15,8 @@ On the CPU, a future completes when the data is there, as :doc:`/right/asynchron
 streams, ``c10::ivalue::Future`` offers something better: it can be complete while the data is still on its way. A
 thread that waits for the future then returns at once, and only its stream waits.
 
-For this, the future must have been constructed with the devices of its value. Three of its functions then keep
-the order, as ``ivalue_inl.h`` shows:
+For this, the future must have been constructed with the devices of its value. As ``ivalue_inl.h`` shows, three
+functions then order the streams:
 
 - ``markCompleted`` records an event on the current stream of each device that the value has tensors on.
 - ``wait`` makes the caller's current stream wait for these events. It also calls ``recordDataPtrOnStream``, so
@@ -24,7 +24,7 @@ the order, as ``ivalue_inl.h`` shows:
 - ``then`` runs a callback under a stream from ``getStreamFromGlobalPool``, which also waits for the events first. The
   future of the callback's result has the same devices, so the next reader waits for that stream.
 
-So the backend completes the future during the call, and it must do so while the stream of the communication is
+So ``simccl``, our backend, must complete the future during the call, while the stream of the communication is
 current. Then the event comes after the library's task in that stream:
 
 .. listing:: extension/stream_collectives/src/work.hpp
@@ -115,4 +115,4 @@ launch("futures/devices_in_ddp.py", ranks=2)
 # wait for the entire operation to complete on GPU", ``fut.done()`` says only "whether the operation has been
 # enqueued", and a callback runs in a stream of its own.
 #
-# Not run here: NCCL's backend, and the worker with ``lazy_bucket_allocation``, which was run by hand.
+# Not run here: NCCL's backend. The worker with ``lazy_bucket_allocation`` was run by hand.

@@ -96,7 +96,7 @@ output = launch("debug/hanging_rank.py", ranks=2)
 # change. The last argument is the name that the backend gives itself, which for ``nccl`` of PyTorch 2.15 is
 # ``"nccl2"``. The command ``torchfrtrace FOLDER`` then reports the first call that not all ranks have made.
 #
-# A rank that hangs cannot run these lines itself. So before the call, start ``threading.Timer(60, write_trace)``
+# The thread that hangs cannot run these lines. So before the call, start ``threading.Timer(60, write_trace)``
 # as a daemon, where ``write_trace`` contains these lines, and cancel it after the call.
 #
 # On traces of gloo, the command of PyTorch 2.15 fails with a ``KeyError``. For gloo, print the newest entry of each
@@ -127,10 +127,10 @@ output = launch("debug/missing_call.py", ranks=2)
 # Check each call with ``DETAIL``
 # -------------------------------
 #
-# To find ranks that call different operations, or whose tensors do not fit, run the program once with the
-# variable ``TORCH_DISTRIBUTED_DEBUG=DETAIL``. PyTorch then puts a wrapper around the backend of each new
-# group, which compares the calls of all ranks through a gloo group of its own before each collective. If a
-# rank does not arrive, the wrapper names it at the timeout of the group.
+# To find ranks that call different operations, or pass different shapes, run the program once with the variable
+# ``TORCH_DISTRIBUTED_DEBUG=DETAIL``. PyTorch then puts a wrapper around the backend of each new group, which
+# compares the calls of all ranks through a gloo group of its own before each collective. If a rank does not
+# arrive, the wrapper names it at the timeout of the group.
 #
 # ``DETAIL`` also finds some wrong results that raise no error. In the next program, the ranks reduce tensors of
 # one size and different shapes, first without and then with ``DETAIL``:
@@ -148,10 +148,10 @@ output = launch("debug/ranks_differ.py", ranks=2)
 # error that contains both shapes. The wrapper has not called the backend then, so the group is not broken,
 # and the next call returns the sum.
 #
-# Run new code with ``DETAIL`` before you train it for long, but do not measure with it, because gloo is
-# part of each call. ``DETAIL`` cannot see values, so it misses ranks that average gradients of different
-# steps, as in :doc:`/overview/memory`. To find the first call that passes a NaN, set
-# ``TORCH_DIST_NAN_CHECK=1``, which needs PyTorch 2.14.
+# Run new code with ``DETAIL`` before a long training run, but do not measure with it, because gloo is part of
+# each call. ``DETAIL`` cannot see values, so it misses ranks that average gradients of different steps, as in
+# :doc:`/overview/memory`. To find the first call that passes a NaN, set ``TORCH_DIST_NAN_CHECK=1``, which needs
+# PyTorch 2.14.
 #
 # Find a missing rank
 # -------------------

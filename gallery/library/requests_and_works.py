@@ -41,16 +41,16 @@ A call of ``mpich`` is a ``Requests``, which holds one or more requests of MPI:
       :part: requests
       :end-before: void begin() override
 
-The thread of :doc:`which-thread-calls` posts them in ``begin``, and then tests those that are open:
+The library's thread (:doc:`which-thread-calls`) posts them in ``begin``, then tests the open ones:
 
 .. listing:: extension/mpi_collectives/src/requests.hpp
    :start-at: void begin() override
    :end-before: // [/requests]
 
-The call has already returned a ``Work``, through which the program learns of the end. When all requests have
-ended, the thread rings a bell, and the coroutine resumes. When the coroutine ends, the callback thread
-completes the future, if the program has asked for one; then
-``is_completed`` of the ``Work`` is true and ``wait`` returns. All this is code of the frame.
+The program already has its ``Work``, through which it learns of the end. When all requests have ended, the
+thread rings a bell, and the coroutine resumes. When the coroutine ends, the callback thread completes the
+future, if the program has asked for one; then ``is_completed`` of the ``Work`` is true and ``wait`` returns.
+All this is code of the frame.
 
 The next worker has several works at a time. Rank 0 begins three all-reduces, which rank 1 calls late, and
 meanwhile sends a message:
@@ -96,11 +96,11 @@ launch("requests_and_works/heads.py", ranks=2)
 # %%
 # Because each rank's head has a request of its own, the error of a timeout can also name the late ranks.
 #
-# Decide whether your ranks compare notes in every call. Each rank then sends a head to all others first, so with
+# Decide whether your ranks compare notes in every call. If so, each first sends a head to all others, so with
 # very many ranks you may prefer to compare only in a debug mode, as PyTorch does with
-# ``TORCH_DISTRIBUTED_DEBUG=DETAIL``. In return, the heads carry up to 1 KiB of data, so small collectives need no
-# other call of MPI: each rank combines or copies what it has received. ``all_to_all`` always needs one, because
-# its sizes may differ by rank.
+# ``TORCH_DISTRIBUTED_DEBUG=DETAIL``. In return, the heads carry up to 1 KiB of data, so small collectives need
+# no other call of MPI: each rank combines or copies what it has received. ``all_to_all`` always needs one,
+# because its sizes may differ by rank.
 #
 # The nonblocking collective
 # --------------------------

@@ -3,8 +3,8 @@ Rendezvous through the store
 ============================
 
 Before ranks can exchange tensors, they must find each other, agree that all have arrived, and connect. This
-page makes that all-or-nothing: as long as the store answers, either every rank starts, or none does, and each
-raises an error that says why.
+page makes that all-or-nothing: as long as the store answers, either every rank starts, or every rank raises an
+error that says why.
 
 .. diagram:: right/rendezvous/diagram
 
@@ -121,7 +121,7 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # - ``mine`` is ``ready_``, which is "ready" and the number that the rank has drawn, or the rank's own problem.
 #   ``enter`` writes it, and throws if another process has already written for this rank.
 # - ``welcome`` is called on rank 0, and writes the answer that the other rank waits for in ``find_keys``.
-# - ``late`` makes a text of the missing ranks.
+# - ``late`` lists the missing ranks.
 # - ``set_first`` writes the verdict, unless there is one, and returns the one that counts. If all ranks are ready,
 #   that is ``kReady``, without a number, so that it is the same whichever rank writes it.
 #
@@ -146,9 +146,8 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 launch("rendezvous/a_rank_is_missing.py", ranks=3)
 
 # %%
-# Each message names the rank that was missed: ranks 0 and 2 missed rank 1, and later rank 1 missed rank 0, which had
-# given up. Although the failed attempts leave keys in the store, the
-# last one succeeds on it.
+# Each message names the missing rank: for ranks 0 and 2 that is rank 1, and later, for rank 1, rank 0, which
+# had given up. The last attempt succeeds although the failed ones leave keys in the store.
 #
 # Bug: a wait that holds Python's lock
 # ------------------------------------

@@ -56,8 +56,8 @@ from launcher import launch, run_program
 output = launch("timeouts_and_dead_ranks/three_timeouts.py", ranks=2)
 
 # %%
-# In cases 1 to 3 the group has failed, also for rank 1, which arrived later and raised an error with
-# the reason of rank 0. In cases 4 and 5, only one ``wait`` gave up, and the second one returned.
+# In cases 1 to 3 the group has failed on both ranks: rank 1 arrived later, and its error has the reason of rank
+# 0. In cases 4 and 5, only one ``wait`` gave up, and the second one returned.
 #
 # The type of the error
 # ---------------------
@@ -74,7 +74,7 @@ for kind in dist.DistBackendError.__mro__[:4]:
 
 # %%
 # A wrong argument raises a ``ValueError``, which C++ throws with ``TORCH_CHECK_VALUE``. The frame
-# checks all arguments before the operation gets its number, so no other rank has noticed the call then,
+# checks all arguments before the operation gets its number, so no other rank has noticed the call yet,
 # and the group remains usable:
 
 import store_collectives  # importing it registers "store"
@@ -170,8 +170,8 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 # .. admonition:: Solution
 #    :collapsible: closed
 #
-#    The error names the lost rank, and has the same reason on all others. So they know without a
-#    message which ranks remain. ``sum_of_ones`` is an all-reduce.
+#    All other ranks raise the same reason, which names the lost rank, so they need no message to know
+#    which ranks remain. ``sum_of_ones`` is an all-reduce.
 #
 #    .. listing:: gallery/right/timeouts_and_dead_ranks/survivors.py
 #       :part: solution
