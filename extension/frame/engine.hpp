@@ -198,9 +198,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void add_callback(Pending& pending, std::vector<Callback>& list, Callback& callback) {
     check_process();
     Lock lock(mutex_);
-    if (!pending.ended()) return list.push_back(std::move(callback));
+    const bool ended = pending.ended();
+    if (!ended) list.push_back(std::move(callback));
     lock.unlock();
-    callback();
+    if (ended) callback();
   }
 
   void add(const PendingPtr& pending) {
