@@ -56,8 +56,8 @@ from launcher import launch, run_program
 output = launch("timeouts_and_dead_ranks/three_timeouts.py", ranks=2)
 
 # %%
-# In cases 1 to 3 the group has failed on both ranks: rank 1 arrived later, and its error has the reason of rank
-# 0. In cases 4 and 5, only one ``wait`` gave up, and the second one returned.
+# In cases 1 to 3 the group has failed on both ranks: rank 1 arrived later, and its error has the reason of
+# rank 0. In cases 4 and 5, only one ``wait`` gave up, and the second one returned.
 #
 # The type of the error
 # ---------------------
