@@ -14,8 +14,8 @@ Steps of a collective
 For each call, the frame asks your transport for a coroutine, which is suspended where it needs another rank, as
 :doc:`/right/asynchronous-work` explains. In a collective of ``mpich``, the ranks first exchange heads. A head
 contains the frame's *note* of the call: its kind, size, dtype, ``ReduceOp`` and more. Then MPI runs the
-collective, with two exceptions, which the first branch leaves to the frame: data of up to 1 KiB, which travels in
-the heads, and reductions of 8-bit floats, as :doc:`types-and-reductions` explains. The lines that are left out at the
+collective. The first branch leaves two cases to the frame: up to 1 KiB of data, which travels in the heads, and
+reductions of 8-bit floats, as :doc:`types-and-reductions` explains. The lines that are left out at the
 end divide the sum for ``AVG``:
 
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
@@ -96,7 +96,7 @@ launch("requests_and_works/heads.py", ranks=2)
 # %%
 # Because each rank's head has a request of its own, the error of a timeout can also name the late ranks.
 #
-# Decide whether your ranks compare notes in every call. If so, each first sends a head to all others, so with
+# Decide whether your ranks compare notes in every call. This costs a message to each other rank, so with
 # very many ranks you may prefer to compare only in a debug mode, as PyTorch does with
 # ``TORCH_DISTRIBUTED_DEBUG=DETAIL``. In return, the heads carry up to 1 KiB of data, so small collectives need
 # no other call of MPI: each rank combines or copies what it has received. ``all_to_all`` always needs one,
@@ -199,8 +199,8 @@ run_program("requests_and_works/memory_given_back.py")
 #        or to a ``fi_context`` in it if the provider's mode has ``FI_CONTEXT``.
 #        ``fi_cq_readerr`` returns the entries of operations that have failed.
 #
-# UCP, the interface of UCX, has no collectives, nor has libfabric where a provider lacks ``FI_COLLECTIVE``; you
-# then write them yourself, as steps. Both can try to cancel an operation, with ``ucp_request_cancel`` and
-# ``fi_cancel``. Its memory is free when the library has reported its end.
+# UCP, the high-level API of UCX, has no collectives, and libfabric has them only if the provider has
+# ``FI_COLLECTIVE``. Otherwise, write them as steps. Both can try to cancel an operation, with
+# ``ucp_request_cancel`` and ``fi_cancel``. Its memory is free once the library reports its end.
 #
 # Not run here: these libraries, for which the table follows their documentation.

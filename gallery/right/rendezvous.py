@@ -104,8 +104,8 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # argument is a ``Place`` with the rank, the size, a deadline, and keys that only this group uses. If the
 # ranks share a unique id, as with NCCL, rank 0 sets it as a key; if each rank has an address, each sets its
 # own. ``place.await(names)`` waits for the keys of others. When a version does not fit or a network interface
-# does not exist, throw an exception: it ends ``await`` on the others, and all ranks raise its text. A call of
-# your library that waits for others would hang, so before it, check what can fail, set a key, and await
+# does not exist, throw an exception: it ends ``await`` on the others, and all ranks raise its text. A library
+# call that waits for others hangs if one fails, so before it, check what can fail, set a key, and await
 # all ranks' keys. After all ranks have connected, ``joined`` runs.
 #
 # Each rank has a deadline of its own, so one that came early may time out while rank 0 still waits. Rank 0
@@ -118,7 +118,7 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 #
 # In this listing:
 #
-# - ``mine`` is ``ready_``, which is "ready" and the number that the rank has drawn, or the rank's own problem.
+# - ``mine`` is the rank's own problem or, without one, ``ready_``: "ready" and the number the rank has drawn.
 #   ``enter`` writes it, and throws if another process has already written for this rank.
 # - ``welcome`` is called on rank 0, and writes the answer that the other rank waits for in ``find_keys``.
 # - ``late`` lists the missing ranks.
@@ -146,8 +146,8 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 launch("rendezvous/a_rank_is_missing.py", ranks=3)
 
 # %%
-# Each message names the missing rank: for ranks 0 and 2 that is rank 1, and later, for rank 1, rank 0, which
-# had given up. The last attempt succeeds although the failed ones leave keys in the store.
+# Each message names the missing rank: ranks 0 and 2 name rank 1, and later rank 1 names rank 0, which had
+# given up. The last attempt succeeds although the failed ones leave keys in the store.
 #
 # Bug: a wait that holds Python's lock
 # ------------------------------------
