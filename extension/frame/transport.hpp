@@ -40,9 +40,9 @@ struct Operation {
   Pieces in, out;
   // Combines the sources, each as long as the target, in their order. The target may be
   // the first of them. All are whole elements: multiples of 16 bytes fit every dtype. A
-  // library that reduces itself looks at the note's dtype and op. If
-  // it combines two sources at a time, combine() leaves out the division of AVG, and
-  // reduce() of the sum alone divides it.
+  // library that reduces itself looks at the note's dtype and op. If it combines two
+  // sources at a time, combine() leaves out the division of AVG, and reduce() of the sum
+  // alone divides it.
   std::function<void(Bytes target, Pieces sources)> reduce, combine;
   Blobs* packed = nullptr; // of a sparse all_reduce: receives the input of each rank
   std::shared_ptr<std::atomic<int>> source; // of a receive: write the sender here
