@@ -11,9 +11,9 @@
 namespace frame {
 
 // [keys-of-a-meeting]
-// The start of a group: all ranks begin, or all raise the same error. The store may still
-// hold keys of an earlier group of the same name, also of one that was killed. So a key
-// counts only if it contains a number that was drawn for this start:
+// The start of a group: all ranks begin, or each raises an error that says why. The store
+// may still hold keys of an earlier group of the same name, also of one that was killed. So
+// only member/<rank> has a fixed name; the others contain a number drawn for this start:
 //
 //   member/<rank>: the number of the rank
 //

@@ -2,9 +2,9 @@
 Futures with devices
 ====================
 
-By default, DDP waits for the futures of its all-reduces and not for their works, so a backend whose ``wait`` is
-right can still train wrongly, without an error. This page shows what a future must know about the device, so
-that you can decide when your backend completes it, and on which stream.
+By default, DDP waits for the futures of its all-reduces and not for their works. So even if ``wait`` of your
+backend is right, DDP can train wrongly on it, without an error. This page shows what a future must know about the
+device, so that you can decide when your backend completes it, and on which stream.
 
 .. diagram:: accelerators/futures/diagram
 
@@ -50,8 +50,9 @@ launch("futures/callbacks.py", ranks=2)
 # host wait for the number.
 #
 # Users of your backend notice two consequences. First, ``done`` of the future says nothing about the device;
-# ``is_completed`` of the work does. Second, a callback should not read a number on the host, because it runs on the
-# thread that attaches it. If the callback above called ``item``, this thread would never open the gate.
+# ``is_completed`` of the work does. Second, a callback runs on the thread that attaches it, so reading a number there
+# blocks this thread until the communication ends. If the callback above called ``item``, the worker would hang, because
+# the same thread opens the gate only afterwards.
 #
 # Bug: a future without devices
 # -----------------------------
@@ -66,11 +67,11 @@ launch("futures/callbacks.py", ranks=2)
 launch("futures/devices.py", ranks=2)
 
 # %%
-# The sum is 3. With the rule broken, the multiplication runs at once and sees the number that the rank had before,
-# so the results are 10 and 20. PyTorch does not report this bug: a comment in ``markCompleted`` calls it "a silent
-# synchronization/correctness issue", and gives speed on the CPU as the reason why there is no check. Only the wrong
-# devices lead to an error, which ``markCompleted`` sets when the value has tensors on a device that the constructor
-# was not given.
+# The sum is 3, so the right result is 30. With the rule broken, the multiplication runs at once and sees the number
+# that the rank had before, so the results are 10 and 20. PyTorch does not report this bug: a comment in
+# ``markCompleted`` calls it "a silent synchronization/correctness issue", and gives speed on the CPU as the reason why
+# there is no check. PyTorch checks only a future that was given some device: if its value has tensors on another one,
+# ``markCompleted`` sets an error in the future.
 #
 # The same bug in DDP
 # -------------------
@@ -91,8 +92,8 @@ launch("futures/devices_in_ddp.py", ranks=2)
 #
 # No rank raises an error, and each takes a step in a plausible direction: it trains alone, with half of its own
 # gradient. A loss curve may look healthy, so compare the weights of all ranks in a test, with the communication
-# held by a gate or a slow kernel. Use DDP's defaults there: with the option ``lazy_bucket_allocation``, it also keeps
-# the work and waits for it, so the gradient is right although the future is not.
+# held by a gate or a slow kernel. Leave DDP's option ``lazy_bucket_allocation`` off in this test: with it, DDP also
+# waits for the work, so the gradient is right although the future is not.
 #
 # The communication hooks of DDP depend even more on the devices. The one that compresses to 16 bits, for example,
 # returns ``fut.then(decompress)``, so all of its second half runs in a callback.
@@ -101,9 +102,12 @@ launch("futures/devices_in_ddp.py", ranks=2)
 # ----------------------------------
 #
 # A future that is complete cannot get an error any more. What fails in the stream later is visible in the work, as
-# :doc:`order-and-abort` shows, and a program that waits only for the future learns of it at its next call. Therefore
-# the backend needs a watchdog that reports by itself. ``Work.hpp`` has a second function, ``getFutureResult``, for a
-# future that tells how the work ended. ``simccl`` does not implement it.
+# :doc:`order-and-abort` shows, and a program that waits only for the future learns of it at its next call. Because a
+# program may make no further call, the backend needs a watchdog, which warns and ends the group by itself.
+#
+# ``Work.hpp`` has a second function, ``getFutureResult``, for a future that tells how the work ended. You can leave
+# it out, as ``simccl`` does: of the backends in PyTorch's headers only NCCL's have it, and no Python code of PyTorch
+# calls it.
 #
 # In ``simccl``, the future of a barrier has an empty list as its value, so it records no event and orders nothing.
 # After a barrier, use ``wait`` of the work.

@@ -38,7 +38,8 @@ Look at a hanging rank
 ----------------------
 
 To see where the ranks are stuck, take the stack of each from outside, on every host. ``pgrep`` finds the
-processes, and ``grep`` the rank of one. ``py-spy`` shows lines of Python, with ``--native`` also frames of C++.
+processes, and ``grep`` reads the rank of one from its environment. ``py-spy`` shows the stack of Python and, with
+``--native``, the frames of C++ in it.
 ``gdb`` adds threads that run only C++, such as a watchdog:
 
 .. not-executed::
@@ -93,11 +94,13 @@ output = launch("debug/hanging_rank.py", ranks=2)
 #    :part: trace
 #
 # ``c10d`` is ``torch._C._distributed_c10d``. Functions of this module that begin with an underscore may
-# change. The last argument is the name that the backend gives itself, which for ``nccl`` of PyTorch 2.15 is
+# change. The first three arguments ask for collectives and for Python stacks, and not only for calls in progress.
+# The last argument is the name that the backend gives itself, which for ``nccl`` of PyTorch 2.15 is
 # ``"nccl2"``. The command ``torchfrtrace FOLDER`` then reports the first call that not all ranks have made.
 #
-# The thread that hangs cannot run these lines. So before the call, start ``threading.Timer(60, write_trace)``
-# as a daemon, where ``write_trace`` contains these lines, and cancel it after the call.
+# In a real hang, the group's timeout may be long, and the thread that hangs cannot run these lines. So move them into
+# a function, and before the call, start a timer with ``timer = threading.Timer(60, write_trace)``,
+# ``timer.daemon = True`` and ``timer.start()``. After the call, stop it with ``timer.cancel()``.
 #
 # On traces of gloo, the command of PyTorch 2.15 fails with a ``KeyError``. For gloo, print the newest entry of each
 # rank instead. In this code, ``dump`` is ``c10d._dump_fr_trace_json``; replace ``"shm"`` by ``"gloo"``. Compare only
@@ -133,7 +136,8 @@ output = launch("debug/missing_call.py", ranks=2)
 # arrive, the wrapper names it at the timeout of the group.
 #
 # ``DETAIL`` also finds some wrong results that raise no error. In the next program, the ranks reduce tensors of
-# one size and different shapes, first without and then with ``DETAIL``:
+# one size and different shapes, first without and then with ``DETAIL``. So that one run shows both, the program calls
+# ``dist.set_debug_level``, which counts for the groups that are created afterwards:
 #
 # .. admonition:: Tensors of different shapes
 #    :collapsible: closed
@@ -228,7 +232,7 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 # For authors of a backend
 # ------------------------
 #
-# Some of these tools only work as well as your backend helps them:
+# How much these tools show depends on what your backend reports:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -244,7 +248,7 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 #    * - profiler
 #      - passes a title to ``c10d::Work``, and says when the operation ends
 #    * - ``wait`` with a timeout
-#      - throws an error that names the operation, and lets it go on
+#      - throws an error that names the operation, which goes on
 #
 # .. admonition:: Flight recorder and profiler
 #    :collapsible: closed

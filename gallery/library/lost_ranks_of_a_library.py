@@ -70,6 +70,9 @@ from launcher import launch, run_program
 output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 
 # %%
+# Over shared memory and over the network, the errors are the same. They name the rank that was killed or has left,
+# with the reason. The stopped rank is noticed at the deadline, as one that has not called the barrier.
+#
 # A rank that leaves the group must not fail the operations in which it has taken part. MPI may still need its
 # process to deliver their data, so the rank first waits in a barrier, for a quarter of a second at most, and only
 # then sets its key ``left/<rank>``. After that, only an operation that the rank had not called fails, such as the barrier
@@ -119,8 +122,8 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 #    .. listing:: gallery/library/lost_ranks_of_a_library/late_data.py
 #       :part: receive
 #
-# Rank 0 then fills the same tensor with sevens, and rank 1 sends. The barrier runs in the default group,
-# which has not failed:
+# Rank 0 then fills the same tensor with sevens. Rank 1, which has not read of the failure yet, sends in the failed
+# group. The barrier runs in the default group, which has not failed:
 #
 # .. listing:: gallery/library/lost_ranks_of_a_library/late_data.py
 #    :part: ways
@@ -143,15 +146,15 @@ assert output[1] == ""
 # After a failure
 # ---------------
 #
-# A failed group stays failed, and ``MPI_COMM_WORLD`` cannot get a new process in place of a dead one. So
-# the ranks start again as new processes: ``torchrun --max-restarts``, as :doc:`/overview/elastic` shows.
+# A failed group stays failed, and ``MPI_COMM_WORLD`` cannot get a new process in place of a dead one. So let
+# ``torchrun --max-restarts`` start all ranks again as new processes, as :doc:`/overview/elastic` shows.
 #
 # A library may also end the process. The backend sets ``MPI_ERRORS_RETURN`` for its communicators, for
 # ``MPI_COMM_WORLD`` and for ``MPI_COMM_SELF``, so that MPI returns errors. But MPICH marks some errors as
 # fatal, such as a connection that breaks in the middle of a transfer. It then asks the other ranks of the
-# communicator to end, and calls ``exit``. So the backend puts a function of its own into the place where
-# ``libmpi`` keeps the address of ``exit``. There the thread of MPI stops for ever, which to the other threads is
-# one more call that does not return:
+# communicator to end, and calls ``exit``. So the backend replaces the entry for ``exit`` in the global offset table
+# (GOT) of ``libmpi`` with a function of its own. In it, the thread of MPI pauses for ever, which to the other threads
+# is one more call that does not return:
 #
 # .. admonition:: ``Exits``
 #    :collapsible: closed
@@ -169,8 +172,8 @@ assert output[1] == ""
 # ------------------
 #
 # In Open MPI 5, with the extension ULFM (User-Level Failure Mitigation), a call that needs a dead rank returns
-# an error. The rank that gets it revokes the communicator, which ends the calls of the others, and the
-# survivors make a communicator of their own. ``MPIX_Comm_agree`` lets them agree on a number.
+# an error. The rank that gets it calls ``MPIX_Comm_revoke``, which ends the calls of the others, and the survivors
+# make a communicator of their own with ``MPIX_Comm_shrink``.
 #
 # .. not-executed::
 #
@@ -189,7 +192,7 @@ assert output[1] == ""
 # deadlines stay with the backend, because a stopped rank is not dead, and because ``MPI_Finalize`` of the
 # survivors did not return in five of the runs. For PyTorch to continue with the survivors, a backend must
 # also override ``shrink``, which ``dist.shrink_group`` calls; otherwise the ranks start again, as with MPICH.
-# And ULFM needs the launcher of Open MPI: without ``--with-ft ulfm``, ``mpirun`` ends all ranks when one dies.
+# ULFM also needs Open MPI's launcher with ``--with-ft ulfm``: without it, ``mpirun`` ends all ranks when one dies.
 #
 # Other libraries
 # ---------------
@@ -214,9 +217,9 @@ assert output[1] == ""
 #        What it notices, and when, depends on the provider.
 #
 # If your library can abort, do so in ``announce``, which the frame calls after a failure, so that operations on
-# the device end, too. First pass the reason to the watch, then queue the abort with ``library().add``, because
-# the library's thread may be inside of the library. If a test can hang, the queue stands still. Then abort from
-# a separate thread, which the library must allow during a test.
+# the device end, too. First pass the reason to the watch, then queue the abort with ``library().add``, so that the
+# library's thread makes this call, too. If a call that looks at a request can hang, the queue does not move. In that
+# case abort from another thread, if the library allows that during such a call.
 #
 # Not run here: these libraries, for which the table follows their headers and documentation, and heartbeats,
 # which the tests of the backend run between two simulated hosts.

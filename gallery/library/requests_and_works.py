@@ -12,18 +12,19 @@ Steps of a collective
 ---------------------
 
 For each call, the frame asks your transport for a coroutine, which is suspended where it needs another rank, as
-:doc:`/right/asynchronous-work` explains. In a collective of ``mpich``, the ranks first exchange heads. A head
-contains the frame's *note* of the call: its kind, size, dtype, ``ReduceOp`` and more. Then MPI runs the
-collective. The first branch leaves two cases to the frame: up to 1 KiB of data, which travels in the heads, and
-reductions of 8-bit floats, as :doc:`types-and-reductions` explains. The lines that are left out at the
-end divide the sum for ``AVG``:
+:doc:`/right/asynchronous-work` explains. The coroutine of ``mpich`` has two stages. First, so that a mismatch is
+found before data moves, the ranks exchange *heads*. A head contains the frame's *note* of the operation: its kind,
+size, dtype, ``ReduceOp`` and more. Then MPI runs the collective:
 
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
    :part: run-collective
    :end-before: if (op.note.op ==
 
+The first branch leaves two cases to the frame: up to 1 KiB of data, which fits into the heads, and reductions of
+8-bit floats, as :doc:`types-and-reductions` explains. The lines left out at the end divide the sum for ``AVG``.
+
 ``meet`` exchanges the heads and compares their notes, and ``run(op)`` is the collective of MPI. Both lead to the
-next function, which hands a call to the thread of the library and suspends until it has ended:
+next function, which hands a ``Call`` to the thread of the library and suspends until it has ended:
 
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
    :part: run
@@ -32,7 +33,8 @@ Its parameters are values, because the target of a reference may be gone when th
 may take a reference, because the frame keeps the ``Operation`` until the coroutine is destroyed. The condition
 ``done`` has a name, because GCC 12 destroys some temporaries of a ``co_await`` expression too early.
 
-A call of ``mpich`` is a ``Requests``, which holds one or more requests of MPI:
+The frame's class ``Call`` is what a library has been asked to do. That of ``mpich`` is ``Requests``, which holds one
+or more requests of MPI:
 
 .. admonition:: ``Requests``
    :collapsible: closed
@@ -48,12 +50,12 @@ The library's thread (:doc:`which-thread-calls`) posts them in ``begin``, then t
    :end-before: // [/requests]
 
 The program already has its ``Work``, through which it learns of the end. When all requests have ended, the
-thread rings a bell, and the coroutine resumes. When the coroutine ends, the callback thread completes the
-future, if the program has asked for one; then ``is_completed`` of the ``Work`` is true and ``wait`` returns.
-All this is code of the frame.
+library's thread rings the bell of the group. That wakes the thread that drives, usually one in ``wait``, and it resumes
+the coroutine. When the coroutine ends, the callback thread completes the future, if the program has asked for one;
+then ``is_completed`` of the ``Work`` is true and ``wait`` returns. All this is code of the frame.
 
-The next worker has several works at a time. Rank 0 begins three all-reduces, which rank 1 calls late, and
-meanwhile sends a message:
+The next worker has several works at a time. Rank 0 begins three all-reduces, and sends a message while rank 1 is
+late for them:
 
 .. admonition:: Three all-reduces and a message
    :collapsible: closed
@@ -67,7 +69,7 @@ from launcher import launch, run_program
 launch("requests_and_works/works_side_by_side.py", ranks=2)
 
 # %%
-# ``send`` returned before any all-reduce had ended: the message has a request of its own, so it overtook them. The
+# ``send`` returned before any all-reduce had ended: the message has requests of its own, so it overtook them. The
 # all-reduces run one after another, so their futures complete in the order of the calls.
 #
 # Heads before data
@@ -117,10 +119,10 @@ launch("requests_and_works/heads.py", ranks=2)
 #
 # PyTorch may pass a list of tensors where MPI takes one buffer. To avoid copies, the backend gives MPI the first
 # tensor as the buffer, and the distance of each tensor from the first as its offset. Only ``reduce_scatter``
-# must have its input in one piece. The standard allows such distances only within one allocation; MPICH
-# accepts any.
+# must have its input in one piece. The standard allows such distances only within one allocation. MPICH accepts
+# any; with another MPI, copy into one buffer.
 #
-# Input and output must not overlap either, unless the input is ``MPI_IN_PLACE``:
+# MPI also forbids that input and output overlap, unless the input is ``MPI_IN_PLACE``:
 #
 # .. admonition:: An all-gather with each input
 #    :collapsible: closed
@@ -146,6 +148,8 @@ run_program("requests_and_works/aliased.py")
 launch("requests_and_works/own_slice.py", ranks=2)
 
 # %%
+# Both ranks have both shards, and row *r* of rank *s* has become row *s* of rank *r*.
+#
 # Bug: memory given back too early
 # --------------------------------
 #
@@ -165,7 +169,7 @@ launch("requests_and_works/own_slice.py", ranks=2)
 run_program("requests_and_works/memory_given_back.py")
 
 # %%
-# In the first line, MPI has written into a tensor that has nothing to do with the operation. The fix is a call
+# In the first line, MPI has written into a tensor that has nothing to do with the operation. The fix is a ``Call``
 # that owns everything that MPI may use:
 #
 # - the tensors, through the ``owner`` of the ``Operation``;
@@ -173,8 +177,8 @@ run_program("requests_and_works/memory_given_back.py")
 # - the counts and offsets, which MPI reads until the request is done;
 # - the requests.
 #
-# The coroutine shares the call with the thread of the library. When a failure destroys the coroutine, the
-# thread is the last owner, and keeps the call until the process ends. This leak is deliberate. It may hold
+# The coroutine shares the ``Call`` with the thread of the library. When a failure destroys the coroutine, the
+# thread is the last owner, and keeps the ``Call`` until the process ends. This leak is deliberate. It may hold
 # large tensors, but happens once for each group, because the first failure ends the group. Late data can then only reach
 # the tensors of the failed operation, which a program must not use after the error.
 #
@@ -195,7 +199,7 @@ run_program("requests_and_works/memory_given_back.py")
 #        receiver takes the message, as ``MPI_Issend`` is. At the end, close each endpoint with
 #        ``ucp_ep_close_nbx``, which flushes it, and then destroy the worker.
 #    * - libfabric
-#      - You pass a context pointer, which an entry of the completion queue returns: let it point to the call,
+#      - You pass a context pointer, which an entry of the completion queue returns: let it point to the ``Call``,
 #        or to a ``fi_context`` in it if the provider's mode has ``FI_CONTEXT``.
 #        ``fi_cq_readerr`` returns the entries of operations that have failed.
 #

@@ -21,8 +21,9 @@ as :doc:`/tutorial/step-2-expose-to-python` explains, it passes a ``DistributedB
    .. listing:: extension/frame/registration.hpp
       :part: create
 
-For a group of ranks 0 and 2, ``global_ranks_in_group`` is ``[0, 2]``, so that an error can name both numbers of a
-rank. For the world it is empty, because there a rank's number is its global rank.
+It contains the store, the rank, the size and the timeout of the group, its name, and the global ranks of its
+members. For a group of ranks 0 and 2, ``global_ranks_in_group`` is ``[0, 2]``, so an error of global rank 2 can
+name it as rank 1 of this group, too. For the world the list is empty, because there both numbers are equal.
 
 Polling the store
 -----------------
@@ -37,8 +38,8 @@ creates another group. So the frame uses a connection of its own:
    .. listing:: extension/frame/store_keys.hpp
       :part: store
 
-Even there the frame polls, because a rank must stop waiting when another one fails, while ``wait`` of a
-store returns only when all keys exist.
+On this connection, too, the frame polls instead of calling ``wait`` of the store. That ends only when all keys
+exist or its timeout has passed, and a rank must also stop when another one has reported a failure.
 
 Bug: the same keys for every rendezvous
 ---------------------------------------
@@ -49,7 +50,7 @@ The simplest rendezvous has one key for each rank. Every rank writes its own key
    :part: fixed
 
 A store keeps its keys, so a second group under the same name finds those of the first. To show that, the ranks
-meet twice, and rank 1 is late for the second meeting:
+hold two rendezvous, which the output calls meetings, and rank 1 is late for the second:
 
 .. admonition:: The two meetings
    :collapsible: closed
@@ -100,14 +101,6 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # ``find_keys`` is the exchange of numbers, after which the prefix of ``keys_`` contains the number of rank 0.
 # ``problem_of`` returns what a function returns, or the text of its exception.
 #
-# Start your library in ``connect``, which makes your transport and which all ranks run at the same time. Its
-# argument is a ``Place`` with the rank, the size, a deadline, and keys that only this group uses. If the
-# ranks share a unique id, as with NCCL, rank 0 sets it as a key; if each rank has an address, each sets its
-# own. ``place.await(names)`` waits for the keys of others. When a version does not fit or a network interface
-# does not exist, throw an exception: it ends ``await`` on the others, and all ranks raise its text. A library
-# call that waits for others hangs if one fails, so before it, check what can fail, set a key, and await
-# all ranks' keys. After all ranks have connected, ``joined`` runs.
-#
 # Each rank has a deadline of its own, so one that came early may time out while rank 0 still waits. Rank 0
 # therefore cannot decide alone. The first rank that knows the outcome writes the verdict, with a
 # ``compareSet`` that succeeds only once. That is the function ``agree``:
@@ -119,7 +112,8 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # In this listing:
 #
 # - ``mine`` is the rank's own problem or, without one, ``ready_``: "ready" and the number the rank has drawn.
-#   ``enter`` writes it, and throws if another process has already written for this rank.
+# - ``enter`` writes ``mine``. A second process with the same rank has drawn another number, so its text differs, and
+#   ``enter`` throws.
 # - ``welcome`` is called on rank 0, and writes the answer that the other rank waits for in ``find_keys``.
 # - ``late`` lists the missing ranks.
 # - ``set_first`` writes the verdict, unless there is one, and returns the one that counts. If all ranks are ready,
@@ -130,6 +124,23 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # because the first verdict counts for all. The rest of the function, which is left out here, erases the keys
 # when the last rank has read the verdict. Rank 0 waits up to two seconds for this, because the store often
 # ends with its process.
+#
+# Connect your library
+# --------------------
+#
+# Start your library in ``connect``, which all ranks run at the same time, between the two rounds. Its argument is
+# a ``Place`` with the rank, the size, a deadline, and keys that only this group uses. If the ranks share a
+# unique id, as with NCCL, rank 0 sets it as a key; if each rank has an address, each sets its own.
+# ``place.await(names)`` returns the values of other ranks' keys once they are set.
+#
+# If a rank cannot connect, for example because a network interface does not exist, throw an exception. It ends
+# ``await`` on the other ranks, and all ranks raise its text. It cannot end a call of your library that waits for
+# the other ranks. So before such a call, let each rank check all that can fail, set a key, and await the keys of
+# all. What needs every rank, such as a thread that watches the others, starts in ``joined``, which the frame calls
+# after the second round. :doc:`/library/start-a-library` shows these steps for MPI.
+#
+# A rank that is missing
+# ----------------------
 #
 # The next program attempts three times to create a group of three ranks, with a timeout of one second. First
 # rank 1 is missing. Then it arrives, but the others have given up. In the end all arrive:

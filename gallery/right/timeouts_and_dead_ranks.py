@@ -13,8 +13,8 @@ Three timeouts
 A program can set a timeout for a group, for a call, or for a wait. The group's timeout is an argument of
 ``init_process_group`` and ``new_group``. Since PyTorch 2.14, ``torch.distributed.set_timeout`` changes
 it through ``setTimeout`` of the backend, which the frame overrides, because the base class only warns.
-The call's timeout is the member ``timeout`` in the options of the collective. It wins over the group's,
-just as a timeout in the options of the backend wins over the argument:
+The call's timeout is the member ``timeout`` in the options of the collective. It takes precedence over the
+group's. Likewise, a timeout in the options of the backend takes precedence over that argument:
 
 .. listing:: extension/frame/options.hpp
    :part: timeouts
@@ -31,7 +31,8 @@ The third timeout is the argument of ``wait``. The header ``Work.hpp`` does not 
 operation afterwards; in the frame, only this ``wait`` ends, and the operation goes on. Zero is the
 default value, ``kNoTimeout``, so it means "no timeout of its own" and not "now". A message has no
 deadline, because a server may call ``irecv`` long before a client sends. Instead, ``wait`` applies the
-timeout of the group to it, from the call of ``wait`` on, and the group stays usable:
+group's timeout to it, counted from the call of ``wait``. When it expires, only this ``wait`` fails, and the group
+stays usable:
 
 .. listing:: extension/frame/work.hpp
    :part: timeout-of-wait
@@ -74,8 +75,9 @@ for kind in dist.DistBackendError.__mro__[:4]:
 
 # %%
 # A wrong argument raises a ``ValueError``, which C++ throws with ``TORCH_CHECK_VALUE``. The frame
-# checks all arguments before the operation gets its number, so no other rank has noticed the call yet,
-# and the group remains usable:
+# checks all arguments before the operation gets its number, so this rank has not taken part in it yet. If all
+# ranks make the same mistake, the group remains usable. If only one does, the others wait until it repeats the call
+# with correct arguments:
 
 import store_collectives  # importing it registers "store"
 
@@ -98,8 +100,8 @@ dist.destroy_process_group()
 # .. listing:: gallery/right/timeouts_and_dead_ranks/timeout_anew.py
 #    :part: mistake
 #
-# The fix computes a *deadline* once, the time at which the wait must end, and each sleep lasts only for
-# what is left:
+# The fix computes a *deadline* once, which is the time at which the wait must end, and each sleep lasts only
+# until then:
 #
 # .. listing:: gallery/right/timeouts_and_dead_ranks/timeout_anew.py
 #    :part: cure
@@ -111,17 +113,18 @@ dist.destroy_process_group()
 output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 
 # %%
-# The first wait should have ended after one second. Compute the deadline with a monotonic clock, such
-# as ``steady_clock`` in the frame, because the system clock jumps when the time is set.
+# The first wait should have ended after one second. In C++, call ``wait_until`` of the condition variable and not
+# ``wait_for``. Compute the deadline with a monotonic clock, such as ``steady_clock`` in the frame, because the system
+# clock jumps when the time is set.
 #
 # Ranks that will never arrive
 # ----------------------------
 #
 # A wait for a dead rank would last until the deadline, by default 30 minutes, and the error would not
-# say what has happened. So about every 50 milliseconds, the frame asks your transport two questions:
-# first, once for the whole group, whether another rank has announced a failure; then, for each
-# operation, whether a rank that it waits for has gone for good. The condition on which the steps are
-# suspended names these ranks in ``missing()``:
+# say what has happened. So about every 50 milliseconds, the frame asks your transport two questions. The first,
+# ``failure()``, is for the whole group: has another rank announced a failure? The second, ``lost(missing)``, is for
+# each operation: is a rank that it waits for gone for good? The condition on which the steps are suspended returns
+# these ranks in ``missing()``:
 #
 # .. listing:: extension/frame/engine.hpp
 #    :part: advance
@@ -165,7 +168,8 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 #
 # A group of three ranks runs one all-reduce after another, and rank 2 destroys its group after the
 # second. Let the others catch the error, destroy the group, and continue in a new group of the ranks that
-# remain. Give that group a name of its own in the store.
+# remain. Give that group a name of its own in the store, because not every backend ignores the keys of an earlier
+# group.
 #
 # .. admonition:: Solution
 #    :collapsible: closed
