@@ -30,10 +30,10 @@ of the group, so both number the ranks alike, and no later call has to translate
 Why messages of two groups never mix
 ------------------------------------
 
-MPI matches a message by communicator, sender and tag, so equal tags in two groups are different messages. It
-also keeps its collectives apart from messages in the same communicator. In the next program, ranks 0 and 2
-have two groups in common. Rank 0 sends a message with the same tag in each, and rank 2 receives them in the
-opposite order:
+MPI matches a message by communicator, sender and tag, so it never confuses messages of two groups whose tags
+are equal. It also keeps its collectives apart from messages in the same communicator. In the next program, ranks
+0 and 2 have two groups in common. Rank 0 sends a message with the same tag in each, and rank 2 receives them in
+the opposite order:
 
 .. listing:: gallery/library/groups_and_tags/groups.py
    :part: groups
@@ -56,7 +56,8 @@ from launcher import launch
 launch("groups_and_tags/groups.py", ranks=3)
 
 # %%
-# Messages of the two senders may alternate in any way, but those of each are in order.
+# Rank 2 has received the 2 of the pair before the 1 of the world, although the 1 was sent first. On rank 1,
+# messages of the two senders may alternate in any way, but those of each are in order.
 #
 # Bug: one space of tags for two purposes
 # ---------------------------------------
@@ -195,9 +196,9 @@ launch("groups_and_tags/errors.py", ranks=2)
 #
 # If your library has no messages, or they lack tags or receives from any rank, copy ``StoreTransport`` of
 # ``extension/store_collectives``, derive from it, and leave ``send`` and ``receive`` to it. ``can_block`` must
-# then stay true. With ``Watch``, also override ``failure``, ``lost``, ``announce`` and ``leave``, because the
-# copy uses the same keys.
+# then stay true. If you use the frame's ``Watch`` (:doc:`lost-ranks-of-a-library`), also override ``failure``,
+# ``lost``, ``announce`` and ``leave``, because the copy and ``Watch`` use the same keys.
 #
-# With UCX and libfabric you choose the number of the group. All members must have the same one, and no two
-# groups of a rank. A hash of the group's name can collide. MPICH lets the members exchange which numbers are
+# With UCX and libfabric you choose the number of the group. All members must use the same number, and no rank
+# may use it for two groups. A hash of the group's name can collide. MPICH lets the members exchange which numbers are
 # free on each, and takes one that is free on all; the keys of the group can carry that, too.

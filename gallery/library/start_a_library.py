@@ -15,7 +15,7 @@ The store answers for the launcher
 ----------------------------------
 
 MPI programs start with ``mpiexec``, and PyTorch's own backend ``mpi`` needs a PyTorch built from source. Yet
-a process needs little of ``mpiexec``: its rank, the number of ranks, and the addresses of the others. A rank
+a process needs little from ``mpiexec``: its rank, the number of ranks, and the addresses of the others. A rank
 of c10d knows the first two, and the store of the group can carry the third.
 
 MPICH asks its launcher in version 1.1 of a protocol called PMI, the process management interface: lines of
@@ -103,7 +103,7 @@ launch("start_a_library/all_reduce.py", ranks=2)
 # - The variables of PMI exist only during the start, because a program that the rank starts later would take
 #   them for its own. None is left in the output above.
 #
-# If ``mpiexec`` has started the process, the variables exist already. Then the backend starts no thread, and
+# If ``mpiexec`` has started the process, the variables exist already. Then the backend starts no PMI thread, and
 # only checks that MPI and PyTorch number the ranks alike. So the same extension runs under both launchers.
 # The backend's tests use both, this page ``torchrun``:
 #
@@ -121,7 +121,7 @@ launch("start_a_library/all_reduce.py", ranks=2)
 #
 # MPI numbers its processes once, at the start, so a first group that lacks ranks would leave them out for
 # good. The next program tries a first group of ranks 1 and 2, which the backend refuses because rank 0 is
-# missing, and then creates one of all ranks first:
+# missing. Then it creates a group of all ranks, and after that the group of ranks 1 and 2:
 #
 # .. admonition:: Groups of two and three ranks
 #    :collapsible: closed
@@ -192,5 +192,5 @@ run_program("start_a_library/early_barrier.py")
 #
 # Before that call, rank 0 gets the id, also with ``run``, and sets it with ``place.keys->set``, which takes
 # any bytes. The others read it with ``place.await``, which also ends when a rank has failed. Begin your keys
-# with the name of your backend, because the frame has keys in the same place. MPI has started now;
+# with the name of your backend, because the frame uses ``place.keys``, too. MPI has started now;
 # :doc:`which-thread-calls` explains ``run``, and who may call MPI.

@@ -71,8 +71,8 @@ show_table(header, rows)
 # Bug: an operation that has the same name
 # ----------------------------------------
 #
-# ``MPI_FLOAT`` and ``MPI_MAX`` look like the right choice for ``MAX`` of ``float32``. The next worker calls
-# them with ``ctypes``:
+# ``MPI_FLOAT`` and ``MPI_MAX`` look like the right choice for ``MAX`` of ``float32``. The next worker passes
+# them to MPI with ``ctypes``:
 #
 # .. listing:: gallery/library/types_and_reductions/maximum_of_nan.py
 #    :part: mistake
@@ -88,7 +88,9 @@ launch("types_and_reductions/maximum_of_nan.py", ranks=2)
 # %%
 # MPICH computes ``a > b ? a : b``, and a comparison with NaN is false, so the second operand wins. The
 # ranks have the operands in opposite order, and therefore get different results: one takes the step, the
-# other skips it. A test with finite numbers, or one that looks at rank 0 only, does not find this bug.
+# other skips it. Of the 1000 numbers, each rank reduces one half for both, so the ranks agree, but half of the
+# results are wrong. A test with finite numbers, or one that looks only at the norm on rank 1, does not find
+# this bug.
 #
 # The fix is the condition in ``Reduction`` above, which sends ``MIN`` and ``MAX`` of floats to the frame's
 # function.
@@ -149,9 +151,9 @@ assert output == output[:1] * 4
 #        operation.
 #
 # If a library moves bytes only, let ``Transport::collective`` reduce until you write an algorithm of your
-# own. If a CCL lacks a pair and takes no functions, gather with the CCL and call ``op.reduce``. An error is the
-# last resort, because it ends the group: only the frame can refuse a call before it begins.
-# On a device, ``op.reduce`` cannot read the memory: gather, and reduce with operators of the device in the
-# stream of the communication, or refuse before the launch, as ``can_reduce`` of ``simccl`` does.
+# own. If a library has collectives but lacks a pair and takes no functions, gather with it and call ``op.reduce``.
+# An error is the last resort, because it ends the group: only the frame can refuse a call before it begins.
+# On a device, ``op.reduce`` cannot read the memory: gather, and reduce with operators of the device in the stream
+# of the communication, or refuse before the launch, as ``simccl`` of :doc:`/accelerators/five-steps` does.
 #
 # Not run here: these libraries, for which the table follows their headers and documentation.

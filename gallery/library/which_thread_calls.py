@@ -114,16 +114,16 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 
 # %%
 # Both groups use the same thread of MPI. The error of the second one arrives at the deadline, although
-# MPI still waits for the message of rank 1. Because the thread only tests that request, it is free for the
-# first group.
+# MPI still waits for the message of rank 1. Because the thread only tests the request for this message, it is
+# free for the first group.
 #
 # Calls that must block
 # ---------------------
 #
 # Some functions have no nonblocking form, such as ``MPI_Init_thread``, or ``MPI_Comm_create_from_group``,
-# which connects a new group. ``Library::run`` executes them on the thread, and its caller waits until the
-# deadline of the rendezvous. Then the caller raises an error, but the thread stays in MPI, and all groups
-# of the process stand still until MPI returns.
+# which connects a new group. ``Library::run`` executes them on the thread, and its caller waits for the end, but
+# not past the deadline of the rendezvous. At the deadline the caller raises an error, while the thread stays in
+# MPI, and all groups of the process stand still until MPI returns.
 #
 # So that this stays rare, the frame connects a group only when all ranks have arrived, as
 # :doc:`/right/rendezvous` shows. Even so, other groups pause meanwhile. If the communicators of your library are
@@ -148,9 +148,10 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 #    :start-at: // Nothing wakes this thread
 #    :end-before: // [/serve]
 #
-# The first 100 looks follow each other at once, for answers that come within microseconds. Until 500
-# microseconds after the last event, the thread then calls ``sched_yield`` between two looks, so that a rank
-# that shares the core can send what this one waits for. That matters when there are more ranks than cores.
+# A *look* is one test of all open calls. The first 100 looks follow each other at once, for answers that come
+# within microseconds. Until 500 microseconds after the last event, the thread then calls ``sched_yield`` between
+# two looks, so that a rank that shares the core can send what this one waits for. That matters when there are
+# more ranks than cores.
 # With four ranks on two cores, MPICH's blocking all-reduce of 4 bytes, which does not yield, took
 # milliseconds; a nonblocking one, tested with a yield after each test, took hundreds of microseconds. At
 # last the thread naps, each time for an eighth of the time since anything happened, but at most a
@@ -198,5 +199,5 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # that each new job signals.
 #
 # Not run here: these libraries, for which the table follows their documentation; a test of MPI that hangs
-# after a rank was killed; and the comparison with four ranks. The next page, :doc:`requests-and-works`,
-# follows one operation to this thread and back.
+# after a rank was killed; and the measurements with four ranks and of 16 MiB. The next page,
+# :doc:`requests-and-works`, follows one operation to this thread and back.

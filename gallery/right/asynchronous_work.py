@@ -74,7 +74,7 @@ launch("asynchronous_work/who_drives.py", ranks=2)
 
 # %%
 # If the transport cannot block, the progress thread sleeps through all ten calls. In both cases, it takes
-# over an operation whose call has returned, and it runs the last steps when the group ends.
+# over an operation whose call has returned, and it runs ``leave`` of the transport when the group ends.
 #
 # Bug: a thread for each operation
 # --------------------------------
@@ -93,10 +93,10 @@ launch("asynchronous_work/who_drives.py", ranks=2)
 launch("asynchronous_work/thread_for_each_work.py", ranks=2)
 
 # %%
-# Without the order, rank 0 adds its 1 to the 20 of rank 1, and its 10 to the 2, where 3 and 30 would be right. No
-# error appears, because both calls have the same size and dtype. The fix is to decide the order before the
-# call returns: the frame appends the
-# operation to a list, from which it starts collectives one after another and messages side by side.
+# With ``submit_in_the_thread``, rank 0 adds its 1 to the 20 of rank 1, and its 10 to the 2, where 3 and 30 would
+# be right. No error appears, because both calls have the same size and dtype. The fix is to decide the order
+# before the call returns: the frame appends the operation to a list, from which it starts collectives one after
+# another and messages side by side.
 #
 # Overlap on a time line
 # ----------------------
@@ -205,11 +205,12 @@ launch("asynchronous_work/early_future.py", ranks=2)
 launch("asynchronous_work/works_of_a_group.py", ranks=2)
 
 # %%
-# ``shutdown`` waits for the collectives, because other ranks need the steps of this one; ``abort`` does not.
-# Even after an operation has failed, a library may still write to its tensors. Your transport must therefore
-# keep ``owner`` of the operation, which holds the tensors, until the library has finished. If other ranks write
-# into your memory, as with RDMA, no local event says that they have finished: deregister the memory before you
-# let go of ``owner``, or let them write only into memory of the transport.
+# ``destroy_process_group`` calls ``shutdown``, which waits for the collectives, because other ranks need the
+# steps of this one; ``abort`` does not wait. Even after an operation has failed, a library may still write to its
+# tensors. Your transport must therefore keep ``owner`` of the operation, which holds the tensors, until the
+# library has finished. If other ranks write into your memory, as with RDMA, no local event says that they have
+# finished: deregister the memory before you let go of ``owner``, or let them write only into memory of the
+# transport.
 #
 # Never destroy a tensor, a work or a callback while you hold a mutex, because their destructors may need
 # Python's global interpreter lock, and the thread that has the lock may wait for your mutex.
@@ -218,8 +219,8 @@ launch("asynchronous_work/works_of_a_group.py", ranks=2)
 # --------
 #
 # Each of two ranks has four numbers in ``values``. Write a program that computes the variance of all eight.
-# The second all-reduce needs the result of the first, so a callback starts it. Meanwhile the program calls
-# ``all_reduce`` ten more times.
+# The first all-reduce gives the mean, and the second adds up the squared deviations from it, so a callback of
+# the first starts the second. Meanwhile the program calls ``all_reduce`` ten more times.
 #
 # .. admonition:: Solution
 #    :collapsible: closed

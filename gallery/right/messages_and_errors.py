@@ -26,8 +26,8 @@ Errors and dead ranks
 So that an error can name the rank at fault, a transport tells the frame which ranks it waits for. In
 ``exchange``, ``send`` and ``receive``, the wait is a ``co_await`` on an ``Until``, whose second function
 returns these ranks; only a receive from any source has none to name. To learn of a failure before the
-deadline, the frame also asks two questions about every 50 milliseconds while an operation is pending: has
-another rank announced a failure, and has a rank that this one waits for left the group?
+deadline, the frame also asks two questions about every 50 milliseconds while an operation is pending:
+``failure``, whether another rank has announced one, and ``lost``, whether a rank that it waits for has left:
 
 .. listing:: extension/store_collectives/src/store_transport.hpp
    :part: lost
@@ -50,8 +50,8 @@ launch("messages_and_errors/errors.py", ranks=2)
 # Other groups still work.
 #
 # The store does not notice a killed rank, so a collective waits until its timeout. If that rank
-# hosted the store, the others fail at once. Under ``torchrun``, the agent usually hosts it, and
-# stops the workers when one dies.
+# hosted the store, the others fail at once. Under ``torchrun``, a process of ``torchrun`` itself usually
+# hosts the store, and each ``torchrun`` stops its ranks when one dies.
 #
 # Bug: erasing a key after the first read
 # ---------------------------------------
@@ -69,14 +69,15 @@ launch("messages_and_errors/errors.py", ranks=2)
 # .. listing:: gallery/right/messages_and_errors/erased_keys.py
 #    :part: cure
 #
-# The program compares both for three ranks and two broadcasts:
+# The program compares both for three ranks and two broadcasts. ``DistStoreError`` is that timeout:
 
 run_program("messages_and_errors/erased_keys.py")
 
 # %%
 # ``exchange`` needs no further key to know this, because the notes that it compares also say that all
 # ranks have begun. It keeps the names of its last keys in ``kept_``, and erases them in the next
-# call. Pieces with a single reader are erased at once.
+# call. Pieces with a single reader are erased at once, and ``leave``, which is not shown here, erases the
+# last keys of the group.
 #
 # The transport is complete, and no check of :doc:`/communicate/test-your-backend` fails for it.
 # :doc:`/tutorial/next-steps` has a project that begins with this transport under a name of yours, so

@@ -2,8 +2,8 @@
 The smallest correct backend
 ============================
 
-This page develops a backend for CPU tensors that runs every operation of ``torch.distributed`` for
-every dense dtype, reports useful errors, and works between hosts, all in about 280 lines of C++.
+This page develops a backend that runs every operation of ``torch.distributed`` for dense CPU tensors of every
+dtype, reports useful errors, and works between hosts, in about 280 lines of C++ on top of a reusable frame.
 
 In a real backend, a rank waits for others, which makes everything around the data hard: asynchronous
 calls, futures, deadlines, dead ranks. Because this is the same for every library, it is written once, in
@@ -49,10 +49,10 @@ Because the frame makes these calls from one thread at a time, a transport needs
 ``can_block`` returns true, it is always the same thread, which most libraries require; only the
 constructor and ``joined`` run on the thread that creates the group. A waiting thread polls, unless you
 override two more methods, ``rest`` and ``wake``, which several threads may call at once. If the transport
-throws an exception, the group fails on all ranks with the text of this exception.
+throws an exception, the group fails with its text, which other ranks learn through ``announce`` and ``failure``.
 
-An operation reaches the transport as bytes, in the blocks of this table. They are contiguous, and an
-input may be the same memory as an output:
+An operation reaches the transport as bytes, in the blocks of this table, which the code calls ``Pieces``. They
+are contiguous, and an input may be the same memory as an output:
 
 .. admonition:: The blocks of each operation
    :collapsible: closed
@@ -141,7 +141,7 @@ from launcher import launch
 launch("smallest_backend/shortest_program.py", ranks=2)
 
 # %%
-# The next worker sends and receives a message while an all-reduce is running:
+# In the next worker, each rank sends its number and the square of it to the next rank during an all-reduce:
 #
 # .. admonition:: A message during an all-reduce
 #    :collapsible: closed
@@ -152,8 +152,8 @@ launch("smallest_backend/shortest_program.py", ranks=2)
 launch("smallest_backend/first_results.py", ranks=2)
 
 # %%
-# To show that the transport does not assume one host, we start the same worker with two
-# ``torchrun`` commands:
+# Between hosts, one ``torchrun`` runs on each. To try this start without a second host, we run the same worker
+# with two ``torchrun`` commands on one host:
 
 launch("smallest_backend/first_results.py", ranks=4, nodes=2)
 

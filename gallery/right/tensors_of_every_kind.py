@@ -15,8 +15,9 @@ Checking the arguments
 
 A wrong argument is the error of one rank, and should not harm the others. So ``Arguments`` checks everything
 before the operation gets its number and before the transport is called. The error is a ``ValueError``, and
-the group remains usable. The tensors of a call must be dense, on the CPU, and of one dtype; a list has one
-tensor for each rank; and an output must not overlap itself or another output. The method below makes the
+the group remains usable: the other ranks wait until this one repeats the call with correct arguments. The
+tensors of a call must be on the CPU, of one dtype, and dense, except in an all-reduce with ``SUM``; a list has
+one tensor for each rank; and an output must not overlap itself or another output. The method below makes the
 piece of an output:
 
 .. listing:: extension/frame/arguments.hpp
@@ -133,8 +134,8 @@ assert output[0] == output[1]
 # %%
 # Both ranks print the same. The first case is right by luck, because the elements have the same order in
 # memory on both ranks, so a test of this case alone passes. In the second, the ranks add elements that do
-# not belong together. In the third, the bug also changes an element outside the column. No case raises an
-# error.
+# not belong together. In the third, the bug changes an element outside the column instead of the second one
+# in it. No case raises an error.
 #
 # The fix is the copy that ``output`` makes. After the last step, and before the operation counts as ended,
 # ``finish`` writes it back:

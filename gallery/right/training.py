@@ -51,9 +51,9 @@ assert all(equal for *_, equal in results[0]["losses"].values())
 print("meshes of two groups are equal:", [result["meshes"] for result in results])
 
 # %%
-# ``DTensor`` caches by mesh, and can therefore use the group of another, equal mesh. So the worker gives the
-# meshes different names in ``mesh_dim_names``, and asserts with the profiler that each training uses its own
-# backend.
+# ``DTensor`` has caches whose key is the mesh, and can therefore use the group of another, equal mesh. So the
+# worker gives the meshes different names in ``mesh_dim_names``, and asserts with the profiler that each training
+# uses its own backend.
 #
 # Continue from a checkpoint
 # --------------------------
@@ -70,7 +70,7 @@ print("save uses", *results[0]["save"])
 # %%
 # The resumed training has the same losses as one without an interruption. ``save`` uses four kinds of
 # collectives, because the ranks agree on who writes what. A test of steps alone would not find that ``gather``
-# is missing, because no step below needs it. For the same reason, test how training begins: tensor
+# is missing, because no step in the next table needs it. For the same reason, test how training begins: tensor
 # parallelism calls ``scatter`` before the first step, to distribute the parameters.
 #
 # What a step asks of the backend
@@ -171,7 +171,8 @@ print("with sums only, equal to store:", results[0]["forced"])
 output = launch("training/order_of_sums.py", ranks=3)
 
 # %%
-# With more than two ranks, compare losses with a tolerance, and the bits of the ranks without one.
+# With more than two ranks, compare the losses of two backends with a tolerance. The ranks of one backend must
+# still agree bit for bit on the result of an all-reduce.
 #
 # Not run here: dtypes other than ``float32``, and more than three ranks. The backend is now right, but slow.
 # :doc:`/tutorial/next-steps` has a project that starts as this backend under a name of yours, and

@@ -43,7 +43,7 @@ difference:
    * - ``send``, ``receive``
      - ``send``, ``recv``, ``recvAnysource``
 
-By default, newer names such as ``all_gather_single`` call these methods.
+Newer methods such as ``all_gather_single`` call these by default.
 :doc:`/tutorial/every-operation` lists which Python function calls which of them. The first two variants
 of the all-gather differ only in how they cut the output into pieces, one for each rank:
 
@@ -52,7 +52,7 @@ of the all-gather differ only in how they cut the output into pieces, one for ea
 
 A *coalesced* method gets several tensors and returns one ``Work``. In Python, ``_coalescing_manager``
 turns several calls into one such call. The frame runs one operation for each tensor, and the work is
-complete when the last one ends. It checks all tensors before the first operation begins, because an
+complete when the last one ends. ``together`` checks all tensors before the first operation begins, because an
 error in the middle would leave the other ranks waiting:
 
 .. listing:: extension/frame/backend.hpp
@@ -90,8 +90,8 @@ launch("variants_and_groups/roots.py", ranks=3)
 
 # %%
 # A program that fills in the options itself and writes the rank of the world gets an error only if the
-# group has no such rank. In errors, the frame adds the rank of the world where it differs, as in
-# ``rank 0 (global rank 3)``, because the reader of a log knows only that one.
+# group has no such rank. In errors, the frame adds the rank of the world, PyTorch's *global rank*, where it
+# differs, as in ``rank 0 (global rank 3)``, because the reader of a log knows only that one.
 #
 # Groups and splitting
 # --------------------
@@ -161,7 +161,8 @@ launch("variants_and_groups/messages.py", ranks=3)
 launch("variants_and_groups/wait_for_each_message.py", ranks=3)
 
 # %%
-# A backend whose sends end as soon as the data is copied hides the bug, until a message is too large for
+# With ``one_after_another``, each send times out, so every rank keeps the -1 it began with. A backend
+# whose sends end as soon as the data is copied hides the bug, until a message is too large for
 # the buffer. In ``store``, a send ends when its message has been received, so a test finds the bug with a
 # message of any size.
 #
