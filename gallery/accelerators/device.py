@@ -176,8 +176,8 @@ run_program("device/hooks.py")
 #    :end-before: // Runs an operation
 #
 # The fallback makes the host wait, so it would hide the bugs that this part is about. Therefore ``fill_``,
-# ``zero_`` and four arithmetic operators run in the stream. PyTorch leads all forms of such
-# an operator to one kernel: ``torch.add(a, b)``, ``a + b`` and ``a.add_(b)`` all arrive at ``add.out``.
+# ``zero_`` and, for floating-point tensors, four arithmetic operators run in the stream. PyTorch leads all forms
+# of such an operator to one kernel: ``torch.add(a, b)``, ``a + b`` and ``a.add_(b)`` all arrive at ``add.out``.
 #
 # .. admonition:: The kernels and the copy
 #    :collapsible: closed
@@ -249,7 +249,7 @@ run_program("device/forks.py")
 run_program("device/errors.py")
 
 # %%
-# The last error comes from ``torch.add``, although that call had returned.
+# The last two lines are one error of ``torch.add``, which had returned before: each ``synchronize`` raises it.
 #
 # :doc:`to-hardware` compares the parts of ``sim`` with those of CUDA. PyTorch's repository contains another
 # example of a ``PrivateUse1`` device, OpenReg. When this page was written, its communication backend was a stub

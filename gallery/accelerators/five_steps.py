@@ -79,7 +79,8 @@ stream does both, by calling another backend, one for the CPU:
 .. listing:: extension/stream_collectives/src/group.hpp
    :part: in-the-stream
 
-Like a kernel, the task has addresses and sizes but owns no tensor of the program.
+Like a kernel, the task has addresses and sizes but owns no tensor of the program: the destructor of a tensor
+may need Python's lock, the GIL, and the thread of the stream must not wait for that.
 
 Steps 4 and 5: the event, and its users
 ---------------------------------------
@@ -141,8 +142,8 @@ launch("five_steps/operations.py", ranks=2)
 #       :end-before: template <class CallOne>
 #
 # If all calls are ``all_reduce``, all ``all_gather_single``, or all ``reduce_scatter_single``, Python passes them
-# as a single call (a mixture of the three raises an error), so override ``allreduce_coalesced`` and its
-# relatives in :doc:`/tutorial/every-operation`, too.
+# as a single call (a mixture of the three raises an error), so also override ``allreduce_coalesced`` and its
+# relatives, which :doc:`/tutorial/every-operation` lists.
 #
 # The next worker reduces three tensors, first in three calls and then coalesced. Finally, it exchanges
 # messages with ``batch_isend_irecv``, which coalesces them. A gate, as in :doc:`streams`, holds the communication
@@ -191,7 +192,7 @@ launch("five_steps/errors.py", ranks=2, expected_stderr="Warning: Backend simccl
 #
 # A ``wait`` that is called before the error occurs returns normally, because it does not make the host wait. So
 # do not save a checkpoint, for example, after ``wait`` alone: call ``torch.accelerator.synchronize`` first, and
-# then ``wait``, which knows by then whether the call has failed. A failed group accepts an empty
-# batch, because PyTorch aborts within one.
+# then ``wait``, which knows by then whether the call has failed. A failed group still accepts an empty
+# batch, because PyTorch calls ``abort`` between the start and the end of one.
 #
 # :doc:`waiting` shows who waits for the event of step 4, the host or a stream. Not run here: NCCL.

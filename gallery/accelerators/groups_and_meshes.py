@@ -45,8 +45,8 @@ launch("groups_and_meshes/two_devices.py", ranks=2)
 #       :part: connect
 #
 # On two devices, a group needs two streams. But its library matches collectives by their order, so the
-# second collective waits for an event of the first. The time line shows that: although the gate is in the stream
-# of ``sim:0``, the stream of ``sim:1`` waits with it.
+# second collective waits for an event of the first. The time line shows that: although only the stream of ``sim:0``
+# has the gate, the all-reduce of ``sim:1`` begins after that of ``sim:0``.
 #
 # When a group connects
 # ---------------------
@@ -93,9 +93,9 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 #
 # Two details are easy to miss:
 #
-# - With ``device_id``, ``new_group`` calls ``perform_nocolor_split`` on ranks outside of the new group,
-#   because ``ncclCommSplit`` must be called on all ranks of the parent. ``Backend.hpp`` does not declare the
-#   method. If ``supportsSplitting`` returns true, your class needs it in Python, even if it does nothing.
+# - With ``device_id``, ``new_group`` for the same backend calls ``perform_nocolor_split`` on ranks outside of the
+#   new group, because ``ncclCommSplit`` must be called on all ranks of the parent. ``Backend.hpp`` does not declare
+#   the method. If ``supportsSplitting`` returns true, your class needs it in Python, even if it does nothing.
 # - Unless the program passes options, ``split`` gets a copy of the parent's, which ``Options::clone`` makes since
 #   PyTorch 2.14. Override ``clone`` if your options add fields. Otherwise, according to ``Backend.hpp``, parent
 #   and child share one object, and the child overwrites the parent's timeout and name.

@@ -102,10 +102,10 @@ launch("memory_lifetime/release.py", ranks=2)
 launch("memory_lifetime/other_stream.py", ranks=2)
 
 # %%
-# The backend does not know which stream owns the memory, so the fix is a line of the program:
-# ``record_stream`` names another stream that uses the memory. Here that is the stream which waits, since its
-# queue now ends behind the communication. The allocator notes the stream, and when the tensor is deleted, it
-# remembers the end of that queue:
+# Without the fix, both ranks gather 99. The backend does not know which stream owns the memory, so the fix
+# is a line of the program: ``record_stream`` names another stream that uses the memory. Here that is the stream
+# which waits, since its queue now ends behind the communication. The allocator notes the stream, and when the
+# tensor is deleted, it remembers the end of that queue:
 #
 # .. admonition:: The allocator
 #    :collapsible: closed
@@ -114,7 +114,7 @@ launch("memory_lifetime/other_stream.py", ranks=2)
 #       :start-at: void release(void* data) {
 #       :end-before: // Whether the address
 #
-# The block is free again when the stream has come so far, which the allocator checks at each allocation.
+# The block is free again when the stream has reached that place, which the allocator checks at each allocation.
 # ``DeviceGuardImplInterface.h`` asks for this in ``recordDataPtrOnStream``: the allocator should not recycle
 # the memory "until all work on that stream is done".
 #

@@ -41,7 +41,7 @@ launch("order_and_abort/group_stream.py", ranks=2, expected_stderr=stderr)
 # ---------------------------
 #
 # Separate streams do not help if the program calls ``wait`` between the two calls. In this worker, all groups
-# keep the rule, so the line ``broken`` comes from the order of the calls alone:
+# keep the rule, and the ranks wait after each call. For the line ``broken``, they call in opposite orders:
 #
 # .. listing:: gallery/accelerators/order_and_abort/order.py
 #    :part: program

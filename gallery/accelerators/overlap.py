@@ -52,9 +52,9 @@ launch("overlap/own_stream.py", ranks=2)
 launch("overlap/where_to_wait.py", ranks=2)
 
 # %%
-# In these time lines, the first row has the launches of the host, which are the same in both cases, and brackets show
-# when a task runs. A synchronous call, without ``async_op=True``, is the second case, because PyTorch calls ``wait``
-# before it returns.
+# In these time lines, the host launches the same in both cases, and brackets show when a task runs: ``mul`` first
+# runs during the all-reduce, and in the second case only after it. A synchronous call, without ``async_op=True``,
+# is like the second case, because PyTorch calls ``wait`` before it returns.
 #
 # The program also loses the overlap if the host waits. While it reads a number of the device, with ``item`` for
 # example, it launches nothing, so the device may run out of kernels.

@@ -37,17 +37,17 @@ from launcher import launch, run_program
 run_program("streams/one_stream.py")
 
 # %%
-# The host has launched everything before the first kernel begins. At that moment, the tensor has a shape and
-# an address, but its memory still contains the old number.
+# The host has launched everything before the first kernel begins, so ``query`` says that the stream has not
+# ended. At that moment, the tensor has a shape and an address, but its memory still contains the old number.
 #
 # An event
 # --------
 #
 # Two streams have no order between them. If one needs the result of the other, the program records an
 # *event* in one stream and makes the other stream wait for it. Neither call makes the host wait: ``block``,
-# in ``DeviceGuardImplInterface.h``, inserts a command into the queue of the stream, which stops there until
-# the event is reached. The next program doubles a number on another stream, with the event and without it.
-# ``settle`` returns when no stream can go on before the gate is opened:
+# the second of them in ``DeviceGuardImplInterface.h``, inserts a command into the queue of the stream, which
+# stops there until the event is reached. The next program doubles a number on another stream, with the event
+# and without it. ``settle`` returns when no stream can go on before the gate is opened:
 #
 # .. listing:: gallery/accelerators/streams/two_streams.py
 #    :part: program
@@ -97,7 +97,7 @@ run_program("streams/dead_tensor.py")
 # the caller's stream**. That is the stream that is current when the program makes the call, and its kernels
 # may still be writing the input.
 #
-# The rule costs one event:
+# The rule costs one event. ``current`` is the caller's stream, and ``stream`` that of the communication:
 #
 # .. listing:: extension/stream_collectives/src/group.hpp
 #    :start-at: // 1. The communication comes after
@@ -115,7 +115,7 @@ run_program("streams/dead_tensor.py")
 launch("streams/input_on_a_time_line.py", ranks=2)
 
 # %%
-# With the rule kept, the all-reduce begins when ``fill`` has ended. The dots behind ``fill`` show what a
+# With the rule kept, the all-reduce begins when ``fill`` has ended. The dots after ``fill`` show what a
 # synchronous call means on a device: the caller's stream waits for the result, and the host goes on, as
 # :doc:`waiting` explains. With the rule broken, the all-reduce runs while ``fill`` still waits.
 #

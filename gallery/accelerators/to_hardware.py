@@ -66,7 +66,7 @@ The device
 The methods without another class are those of ``DeviceGuardImplInterface``; pinned memory and storages
 belong to ``PrivateUse1HooksInterface``. :doc:`device` shows them in the order in which PyTorch needs them.
 
-These rows of the profiler are optional. With them,
+The last row is optional. With it,
 ``profile(activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1])``
 shows each kernel and each collective on its stream, and which operation launched it. Some of the headers lie in
 ``torch/include/kineto``, which ``CppExtension`` does not search, and ``privateuse1_profiler.h`` is empty
@@ -131,7 +131,7 @@ end of :doc:`five-steps`, and replace the names ``simccl`` and ``sim``. Then wri
   ``Rendezvous`` makes, as it makes a transport. A missing rank is then an error on all ranks, and keys of an
   earlier group do no harm. :doc:`/library/start-a-library` shows such a constructor. Derive the object from
   ``frame::Transport``, and throw in ``exchange``, ``send`` and ``receive``, because only your streams make
-  calls. Close the communicator in ``shutdown``: without the engine, nobody calls ``leave``.
+  calls. Close the communicator in ``shutdown``: ``simccl`` has no engine that would call ``leave``.
 - **The end of a call**, in ``run_in_stream`` and ``watch``. The stream of the simulation runs code of the
   host, which notes when a call begins, ends or fails; the stream of a device does not. So record one more
   event before the call, and let the watchdog query both events. The first starts the timeout; the second
@@ -139,7 +139,7 @@ end of :doc:`five-steps`, and replace the names ``simccl`` and ``sim``. Then wri
   so it fails all open calls. ``exception`` of the work must ask the library, too, because ``wait`` may come
   before the watchdog.
 
-Step 3 of :doc:`five-steps` is then a call of the library, and the other four stay as they are.
+Step 3 of :doc:`five-steps` is then one more event and a call of the library; the other four stay as they are.
 
 Checks for the first week
 -------------------------

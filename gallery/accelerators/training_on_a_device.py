@@ -61,9 +61,9 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 
 # %%
 # Bits are equal here for three reasons: kernels of the CPU compute for the simulated device, gloo moves the
-# data of both backends, and there are two ranks. On hardware, kernels add in another order, so compare with
-# a tolerance there, and compare the bits of the ranks with each other. ``continued`` saves a checkpoint from
-# the accelerator, and loads it there and on the CPU, so a model can move between both.
+# data of both backends, and a sum of two ranks has only one order. On hardware, kernels add in another order,
+# so compare with a tolerance there, and compare the bits of the ranks with each other. ``continued`` saves a
+# checkpoint from the accelerator, and loads it there and on the CPU, so a model can move between both.
 #
 # What each way asks of a device
 # ------------------------------
@@ -92,7 +92,7 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 #    * - checkpoint
 #      - Copies to the host, and object collectives, for which the group has gloo.
 #
-# Three of these items need a test, because PyTorch reports no error without them. Futures that do not know
+# Three of these items need a test, because PyTorch reports no error if they are missing. Futures that do not know
 # their device make DDP train wrongly, as :doc:`futures` shows. A backend that adds where ``ReduceOp.AVG`` is
 # requested gives wrong gradients. Autocast may run without casting, as follows.
 #
@@ -130,6 +130,8 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 launch("training_on_a_device/limits.py", ranks=2, timeout=110)
 
 # %%
+# In the order of these errors, this is what each feature needs:
+#
 # - For generated kernels, write a backend of inductor, or let users take ``aot_eager``.
 # - ``SyncBatchNorm`` has operators without kernels for the CPU, so a fallback finds nothing there. A device
 #   needs kernels of its own for ``batch_norm_stats`` and the operators beside it.

@@ -3,9 +3,9 @@ Waiting on the host and in a stream
 ===================================
 
 On the CPU, ``wait`` returns when the result is there. On a device, it usually returns at once, and a stream
-waits in place of the host; a barrier, a timeout and ``blocking_wait`` are the exceptions. This page shows in
-which calls the host waits and in which a stream does, so that you can decide that in your backend, and find
-programs that rely on the other meaning.
+waits in place of the host; a barrier, a receive from any rank, a timeout and ``blocking_wait`` are the
+exceptions. This page shows in which calls the host waits and in which a stream does, so that you can decide
+that in your backend, and find programs that rely on the other meaning.
 
 .. diagram:: accelerators/waiting/diagram
 
@@ -95,7 +95,7 @@ launch("waiting/completion.py", ranks=2)
 # device, such as reading a file that another rank has written. Therefore **a barrier makes the host wait**.
 # The documentation of ``torch.distributed.barrier`` says that it blocks processes until the whole group has
 # entered, and that NCCL's backend blocks the CPU thread. In the worker, rank 0 writes the file only when
-# rank 1 waits in the barrier, or is already behind it:
+# rank 1 waits in the barrier, or has already passed it:
 #
 # .. listing:: gallery/accelerators/waiting/barrier.py
 #    :part: program
@@ -108,8 +108,8 @@ launch("waiting/barrier.py", ranks=2)
 # For the same reason, ``wait`` of a receive from any rank makes the host wait in ``simccl``: the number of
 # the sender is a result for the host.
 #
-# With ``cpu:gloo,sim:simccl`` and no ``device_id``, gloo runs the barrier, and no stream waits:
-# :doc:`/tutorial/every-operation`.
+# In a group ``cpu:gloo,sim:simccl``, gloo runs the barrier, and no stream waits, unless the call has
+# ``device_ids`` or the group a ``device_id``, as :doc:`/tutorial/every-operation` explains.
 #
 # Waits with a timeout
 # --------------------

@@ -6,12 +6,13 @@ The ranks of one host can communicate through memory that they share, so that a 
 microseconds. This page is a map of the backend ``shm``, which does so: which file contains which
 decision, and how long its operations take.
 
-The part is a case study, for readers who design an algorithm or a transport of their own. If you wrap a
+This part is a case study, for readers who design an algorithm or a transport of their own. If you wrap a
 library, you need only :doc:`the part on the frame </right/smallest-backend>`, because the library has
 made these decisions for you.
 
-The backend is in ``extension/shm_collectives``. It implements the operations of ``c10d::Backend`` for
-dense CPU tensors, and DDP and FSDP2 train with it. The end of this page lists what it leaves out.
+The backend is in ``extension/shm_collectives``. It implements the operations of ``c10d::Backend`` for dense
+CPU tensors, and the sum of sparse ones; DDP and FSDP2 train with it. The end of this page lists what it
+leaves out.
 
 .. diagram:: communicate/a_backend_that_communicates/diagram
 
@@ -120,10 +121,10 @@ for (operation, size, ranks, _), times in measured.items():
 show_table(["operation", "size", "fake", "shm", "gloo"], rows)
 
 # %%
-# On these two CPUs of a virtual machine, gloo's time is largely that of waking up, as :doc:`measure`
-# shows. On another machine the ratios differ, so do not rely on them. What can be compared here is which
-# backend is faster, so the next lines count the cases in which even the slowest run of ``shm`` is faster
-# than the fastest run of gloo.
+# On these two CPUs of a virtual machine, gloo's time for small tensors is largely that of waking up, as
+# :doc:`measure` explains. On another machine the ratios differ, so do not rely on them. What can be compared
+# here is which backend is faster, so the next lines count the cases in which even the slowest run of ``shm``
+# is faster than the fastest run of gloo.
 
 for ranks in (2, 4):
     cases = [times for (_, _, x, sessions), times in measured.items() if x == sessions == ranks]

@@ -39,8 +39,8 @@ tensor needs no other line:
    :part: slot
 
 A slot holds 256 KiB of data, unless the option ``slot_bytes`` says otherwise, and larger tensors pass in
-parts. Each pair of ranks has two rings, so their number grows with the square of the ranks. To limit the
-memory, the parts of the rings get smaller with more ranks, down to 4 KiB.
+parts. Each pair of ranks has two rings of four slots, so their number grows with the square of the number of
+ranks. To limit the memory, the slots of the rings get smaller with more ranks, down to 4 KiB.
 
 Reserve pages before their use
 ------------------------------
@@ -81,8 +81,8 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 #
 # ``reserve`` calls ``madvise`` with ``MADV_POPULATE_WRITE``, which returns an error if there are no pages.
 # This error fails the group on all ranks. Two cases still end in a signal: if a cgroup limits the memory of
-# a container, the kernel ends a process with ``SIGKILL`` instead, and on Linux before 5.14, which lacks this
-# advice, the rank must touch the pages itself.
+# a container, the kernel ends a process with ``SIGKILL`` instead; and on Linux before 5.14, which lacks this
+# advice, the rank touches the pages itself, and gets ``SIGBUS`` if there are none.
 #
 # Bug: memory that can shrink
 # ---------------------------

@@ -53,8 +53,8 @@ Several ranks may detect failures at once, and the atomic exchange lets exactly 
 others must not read half a sentence, so they wait for ``explained``. If the writer is killed before that,
 they report its death instead.
 
-In the next program, rank 2 misbehaves or dies in six ways. It starts the three ranks itself, because ``torchrun`` would
-stop all of them when the first one dies:
+In the next program, rank 2 misbehaves or dies in six ways. The program starts the ranks itself, because
+``torchrun`` would stop all of them when the first one dies:
 
 .. listing:: gallery/communicate/lost_ranks/lost_ranks.py
    :part: ways
@@ -100,7 +100,8 @@ launch("lost_ranks/errors.py", ranks=2, show=False)
 output = run_program("lost_ranks/endless_wait.py")
 
 # %%
-# A stopped process is not dead, and its pidfd does not become readable. Only the deadline ends that wait.
+# A pidfd becomes readable when its process ends. A stopped process has not ended, so only the deadline ends
+# that wait.
 #
 # With this, ``shm`` is complete: its ranks exchange tensors, leave the processor to other threads while
 # they wait, and fail together. :doc:`/communicate/measure` compares its times with those of gloo.

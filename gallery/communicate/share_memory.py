@@ -116,8 +116,8 @@ output = launch("share_memory/options_differ.py", ranks=2)
 output = launch("share_memory/another_host.py", ranks=2)
 
 # %%
-# Rank 1 finds the difference, and ``meet`` writes the problem into its key of the second round, where all
-# ranks read it.
+# Rank 1 finds the difference, and ``meet`` writes the problem into its key of the second round, and then into
+# the verdict, which rank 0 reads here.
 #
 # Who removes the memory
 # ----------------------
@@ -158,7 +158,7 @@ output = run_program("share_memory/killed_ranks.py")
 #    .. listing:: gallery/communicate/share_memory/memory_that_was_meant.py
 #       :part: solution
 #
-# Rank 1 tries the solution with an empty file, with a memory of another number, and with the
+# Rank 1 tries the solution with an empty file, with memory that has another nonce, and with the
 # memory that was meant:
 
 output = launch("share_memory/memory_that_was_meant.py", ranks=2)

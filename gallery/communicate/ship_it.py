@@ -28,7 +28,7 @@ Three sanitizers
 The first and the last exclude each other, while the first two can be combined, so you need two builds
 beside the normal one. You need not change ``setup.py`` for them: the tests of this site set ``CXX`` to a
 script that appends the flags, and run most samples and tests of ``shm``, its backend for shared memory,
-with both results. Here we compile short files in the same way:
+with both builds. Here we compile short files with such flags:
 
 .. admonition:: The code
    :collapsible: closed
@@ -69,8 +69,8 @@ output = run_program("ship_it/unsanitized_process.py")
 # %%
 # The first call ended the process. AddressSanitizer replaces ``malloc``, so its runtime must be loaded
 # before all other libraries, which ``LD_PRELOAD`` does in the later calls. If your extension throws
-# exceptions, add ``libstdc++.so`` there, because the runtime looks for the function that throws when it
-# starts. Also set ``detect_leaks=0``, because Python never frees all of its memory.
+# exceptions, add ``libstdc++.so`` there, because the runtime, when it starts, looks for the function that
+# throws. Also set ``detect_leaks=0``, because Python never frees all of its memory.
 #
 # The third call shows a report. The fourth has the same bug in a mapping, where AddressSanitizer reports
 # nothing, because it knows the bounds of allocations but not those of your slots. Only a test that
@@ -189,7 +189,8 @@ temporary.cleanup()
 # sphinx_gallery_end_ignore
 
 # %%
-# The rest of the tag is the oldest version of glibc that the wheel works with. To support old systems,
+# The wheel contains no library beside the compiled module, which still names PyTorch's ``libc10.so``. The
+# rest of the tag is the oldest version of glibc that the wheel works with. To support old systems,
 # build in one of the images of `manylinux <https://github.com/pypa/manylinux>`__, which have an old glibc.
 # The wheels of PyTorch 2.15 are for ``manylinux_2_28``. If you wrap a communication library that is not
 # part of the system, ``auditwheel`` copies it into the wheel; add an ``--exclude`` if users install it

@@ -108,8 +108,8 @@ except Wrong as error:
 
 # %%
 # The model finds the bug in milliseconds. Tests of an all-reduce do not, because there all ranks read from
-# all, and none gets far enough ahead to fill four slots. Even the model finds nothing if each rank reads a
-# step before it writes the next one:
+# all, and none gets far enough ahead to fill four slots. Even the model finds nothing if all ranks read from
+# all, and each reads a step before it writes the next one:
 
 symmetric = reads_in(one_after_another(4), readers=[0, 1])
 print(explore([symmetric, symmetric], too_early=1), "states, nothing wrong")

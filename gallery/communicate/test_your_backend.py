@@ -81,7 +81,7 @@ print("exit status", status)
 #    * - ``hang``
 #      - No rank makes progress for ten seconds, or for as long as ``--limit`` says.
 #
-# No backend must have every operation, so a refusal is no failure: the dummy has no ``send``, and says so.
+# A backend need not have every operation, so a refusal is no failure: the dummy has no ``send``, and says so.
 # Only a refusal by all ranks counts. Without ``recvAnysource``, the receiver refuses but the sender hangs, and
 # without tags, a message is never received, so list such checks in a file, one ``check: reason`` in a line, and pass it
 # with ``--skips``. A check with one of the last three verdicts fails, and the exit status is then 1. Above, this is
@@ -156,14 +156,14 @@ show_table(["capability", *reports], rows)
 # (`pytorch#192920 <https://github.com/pytorch/pytorch/issues/192920>`_). In ``shm`` it finds no failure.
 #
 # The suite tries all pairs of a dtype and a reduction with short tensors only. If your backend has another
-# algorithm for long ones, run the suite once more with a threshold of zero. Read it from an environment
-# variable, because the suite passes no options. One run does not rule out races, so repeat these checks, also
-# with more ranks than cores.
+# algorithm for long ones, run the suite once more with a threshold of zero, which your backend can read from an
+# environment variable, because the suite passes no options. One run does not rule out races, so repeat these
+# checks, also with more ranks than cores.
 #
 # Bug: a test with zeros
 # ----------------------
 #
-# For what else is special in your backend, you need tests of your own; ``MultiProcessTestCase`` of
+# For everything else that is special in your backend, you need tests of your own; ``MultiProcessTestCase`` of
 # ``torch.testing._internal.common_distributed`` starts the ranks for them. The first of the next two tests is
 # too weak:
 #

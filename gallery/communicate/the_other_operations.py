@@ -75,11 +75,11 @@ of ranks, so a slot gets smaller with it, from 128 KiB down to one page. For eac
 .. listing:: extension/shm_collectives/src/messages.hpp
    :part: first-receive
 
-A receive may wait for a message that is behind others in the ring. So that it can overtake them, ``shm``
-copies and keeps each message that arrives while receives wait for its sender, but none has its tag.
+A receive may wait for a message that is behind others in the ring. So that this message can overtake them,
+``shm`` copies and keeps each message that arrives while receives wait for its sender, but none has its tag.
 
-Without a limit, a program that forgets a receive would fill the memory. Therefore ``shm`` keeps 64 MiB
-from each sender, and in addition the message that exceeds the limit. The next message stays in the ring,
+Without a limit, a program that forgets a receive would fill the memory. Therefore ``shm`` keeps up to 64 MiB
+from each sender, and in addition the message that exceeds this limit. The next message stays in the ring,
 and its sender waits until the program receives this message or one that is kept.
 
 Rank 0 of the worker sends three messages, and rank 1 receives them in another order:

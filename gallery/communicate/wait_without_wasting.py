@@ -65,7 +65,7 @@ output = run_program("wait_without_wasting/ways_to_wait.py")
 #   whether the other ranks are alive, as :doc:`lost-ranks` shows.
 #
 # By default, a wait thus uses a whole core for about half a millisecond, and then nearly none. In the next worker,
-# rank 1 arrives a second late at a barrier, and rank 0 measures its wait:
+# rank 1 arrives a second late at a barrier, so rank 0 should sleep about 20 times:
 #
 # .. admonition:: The late rank
 #    :collapsible: closed
@@ -114,7 +114,7 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 # changed, and the system call returns at once or the sleep ends.
 #
 # This argument needs the order "write, then read" on both sides. Release and acquire do not provide it: a
-# processor, also an x86-64, may let the read take effect before the write. So ``load``, ``store`` and
+# processor, even an x86-64, may let the read take effect before the write. So ``load``, ``store`` and
 # ``fetch_add`` are sequentially consistent here: all threads agree on one order of these accesses, and it
 # respects each thread's program order.
 #
@@ -136,7 +136,7 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 #    .. listing:: gallery/communicate/wait_without_wasting/lost_wakeup.py
 #       :part: waits
 #
-# The sleep is real, and would not end without the limit of one second:
+# Each sleep is real: if its wakeup is lost, only the limit of one second ends it:
 
 output = run_program("wait_without_wasting/lost_wakeup.py")
 

@@ -36,7 +36,7 @@ print("without async_op:", ", ".join(takes[False]))
 #
 # .. diagram:: asynchronous
 #
-# With CUDA tensors, ``wait`` does not stop the program. It makes the current stream wait, so the program
+# With NCCL, ``wait`` usually does not stop the program. It makes the current stream wait, so the program
 # can queue its next kernels. :doc:`/accelerators/waiting` shows which calls make the host wait.
 #
 # Barrier
@@ -72,6 +72,7 @@ print("without async_op:", ", ".join(takes[False]))
 #    :no-caption:
 #
 # ``gather_object`` is like ``all_gather_object``, but only one rank receives the objects.
+# ``send_object_list`` and ``recv_object_list`` are no collectives: they pass objects from one rank to another.
 #
 # The output
 # ----------
@@ -92,4 +93,4 @@ with tempfile.TemporaryDirectory() as folder:
 # Rank 1 finds the text in the file, because it waits in the barrier until rank 0 has written it. Every
 # object arrives with its types and its nesting.
 #
-# Not run here: CUDA.
+# Not run here: NCCL.

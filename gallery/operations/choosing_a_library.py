@@ -63,10 +63,10 @@ assert available["nccl"] == (torch.version.cuda is not None)
 # installs on Linux, has ``nccl``, and a CPU build does not. Neither has ``mpi``, ``ucc`` or ``xccl``.
 #
 # A build can have a library without the hardware for it. If you do not name a backend,
-# ``init_process_group`` therefore takes the device in ``device_id``, or else looks for an accelerator, or else
-# takes the CPU. It uses the backend that the next table has for this device, and no other: a group on
-# NVIDIA GPUs then has no backend for tensors of the CPU. A package that registers a backend for a new device
-# adds a row:
+# ``init_process_group`` therefore chooses by the device: the one in ``device_id``, or else an accelerator that
+# it finds, or else the CPU. It uses the backend that the next table has for this device, and no other, so
+# a group on NVIDIA GPUs then has no backend for tensors on the CPU. A package that registers a backend for a new
+# device adds a row:
 
 for device, backend in sorted(dist.Backend.default_device_backend_map.items()):
     print(f"{device:5} {backend}")

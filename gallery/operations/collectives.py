@@ -36,12 +36,13 @@ have and what they need:
      - a list with a piece for each rank, on all
      - the list of the pieces for it, on each
 
-Each rank calls the same function, in the same order, with tensors that fit together. If one rank leaves
+All ranks call the same functions in the same order, with tensors that fit together. If one rank leaves
 out a call, the others wait for it until the timeout of the group.
 
 One program runs all eight on four ranks, with gloo. Each section shows a call, and what each rank holds
-before and after it. The whole program is ``gallery/operations/collectives/collectives.py``, which is in
-the zip file at the end of this page. :doc:`starting-processes` describes ``launch``.
+before and after it; ``-`` means that it holds nothing, or something undefined. The whole program is
+``gallery/operations/collectives/collectives.py``, which is in the zip file at the end of this page.
+:doc:`starting-processes` describes ``launch``.
 """
 
 from launcher import launch
@@ -165,7 +166,8 @@ show("reduce_scatter")
 #
 # Every rank has a piece for each rank. If each rank's pieces are a row of a matrix, the all-to-all
 # transposes this matrix. Models with a mixture of experts use an all-to-all to send tokens to their
-# experts, which are on different ranks.
+# experts, which are on different ranks. Here the pieces of a rank are the elements of one tensor, so the
+# call is ``all_to_all_single``; ``all_to_all`` takes lists of tensors.
 #
 # .. diagram:: operations/collectives/all-to-all
 #

@@ -48,25 +48,25 @@ launch("point_to_point/blocking_messages.py", ranks=2)
 launch("point_to_point/deadlock.py", ranks=2)
 
 # %%
-# In the rank that gives up first, the exception says ``Timed out waiting 2000ms for send operation to
-# complete``. This rank closes the connection, so the exception of the other rank may say instead that its
-# peer has closed the connection.
+# Both ranks print the program's own message. In the rank that gives up first, the exception says
+# ``Timed out waiting 2000ms for send operation to complete``. This rank closes the connection, so the exception of
+# the other rank may say instead that its peer has closed the connection.
 #
 # Three ways to exchange
 # ----------------------
 #
-# The first fix is an order: one rank sends first, the other rank receives first.
+# The first fix is an order: one rank sends first, and the other rank receives first.
 #
 # .. listing:: gallery/operations/point_to_point/no_deadlock.py
 #    :part: order
 #
-# If an order is hard to find, do not wait. ``isend`` and ``irecv`` return a ``Work`` at once. Because the
-# message is still on its way, do not touch the tensor until ``wait`` of this ``Work`` has returned.
+# If an order is hard to find, the second fix is not to wait. ``isend`` and ``irecv`` return a ``Work`` at once.
+# Because the message is still on its way, do not touch the tensor until ``wait`` of this ``Work`` has returned.
 #
 # .. listing:: gallery/operations/point_to_point/no_deadlock.py
 #    :part: asynchronous
 #
-# The third is to pass all operations in one call to ``batch_isend_irecv``, which allows a backend to start
+# The third fix is to pass all operations in one call to ``batch_isend_irecv``, which allows a backend to start
 # them together:
 #
 # .. listing:: gallery/operations/point_to_point/no_deadlock.py

@@ -57,7 +57,7 @@ run_program("process_groups/spawned_group.py")
 #
 # Whether ``init_process_group`` waits for the other ranks depends on the backend and on the store. Gloo
 # waits, because each rank connects to all others. A backend that opens no connections can return at once,
-# as the *dummy* of this site does. In the next program, rank 1 calls a second later than rank 0, and
+# as the tutorial's backend, the *dummy*, does. In the next program, rank 1 calls a second later than rank 0, and
 # reads in a store whether the call of rank 0 has returned:
 #
 # .. listing:: gallery/operations/process_groups/late_rank.py
@@ -72,8 +72,8 @@ launch("process_groups/late_rank.py", ranks=2)
 # Stores
 # ------
 #
-# Ranks always meet in a *store*, a small key-value store that they share. Backends exchange their addresses
-# in it, and a program may use it too. The right kind depends on what the processes share:
+# With every backend but ``mpi``, ranks meet in a *store*, a small key-value store that they share. Backends
+# exchange their addresses in it, and a program may use it too. The right kind depends on what the processes share:
 #
 # ``TCPStore``
 #     One process serves it, and the others connect. The variables of the environment and
@@ -110,7 +110,7 @@ except dist.DistStoreError as error:
 # If the call hangs or fails, it helps to know in which of its steps. In this order, each rank
 #
 # 1. chooses the backend and the timeout, if the arguments leave them open;
-# 2. meets the other ranks in a store, which either ``torchrun`` or rank 0 serves;
+# 2. meets the other ranks in a store; if this is a ``TCPStore``, ``torchrun`` or rank 0 serves it;
 # 3. puts a prefix before the keys of the group, so that other groups and the program can use the same store;
 # 4. creates a backend for each device, or one for all of them, as the argument ``backend`` says. Its ranks
 #    exchange through the store what they need to connect: with gloo their addresses, and with NCCL, since
@@ -122,9 +122,9 @@ except dist.DistStoreError as error:
 # Groups of some ranks
 # --------------------
 #
-# If a collective concerns only some ranks, create a group of them with ``new_group``. Only these ranks take
-# part in a collective on that group. Each of them also has a number within the group, which may differ from
-# its rank in the world.
+# If a collective concerns only some ranks, create a group of them with ``new_group``, which by default all ranks
+# of the world must call. Only the members take part in a collective on that group. Each of them also has a
+# number within the group, which may differ from its rank in the world.
 #
 # .. listing:: gallery/operations/process_groups/sub_groups.py
 

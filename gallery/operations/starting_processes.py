@@ -40,17 +40,18 @@ run_program("starting_processes/loop_of_processes.py")
 
 # %%
 # Only the children are ranks, so they call ``init_process_group`` and the parent does not. They need no
-# address and no port, because their rendezvous is a file.
+# address and no port, because they find each other through a file.
 #
 # A loop leaves error handling to you. When a child fails, the others continue, or wait for it until a
-# timeout, and the parent learns only the exit code of the child.
+# timeout. The parent can learn only the exit code of the child. In this program it would not even learn
+# that, because it would wait in ``results.get`` forever.
 #
 # ``mp.spawn``
 # ------------
 #
 # ``torch.multiprocessing.spawn`` adds what the loop lacks. It starts one process for each rank, passes the
 # rank as the first argument, and waits until all children have finished or one has failed. After a failure,
-# it ends the other children, which it reports on stderr, and raises an exception. This exception contains
+# it ends the other children, reports that on stderr, and raises an exception. This exception contains
 # the traceback of the failed child, because each child writes its traceback to a temporary file of its own.
 #
 # .. diagram:: operations/starting_processes/spawn
@@ -60,8 +61,8 @@ run_program("starting_processes/loop_of_processes.py")
 run_program("starting_processes/spawned_processes.py", expected_stderr="Terminating process")
 
 # %%
-# These ranks form no group. In :doc:`process-groups`, ranks that ``mp.spawn`` starts call
-# ``init_process_group``.
+# The output ends with the last line of rank 1's traceback. These ranks form no group. In
+# :doc:`process-groups`, ranks that ``mp.spawn`` starts call ``init_process_group``.
 #
 # Spawn, fork and forkserver
 # --------------------------
@@ -101,8 +102,8 @@ run_program("starting_processes/start_methods.py")
 #
 # ``join=False``
 #     ``mp.spawn`` returns a context at once, so the parent can do something else. Each call of the
-#     context's ``join`` returns ``True`` if all children have finished, and ``False``
-#     otherwise. It raises the exception of a child that has failed.
+#     context's ``join`` waits until a child ends, and returns whether all children have finished.
+#     It raises the exception of a child that has failed.
 # ``daemon=True``
 #     The children are daemons: Python ends them when the parent ends. A daemon cannot
 #     start children of its own.
@@ -170,8 +171,9 @@ assert "The module torch.distributed.launch is deprecated" in done.stderr, done.
 # The notice about ``OMP_NUM_THREADS``
 # ------------------------------------
 #
-# If you type the command yourself, ``torchrun`` begins with the notice ``Setting OMP_NUM_THREADS environment
-# variable for each process to be 1 in default``, which ``launch`` avoids by setting the variable.
+# If you type the command yourself, and it starts several ranks on a node, ``torchrun`` begins with the notice
+# ``Setting OMP_NUM_THREADS environment variable for each process to be 1 in default``. ``launch`` avoids it by
+# setting the variable.
 #
 # The notice is no error. By default, OpenMP would start a thread for each core in each rank, and the
 # threads of all ranks would compete for the cores, so ``torchrun`` sets one thread for each rank. If your

@@ -131,12 +131,12 @@ show_table(
 #
 # 1. Before the forward pass of the second step only, DDP divides the parameters into buckets anew, and rank 0
 #    broadcasts the result in two tensors, so that all ranks use the same buckets.
-# 2. Before the forward pass, rank 0 broadcasts its buffers, such as the running averages of batch
-#    normalization, in one call for each type and each 250 MiB. ``forward_sync_buffers=False`` turns that
-#    off.
+# 2. Before the forward pass, rank 0 broadcasts its buffers, in one call for each type and each 250 MiB. Those
+#    of batch normalization have two types, because it also counts batches. ``forward_sync_buffers=False`` turns
+#    that off.
 # 3. In the backward pass, DDP all-reduces the buckets in the order of their numbers, which all ranks share. It
-#    starts one when its gradients are ready and all earlier ones have started. It divides each gradient by the
-#    number of ranks when it copies it into the bucket, *before* the all-reduce, and therefore requests a sum.
+#    starts a bucket when its gradients are ready and all earlier buckets have started. It divides each gradient by
+#    the number of ranks when it copies it into the bucket, *before* the all-reduce, and therefore requests a sum.
 #    This model has one bucket; :doc:`gradient-buckets` shows several.
 # 4. With ``find_unused_parameters``, another all-reduce follows that of the last bucket. It tells the ranks
 #    which parameters were used anywhere, with one ``int32`` for each. DDP then keeps the buckets of its
@@ -196,8 +196,8 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 # and a third if DDP broadcasts buffers. If your model calls collectives itself, pass
 # ``throw_on_early_termination=True``. Then all ranks raise an error as soon as one has no more data.
 #
-# FSDP2, which also divides the parameters (:doc:`sharded-training`), has no ``join``. A rank that skips a batch
-# makes it average gradients of different steps, too. So let all ranks decide together, with a small all-reduce,
+# FSDP2, which also divides the parameters (:doc:`sharded-training`), has no ``join``. If a rank skips a batch,
+# FSDP2 averages gradients of different steps, too. So let all ranks decide together, with a small all-reduce,
 # as :doc:`memory` does.
 #
 # Ranks that take different branches

@@ -123,8 +123,8 @@ with tempfile.TemporaryDirectory() as folder:
 # * If they only wait for the failed rank, as is usual with NCCL, their launcher restarts them without counting,
 #   because it asks the rendezvous about once a second whether a node waits there.
 #
-# If a whole node is lost, its launcher cannot wait, so the other ranks restart only once they fail, with NCCL by
-# the timeout of the group. With ``--nnodes=2``, their launcher waits ten minutes
+# If a whole node is lost, its launcher does not wait at the rendezvous, so the other ranks restart only once they
+# fail, with NCCL by the timeout of the group. With ``--nnodes=2``, their launcher waits ten minutes
 # (``--rdzv-conf=join_timeout=600``) for a replacement that runs the same command, then fails. If the node of
 # ``$HOST`` is lost, the other launcher fails within about a minute, because that node serves the rendezvous.
 #
@@ -137,7 +137,7 @@ with tempfile.TemporaryDirectory() as folder:
 # * When a node joins, all ranks are stopped and started again, with a larger world size. This does not
 #   count as a restart.
 # * When a node fails, the ranks of the other nodes fail too, and are started again with a smaller world
-#   size. This counts as one restart.
+#   size. This counts as one restart, so it needs ``--max-restarts``.
 #
 # So neither the program nor the checkpoint may contain a fixed rank or world size. In the program above,
 # each rank computes its part of the batch from both:
@@ -162,8 +162,8 @@ with tempfile.TemporaryDirectory() as folder:
 # 3. Rank 0 gathers reports, writes the file ``.metadata``, which says where each part is, and tells all ranks
 #    that the checkpoint is complete.
 #
-# ``load`` works alike: all ranks read the metadata, get their plans from rank 0, and read their parts. A part can
-# be in the file of any rank, so all ranks must reach all files. :doc:`/right/training` continues from such a
-# checkpoint.
+# ``load`` works in the same way: all ranks read the metadata, get their plans from rank 0, and read their parts. A
+# part can be in the file of any rank, so all ranks must reach all files. :doc:`/right/training` continues from
+# such a checkpoint.
 #
 # Not run here: several nodes and GPUs, because the build of this site has one computer without a GPU.

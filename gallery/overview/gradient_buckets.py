@@ -123,9 +123,9 @@ show_section(output, "accumulate")
 
 # %%
 # The gradients are the same, because the average of the sums is the sum of the averages. With a quarter of the
-# all-reduces, the network carries a quarter. The bug is in ``forward_outside``: DDP decides in the forward pass
-# whether the backward pass communicates, so a context around ``backward`` alone has no effect. All ranks must
-# leave out the same all-reduces.
+# all-reduces, the network carries a quarter of the bytes. The bug is in ``forward_outside``: DDP decides in the
+# forward pass whether the backward pass communicates, so a context around ``backward`` alone has no effect. All
+# ranks must leave out the same all-reduces.
 #
 # The parts add up to the gradient of a sum. If the loss of a part is a mean, as here, divide it by the
 # number of parts to get the mean over the whole batch.
@@ -157,7 +157,7 @@ show_section(output, "accumulate")
 #    What the approximation loses is added to the gradients of the next step (*error feedback*). Until then it takes
 #    as much memory as the gradients. Because training is most sensitive at its start, the first
 #    ``start_powerSGD_iter`` steps, by default 1000, all-reduce whole gradients. With gloo and two buckets, the hook
-#    can hang, because its callbacks block both threads that would run the next all-reduces.
+#    can hang, because its callbacks block both of gloo's threads, which would run the next all-reduces.
 #
 # Gradients averaged without DDP
 # ------------------------------
@@ -172,14 +172,15 @@ show_section(output, "accumulate")
 show_section(output, "by hand")
 
 # %%
-# You then control which gradients are averaged, when, and with which operation. In return you lose the overlap,
-# because the all-reduces start only when all gradients are ready, and each call waits for the network.
+# You then control which gradients are averaged, when, and with which operation. The price is the overlap: as
+# the output shows, the all-reduces start only when all gradients are ready, and each call waits for the network.
 #
 # Parameters averaged without DDP
 # -------------------------------
 #
 # In some programs, each rank makes its own update, and the ranks average the parameters afterwards. To
-# save communication, they often do so only every few steps. Here they do so after each step:
+# save communication, they often do so only every few steps. Here they do so after each step, and the program
+# compares the result with DDP's:
 #
 # .. admonition:: The averages of parameters
 #    :collapsible: closed

@@ -65,6 +65,8 @@ show_table(
 )
 
 # %%
+# Only the first two fit into one device, even without the activations of the next section.
+#
 # The activations
 # ---------------
 #
@@ -93,8 +95,8 @@ for batch in (1, 2, 4, 8):
 show_table(["batch", "activations, bytes", "with checkpoints, bytes"], rows)
 
 # %%
-# ``torch.utils.checkpoint`` saves memory and costs time: it keeps only the input of each layer, so the
-# backward pass must compute the layer again.
+# The activations double with the batch. ``torch.utils.checkpoint``, which writes no checkpoint file, saves memory
+# and costs time: it keeps only the input of each layer, so the backward pass must compute the layer again.
 #
 # What each feature splits
 # ------------------------
@@ -129,7 +131,7 @@ show_table(
 # Temporary tensors add to this. With DDP, they include the buckets, a second copy of the gradients, which is
 # another 4 bytes for each parameter unless you set ``gradient_as_bucket_view=True``.
 #
-# FSDP2 needs its peak in the backward pass, when a rank also holds up to four tensors as large as all
+# FSDP2 reaches its peak in the backward pass, when a rank also holds up to four tensors as large as all
 # parameters of one layer: the parameters of two layers, the gradients of one, and the input of a
 # reduce-scatter. For the third model, whose layers take 0.8 GB each, about 3.2 GB come on top of the 13 GB.
 #
@@ -149,8 +151,8 @@ show_table(
 #    .. listing:: gallery/overview/memory/out_of_memory.py
 #       :part: lengths
 #
-# A program can catch the exception and skip the step, but the other rank does not notice that. In this
-# listing, each rank decides alone:
+# A program can catch the exception of a failed allocation and skip the step, but the other rank does not
+# notice that. In this listing, each rank decides alone:
 #
 # .. listing:: gallery/overview/memory/out_of_memory.py
 #    :part: alone

@@ -18,9 +18,9 @@ PyTorch's features that use them.
 Names and calls
 ---------------
 
-Every rank joins with its own name, by which the others call it. The program creates no process group.
-``init_rpc`` creates one with gloo for itself, in which the ranks exchange their names and devices before
-the first call:
+Every rank joins RPC under its own name, by which the others call it. The program creates no process group.
+Only ``init_rpc`` creates one for itself, always with gloo, in which the ranks exchange their names and
+devices before the first call:
 
 .. listing:: gallery/overview/rpc/rpc.py
    :part: start

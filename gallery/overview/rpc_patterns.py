@@ -4,7 +4,7 @@ RPC patterns, and RPC with DDP
 
 This page shows four programs in which ranks have different roles: a parameter server, a server that
 answers calls in batches, an agent with observers, and a table on a server beside layers that DDP trains.
-Only the DDP of the last program calls a backend of c10d; *remote procedure calls* (RPC) never do.
+Only the DDP of the last program trains through a backend of c10d; *remote procedure calls* (RPC) use none.
 
 Collectives suit programs in which all ranks do the same. RPC suits those in which it is not known
 beforehand when one rank needs another. :doc:`rpc` explains the calls and the *remote references* (RRefs)
@@ -111,7 +111,8 @@ from launcher import launch
 launch("rpc_patterns/rpc_patterns.py", ranks=3)
 
 # %%
-# All losses fall. The mean reward of the last walks is close to -4, so they are nearly straight.
+# All losses fall. Each of the 20 batches answered one call of each trainer. The mean reward of the last
+# walks is close to -4, so they are nearly straight.
 #
 # RPC with DDP
 # ------------
@@ -162,4 +163,5 @@ launch("rpc_patterns/rpc_patterns.py", ranks=3)
 outputs = launch("rpc_patterns/rpc_with_ddp.py", ranks=3)
 
 # %%
-# The trainers have different losses, because they look up different rows.
+# The layer, which DDP keeps equal, and the table are those of one process. The trainers have different
+# losses, because they look up different rows.

@@ -13,15 +13,16 @@ One launcher on each node
 
 ``torchrun`` starts the ranks of its own node and watches them, so each node runs one ``torchrun``. The
 command is the same on all nodes. It gives the number of nodes, the number of ranks on each node, and the
-address and port of one node at which the launchers find each other. This is called the *rendezvous*.
-When all launchers have arrived, the rendezvous numbers the nodes, and each launcher passes the numbers
-to its ranks in environment variables:
+address and port of one node at which the launchers find each other. Their meeting there is called the
+*rendezvous*. When all launchers have arrived, the rendezvous numbers the nodes, and each launcher passes
+the numbers to its ranks in environment variables:
 
 .. listing:: gallery/overview/several_nodes/several_nodes.py
    :part: place
 
-``GROUP_RANK`` is the number of the node, and ``LOCAL_RANK`` is the number of the rank on that node.
-Because each node counts its own GPUs, the device of a rank is ``torch.device("cuda", local_rank)``.
+``GROUP_RANK`` is the number of the node, and ``LOCAL_RANK`` is the number of the rank on that node, which
+has ``LOCAL_WORLD_SIZE`` ranks. Because each node counts its own GPUs, the device of a rank is
+``torch.device("cuda", local_rank)``.
 
 .. diagram:: overview/several_nodes/diagram
 
@@ -88,8 +89,8 @@ outputs = launch("several_nodes/several_nodes.py", ranks=4, nodes=2)
 #     ``--nproc-per-node=gpu`` starts one rank for each GPU of the node.
 #
 # ``torchrun`` can also start without this kind of rendezvous. You then number the nodes yourself with
-# ``--node-rank``, and give the address of node 0 with ``--master-addr`` and ``--master-port``. In
-# return, the command differs from node to node, and the number of nodes is fixed.
+# ``--node-rank``, and give the address of node 0 with ``--master-addr`` and ``--master-port``. The
+# command then differs from node to node, and the number of nodes is fixed.
 #
 # Either way, ``torchrun`` sets ``MASTER_ADDR`` and ``MASTER_PORT`` for its ranks, from which
 # ``init_process_group`` learns where to meet, so do not set them yourself. :doc:`/operations/process-groups`
@@ -122,7 +123,7 @@ outputs = launch("several_nodes/several_nodes.py", ranks=4, nodes=2)
 #           fully_shard(layer, mesh=mesh)
 #       fully_shard(model, mesh=mesh)
 #
-# FSDP2 shards along the second dimension and copies along the first. Because ``torchrun`` numbers the ranks of a
+# FSDP2 shards along the second dimension and keeps copies along the first. Because ``torchrun`` numbers the ranks of a
 # node one after the other, the mesh has two kinds of groups:
 #
 # .. list-table::
@@ -138,8 +139,8 @@ outputs = launch("several_nodes/several_nodes.py", ranks=4, nodes=2)
 #      - those with the same local rank, and so with the same shard
 #      - all-reduce of the shard of the gradients, after the reduce-scatter
 #
-# So only gradients travel between the nodes, and each rank sends only its shard, an eighth of them. In return, a
-# rank holds an eighth of the training state, and not a sixteenth.
+# So only gradients travel between the nodes, and each rank sends only its shard, an eighth of them. The price is
+# memory: a rank holds an eighth of the training state instead of a sixteenth.
 #
 # Both reductions request ``AVG`` if the gradients are reduced in ``float32`` or ``bfloat16``. After
 # ``set_gradient_divide_factor``, only the reduce-scatter divides, and the all-reduce requests ``SUM``.

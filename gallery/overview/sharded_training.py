@@ -104,8 +104,8 @@ show_section(tables, "FSDP2")
 # The cost in communication
 # -------------------------
 #
-# The price of less memory is more communication. The next table shows the methods of the backend that one
-# step calls, which the program counted with PyTorch's profiler:
+# The price of less memory is more communication. The next table shows how often one step calls each operator
+# of c10d, which the program counted with PyTorch's profiler:
 
 show_section(tables, "calls")
 
@@ -139,11 +139,11 @@ show_section(tables, "calls")
 # transfer overlaps the computation. In the forward pass, the host of a GPU runs ahead and requests layer 2 while
 # layer 1 still computes; ``set_modules_to_forward_prefetch`` requests it even earlier.
 #
-# The profiler shows the names of PyTorch's operators; :doc:`/tutorial/what-a-backend-needs` says which method of
-# a backend they reach. DDP divides by the number of ranks itself, before it requests a sum. FSDP2 requests the
-# operation ``AVG`` if it reduces in ``float32`` or ``bfloat16``, so the backend divides. In ``float16`` and
-# ``float64``, it requests ``SUM`` and divides itself, partly before and partly after the call. After
-# ``set_gradient_divide_factor``, ``PREMUL_SUM`` can take the place of ``AVG``, as :doc:`/right/training` shows.
+# :doc:`/tutorial/what-a-backend-needs` says which method of a backend each operator of the table reaches. DDP
+# divides by the number of ranks itself, before it requests a sum. FSDP2 requests the operation ``AVG`` if it
+# reduces in ``float32`` or ``bfloat16``, so the backend divides. In ``float16`` and ``float64``, it requests
+# ``SUM`` and divides itself, partly before and partly after the call. After ``set_gradient_divide_factor``,
+# ``PREMUL_SUM`` can take the place of ``AVG``, as :doc:`/right/training` shows.
 #
 # Mixed precision
 # ---------------
@@ -177,8 +177,8 @@ show_section(tables, "types")
 #   ``meta`` device, where it takes no memory, then call ``fully_shard``, and let ``to_empty`` allocate
 #   the shards. Their values are then uninitialized, so initialize them or load a checkpoint before
 #   training.
-# * On several nodes, *hybrid sharding* (HSDP) shards within a node and copies between the nodes, so that only
-#   gradients travel between them. :doc:`several-nodes` shows which ranks then call what.
+# * On several nodes, *hybrid sharding* (HSDP) shards within a node and keeps all shards on every node, so that
+#   only gradients travel between the nodes. :doc:`several-nodes` shows which ranks then call what.
 #
 # To save a sharded model, all ranks pass the result of ``get_state_dict(model, optimizer)`` to ``save`` of
 # ``torch.distributed.checkpoint``. To continue, ``load`` fills such a state, also with another number of ranks,

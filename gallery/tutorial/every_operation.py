@@ -4,7 +4,7 @@ Every method of a backend
 
 Look up here what a method of ``c10d::Backend`` does, who calls it, and since which release of PyTorch it
 can be overridden. The tables have all 73 virtual methods of PyTorch 2.15, in the order in which most
-authors need them. Below them stand the declarations, with what the arguments mean.
+authors need them. The declarations follow the tables, with what the arguments mean.
 
 .. diagram:: tutorial/every_operation/diagram
 
@@ -167,8 +167,8 @@ Several operations can be one call:
      - deprecated; ``dist.all_gather_coalesced``
      - 2.13
    * - ``supportsCoalescing``
-     - whether the backend has the next two; ``batch_isend_irecv`` asks, and PyTorch before it aborts all
-       groups
+     - whether the backend has the next two; ``batch_isend_irecv`` asks, and so does PyTorch before it
+       aborts all groups
      - 2.13
    * - ``startCoalescing``
      - begins a batch; ``batch_isend_irecv``
@@ -444,11 +444,11 @@ describe("roots and barriers")
 #   ranks.
 # * ``barrier`` has no tensors, so PyTorch chooses the backend by ``opts.device``, which it does not pass
 #   on. ``dist.barrier`` sets it to the device of ``device_ids``, which the program can pass, else to the
-#   ``device_id`` of the group, else to the CPU if the group has a backend for it. So in a group
-#   ``cpu:gloo,npu:acme`` without ``device_id``, gloo gets every barrier.
+#   ``device_id`` of the group, else to the CPU if the group has a backend for it, else to the accelerator. So
+#   if a program passes neither, gloo gets every barrier of a group ``cpu:gloo,npu:acme``.
 # * ``monitoredBarrier`` names all ranks that did not arrive if ``wait_all_ranks``, the second argument, is
-#   true. If rank 0 decides, let the others wait longer than the timeout. Otherwise one of them may give up
-#   first, and name rank 0.
+#   true. If rank 0 collects the arrivals, let the others wait longer than the timeout. Otherwise one of them
+#   may give up first, and name rank 0.
 # * Some calls need several methods, one after the other, and the error names the first: ``gather_object``
 #   fails in ``allgather`` and does not reach ``gather``. The feature ``objects`` has all methods of the
 #   object collectives.

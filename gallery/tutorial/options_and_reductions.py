@@ -26,7 +26,8 @@ A reduction arrives as a ``ReduceOp`` in the member ``reduceOp`` of the options:
      - FSDP2, for gradients of ``float32`` and ``bfloat16``, also between the nodes of hybrid sharding
    * - ``PREMUL_SUM``
      - the sum of the inputs, each multiplied by a factor first
-     - FSDP2, after ``set_gradient_divide_factor``; between the nodes it then requests ``SUM``
+     - FSDP2, for ``float32`` and ``bfloat16`` after ``set_gradient_divide_factor``; between the nodes it then
+       requests ``SUM``
    * - ``MIN``
      - the smallest element
      - pipelining, when its ranks vote; comparisons of DTensors
@@ -71,10 +72,10 @@ assert fields <= described, fields - described
 # sphinx_gallery_end_ignore
 
 # %%
-# gloo neither averages integers nor reduces integers of 16 bits or unsigned ones of more than eight.
-# Complex numbers have no order, so ``dist.all_reduce`` itself refuses ``MAX`` of complex tensors. A sum of
-# them it passes as a view of real numbers. :doc:`/right/tensors-of-every-kind` shows how the frame reduces
-# each dtype.
+# Neither backend averages integers. gloo also lacks ``PREMUL_SUM``, ``float8``, integers of 16 bits, and
+# unsigned ones of more than eight. Complex numbers have no order, so ``dist.all_reduce`` itself refuses ``MAX``
+# of complex tensors. To sum them, it passes a view of real numbers to the backend.
+# :doc:`/right/tensors-of-every-kind` shows how the frame reduces each dtype.
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -141,7 +142,7 @@ assert fields <= described, fields - described
 #    * - ``init_method``, ``store``
 #      - where the ranks meet: an address, such as the default ``env://``, or a store
 #    * - ``rank``, ``world_size``
-#      - the number of this rank, and of all ranks; ``torchrun`` sets them for ``env://``
+#      - the rank of this process, and the number of ranks; ``torchrun`` sets both for ``env://``
 #    * - ``group_name``
 #      - ignored by ``init_process_group``; ``new_group`` and ``split_group`` have ``group_desc``, a
 #        description for logs
@@ -214,7 +215,7 @@ assert fields <= described, fields - described
 #      - as above
 #      - 2.14
 #
-# Since PyTorch 2.14, ``split_group`` gives the new group a copy, which ``clone`` makes. A class that adds
-# fields must override ``clone``, or both groups share one object. :doc:`/right/variants-and-groups` shows the
-# options of the frame, and
+# Since PyTorch 2.14, ``split_group`` gives the new group a copy of its parent's options, which ``clone`` makes.
+# A class that adds fields must override ``clone``, or both groups share one object.
+# :doc:`/right/variants-and-groups` shows the options of the frame, and
 # :doc:`/right/timeouts-and-dead-ranks` which timeout applies when several are set.

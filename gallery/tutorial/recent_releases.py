@@ -246,7 +246,7 @@ for can_split in [True, False] if release >= "2.15" else []:
 #    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #       :part: work
 #
-# The two collectives of our backend call this function, which calls the hooks:
+# The two collectives of our backend call the function ``copy``, which calls the hooks:
 #
 # .. admonition:: The collectives, which call the hooks
 #    :collapsible: closed
@@ -311,7 +311,7 @@ assert records == (["records_of_rank_0"] if completion_hooks else [])
 # A *window* is memory of one rank that other ranks can read and write while that rank does something
 # else. Since PyTorch 2.14, ``dist._new_window`` calls ``new_window`` of the backend, which all ranks must
 # call in the same order, according to ``Backend.hpp``. Each method of ``Window`` that you do not override
-# throws. Our window has no signals:
+# throws:
 #
 # .. admonition:: The window
 #    :collapsible: closed
@@ -323,7 +323,8 @@ assert records == (["records_of_rank_0"] if completion_hooks else [])
 #       :part: window
 #
 # With one rank, the rank writes to its own window. ``put`` takes the tensor, the rank, the position of
-# the first element, and ``async_op``:
+# the first element, and ``async_op``. The program prints the memory after ``put``, one element of it, the kind
+# of access, and the error of ``signal``, which our window does not override:
 
 if has("windows"):
     dist.init_process_group("recent", store=dist.HashStore(), rank=0, world_size=1)
@@ -375,8 +376,8 @@ build.cleanup()
 # Since PyTorch 2.14, a group can receive other members, for example after a failure, and remain the same
 # object. Each process takes a handle, a string, from its backend, and the program must send the handles
 # to all members. Then each member calls ``reconfigure`` with all of them, and with a ``uuid`` that the group
-# has not had before. In a list, the position of its own handle is its new rank; with a set, the backends choose
-# the ranks. For that, a backend can change ``rank_`` and ``size_``, which are constants in 2.13:
+# has not had before. If it passes a list, its new rank is the position of its own handle; if it passes a set,
+# the backends choose the ranks. For that, a backend can change ``rank_`` and ``size_``, which are constants in 2.13:
 #
 # .. admonition:: The change of members
 #    :collapsible: closed

@@ -3,8 +3,8 @@ Step 2: When PyTorch creates the backend
 ========================================
 
 Many backends connect their ranks in the function that creates them. Before you write it, see which ranks
-call it, whether ``init_process_group`` waits for the others, and which keys of earlier groups it finds in
-the store.
+call it, whether ``init_process_group`` waits for the others, and which keys of earlier groups the function
+finds in the store.
 
 .. diagram:: tutorial/step_2_create_function/diagram
 
@@ -37,7 +37,8 @@ launch("step_2_create_function/create_function.py", ranks=2)
 #
 # For ``cpu:traced,cuda:traced`` one call is enough, because a single backend serves both devices. If the
 # argument names another backend as well, PyTorch calls a function for each device, with the same rank and
-# size. The keys of these backends do not collide, because each key contains the name of the device.
+# size. The output shows only the calls for ``traced``, because the dummy's own function prints nothing. The
+# keys of these backends do not collide, because each key contains the name of the device.
 #
 # However, a group keeps only one backend of each ``BackendType``, and all backends that are not part of
 # PyTorch share the type ``CUSTOM``. In the last two groups, the first backend therefore serves all devices.
@@ -111,7 +112,7 @@ for _ in range(2):
 print(sorted(store.list_keys()))
 
 # %%
-# Because ``destroy_process_group()`` sets the counter back, the second ``init_process_group`` on the same
+# Because ``destroy_process_group()`` resets the counter, the second ``init_process_group`` on the same
 # store uses the same names, and the function finds the old keys. This also happens under ``torchrun``,
 # where a program has one store for its whole life.
 #

@@ -59,8 +59,8 @@ version, all headers of 2.14.0 and 2.14.1 are equal.
 #
 # Compiling is slow because of ATen's headers, which take nearly all of the compiler's time, whatever the
 # size of your own file. With setuptools' default flags, ``-O3 -g``, and with ``torch/python.h``, one
-# compilation with GCC 12 took about 60 seconds. With the flags above it took about 25. Three changes make
-# the difference, the largest first:
+# compilation with GCC 12 took about 60 seconds. With the flags above and another header it took about 25.
+# Three changes make the difference, the largest first:
 #
 # * ``-g0`` saves about 20 seconds, because debug information for all of ATen is large and slow to write.
 #   Drop it when you need a debugger.
@@ -137,7 +137,7 @@ run(
 # Checks after the installation
 # -----------------------------
 #
-# The import should register the backend without a warning:
+# The import should register the backend for its two devices, without a warning:
 
 output = run(
     "scratch/bin/python -W error -c 'import dummy_collectives, torch; "

@@ -48,7 +48,7 @@ launch("step_3_found_by_name/found_by_name.py", ranks=6)
 
 # %%
 # The calls of ranks 0 to 4 find the backend. On rank 2 the tensor keeps its ones, because gloo handles CPU
-# tensors and sums over one rank. Rank 5 shows what a user sees whose package is not installed: a warning,
+# tensors and sums over one rank. Rank 5 shows what a user sees if the package is not installed: a warning,
 # then an ``AssertionError``.
 #
 # .. note::
@@ -89,7 +89,7 @@ sys.path.append(str(folder))
 
 # %%
 # If no installed package has the name, ``is_backend_available`` returns ``False``. If the package is
-# installed but does not work, the function raises an exception since PyTorch 2.14:
+# installed but does not work, ``is_backend_available`` raises an exception since PyTorch 2.14:
 
 import torch.distributed as dist
 
@@ -116,7 +116,7 @@ for name in ["raising", "unloadable", "forgetful"] * 2 if torch.__version__ >= "
 # sphinx_gallery_end_ignore
 
 # %%
-# So PyTorch tells four cases apart:
+# PyTorch tells four cases apart, of which the three packages show the first three:
 #
 # * The function raises an exception, which the program receives unchanged. Use this to say what your
 #   backend lacks, for example a device.
@@ -162,7 +162,7 @@ temporary.cleanup()
 # sphinx_gallery_end_ignore
 
 # %%
-# We made ``unloadable`` above. Another one is part of PyTorch 2.15.0, whose own entry point
+# We made ``unloadable`` above. The other line comes from PyTorch 2.15.0 itself, whose entry point
 # ``nccl4py`` names a module that does not exist.
 #
 # Not run here: an entry point that is not callable.

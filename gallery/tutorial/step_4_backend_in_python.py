@@ -107,7 +107,7 @@ needs new keys, as :doc:`step-2-create-function` shows.
 .. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
    :part: backend
 
-Three operations rest on this function. Their names and arguments are those of the C++ methods. They handle
+Three operations rest on ``exchange``. Their names and arguments are those of the C++ methods. They handle
 CPU tensors with at least one element, and ``no_grad`` lets them write into a parameter of a model:
 
 .. admonition:: The code
@@ -265,16 +265,16 @@ if torch.__version__ >= "2.14":
 # flight recorder in ``init_process_group``. PyTorch ignores the error there, so the backend works, but each
 # group takes milliseconds longer to create.
 #
-# ``is_completed`` returns ``False`` after ``wait`` has returned, because the ``Work`` that a program
-# receives is a C++ object around ours, which passes on only ``wait`` and ``get_future``. An override of
-# ``is_completed`` in Python has no effect.
+# The last value in the line ``all_gather`` is that of ``is_completed``. It is ``False`` although ``wait`` has
+# returned, because the ``Work`` that a program receives is a C++ object around ours, which passes on only
+# ``wait`` and ``get_future``. An override of ``is_completed`` in Python has no effect.
 #
 # A Work without a result
 # -----------------------
 #
 # Always return a ``Work`` whose future has the tensors, because c10d uses the result of some operations
-# without a test. If ``allreduce`` returns a ``Work`` with an empty list, or none at all, these two programs
-# crash:
+# without a test. DDP crashes if ``allreduce`` returns a ``Work`` with an empty list, and a functional
+# collective crashes if it returns no ``Work`` at all:
 #
 # .. listing:: gallery/tutorial/step_4_backend_in_python/broken_work.py
 #    :part: cases
@@ -297,4 +297,4 @@ launch("step_4_backend_in_python/broken_work.py", ranks=1)
 # while it communicates. When your algorithm works, write it in C++, where the collectives have the same
 # names.
 #
-# Not run here: a backend without a reference to it.
+# Not run here: the level ``DETAIL`` without a reference to the backend.

@@ -6,7 +6,7 @@ A program with an accelerator often also sends CPU tensors. So one process group
 backends, for example gloo for CPU tensors and your own for the accelerator. This page shows how to assign
 them, and when PyTorch does not call the backend that you expect.
 
-The device of its tensors decides which backend runs a collective, and the first argument of
+The device of the tensors decides which backend runs a collective, and the first argument of
 ``init_process_group`` assigns the backends to the devices:
 
 .. diagram:: tutorial/step_4_dispatch_by_device/diagram
@@ -79,8 +79,9 @@ for backend in ["cpu:gloo,cuda:dummy", "cpu:dummy,cuda:fake", "cpu:fake,cuda:dum
 
 # %%
 # A program that passes ``device_id`` gets an error instead. The group is then bound to this device, and
-# so is the first of the two backends. PyTorch compares it with the second one, which is not bound. Before
-# 2.15, ``device_id`` must be an accelerator, so this program fails earlier, because it passes a CPU:
+# so is the first of the two backends. The second one, which has the same type, is not bound, and PyTorch
+# demands that both are bound alike. Before 2.15, ``device_id`` must be an accelerator, so this program fails
+# earlier, because it passes a CPU:
 
 try:
     start("cpu:dummy,cuda:fake", device_id=torch.device("cpu", 0))

@@ -27,7 +27,7 @@ except RuntimeError as error:
 # %%
 # Because each of these messages contains the result of ``getBackendName``, override that method first.
 # Without it, a user reads another message, which asks for a bug report to PyTorch. The next backend, one
-# in Python, lacks the name. It fails already in ``init_process_group``, because the flight recorder calls
+# in Python, lacks the name. It fails as early as ``init_process_group``, because the flight recorder calls
 # the method:
 #
 # .. listing:: gallery/tutorial/step_4_unimplemented_collective/without_a_name.py
@@ -124,7 +124,7 @@ dist.destroy_process_group()
 # Your users set ``TORCH_DISTRIBUTED_DEBUG=DETAIL`` to find out which rank calls another collective than
 # the others. PyTorch then puts a C++ object around the backend, which compares the calls of all ranks
 # with gloo. This object needs sequence numbers, so a backend without them, such as the dummy, cannot be
-# debugged in this way:
+# debugged in this way, and its first collective fails:
 
 dist.set_debug_level(dist.DebugLevel.DETAIL)
 try:
@@ -149,7 +149,8 @@ dist.set_debug_level(dist.DebugLevel.OFF)
 launch("step_4_unimplemented_collective/sequence_numbers.py", ranks=1)
 
 # %%
-# In this mode, ``init_process_group`` waits for all ranks, because gloo connects them.
+# The number is 0 before the first collective, and 1 before the second. In this mode,
+# ``init_process_group`` waits for all ranks, because gloo connects them.
 #
 # .. note::
 #

@@ -44,8 +44,8 @@ show_table(*methods_of_features(on_cpu))
 # Methods by function
 # -------------------
 #
-# Some methods belong to no feature of the table, because each has a Python function of its own. The worker
-# runs these, too:
+# A program may also call functions that belong to no feature of the table, and some of them need further
+# methods. The worker runs these, too:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -57,8 +57,8 @@ for name, methods in calls_of_functions(on_cpu).items():
     print(f"{name:23} {', '.join(methods) or '–'}")
 
 # %%
-# ``alltoall_base`` is for programs that exchange parts of tensors, for example between the experts of a
-# model.
+# ``allreduce_coalesced``, ``alltoall_base``, ``recvAnysource`` and ``MAX`` are only in this list.
+# ``alltoall_base`` is for programs that exchange parts of tensors, for example between the experts of a model.
 #
 # What an accelerator changes
 # ---------------------------
@@ -106,8 +106,8 @@ launch("what_a_backend_needs/what_zeros_do.py", ranks=2)
 
 # %%
 # ``DistributedDataParallel`` first all-gathers the number of parameters, because all ranks must have as
-# many as rank 0. It checks what it receives, and raises an error, since it receives zeros, from rank 0 as
-# well.
+# many as rank 0. Each rank compares its number with that of rank 0. Because the dummy delivers zero, all ranks
+# raise an error, even rank 0.
 #
 # ``all_gather_object`` calls ``all_gather_single``, which the dummy does not have.
 #
@@ -131,8 +131,8 @@ launch("what_a_backend_needs/what_zeros_do.py", ranks=2)
 #    :part: record
 #
 # A reduction also has a ``ReduceOp``. It is an argument of the operator that the dispatcher calls, so a
-# dispatch mode sees it. Since PyTorch 2.15, Python can read it. Three methods have no operator, and
-# therefore no event, so the worker notes them where Python calls them:
+# dispatch mode sees it. Since PyTorch 2.15, Python can read it. ``split``, ``startCoalescing`` and
+# ``endCoalescing`` have no operator, and therefore no event, so the worker notes where Python calls them:
 #
 # .. admonition:: The code
 #    :collapsible: closed
