@@ -41,7 +41,8 @@ launch("order_and_abort/group_stream.py", ranks=2, expected_stderr=stderr)
 # ---------------------------
 #
 # Separate streams do not help if the program calls ``wait`` between the two calls. In this worker, all groups
-# keep the rule, and the ranks wait after each call. For the line ``broken``, they call in opposite orders:
+# keep the rule, and the ranks wait after each call. First they call in one order, then in opposite orders, for which
+# the program prints ``broken``:
 #
 # .. listing:: gallery/accelerators/order_and_abort/order.py
 #    :part: program

@@ -44,8 +44,8 @@ run_program("streams/one_stream.py")
 # --------
 #
 # Two streams have no order between them. If one needs the result of the other, the program records an
-# *event* in one stream and makes the other stream wait for it. Neither call makes the host wait: ``block``,
-# the second of them in ``DeviceGuardImplInterface.h``, inserts a command into the queue of the stream, which
+# *event* in one stream and makes the other stream wait for it. Neither makes the host wait. The function ``block`` of
+# ``DeviceGuardImplInterface.h`` only inserts a command into the queue of the other stream, which
 # stops there until the event is reached. The next program doubles a number on another stream, with the event
 # and without it. ``settle`` returns when no stream can go on before the gate is opened:
 #

@@ -116,8 +116,8 @@ output = launch("share_memory/options_differ.py", ranks=2)
 output = launch("share_memory/another_host.py", ranks=2)
 
 # %%
-# Rank 1 finds the difference, and ``meet`` writes the problem into its key of the second round, and then into
-# the verdict, which rank 0 reads here.
+# Rank 1 finds the difference. ``meet`` writes the problem into the key of rank 1 for the second round, and then into
+# the verdict, which rank 0 prints.
 #
 # Who removes the memory
 # ----------------------

@@ -56,7 +56,7 @@ from launcher import launch
 launch("groups_and_tags/groups.py", ranks=3)
 
 # %%
-# Rank 2 has received the 2 of the pair before the 1 of the world, although the 1 was sent first. On rank 1,
+# Rank 2 has received the 2 in the group of two before the 1 in the world, although the 1 was sent first. On rank 1,
 # messages of the two senders may alternate in any way, but those of each are in order.
 #
 # Bug: one space of tags for two purposes

@@ -4,7 +4,7 @@ RPC patterns, and RPC with DDP
 
 This page shows four programs in which ranks have different roles: a parameter server, a server that
 answers calls in batches, an agent with observers, and a table on a server beside layers that DDP trains.
-Only the DDP of the last program trains through a backend of c10d; *remote procedure calls* (RPC) use none.
+Only the DDP of the last program can use your backend; *remote procedure calls* (RPC) never call it.
 
 Collectives suit programs in which all ranks do the same. RPC suits those in which it is not known
 beforehand when one rank needs another. :doc:`rpc` explains the calls and the *remote references* (RRefs)
@@ -163,5 +163,5 @@ launch("rpc_patterns/rpc_patterns.py", ranks=3)
 outputs = launch("rpc_patterns/rpc_with_ddp.py", ranks=3)
 
 # %%
-# The layer, which DDP keeps equal, and the table are those of one process. The trainers have different
+# The layer, which DDP keeps equal, and the table have the values that one process computes. The trainers have different
 # losses, because they look up different rows.

@@ -69,7 +69,7 @@ launch("messages_and_errors/errors.py", ranks=2)
 # .. listing:: gallery/right/messages_and_errors/erased_keys.py
 #    :part: cure
 #
-# The program compares both for three ranks and two broadcasts. ``DistStoreError`` is that timeout:
+# The program compares both for three ranks and two broadcasts. ``DistStoreError`` means that the store timed out:
 
 run_program("messages_and_errors/erased_keys.py")
 

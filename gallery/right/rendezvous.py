@@ -21,9 +21,9 @@ as :doc:`/tutorial/step-2-expose-to-python` explains, it passes a ``DistributedB
    .. listing:: extension/frame/registration.hpp
       :part: create
 
-It contains the store, the rank, the size and the timeout of the group, its name, and the global ranks of its
-members. For a group of ranks 0 and 2, ``global_ranks_in_group`` is ``[0, 2]``, so an error of global rank 2 can
-name it as rank 1 of this group, too. For the world the list is empty, because there both numbers are equal.
+``DistributedBackendOptions`` contains the store, the rank, the size and the timeout of the group, its name, and the
+global ranks of its members. For a group of ranks 0 and 2, ``global_ranks_in_group`` is ``[0, 2]``, so an error can
+name rank 1 of the group as global rank 2, too. For the world the list is empty, because there both numbers are equal.
 
 Polling the store
 -----------------

@@ -14,7 +14,8 @@ A program can set a timeout for a group, for a call, or for a wait. The group's 
 ``init_process_group`` and ``new_group``. Since PyTorch 2.14, ``torch.distributed.set_timeout`` changes
 it through ``setTimeout`` of the backend, which the frame overrides, because the base class only warns.
 The call's timeout is the member ``timeout`` in the options of the collective. It takes precedence over the
-group's. Likewise, a timeout in the options of the backend takes precedence over that argument:
+group's. Likewise, a timeout in the options of the backend takes precedence over the argument of
+``init_process_group``:
 
 .. listing:: extension/frame/options.hpp
    :part: timeouts
@@ -75,9 +76,9 @@ for kind in dist.DistBackendError.__mro__[:4]:
 
 # %%
 # A wrong argument raises a ``ValueError``, which C++ throws with ``TORCH_CHECK_VALUE``. The frame
-# checks all arguments before the operation gets its number, so this rank has not taken part in it yet. If all
-# ranks make the same mistake, the group remains usable. If only one does, the others wait until it repeats the call
-# with correct arguments:
+# checks all arguments before the operation gets its number, so a rank that passes a wrong one has not taken part in
+# the operation. If all ranks do so, the group remains usable. If only one does, the others wait until it repeats the
+# call with correct arguments:
 
 import store_collectives  # importing it registers "store"
 

@@ -132,7 +132,7 @@ launch("what_a_backend_needs/what_zeros_do.py", ranks=2)
 #
 # A reduction also has a ``ReduceOp``. It is an argument of the operator that the dispatcher calls, so a
 # dispatch mode sees it. Since PyTorch 2.15, Python can read it. ``split``, ``startCoalescing`` and
-# ``endCoalescing`` have no operator, and therefore no event, so the worker notes where Python calls them:
+# ``endCoalescing`` have no operator, and therefore no event, so the worker notes them where Python calls them:
 #
 # .. admonition:: The code
 #    :collapsible: closed

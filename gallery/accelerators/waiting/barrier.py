@@ -16,7 +16,7 @@ folder = Path(store.get("folder").decode())
 
 # [program]
 def file_after_the_barrier(group):
-    """Rank 0 writes a file when rank 1 waits in the barrier, or is already behind it."""
+    """Rank 0 writes a file when rank 1 waits in the barrier, or has already passed it."""
     file, key = folder / group.group_name, f"rank 1 of {group.group_name}"
     if rank == 0:
         store.wait([key])
