@@ -51,11 +51,6 @@ def all_gather(tensor, async_op=False):
 both = pytest.mark.parametrize("collective", [all_reduce, all_gather])
 
 
-def test_name_rank_and_size(group, backend):
-    assert dist.get_backend() == backend.name() == "dummy"
-    assert (backend.rank(), backend.size()) == (0, 1)
-
-
 @both
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_outputs_are_zero(group, collective, dtype):
@@ -92,13 +87,6 @@ def test_tensors_that_autograd_restricts(group, collective):
         tensor = torch.ones(2)
         collective(tensor)
         assert tensor.tolist() == [0.0, 0.0]
-
-
-def test_all_gather_leaves_its_input(group):
-    ours, outputs = torch.arange(4.0), [torch.ones(4)]
-    dist.all_gather(outputs, ours)
-    assert ours.tolist() == [0.0, 1.0, 2.0, 3.0]
-    assert outputs[0].tolist() == [0.0] * 4
 
 
 @pytest.mark.parametrize("count", [0, 2])
@@ -142,24 +130,6 @@ def test_a_work_of_complex_tensors_outlives_its_group():
     assert addresses(work.get_future().value()) == addresses([tensor])
 
 
-@pytest.mark.parametrize(
-    "operation, call",
-    [
-        ("broadcast", lambda backend, one: backend.broadcast([one])),
-        ("alltoall", lambda backend, one: backend.alltoall([one], [one])),
-        ("recvAnysource", lambda backend, one: backend.recv_anysource([one], 0)),
-        ("barrier", lambda backend, one: backend.barrier()),
-    ],
-)
-def test_a_missing_operation_is_named_and_the_group_survives(backend, operation, call):
-    one = torch.ones(2)
-    with pytest.raises(RuntimeError, match=rf"(?m)^Backend dummy does not support {operation}$"):
-        call(backend, one)
-    assert one.tolist() == [1.0, 1.0] and not backend.supports_coalescing
-    dist.all_reduce(one)
-    assert one.tolist() == [0.0, 0.0]
-
-
 def assert_shut_down(backend):
     one = torch.ones(2)
     message = "^Backend dummy was shut down and cannot run "
@@ -186,39 +156,6 @@ def test_shutdown_and_abort(group, backend, method):
         assert_shut_down(backend)
     with pytest.raises(RuntimeError, match="was shut down"):
         dist.all_reduce(torch.ones(1))
-
-
-def test_a_group_outlives_another_one(group):
-    other = dist.new_group([0], backend="dummy")
-    backend = other._get_backend(CPU)
-    assert backend is not group._get_backend(CPU)
-    dist.destroy_process_group(other)
-    assert_shut_down(backend)
-    tensor = torch.ones(2)
-    dist.all_reduce(tensor)
-    assert tensor.tolist() == [0.0, 0.0]
-
-
-@pytest.mark.parametrize(
-    "argument, config, result",
-    [
-        ("DUMMY", "cpu:dummy,cuda:dummy", 0.0),
-        ("cpu:dummy", "cpu:dummy", 0.0),
-        ("cpu:gloo,cuda:dummy", "cpu:gloo,cuda:dummy", 1.0),
-        ("cpu:dummy,cuda:gloo", "cpu:dummy,cuda:gloo", 0.0),
-    ],
-)
-def test_backend_by_device(argument, config, result):
-    with one_rank(argument):
-        assert dist.get_backend_config() == config
-        tensor = torch.ones(2)
-        dist.all_reduce(tensor)
-        assert tensor.tolist() == [result, result]
-
-
-def test_no_backend_for_a_device():
-    with one_rank("cuda:dummy"), pytest.raises(RuntimeError, match="No backend .* cpu"):
-        dist.all_reduce(torch.ones(2))
 
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
