@@ -1,7 +1,7 @@
 """Checks of the device `sim`, each in a process of its own kind: `python checks.py` runs them all.
 
 The process of the tests does not import the device, which would become the accelerator of all
-other tests.
+other tests. The programs of gallery/accelerators/device print what the device does in plain uses.
 """
 
 import json
@@ -13,7 +13,8 @@ import time
 import traceback
 from pathlib import Path
 
-import simulated_accelerator
+import pytest
+import simulated_accelerator  # noqa: F401
 import stream_collectives  # noqa: F401
 import torch
 import torch.distributed as dist
@@ -22,65 +23,15 @@ from torch.profiler import ProfilerActivity, profile
 sim = torch.device("sim")
 
 
-def raises(kind, part, call):
-    try:
-        call()
-    except kind as error:
-        assert part in str(error), error
-        return
-    raise AssertionError(f"no {kind.__name__}")
-
-
 def check_names():
-    assert torch.sim is simulated_accelerator
-    assert torch.accelerator.current_accelerator() == sim
-    assert torch.accelerator.device_count() == torch.sim.device_count() == 2
-    assert torch.ones(1, device="sim").is_sim and torch.ones(1).sim().device == torch.device(
-        "sim:0"
-    )
+    assert torch.ones(1, device="sim").is_sim
+    assert torch.ones(1).sim().device == torch.device("sim:0")
 
 
-def check_the_host_does_not_wait():
-    gate = torch.sim.Gate()
-    torch.sim.start_trace()
-    gate.hold()
-    number = torch.full((3,), 5.0, device=sim)
-    number += 1
-    torch.sim.settle()
-    assert not torch.accelerator.current_stream().query()
-    gate.open()
-    assert number.tolist() == [6, 6, 6]
-    steps = [(what, name) for what, name, _, _ in torch.sim.stop_trace()][:9]
-    kernels = ["gate", "fill", "add"]
-    # The copy of tolist() is launched before or after the first kernels begin.
-    assert [name for what, name in steps if what == "launch"][:3] == kernels
-    assert steps[:3] == [("launch", name) for name in kernels]
-
-
-def check_events_order_streams():
-    gate, one, other = torch.sim.Gate(), torch.Stream(), torch.Stream()
-    with one:
-        gate.hold()
-        number = torch.full((2,), 3.0, device=sim)
-        event = one.record_event()
-    with other:
-        other.wait_event(event)
-        twice = number * 2
-        number.record_stream(other)
-    torch.sim.settle()
-    assert not event.query() and not other.query()
-    gate.open()
-    other.synchronize()
-    assert event.query() and twice.tolist() == [6, 6]
-
-
-def check_times_of_events():
-    begin, end = (torch.Event(enable_timing=True) for _ in range(2))
-    begin.record()
-    torch.ones(100, device=sim) * 2
-    end.record()
-    end.synchronize()
-    assert begin.elapsed_time(end) > 0
+def check_autocast_keeps_what_needs_precision():
+    with torch.autocast("sim", dtype=torch.bfloat16):
+        out = torch.nn.Linear(4, 4, device=sim)(torch.ones(1, 4, device=sim))
+        assert out.dtype == torch.bfloat16 and out.softmax(-1).dtype == torch.float
 
 
 def check_memory_is_used_again_at_once():
@@ -94,22 +45,6 @@ def check_memory_is_used_again_at_once():
     assert torch.accelerator.max_memory_allocated() >= before
     torch.accelerator.empty_cache()
     assert torch.accelerator.memory_reserved() == torch.accelerator.memory_allocated()
-
-
-def check_record_stream_keeps_memory():
-    other = torch.Stream()
-    for recorded in (True, False):
-        gate = torch.sim.Gate()
-        number = torch.ones(5000, device=sim)
-        address = number.data_ptr()
-        torch.accelerator.synchronize()
-        with other:
-            gate.hold()
-        if recorded:
-            number.record_stream(other)
-        del number
-        assert (torch.empty(5000, device=sim).data_ptr() != address) == recorded
-        gate.open()
 
 
 def check_pinned_memory():
@@ -135,8 +70,8 @@ def check_two_devices():
     with torch.accelerator.device_index(1):
         assert torch.empty(1, device=sim).device.index == 1
     assert torch.empty(1, device=sim).device.index == 0
-    raises(IndexError, "there is no device sim:7", lambda: torch.ones(1, device="sim:7"))
-    raises(RuntimeError, "same device", lambda: number + torch.ones(2, device="sim:0"))
+    with pytest.raises(RuntimeError, match="same device"):
+        number + torch.ones(2, device="sim:0")
 
 
 def check_kernels():
@@ -163,28 +98,6 @@ def check_kernels():
     assert number.conj().cpu().tolist() == [1 - 2j] * 2 and number.conj().imag.tolist() == [-2] * 2
 
 
-def check_autograd():
-    torch.manual_seed(0)
-    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
-    numbers = torch.randn(5, 4)
-    model(numbers).square().mean().backward()
-    expected = [p.grad.clone() for p in model.parameters()]
-    model.zero_grad()
-    model.to(sim)
-    with torch.Stream():
-        loss = model(numbers.to(sim)).square().mean()
-    loss.backward()
-    for parameter, gradient in zip(model.parameters(), expected, strict=True):
-        torch.testing.assert_close(parameter.grad.cpu(), gradient)
-
-
-def check_autocast_casts():
-    model = torch.nn.Linear(4, 4, device=sim)
-    with torch.autocast("sim", dtype=torch.bfloat16):
-        out = model(torch.ones(1, 4, device=sim))
-        assert out.dtype == torch.bfloat16 and out.softmax(-1).dtype == torch.float
-
-
 def check_save_and_load():
     number = torch.arange(4.0, device="sim:1")
     with tempfile.TemporaryFile() as file:
@@ -206,16 +119,6 @@ def check_random_numbers():
     assert torch.equal(torch.randn(3, device=sim), next_ones)
     torch.manual_seed(1)
     assert torch.equal(torch.randn(3, device=sim), one) and not torch.equal(one, next_ones)
-
-
-def check_compile():
-    def call(x):
-        return (x * 2 + 1).relu()
-
-    numbers = torch.tensor([-3.0, 3.0], device=sim)
-    compiled = torch.compile(call, backend="aot_eager", fullgraph=True)
-    assert torch.equal(compiled(numbers), call(numbers))
-    raises(Exception, 'backend="aot_eager"', lambda: torch.compile(call)(numbers))
 
 
 CPU, DEVICE = ProfilerActivity.CPU, ProfilerActivity.PrivateUse1
@@ -291,28 +194,6 @@ def check_the_profiler_shows_collectives():
     assert kernels_of_operations(p) == {"c10d::allreduce_": ["all_reduce"]}
 
 
-def check_storage_without_memory():
-    number = torch.ones(1000, device=sim)
-    number.untyped_storage().resize_(0)
-    assert number.untyped_storage().size() == 0
-    number.untyped_storage().resize_(4000)
-    assert number.fill_(2).sum().item() == 2000
-
-
-def check_a_fork():
-    torch.ones(1, device=sim)
-    assert not torch.sim._is_in_bad_fork()
-    receiving, sending = os.pipe()
-    if os.fork() == 0:
-        try:
-            torch.ones(1, device=sim)
-        except RuntimeError as error:
-            os.write(sending, str(error).encode())
-        os._exit(0)
-    os.wait()
-    assert "fork of one that has used the device sim" in os.read(receiving, 1000).decode()
-
-
 def other_process(code, **environment):
     return subprocess.run(
         [sys.executable, "-c", code],
@@ -321,23 +202,6 @@ def other_process(code, **environment):
         timeout=60,
         env={**os.environ, **environment},
     )
-
-
-def check_a_fork_before_the_first_use():
-    code = (
-        "import os, torch, simulated_accelerator\nif os.fork():\n    os.wait()\n"
-        "print(torch.ones(1).sim().item())"
-    )
-    done = other_process(code)
-    assert done.stdout.split() == ["1.0", "1.0"], done.stderr
-
-
-def check_a_backward_pass_before_the_device():
-    code = (
-        "import torch\ntorch.ones(1, requires_grad=True).backward()\nimport simulated_accelerator"
-    )
-    done = other_process(code)
-    assert done.returncode == 1 and "import the module before the first backward" in done.stderr
 
 
 def check_the_entry_point_loads_the_device():

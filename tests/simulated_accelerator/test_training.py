@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from launcher import launch
 
-WAYS = "fsdp2 fsdp2_in_bfloat16 fsdp2_with_offload hsdp checkpoint random_dtensor".split()
+WAYS = "fsdp2_in_bfloat16 fsdp2_with_offload checkpoint random_dtensor".split()
 
 
 @pytest.fixture(scope="module")

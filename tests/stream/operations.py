@@ -1,6 +1,8 @@
-"""Ranks that call each operation of `simccl`, and compare with gloo on the CPU: one JSON line."""
+"""Ranks that call operations of `simccl`, and compare with gloo on the CPU: one JSON line.
 
-import contextlib
+Beside these, the samples of gallery/accelerators print what each kind of call returns.
+"""
+
 import itertools
 import json
 import os
@@ -29,12 +31,6 @@ def numbers(where, count=4):
     return torch.arange(1.0, count + 1).add(10 * rank).to(where)
 
 
-def reduce(where):
-    """Leave the tensor of the rank that is no root as it is."""
-    dist.reduce(tensor := numbers(where), 1)
-    return tensor if rank == 1 or where == device else numbers(where)
-
-
 def uneven_all_to_all(where):
     sizes = [[i + 2 * j for j in range(size)] for i in range(size)]
     columns = [row[rank] for row in sizes]
@@ -61,17 +57,6 @@ def any_source(where):
     return [tensor, torch.tensor(source)]
 
 
-def batch(where):
-    tensor = torch.zeros(4, device=where)
-    operations = [
-        dist.P2POp(dist.isend, numbers(where), (rank + 1) % size),
-        dist.P2POp(dist.irecv, tensor, (rank - 1) % size),
-    ]
-    for work in dist.batch_isend_irecv(operations):
-        work.wait()
-    return tensor
-
-
 def batch_behind_messages(where):
     """A batch does not overtake messages of its tag, whose sizes are others."""
     outputs = torch.zeros(3, device=where), torch.zeros(4, device=where)
@@ -90,33 +75,6 @@ def batch_behind_messages(where):
     for work in works:
         work.wait()
     return list(outputs)
-
-
-def coalesced(where):
-    tensors = [numbers(where) * i for i in range(3)]
-    if where.type == "cpu":  # gloo does not coalesce
-        manager = contextlib.nullcontext()
-    else:
-        manager = dist._coalescing_manager(device=where, async_ops=True)
-    with manager as works:
-        for tensor in tensors:
-            dist.all_reduce(tensor)
-    if where == device:
-        works.wait()
-    return tensors
-
-
-def future(where):
-    work = dist.all_reduce(numbers(where), async_op=True)
-    return work.get_future().then(lambda future: future.value()[0] + 1).wait()
-
-
-def subgroup(where):
-    group = dist.new_group([1], backend="simccl" if where == device else "gloo")
-    tensor = numbers(where)
-    if rank == 1:
-        dist.all_reduce(tensor, group=group)
-    return tensor
 
 
 def split(where):
@@ -149,8 +107,7 @@ def perform_operations_of_the_suite():
 
 
 perform_operations_of_the_suite()
-calls = [reduce, uneven_all_to_all, messages, any_source, batch, batch_behind_messages]
-calls += [coalesced, future, subgroup, split]
+calls = [uneven_all_to_all, messages, any_source, batch_behind_messages, split]
 print(json.dumps({call.__name__: same(call) for call in calls}))
 sys.stdout.flush()
 dist.barrier(device_ids=[device.index])
