@@ -166,17 +166,3 @@ def test_every_line_on_a_page_was_executed_or_is_highlighted(lines):
     shown = listings()
     assert {Path(listing["file"]).suffix for listing in shown} == {".py", ".cpp", ".hpp"}
     assert not list(unexecuted(shown, lines))
-
-
-def test_what_is_found():
-    name = "gallery/operations/point_to_point/deadlock.py"
-    listing = {"file": name, "lines": [1, 8], "page": "page"}
-    marked = {**listing, "lines_not_executed": [6]}
-
-    def found(listing, *executed):
-        return list(unexecuted([listing], {name: ({4, 6, 9}, {*executed})}))
-
-    assert found(listing, 4, 6) == []
-    assert found(listing, 4) == [f"{name}:6 is on the page page, and was not executed"]
-    assert found(marked, 4) == []
-    assert found(marked, 4, 6) == [f"{name}:6 is highlighted on page, but was executed"]
