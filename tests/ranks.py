@@ -1,14 +1,16 @@
 """Run a function in several ranks, which are forks of this process."""
 
 import contextlib
+import functools
+import inspect
 import os
-import pickle
 import resource
 import signal
 import tempfile
 import time
 import traceback
 from datetime import timedelta
+from multiprocessing.connection import Pipe
 from pathlib import Path
 
 import torch
@@ -49,15 +51,31 @@ def run(
     return answers
 
 
+def in_ranks(size, **options):
+    """Run a test by `run`, in each rank of a group: the first argument of the test is the rank."""
+
+    def decorate(test):
+        @functools.wraps(test)
+        def run_test(**arguments):
+            run(lambda rank: test(rank, **arguments), size, **options)
+
+        # pytest looks here for the fixtures and parameters.
+        _, *others = inspect.signature(test).parameters.values()
+        run_test.__signature__ = inspect.Signature(others)
+        return run_test
+
+    return decorate
+
+
 def _start(function, rank, size, arguments, store, group_timeout, init, options):
-    receiving, sending = os.pipe()
+    receiving, sending = Pipe(duplex=False)
     process = os.fork()
     if process:
-        os.close(sending)
+        sending.close()
         return process, receiving
     status = 1
     try:
-        os.close(receiving)
+        receiving.close()
         torch.set_num_threads(1)
         os.environ.update(RANK=str(rank), WORLD_SIZE=str(size), STORE=str(store))
         try:
@@ -69,8 +87,7 @@ def _start(function, rank, size, arguments, store, group_timeout, init, options)
             answer = (True, result)
         except BaseException:
             answer = (False, traceback.format_exc())
-        with os.fdopen(sending, "wb") as pipe:
-            pickle.dump(answer, pipe)
+        sending.send(answer)
         status = 0
     finally:
         os._exit(status)
@@ -81,26 +98,18 @@ def _collect(ranks, timeout):
     answers = []
     try:
         for _, receiving in ranks:
-            os.set_blocking(receiving, False)
-            data = b""
-            while True:
-                if time.monotonic() > deadline:
-                    raised = [text for ok, text in filter(None, answers) if not ok]
-                    late = f"rank {len(answers)} has not ended in {timeout} s"
-                    raise TimeoutError("\n".join([late, *raised]))
-                try:
-                    part = os.read(receiving, 1 << 20)
-                except BlockingIOError:
-                    time.sleep(0.002)
-                    continue
-                if not part:
-                    break
-                data += part
-            answers.append(pickle.loads(data) if data else None)
+            if not receiving.poll(deadline - time.monotonic()):
+                raised = [text for ok, text in filter(None, answers) if not ok]
+                late = f"rank {len(answers)} has not ended in {timeout} s"
+                raise TimeoutError("\n".join([late, *raised]))
+            try:
+                answers.append(receiving.recv())
+            except EOFError:
+                answers.append(None)
     finally:
         codes = []
         for process, receiving in ranks:
-            os.close(receiving)
+            receiving.close()
             if len(answers) < len(ranks):
                 os.kill(process, signal.SIGKILL)
             codes.append(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))

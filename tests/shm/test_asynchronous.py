@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import memory_limit, run
+from ranks import in_ranks, memory_limit, run
 from shm_collectives import Options
 
 
@@ -40,7 +40,8 @@ def test_a_post_wakes_a_rank_that_sleeps(message):
     assert max(took) - sum(late) < 0.4  # A rank that is not woken sleeps 0.04 s too long.
 
 
-def future_after_wait(rank):
+@in_ranks(2)
+def test_a_future_is_complete_when_wait_returns(rank):
     """Let a thread end two receives at once, and call back for the first one for a while."""
     if rank == 1:
         time.sleep(0.1)
@@ -60,11 +61,8 @@ def future_after_wait(rank):
     torch.futures.wait_all(futures)
 
 
-def test_a_future_is_complete_when_wait_returns():
-    run(future_after_wait, 2)
-
-
-def while_another_thread_waits(rank):
+@in_ranks(2, timeout=15)
+def test_a_callback_starts_something_while_another_thread_waits(rank):
     """Rank 0 waits for a message while a callback starts to wait for another one."""
     tensor = torch.ones(1)
     if rank:
@@ -82,11 +80,8 @@ def while_another_thread_waits(rank):
     own.wait()
 
 
-def test_a_callback_starts_something_while_another_thread_waits():
-    run(while_another_thread_waits, 2, timeout=15)
-
-
-def in_two_groups(rank):
+@in_ranks(2, timeout=15)
+def test_callbacks_of_two_groups_use_each_other(rank):
     """The threads of two groups are in callbacks, each of which uses the other group."""
     groups = [dist.new_group() for _ in range(2)]
     if rank:
@@ -105,14 +100,11 @@ def in_two_groups(rank):
 
     chains = [chain(*groups), chain(*reversed(groups))]
     futures = [future.then(callback) for future, callback in chains]
-    return [float(future.wait()[0]) for future in futures]
+    assert [float(future.wait()[0]) for future in futures] == [2, 2]
 
 
-def test_callbacks_of_two_groups_use_each_other():
-    assert run(in_two_groups, 2, timeout=15) == [[2, 2], [2, 2]]
-
-
-def aborted(rank):
+@in_ranks(2, timeout=15)
+def test_a_group_is_aborted_while_a_callback_waits(rank):
     if rank:
         time.sleep(0.05)
         dist.all_reduce(torch.ones(1))
@@ -132,11 +124,8 @@ def aborted(rank):
         future.wait()
 
 
-def test_a_group_is_aborted_while_a_callback_waits():
-    run(aborted, 2, timeout=15)
-
-
-def dropped_input(rank):
+@in_ranks(2)
+def test_works_keep_their_inputs(rank):
     """Drop the input of a gather, which other tensors would then overwrite."""
     for _ in range(20):
         outputs = [torch.empty(50_000)[::2] for _ in range(2)]
@@ -146,11 +135,8 @@ def dropped_input(rank):
         assert all((output == 1).all() for output in outputs)
 
 
-def test_works_keep_their_inputs():
-    run(dropped_input, 2)
-
-
-def what_works_say(rank):
+@in_ranks(2)
+def test_what_a_work_says(rank):
     tensor, others = torch.ones(3), [torch.empty(3), torch.empty(3)]
     reduced = dist.all_reduce(tensor, async_op=True)
     gathered = dist.all_gather(others, tensor, async_op=True)
@@ -167,37 +153,31 @@ def what_works_say(rank):
     if rank == 0:
         dist.send(tensor, 1)
         time.sleep(0.3)
-        return None
+        return
     message = dist.irecv(torch.empty(3))
     message.wait()
     assert message._source_rank() == 0
     failed = dist.all_reduce(tensor, async_op=True)  # Rank 0 leaves.
     with pytest.raises(dist.DistBackendError):
         failed.wait()
-    return failed.is_completed(), failed.is_success(), str(failed.exception())
+    assert failed.is_completed() and not failed.is_success() and failed.exception()
 
 
-def test_what_a_work_says():
-    completed, successful, text = run(what_works_say, 2)[1]
-    assert completed and not successful
-
-
-def several_calls(rank):
+@in_ranks(2)
+def test_the_future_of_several_calls_waits_for_the_last_one(rank):
     tensor = torch.ones(1)
     if rank == 0:
         backend = dist.group.WORLD._get_backend(torch.device("cpu"))
         backend.allreduce_coalesced([torch.zeros(1), tensor]).get_future().wait()
-        return float(tensor)
+        assert float(tensor) == 2
+        return
     dist.all_reduce(torch.zeros(1))
     time.sleep(0.2)
     dist.all_reduce(tensor)
 
 
-def test_the_future_of_several_calls_waits_for_the_last_one():
-    assert run(several_calls, 2)[0] == 2
-
-
-def outlives(rank):
+@in_ranks(2)
+def test_a_work_may_outlive_its_group(rank):
     tensor = torch.ones(100_000)
     work = dist.all_reduce(tensor, async_op=True)
     dist.destroy_process_group()  # waits for what has been called
@@ -207,11 +187,8 @@ def outlives(rank):
     assert work.get_future().value()[0].sum() == 200_000
 
 
-def test_a_work_may_outlive_its_group():
-    run(outlives, 2)
-
-
-def destroyed_by_a_tensor(rank):
+@in_ranks(2, timeout=15)
+def test_the_finalizer_of_a_tensor_may_destroy_its_group(rank):
     """The thread of a group drops the last tensor, whose finalizer destroys the group."""
     destroyed, tensor = threading.Event(), torch.ones(100_000)
     weakref.finalize(tensor, lambda: (dist.destroy_process_group(), destroyed.set()))
@@ -219,14 +196,11 @@ def destroyed_by_a_tensor(rank):
         time.sleep(0.1)
     dist.all_reduce(tensor, async_op=True)
     del tensor
-    return destroyed.wait(10)
+    assert destroyed.wait(10)
 
 
-def test_the_finalizer_of_a_tensor_may_destroy_its_group():
-    assert run(destroyed_by_a_tensor, 2, timeout=15) == [True, True]
-
-
-def the_same_in_threads(rank):
+@in_ranks(2)
+def test_threads_may_make_the_same_calls_in_any_order(rank):
     def call():
         for _ in range(1000):
             dist.barrier()
@@ -236,11 +210,8 @@ def the_same_in_threads(rank):
             future.result()
 
 
-def test_threads_may_make_the_same_calls_in_any_order():
-    run(the_same_in_threads, 2)
-
-
-def waited_for_by_several_threads(rank):
+@in_ranks(2, timeout=20)
+def test_several_threads_wait_in_one_group(rank):
     for _ in range(10):
         tensors = [torch.ones(50_000) for _ in range(10)]
         works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
@@ -255,11 +226,8 @@ def waited_for_by_several_threads(rank):
         assert all((tensor == 2).all() for tensor in tensors)
 
 
-def test_several_threads_wait_in_one_group():
-    run(waited_for_by_several_threads, 2, timeout=20)
-
-
-def while_a_thread_coalesces(rank):
+@in_ranks(2)
+def test_a_call_returns_at_its_end_although_another_thread_coalesces(rank):
     world, device = dist.group.WORLD, torch.device("cpu")
     tensor = torch.ones(1)
     with ThreadPoolExecutor(1) as other:
@@ -267,16 +235,12 @@ def while_a_thread_coalesces(rank):
         if rank == 1:
             time.sleep(0.1)
         dist.all_reduce(tensor)
-        result = float(tensor)
+        assert float(tensor) == 2
         other.submit(world._end_coalescing, device).result()
-    return result
 
 
-def test_a_call_returns_at_its_end_although_another_thread_coalesces():
-    assert run(while_a_thread_coalesces, 2) == [2, 2]
-
-
-def ends_groups_while_a_thread_coalesces(rank):
+@in_ranks(2)
+def test_a_new_group_does_not_coalesce_what_an_earlier_one_did(rank):
     """Let a thread begin to coalesce in groups that end; each is where the one before was."""
     device = torch.device("cpu")
     with ThreadPoolExecutor(1) as other:
@@ -287,17 +251,15 @@ def ends_groups_while_a_thread_coalesces(rank):
             del group
 
 
-def test_a_new_group_does_not_coalesce_what_an_earlier_one_did():
-    run(ends_groups_while_a_thread_coalesces, 2)
-
-
-def without_threads(rank):
-    """Return which works call back although there is no memory for the stack of a thread."""
+@pytest.mark.skipif("san.so" in os.environ.get("LD_PRELOAD", ""), reason="it needs memory, too")
+@in_ranks(2, timeout=15)
+def test_works_end_although_there_is_no_thread_to_be_had(rank):
+    """All works call back although there is no memory for the stack of a thread."""
     if rank == 1:
         for pause in (0.5, 0, 0.5):
             time.sleep(pause)
             dist.all_reduce(torch.ones(1))
-        return None
+        return
     called, ready = [], threading.Event()
     with memory_limit(2**21):
         with pytest.raises(RuntimeError, match="start new thread"):
@@ -310,15 +272,12 @@ def without_threads(rank):
         assert called == [0, 1]
         dist.destroy_process_group()
     ready.set()
-    return called
+    assert called == [0, 1, 2]
 
 
-@pytest.mark.skipif("san.so" in os.environ.get("LD_PRELOAD", ""), reason="it needs memory, too")
-def test_works_end_although_there_is_no_thread_to_be_had():
-    assert run(without_threads, 2, timeout=15)[0] == [0, 1, 2]
-
-
-def profiled_with_hooks(rank):
+@pytest.mark.filterwarnings("ignore")
+@in_ranks(2, timeout=30)
+def test_the_profiler_does_not_hold_up_who_asks_for_a_future(rank):
     """Ask for futures while a thread ends works with hooks that are Python's."""
     random.seed(rank)
 
@@ -333,8 +292,3 @@ def profiled_with_hooks(rank):
             while time.monotonic() < ask_at:
                 pass  # with the interpreter's lock
             work.get_future().wait()
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_the_profiler_does_not_hold_up_who_asks_for_a_future():
-    run(profiled_with_hooks, 2, timeout=30)

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import run
+from ranks import in_ranks
 
 
 def ones():
@@ -24,8 +24,9 @@ def call_back(rank, count, callback):
     return [future.then(lambda _, x=number: callback(x)) for number, future in enumerate(futures)]
 
 
-def chains(rank):
-    """Let the callbacks of several works use the group; return what these calls give."""
+@in_ranks(3)
+def test_callbacks_of_all_ranks_call_the_group_in_the_same_order(rank):
+    """Let the callbacks of several works use the group."""
     random.seed(rank)
 
     def callback(number):
@@ -35,16 +36,13 @@ def chains(rank):
         dist.all_reduce(tensor)
         return float(tensor)
 
-    return [future.wait() for future in call_back(rank, 10, callback)]
+    results = [future.wait() for future in call_back(rank, 10, callback)]
+    assert results == [9 * number for number in range(10)]
 
 
-def test_callbacks_of_all_ranks_call_the_group_in_the_same_order():
-    sums = [9 * number for number in range(10)]
-    assert run(chains, 3) == [sums] * 3
-
-
-def two_stages(rank):
-    """Let callbacks start works and not wait; return the calls of the callbacks of these."""
+@in_ranks(2)
+def test_what_a_callback_starts_calls_back_in_order_if_it_does_not_wait(rank):
+    """Let callbacks start works and not wait; note the calls of the callbacks of these."""
     calls, second_stage = [], []
 
     def second(number):
@@ -59,16 +57,12 @@ def two_stages(rank):
 
     for stage in (call_back(rank, 5, first), second_stage):
         torch.futures.wait_all(stage)
-    return calls
+    in_order = [(what, number) for number in range(5) for what in ("begins", "ends")]
+    assert rank == 1 or calls == in_order
 
 
-def test_what_a_callback_starts_calls_back_in_order_if_it_does_not_wait():
-    calls = [(what, number) for number in range(5) for what in ("begins", "ends")]
-    assert run(two_stages, 2)[0] == calls
-
-
-def one_long_many_short(rank):
-    """Return the seconds of calls while a callback takes long."""
+@in_ranks(2)
+def test_other_works_go_on_quickly_beside_a_long_callback(rank):
     release = threading.Event()
     if rank == 1:
         time.sleep(0.1)
@@ -78,18 +72,15 @@ def one_long_many_short(rank):
     start = time.monotonic()
     for _ in range(100):
         dist.all_reduce(ones(), async_op=True).wait()
-    seconds = time.monotonic() - start
+    assert time.monotonic() - start < 2
     assert rank == 1 or not long.done()
     release.set()
     long.wait()
-    return seconds
 
 
-def test_other_works_go_on_quickly_beside_a_long_callback():
-    assert max(run(one_long_many_short, 2)) < 2
-
-
-def with_a_lock(rank, synchronous):
+@pytest.mark.parametrize("synchronous", [False, True], ids=["wait", "synchronous call"])
+@in_ranks(2)
+def test_a_thread_that_waits_runs_no_callbacks(rank, synchronous):
     """Wait while holding a lock that the callback of an earlier work takes."""
     lock, called = threading.Lock(), []
 
@@ -107,16 +98,12 @@ def with_a_lock(rank, synchronous):
         else:
             dist.all_reduce(ones(), async_op=True).wait()
     done.wait()
-    return called
+    # Rank 1's first work has ended before it asks for a future.
+    assert rank == 1 or called == [False]
 
 
-@pytest.mark.parametrize("synchronous", [False, True], ids=["wait", "synchronous call"])
-def test_a_thread_that_waits_runs_no_callbacks(synchronous):
-    called = run(with_a_lock, 2, synchronous)
-    assert called[0] == [False]  # Rank 1's first work has ended before it asks for a future.
-
-
-def wait_behind_a_callback(rank):
+@in_ranks(2)
+def test_a_wait_whose_time_is_over_does_not_return(rank):
     """Wait until the time is over although only the future is late."""
     if rank == 1:
         time.sleep(0.05)
@@ -134,12 +121,8 @@ def wait_behind_a_callback(rank):
     done.wait()
 
 
-def test_a_wait_whose_time_is_over_does_not_return():
-    run(wait_behind_a_callback, 2)
-
-
-def wait_beside_a_long_callback(rank):
-    """Return the seconds and the error of a wait with a timeout."""
+@in_ranks(2)
+def test_a_wait_keeps_its_timeout_beside_a_long_callback(rank):
     if rank == 1:
         time.sleep(0.1)
     first = dist.all_reduce(ones(), async_op=True)
@@ -149,21 +132,19 @@ def wait_beside_a_long_callback(rank):
         time.sleep(1)
     second = dist.all_reduce(ones(), async_op=True)
     if rank == 1:
-        return second.wait()
+        second.wait()
+        return
     start = time.monotonic()
     with pytest.raises(dist.DistBackendError, match="has not ended within the 400 ms"):
         second.wait(timedelta(seconds=0.4))
-    seconds = time.monotonic() - start
+    assert 0.4 <= time.monotonic() - start < 0.9
     second.wait()
     done.wait()
-    return seconds
 
 
-def test_a_wait_keeps_its_timeout_beside_a_long_callback():
-    assert 0.4 <= run(wait_beside_a_long_callback, 2)[0] < 0.9
-
-
-def callbacks_that_close(rank, how):
+@pytest.mark.parametrize("how", ["abort", "shutdown"])
+@in_ranks(2, timeout=15)
+def test_callbacks_close_their_groups_and_others(rank, how):
     """Let a callback of each of two groups close both groups."""
     groups = [dist.new_group(backend="shm") for _ in range(2)]
     both = threading.Barrier(2)
@@ -181,13 +162,9 @@ def callbacks_that_close(rank, how):
     dist.barrier()
 
 
-@pytest.mark.parametrize("how", ["abort", "shutdown"])
-def test_callbacks_close_their_groups_and_others(how):
-    run(callbacks_that_close, 2, how, timeout=15)
-
-
-def late_futures(rank):
-    """Return which callbacks ran, two of them registered when their work has ended."""
+@in_ranks(2)
+def test_all_callbacks_run_although_one_blocks(rank):
+    """Register two of them when their work has ended."""
     ran, hold = set(), threading.Event()
 
     def callback(_):
@@ -206,8 +183,4 @@ def late_futures(rank):
     time.sleep(0.05)
     hold.set()
     torch.futures.wait_all(done)
-    return ran
-
-
-def test_all_callbacks_run_although_one_blocks():
-    assert run(late_futures, 2) == [{0, 1, 2}] * 2
+    assert ran == {0, 1, 2}

@@ -12,7 +12,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from programs import MISMATCHES, OF_TWO, assert_described, mismatches, without_rank_2
-from ranks import error_of, run, run_by_server, start_by_server
+from ranks import error_of, in_ranks, run, run_by_server, start_by_server
 from shm_collectives import Options
 
 SOON = 1.5  # seconds; 0.5 on a machine with nothing else to do
@@ -44,25 +44,22 @@ def test_a_lost_rank_is_named_soon(how, reason, options):
             assert seconds < SOON, f"{name}: {text}"
 
 
-def receives_from_the_late(rank):
+@in_ranks(3)
+def test_a_receive_from_anybody_waits_for_those_who_have_not_left(rank):
     """Rank 2 goes, and its process ends, while rank 1 is still to send."""
     tensor = torch.full((1,), float(rank))
     if rank == 1:
         time.sleep(1)
         dist.send(tensor, 0)
     elif rank == 0:
-        assert dist.recv(tensor) == 1
-        return float(tensor), error_of(dist.recv, tensor)
-    return None
+        assert dist.recv(tensor) == 1 and float(tensor) == 1
+        kind, text, seconds = error_of(dist.recv, tensor)
+        assert kind == "DistBackendError" and "all other ranks have left" in text
+        assert seconds < SOON
 
 
-def test_a_receive_from_anybody_waits_for_those_who_have_not_left():
-    value, (kind, text, seconds) = run(receives_from_the_late, 3)[0]
-    assert value == 1
-    assert kind == "DistBackendError" and "all other ranks have left" in text and seconds < SOON
-
-
-def one_after_another(rank):
+@in_ranks(2, group_timeout=0.6)
+def test_a_timeout_begins_with_the_first_step(rank):
     works = []
     for _ in range(2):
         if rank == 1:
@@ -72,11 +69,8 @@ def one_after_another(rank):
         work.wait()
 
 
-def test_a_timeout_begins_with_the_first_step():
-    run(one_after_another, 2, group_timeout=0.6)
-
-
-def late_beside_traffic(rank):
+@in_ranks(2, group_timeout=0.5, options=ONLY_YIELDS)
+def test_a_late_rank_is_noticed_beside_its_messages(rank):
     """Wait for rank 1 in a collective, while its messages keep this rank busy."""
     if rank == 1:
         deadline = time.monotonic() + 20
@@ -85,7 +79,7 @@ def late_beside_traffic(rank):
                 dist.send(torch.ones(1), 0, tag=1)
             except dist.DistBackendError:
                 break
-        return None
+        return
     missing = dist.barrier(async_op=True)
 
     def receive_others():
@@ -93,16 +87,13 @@ def late_beside_traffic(rank):
             dist.irecv(torch.ones(1), 1, tag=1).wait()
         missing.wait()
 
-    return error_of(receive_others)
-
-
-def test_a_late_rank_is_noticed_beside_its_messages():
-    kind, text, seconds = run(late_beside_traffic, 2, group_timeout=0.5, options=ONLY_YIELDS)[0]
+    kind, text, seconds = error_of(receive_others)
     assert kind == "DistBackendError"
     assert "Timed out after 500 ms: rank 0 has waited in barrier" in text and 0.4 < seconds < 4
 
 
-def late_messages(rank):
+@in_ranks(2, group_timeout=0.6)
+def test_a_late_message_fails_only_the_wait_for_it(rank):
     """Let messages take longer than the timeout of the group; wait in vain for one of them."""
     tensor = torch.zeros(1)
     if rank == 1:
@@ -110,27 +101,22 @@ def late_messages(rank):
         dist.barrier()
         dist.send(torch.ones(1), 0)
         dist.recv(tensor, 0, tag=1)
-        return float(tensor)
+        assert float(tensor) == 1
+        return
     early, unwaited = dist.irecv(tensor, 1), dist.isend(torch.ones(1), 1, tag=1)
-    error = error_of(early.wait)
+    kind, text, seconds = error_of(early.wait)
     time.sleep(0.2)
     dist.barrier()
     early.wait()
     unwaited.wait()
-    return float(tensor), error
-
-
-def test_a_late_message_fails_only_the_wait_for_it():
-    (received, (kind, text, seconds)), other = run(late_messages, 2, group_timeout=0.6)
-    assert received == other == 1
+    assert float(tensor) == 1
     assert kind == "DistBackendError" and 0.5 < seconds < 0.6 + SOON
     assert "recv of 4 bytes of float32 with tag 0 from rank 1" in text
     assert "600 ms of this wait" in text
 
 
-def destroy_beside_messages(rank):
-    """Return the seconds that it takes to leave groups with a message that no rank takes."""
-    seconds = []
+@in_ranks(2)
+def test_a_group_ends_beside_a_message_that_nobody_takes(rank):
     for call in (dist.isend, dist.irecv):
         group = dist.new_group()
         dist.barrier(group)
@@ -138,17 +124,13 @@ def destroy_beside_messages(rank):
             work = call(torch.ones(1), 1, group=group)
             start = time.monotonic()
             dist.destroy_process_group(group)
-            seconds.append(time.monotonic() - start)
+            assert time.monotonic() - start < 3  # the group waits 2 s for a send
             assert error_of(work.wait)[0] == "DistBackendError"
         dist.barrier()
-    return seconds
 
 
-def test_a_group_ends_beside_a_message_that_nobody_takes():
-    assert max(run(destroy_beside_messages, 2)[0]) < 3  # the group waits 2 s for a send
-
-
-def sends_and_destroys(rank):
+@in_ranks(2)
+def test_a_message_is_delivered_although_its_group_ends(rank):
     """Send more than the memory has room for, and leave before it is received."""
     tensor = torch.full((1_000_000,), float(rank))
     if rank == 0:
@@ -159,11 +141,8 @@ def sends_and_destroys(rank):
         assert not tensor.any()
 
 
-def test_a_message_is_delivered_although_its_group_ends():
-    run(sends_and_destroys, 2)
-
-
-def centuries(rank):
+@in_ranks(2)
+def test_a_timeout_may_be_longer_than_the_clock_counts(rank):
     dist.set_timeout(timedelta(days=1_000_000))
     if rank == 1:
         time.sleep(0.2)
@@ -171,29 +150,25 @@ def centuries(rank):
     all_reduce()
 
 
-def test_a_timeout_may_be_longer_than_the_clock_counts():
-    run(centuries, 2)
-
-
-def aborts_while_it_coalesces(rank):
+@in_ranks(2)
+def test_coalescing_ends_after_an_abort(rank):
     world, device = dist.group.WORLD, torch.device("cpu")
     world._start_coalescing(device)
     if rank == 0:
         world.allreduce([torch.ones(1)])  # Rank 1 makes no call.
     world._get_backend(device).abort()
     work = world._end_coalescing(device)
-    return error_of(work.wait) if rank == 0 else work.wait()
+    if rank == 0:
+        kind, text, _ = error_of(work.wait)
+        assert kind == "DistBackendError" and "abort" in text
+    else:
+        work.wait()
 
 
-def test_coalescing_ends_after_an_abort():
-    kind, text, _ = run(aborts_while_it_coalesces, 2)[0]
-    assert kind == "DistBackendError" and "abort" in text
-
-
-def aborts_while_threads_wait(rank):
-    """Return how long each abort takes of a group in which threads of this rank wait."""
+@in_ranks(2)
+def test_an_abort_ends_the_threads_of_its_group(rank):
+    """Abort groups in which threads of this rank wait."""
     groups = [dist.new_group() for _ in range(20)]
-    took = []
     for group in groups if rank == 0 else []:
         with ThreadPoolExecutor(4) as threads:
             work = [group.recv([torch.ones(1)], 1, tag) for tag in range(4)]
@@ -201,13 +176,9 @@ def aborts_while_threads_wait(rank):
                 threads.submit(error_of, each.wait)
             before = time.monotonic()
             group.abort()
-            took.append(time.monotonic() - before)
+            took = time.monotonic() - before
+            assert took < SOON  # 2.5 with a thread that does not end
     dist.barrier()
-    return took
-
-
-def test_an_abort_ends_the_threads_of_its_group():
-    assert max(run(aborts_while_threads_wait, 2)[0]) < SOON  # 2.5 with a thread that does not end
 
 
 @pytest.mark.parametrize("size", [2, 3])
@@ -216,7 +187,8 @@ def test_calls_that_do_not_agree_are_described(size):
     assert_described(run(mismatches, size, calls), SOON, calls)
 
 
-def forked(rank):
+@in_ranks(2)
+def test_a_fork_does_not_have_the_group(rank):
     all_reduce()
     receives = [dist.irecv(torch.ones(1), 1 - rank) for _ in range(2)]
     receives[0].get_future()
@@ -242,14 +214,10 @@ def forked(rank):
         dist.isend(torch.ones(1), 1 - rank)
         receive.wait()
     all_reduce()  # the parent's group is as good as before
-    return os.read(reading, 10000).decode()
-
-
-def test_a_fork_does_not_have_the_group():
-    for text in run(forked, 2):
-        assert text.count("belongs to the process that created it") == 4
-        assert text.count("call init_process_group in the new process") == 4
-        assert text.endswith("a group of its own: None")
+    text = os.read(reading, 10000).decode()
+    assert text.count("belongs to the process that created it") == 4
+    assert text.count("call init_process_group in the new process") == 4
+    assert text.endswith("a group of its own: None")
 
 
 START = """

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from c10d_conformance import inputs
 from c10d_conformance.inputs import compare, reduction, values
-from ranks import error_of, run
+from ranks import error_of, in_ranks, run
 from torch.distributed import ReduceOp
 
 from tools.project.paths import INSTALLED_EXTENSIONS, SUITE
@@ -68,21 +68,18 @@ def test_reductions_of_other_types(size):
     run(reduce_other_types, size, size)
 
 
-def premul_sum(rank, size):
+@in_ranks(3)
+def test_premul_sum(rank):
     for dtype in (torch.float32, torch.bfloat16, torch.float8_e4m3fn):
-        contents = [values(r, (63,), dtype) for r in range(size)]
+        contents = [values(r, (63,), dtype) for r in range(3)]
         doubled = [(content.double() * 2).to(dtype) for content in contents]
         expected = reduction(doubled, ReduceOp.SUM)
         op = dist._make_nccl_premul_sum(torch.tensor([2.0]))  # The suite passes a number.
         tensor, output = contents[rank].clone(), torch.empty_like(expected)
         dist.reduce(tensor, 0, op)
         compare(tensor, expected if rank == 0 else contents[rank])
-        dist.reduce_scatter(output, [contents[rank].clone()] * size, op)
+        dist.reduce_scatter(output, [contents[rank].clone()] * 3, op)
         compare(output, expected)
-
-
-def test_premul_sum():
-    run(premul_sum, 3, 3)
 
 
 def sparse_as_it_is(rank):
@@ -137,81 +134,63 @@ def test_a_sparse_tensor_beside_another_kind_is_an_error_on_both_ranks():
             assert "the ranks do not agree" in text and "of a sparse tensor" in text, name
 
 
-def uneven_reduce_scatter(rank, size):
+@in_ranks(3)
+def test_shares_of_different_sizes_are_reduced(rank):
     """Each rank has another share, and rank 1 none."""
-    lengths = [0 if r == 1 else 3 * r + 100_000 for r in range(size)]
+    lengths = [0 if r == 1 else 3 * r + 100_000 for r in range(3)]
     shares = [torch.full((length,), rank + 10.0 * r) for r, length in enumerate(lengths)]
     output = torch.empty(lengths[rank])
     dist.reduce_scatter(output, shares)
-    compare(output, torch.full_like(output, sum(r + 10.0 * rank for r in range(size))))
+    compare(output, torch.full_like(output, sum(r + 10.0 * rank for r in range(3))))
     refused = error_of(dist.reduce_scatter, torch.empty(lengths[rank] + 1), shares)
     assert refused[0] == "ValueError" and "as large as the input of its rank" in refused[1]
 
 
-@pytest.mark.parametrize("size", [2, 3])
-def test_shares_of_different_sizes_are_reduced(size):
-    run(uneven_reduce_scatter, size, size)
-
-
-def rounded_once(rank, size):
+@in_ranks(4)
+def test_sums_of_narrow_types_are_rounded_once(rank):
     for dtype in (torch.bfloat16, torch.float16):
         # One more than this number is halfway to the next one, and rounds back to it.
         number = 2.0 / torch.finfo(dtype).eps
         for count in (1, 5000):
             tensor = torch.full((count,), number if rank == 0 else 1.0, dtype=dtype)
             dist.all_reduce(tensor)
-            compare(tensor, torch.full((count,), number + size - 1, dtype=dtype))
+            compare(tensor, torch.full((count,), number + 3, dtype=dtype))
 
 
-def test_sums_of_narrow_types_are_rounded_once():
-    run(rounded_once, 4, 4)
-
-
-def large_and_small(rank):
-    """Return the largest and the smallest of two uint64, of which the suite has only small ones."""
+@in_ranks(2)
+def test_the_largest_unsigned_numbers(rank):
+    """Reduce uint64, of which the suite has only small ones."""
     number = -1 if rank == 0 else 1  # -1 has all bits of the largest unsigned number
-    results = []
-    for op in (ReduceOp.MAX, ReduceOp.MIN):
+    for op, expected in ((ReduceOp.MAX, -1), (ReduceOp.MIN, 1)):
         tensor = torch.tensor([number]).view(torch.uint64)
         dist.all_reduce(tensor, op)
-        results += tensor.view(torch.int64).tolist()
-    return results
+        assert tensor.view(torch.int64).item() == expected
 
 
-def test_the_largest_unsigned_numbers():
-    assert run(large_and_small, 2) == [[-1, 1]] * 2
-
-
-def conjugates(rank, size):
+@in_ranks(3)
+def test_conjugates(rank):
     """Pass conjugates to the backend: PyTorch's dispatcher may resolve them before."""
     tensor = torch.complex(torch.ones(4), torch.full((4,), float(rank)))
-    outputs = [torch.zeros_like(tensor) for _ in range(size)]
+    outputs = [torch.zeros_like(tensor) for _ in range(3)]
     backend().allgather([outputs], [tensor.conj()]).wait()
     for other, output in enumerate(outputs):
         compare(output, torch.complex(torch.ones(4), torch.full((4,), -float(other))))
     backend().allreduce([tensor.conj()]).wait()  # writes to the tensor
-    total = torch.full((4,), float(sum(range(size))))
-    compare(tensor, torch.complex(torch.full((4,), float(size)), total))
+    compare(tensor, torch.full((4,), complex(3, 0 + 1 + 2)))
 
 
-def test_conjugates():
-    run(conjugates, 3, 3)
-
-
-def coalesced_lists(rank, size):
-    contents = [[values(r, (n,), torch.float32, n) for r in range(size)] for n in (3, 9000, 1)]
-    lists = [[torch.empty_like(group[0]) for group in contents] for _ in range(size)]
+@in_ranks(3)
+def test_all_gather_coalesced(rank):
+    contents = [[values(r, (n,), torch.float32, n) for r in range(3)] for n in (3, 9000, 1)]
+    lists = [[torch.empty_like(group[0]) for group in contents] for _ in range(3)]
     backend().allgather_coalesced(lists, [group[rank] for group in contents]).wait()
     for other, outputs in enumerate(lists):
         for output, group in zip(outputs, contents, strict=True):
             compare(output, group[other])
 
 
-def test_all_gather_coalesced():
-    run(coalesced_lists, 3, 3)
-
-
-def coalesced_by_pytorch(rank):
+@in_ranks(2)
+def test_the_coalescing_manager_with_a_device(rank):
     """With a device, PyTorch puts a call of all tensors between the start and the end."""
     tensors = [torch.full((3,), float(rank)), torch.ones(2)]
     with dist._coalescing_manager(device=torch.device("cpu")):
@@ -220,8 +199,4 @@ def coalesced_by_pytorch(rank):
     with dist._coalescing_manager(device=torch.device("cpu"), async_ops=True) as manager:
         dist.all_reduce(tensors[0])
     manager.wait()
-    return [tensor.tolist() for tensor in tensors]
-
-
-def test_the_coalescing_manager_with_a_device():
-    assert run(coalesced_by_pytorch, 2) == [[[2.0] * 3, [2.0] * 2]] * 2
+    assert [tensor.tolist() for tensor in tensors] == [[2.0] * 3, [2.0] * 2]
