@@ -19,27 +19,8 @@ import pytest
 import shm_collectives
 import torch
 import torch.distributed as dist
-from ranks import error_of, run, start_group, store_server
+from ranks import error_of, in_ranks, run, start_group, store_server
 from shm_collectives import Options
-
-
-def one_after_another(rank, folder):
-    if rank == 0:
-        time.sleep(0.3)
-    while rank == 1 and len(list(folder.iterdir())) < 2:
-        time.sleep(0.001)
-    error = error_of(start_group, timeout=0.5)
-    (folder / f"rank {rank} has given up").touch()
-    return error
-
-
-def test_ranks_whose_times_end_apart_come_to_the_same_result(tmp_path):
-    """Rank 2 gives up before rank 1 comes, so that no rank may begin."""
-    missing = {0: 1, 1: 0, 2: 1}  # When rank 1 comes, rank 0 has given up like rank 2.
-    ranks = run(one_after_another, 3, tmp_path, init=False)
-    for rank, (kind, text, _) in enumerate(ranks):
-        assert kind == "DistStoreError"
-        assert f"rank {missing[rank]} did not come within 500 ms" in text
 
 
 def two_of_rank_1(process):
@@ -72,17 +53,6 @@ def test_the_host_of_the_store_may_leave_first(tmp_path):
         run(leaves_with_the_store, 3, tmp_path / f"port-{start}", init=False)
 
 
-def with_options(rank):
-    options = Options()
-    options.slot_bytes = (4096, 8192)[rank]
-    return error_of(start_group, options=options)
-
-
-def test_options_must_be_the_same():
-    for kind, text, _ in run(with_options, 2, init=False):
-        assert kind == "DistStoreError" and "the options of the ranks may differ" in text
-
-
 @pytest.mark.parametrize("slot_bytes", [10, 2**61, 2**64 - 1])
 def test_slots_too_small_or_too_large_for_any_memory(slot_bytes):
     options = Options()
@@ -93,17 +63,6 @@ def test_slots_too_small_or_too_large_for_any_memory(slot_bytes):
         dist.init_process_group(
             "shm", store=dist.HashStore(), rank=0, world_size=1, pg_options=options
         )
-
-
-def too_much(rank):
-    options = Options()
-    options.slot_bytes = 1 << 44
-    return error_of(start_group, options=options)
-
-
-def test_not_enough_memory():
-    for kind, text, _ in run(too_much, 2, init=False):
-        assert kind == "DistStoreError" and "cannot reserve" in text
 
 
 def in_a_sub_group(rank):
@@ -298,15 +257,12 @@ def refuse(number, error, third_argument=None):
     assert libc.prctl(22, 2, program, 0, 0) == 0, os.strerror(ctypes.get_errno())  # a filter
 
 
-def without_memory(rank):
+@in_ranks(2)
+def test_a_shortage_of_memory_is_an_error_on_all_ranks(rank):
     if rank == 1:
         refuse(MADVISE, errno.ENOMEM, MADV_POPULATE_WRITE)
-    return error_of(dist.barrier)
-
-
-def test_a_shortage_of_memory_is_an_error_on_all_ranks():
-    for kind, text, _ in run(without_memory, 2):
-        assert kind == "DistBackendError" and "cannot reserve 262272 bytes of memory" in text
+    kind, text, _ = error_of(dist.barrier)
+    assert kind == "DistBackendError" and "cannot reserve 262272 bytes of memory" in text
 
 
 def without_pidfds(rank):
@@ -369,7 +325,16 @@ def test_ranks_that_are_threads():
     assert results == [30.0] * 3
 
 
-def halves(rank):
+needs_splitting = pytest.mark.skipif(
+    torch.__version__ < "2.15", reason="before 2.15, PyTorch splits groups of accelerators only"
+)
+SMALL_SLOTS = Options()
+SMALL_SLOTS.slot_bytes = 4096
+
+
+@needs_splitting
+@in_ranks(4, options=SMALL_SLOTS)
+def test_a_group_can_be_split(rank):
     half = dist.split_group(split_ranks=[[3, 1], [0, 2]], timeout=timedelta(seconds=5))
     tensor = torch.tensor([float(rank)])
     dist.all_reduce(tensor, group=half)
@@ -377,33 +342,19 @@ def halves(rank):
     assert half.rank() == (0 if rank in (0, 3) else 1)
     options = half._get_backend(torch.device("cpu")).options
     assert options.slot_bytes == 4096 and options._timeout == timedelta(seconds=5)
-    return error_of(dist.all_reduce, tensor, group=half) if rank == 1 else None
-
-
-needs_splitting = pytest.mark.skipif(
-    torch.__version__ < "2.15", reason="before 2.15, PyTorch splits groups of accelerators only"
-)
+    if rank == 1:
+        kind, text, _ = error_of(dist.all_reduce, tensor, group=half)
+        assert kind == "DistBackendError"
+        assert "failed on rank 1: rank 0 (global rank 3) has left" in text, text
 
 
 @needs_splitting
-def test_a_group_can_be_split():
-    options = Options()
-    options.slot_bytes = 4096
-    kind, text, _ = run(halves, 4, options=options)[1]
-    assert kind == "DistBackendError"
-    assert "failed on rank 1: rank 0 (global rank 3) has left" in text, text
-
-
-def merged(rank, folder):
+@in_ranks(2, init=False)
+def test_groups_can_be_merged(rank, tmp_path):
     """Two groups of one rank each become one group of two."""
     dist.init_process_group("shm", store=dist.HashStore(), rank=0, world_size=1)
-    both = dist.group.WORLD.merge_remote_group(dist.FileStore(f"{folder}/both", 2), 2)
+    both = dist.group.WORLD.merge_remote_group(dist.FileStore(f"{tmp_path}/both", 2), 2)
     tensor = torch.tensor([float(rank)])
     both.allreduce([tensor]).wait()
     assert float(tensor) == 1
     both.shutdown()
-
-
-@needs_splitting
-def test_groups_can_be_merged(tmp_path):
-    run(merged, 2, tmp_path, init=False)

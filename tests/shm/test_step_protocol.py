@@ -1,8 +1,8 @@
-"""The step protocol holds in every order of events, and the model notices mistakes."""
+"""The step protocol holds in every order of events. The page of the model shows its mistakes."""
 
 import pytest
 from communicate.shared import step_protocol_model as model
-from communicate.shared.step_protocol_model import Wrong, explore, reads_in
+from communicate.shared.step_protocol_model import explore, reads_in
 
 
 def programs(size, order, readers_of):
@@ -30,26 +30,3 @@ READERS = [everyone, only_the_root, from_the_root]
 @pytest.mark.parametrize(("size", "steps"), [(2, 5), (3, 3)])
 def test_holds_in_every_order_of_events(size, steps, order, readers_of):
     assert explore(programs(size, ORDERS[order](steps), readers_of)) > 50
-
-
-# If all ranks read all others, none gets far enough ahead to do harm with one step.
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("readers_of", [only_the_root, from_the_root])
-@pytest.mark.parametrize("size", [2, 3])
-def test_finds_a_slot_that_is_free_one_step_too_early(size, order, readers_of):
-    with pytest.raises(Wrong, match="writes step"):
-        explore(programs(size, ORDERS[order](4), readers_of), too_early=1)
-
-
-@pytest.mark.parametrize("size", [2, 3])
-def test_symmetric_operations_hide_the_mistake_unless_they_post_ahead(size):
-    explore(programs(size, model.one_after_another(4), everyone), too_early=1)
-    with pytest.raises(Wrong, match="writes step"):
-        explore(programs(size, model.one_ahead(4), everyone), too_early=1)
-
-
-def test_finds_a_deadlock():
-    program = [("free", 0), (("wait", 1), 0)]
-    other = [("free", 0), (("wait", 0), 0)]
-    with pytest.raises(Wrong, match="deadlock"):
-        explore([program, other])
