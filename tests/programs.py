@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 import time
 from datetime import timedelta
 
@@ -12,18 +11,7 @@ from ranks import client, error_of
 from torch.distributed import ReduceOp
 from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
 
-from tools.project.paths import GALLERY
-
 SOON = timedelta(milliseconds=200)
-
-
-def losses(rank):
-    sys.path.insert(0, str(GALLERY))
-    import training_runs
-
-    groups = dist.group.WORLD, dist.new_group(backend="gloo")
-    features = training_runs.ddp, training_runs.fsdp2
-    return [[[x.step() for _ in range(10)] for x in map(f, groups)] for f in features]
 
 
 def power_sgd(rank):

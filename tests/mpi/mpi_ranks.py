@@ -6,7 +6,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-import mpi_collectives
+import mpi_collectives  # noqa: F401
 import pytest
 from ranks import run_by_server, start_by_server, store_server
 
@@ -15,14 +15,7 @@ from ranks import run_by_server, start_by_server, store_server
 BOTH_WAYS = pytest.mark.parametrize("way", ["memory", "network"], indirect=True)
 
 
-def start(seconds=30, **settings):
-    """Make the default group, with a timeout of `seconds`."""
-    options = mpi_collectives.Options()
-    for name, value in settings.items():
-        setattr(options, name, value)
-    start_by_server("mpich", options, seconds)
-
-
+start = partial(start_by_server, "mpich", None)
 run = partial(run_by_server, start)
 
 

@@ -1,4 +1,4 @@
-"""The backend `mpich`: values, training and starts. The suite makes groups again."""
+"""The backend `mpich`: values and starts. The suite makes groups again."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,6 @@ import pytest
 import torch
 import torch.distributed as dist
 from mpi_ranks import BOTH_WAYS, by_mpiexec, run
-from programs import losses
 from random_operations import play
 from torch.distributed import ReduceOp
 
@@ -17,13 +16,6 @@ from torch.distributed import ReduceOp
 @pytest.mark.parametrize("size", [2, 3])
 def test_random_operations(size, way):
     run(play, size, size, f"seed {size}", 60)
-
-
-@BOTH_WAYS
-def test_training_has_the_losses_of_gloo(way):
-    for of_rank in run(losses, 2):
-        for ours, theirs in of_rank:
-            assert ours == theirs and ours[-1] < ours[0]
 
 
 def reductions(rank):
@@ -54,18 +46,6 @@ def test_reductions_that_mpi_does_not_have(way):
         assert results.pop("AVG") == [1.5]
         assert results.pop("MAX") is True and results.pop("part") is True
         assert set(map(tuple, results.values())) == {(2.0,)}
-
-
-def exchange_in_place(rank):
-    rows = torch.arange(dist.get_world_size() * 300.0) + 1000 * rank
-    dist.all_to_all_single(rows, rows)
-    return rows[::300].tolist()
-
-
-@BOTH_WAYS
-def test_rows_may_be_exchanged_in_place(way):
-    for rank, rows in enumerate(run(exchange_in_place, 3)):
-        assert rows == [300 * rank + 1000 * other for other in range(3)]
 
 
 def traces(rank):

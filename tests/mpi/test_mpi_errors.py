@@ -11,10 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-import torch
 import torch.distributed as dist
 from mpi_ranks import BOTH_WAYS, by_mpiexec, run, start
-from programs import MISMATCHES, SOON, assert_described, mismatches, ones, without_rank_2
+from programs import MISMATCHES, assert_described, mismatches, ones, without_rank_2
 from ranks import client, error_of
 
 # MPI tells the sender of a message nothing.
@@ -65,22 +64,6 @@ def test_a_rank_that_dies_is_named_within_half_a_second(way):
     assert results[1][1] < 0.5
 
 
-def late(rank):
-    group = dist.new_group(timeout=SOON)
-    if rank == 1:
-        client().wait(["done"])
-        return None
-    errors = error_of(dist.all_reduce, ones(), group=group)
-    client().set("done", "")
-    return errors
-
-
-@BOTH_WAYS
-def test_a_late_rank_is_named(way):
-    kind, text, _ = run(late, 2)[0]
-    assert kind == "DistBackendError" and "200 ms" in text and "Rank 1" in text, text
-
-
 @BOTH_WAYS
 def test_calls_that_do_not_agree_are_described(way):
     assert_described(run(mismatches, 2, OF_COLLECTIVES), 5, OF_COLLECTIVES)
@@ -105,19 +88,6 @@ def test_a_message_of_another_size_is_described(way):
         assert "MPI_Test: Message truncated" in text
 
 
-def only_a_sub_group(rank):
-    """Let gloo make the default group, so that the first group of MPI lacks a rank."""
-    store = dist.PrefixStore("default", client())
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=3)
-    return error_of(dist.new_group, [1, 2], backend="mpich") if rank else None
-
-
-def test_a_first_group_that_lacks_ranks():
-    for kind, text, seconds in run(only_a_sub_group, 3, init=False)[1:]:
-        assert kind == "DistStoreError" and seconds < 5
-        assert "the first group of backend mpich must contain all ranks" in text
-
-
 def first_without_the_last(rank):
     """Let MPI start without the last rank, and then create a group of all."""
     store = dist.PrefixStore("default", client())
@@ -130,35 +100,6 @@ def test_a_rank_that_the_first_group_lacked():
     for kind, text, seconds in run(first_without_the_last, 3, init=False):
         assert kind == "DistStoreError" and seconds < 5
         assert "MPI runs without rank 2, which the first group of backend mpich lacked" in text
-
-
-def tags(rank):
-    """Send with the highest tag, and with one that MPI does not take."""
-    if rank:
-        got = torch.zeros(3)
-        dist.recv(got, 0, tag=1000)
-        client().wait(["done"])
-        return got.tolist()
-    dist.send(ones(3), 1, tag=1000)
-    error = error_of(dist.send, ones(), 1, tag=2**31 - 1)
-    client().set("done", "")
-    return error
-
-
-def test_a_tag_that_mpi_does_not_take():
-    (_, text, seconds), got = run(tags, 2)
-    assert re.search(r"MPI takes tags from 0 to \d+, got 2147483647", text) and seconds < 5
-    assert got == [1, 1, 1]
-
-
-def no_such_interface(rank):
-    return error_of(start, interface="nowhere0" if rank else "lo")
-
-
-def test_an_interface_that_one_host_lacks():
-    for kind, text, seconds in run(no_such_interface, 2, init=False):
-        assert kind == "DistStoreError" and seconds < 10
-        assert 'this host has no network interface "nowhere0"; `ip link` lists' in text
 
 
 def libmpi():

@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -69,36 +68,19 @@ def test_a_rank_dies_in_the_middle_of_its_data():
         assert re.search("all_reduce #1 of 40000000 bytes of float32 .*" + late, text, re.M)
 
 
-def which_timeout_wins(rank):
-    def milliseconds(number):
-        return timedelta(milliseconds=number)
-
-    start(options=store_collectives.Options(milliseconds(1000)))
-    groups = [dist.new_group(timeout=milliseconds(1010 + n)) for n in range(4)]
-    own = dist.new_group(pg_options=store_collectives.Options(milliseconds(1020)))
-    errors = {}
-    if rank == 0:
-        opts = dist.AllreduceOptions()
-        opts.timeout = milliseconds(1030)
-        dist.set_timeout(milliseconds(1040), groups[2])
-        work = dist.all_reduce(ones(), group=groups[1], async_op=True)
-        errors = {
-            25: error_of(work.wait, milliseconds(25)),
-            1000: error_of(dist.barrier),
-            1010: error_of(dist.barrier, group=groups[0]),
-            1020: error_of(dist.barrier, group=own),
-            1040: error_of(dist.barrier, group=groups[2]),
-        }
-        errors[1030] = error_of(lambda: backend(groups[3]).allreduce([ones()], opts).wait())
-        client().set("done", "")
-    client().wait(["done"])
-    return errors
+def timeout_in_options(rank):
+    start(options=store_collectives.Options(SOON))
+    if rank == 1:
+        client().wait(["done"])
+        return None
+    error = error_of(dist.barrier)
+    client().set("done", "")
+    return error
 
 
-def test_the_timeout_that_is_nearest_to_the_call_wins():
-    errors = run(which_timeout_wins, 2, init=False)[0]
-    for number, (_, text, _) in errors.items():
-        assert f"{number} ms" in text and "Rank 1" in text, text
+def test_a_timeout_in_the_options_wins_over_that_of_the_group():
+    _, text, _ = run(timeout_in_options, 2, init=False)[0]
+    assert "200 ms" in text and "Rank 1" in text, text
 
 
 @BOTH_WAYS
@@ -106,18 +88,11 @@ def test_calls_that_do_not_agree_are_described(can_block):
     assert_described(run(mismatches, 2, can_block=can_block), 15)  # seconds; the timeout is 30
 
 
-def missing(rank, absent):
-    return None if rank in absent else error_of(start, seconds=0.5)
-
-
-@pytest.mark.parametrize("absent", [[0], [1], [1, 2]], ids=str)
-def test_ranks_that_do_not_come_are_named(absent):
-    for error in filter(None, run(missing, 3, absent, init=False)):
-        names = ", ".join(f"rank {rank}" for rank in absent)
-        assert error[0] == "DistStoreError" and error[2] < 5
-        assert error[1].startswith("Backend store: rank ")
-        pattern = rf'of 3 cannot join group "\d+": {names} did not come within 500 ms'
-        assert re.search(pattern, error[1])
+def test_ranks_that_do_not_come_are_named():
+    error, *_ = run(lambda rank: None if rank else error_of(start, seconds=0.5), 3, init=False)
+    assert error[0] == "DistStoreError" and error[2] < 5
+    names = "rank 1, rank 2 did not come within 500 ms"
+    assert re.search(rf'Backend store: rank 0 of 3 cannot join group "\d+": {names}', error[1])
 
 
 def after_another_run(rank):

@@ -1,4 +1,4 @@
-"""The backend `store`, and with it the frame: values, training, threads."""
+"""The backend `store`, and with it the frame: values, callbacks, threads."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 import torch.distributed as dist
-from programs import losses, power_sgd
+from programs import power_sgd
 from random_operations import play
 from store_ranks import run
 
@@ -22,13 +22,6 @@ BOTH_WAYS = pytest.mark.parametrize("can_block", [True, False], ids=["thread", "
 @pytest.mark.parametrize("size", [2, 3])
 def test_random_operations(size, can_block):
     run(play, size, size, f"seed {size}", 60, can_block=can_block)
-
-
-@BOTH_WAYS
-def test_training_has_the_losses_of_gloo(can_block):
-    for of_rank in run(losses, 2, can_block=can_block):
-        for ours, theirs in of_rank:
-            assert ours == theirs and ours[-1] < ours[0]
 
 
 @BOTH_WAYS
