@@ -14,13 +14,12 @@ from datetime import timedelta
 import defective
 import torch
 import torch.distributed as dist
-from defective import Defect, Done, Late, Wrapped, call_gloo, instead, kept_forever, memory
+from defective import COALESCED, Defect, Done, Late, Wrapped, around, instead, kept_forever, memory
 
 DEVICE = "sim"
 _CUSTOM = dist.ProcessGroup.BackendType.CUSTOM
 DEFECTS: dict[str, Defect] = {}
 COLLECTIVES = [*defective._WITH_INPUTS, "allreduce", "broadcast", "reduce", "scatter"]
-COALESCED = [f"{name}_coalesced" for name in defective._COALESCED]
 CALLS = [*COLLECTIVES, *COALESCED, "send", "recv"]
 
 
@@ -54,22 +53,6 @@ def broken(group, rule, when=True):
         yield
     finally:
         options.broken = ""
-
-
-def around(*operations):
-    """Put `function(call, group, *arguments)` in the place of methods; it returns the work."""
-
-    def place(function):
-        def method_of(name):
-            def method(self, *arguments, **options):
-                call = functools.partial(call_gloo, self, name, **options)
-                return function(call, self, *arguments)
-
-            return method
-
-        return defective._around(operations, method_of)
-
-    return place
 
 
 def breaking(name, rule, operations, *checks, when=None):

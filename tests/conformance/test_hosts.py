@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from c10d_conformance import hosts
-from c10d_conformance.cli import ERROR, main
+from c10d_conformance.cli import ERROR
 
 # This process has threads, and the suite has none yet: it may simulate hosts where this may not.
 WHY_NOT = hosts.why_not()
@@ -186,12 +186,6 @@ def test_nothing_is_left_of_a_killed_suite(tmp_path):
     while (left := processes_with(mark)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not left
-
-
-@pytest.mark.parametrize("number", ["0", "65"])
-def test_a_wrong_number_of_hosts_is_one_message(number, capfd):
-    assert main(["--backend", "gloo", "--hosts", number]) == ERROR
-    assert f"--hosts {number}: give a number from 1 to 64" in capfd.readouterr().err
 
 
 def test_without_iproute2_the_suite_says_what_to_install(tmp_path):

@@ -34,12 +34,6 @@ def start(backend, *arguments, **options):
     return subprocess.run(command, capture_output=True, text=True, timeout=100, **options)
 
 
-def importable(folder):
-    """Return an environment in which modules of a folder can be imported, too."""
-    path = os.pathsep.join([str(folder), os.environ["PYTHONPATH"]])
-    return {**os.environ, "PYTHONPATH": path}
-
-
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
@@ -56,6 +50,8 @@ def importable(folder):
         (["--backend", "gloo", "--add-claims", "/no/folder/c"], "--add-claims /no/folder/c cannot"),
         (["--backend", "gloo", "--limit", "0"], "--limit must be more than 0"),
         (["--backend", "gloo", "--device", "moon"], "--device moon"),
+        (["--backend", "gloo", "--hosts", "0"], "--hosts 0: give a number from 1 to 64"),
+        (["--backend", "gloo", "--hosts", "65"], "--hosts 65: give a number from 1 to 64"),
         (["--backend", "gloo", "--blocking-wait"], "--blocking-wait is for an accelerator"),
     ],
 )
@@ -220,18 +216,6 @@ def test_a_hang_is_reported_with_stacks(tmp_path, monkeypatch):
     assert "HANG: all_reduce float32 SUM shape 0 contiguous sync" in output
 
 
-def test_a_refusal_on_one_rank_that_others_wait_for_is_a_hang(tmp_path, monkeypatch):
-    defect = "one_rank_refuses_and_the_others_wait"
-    report, _ = run(tmp_path, monkeypatch, "-k", "broadcast_types", "--quick", defect=defect)
-    (failure,) = report["checks"][0]["failures"]
-    assert failure["case"] == "broadcast int64 shape 63 contiguous sync root 0"
-    assert failure["verdict"] == HANG
-    assert failure["ranks"] == [
-        "raises: broadcast: the dtype int64 is not supported",
-        "hang: does not return",
-    ]
-
-
 def test_a_crash_does_not_spoil_what_follows(tmp_path, monkeypatch):
     arguments = ["-k", "too_few_outputs or works_after_a_refusal or too_small"]
     report, _ = run(tmp_path, monkeypatch, *arguments, defect="a_wrong_argument_crashes")
@@ -248,16 +232,6 @@ def test_a_crash_does_not_end_the_cases_of_its_check(tmp_path, monkeypatch):
     )
     counts = report["checks"][0]["counts"]
     assert counts[CRASH] >= 2 and counts[RIGHT] > 10
-
-
-def test_a_wrong_value_names_everything(tmp_path, monkeypatch):
-    report, output = run(
-        tmp_path, monkeypatch, "-k", "scatter_types and not reduce", defect="scatter_is_rotated"
-    )
-    failure = report["checks"][0]["failures"][0]
-    assert failure["case"] == "scatter float32 shape 63 contiguous sync root 0"
-    assert "element 0 of 63: expected" in failure["text"]
-    assert "rank 1" in output and "promise: scatter gives each rank" in output
 
 
 def test_refusals_are_no_failures(tmp_path, monkeypatch):
@@ -319,6 +293,7 @@ def test_claims_of_checks_that_fail_or_are_not_there(tmp_path, monkeypatch, capf
     claims = tmp_path / "claims.txt"
     arguments = ["-k", "scatter_types", "--add-claims", str(claims)]
     _, output = run(tmp_path, monkeypatch, *arguments, defect="scatter_is_rotated")
+    assert "rank 1: wrong: " in output  # it has another element than rank 0
     assert re.search(r"not claimed: \d+ refused cases, 2 checks that fail", output)
     assert "values.scatter_types" not in claims.read_text()
     claims.write_text("values.scatter_types: 1\n")
@@ -332,58 +307,3 @@ def test_claims_of_checks_that_fail_or_are_not_there(tmp_path, monkeypatch, capf
         claims.write_text(f"# a comment\n{line}\n")
         assert main(["--backend", "gloo", "--claims", str(claims)]) == ERROR
         assert f"claims.txt, line 2: {text}" in capfd.readouterr().err
-
-
-ONLY_TWO = '''
-"""The backend of a reader: two operations, one dtype."""
-import torch
-import torch.distributed as dist
-
-class Mine(dist.ProcessGroup):
-    def __init__(self, store, rank, size, gloo):
-        super().__init__(store, rank, size)
-        self.gloo = gloo
-    def allreduce(self, tensors, opts):
-        if tensors[0].dtype != torch.float32 or opts.reduceOp != dist.ReduceOp.SUM:
-            raise ValueError("mine: all_reduce adds float32 only")
-        if not tensors[0].is_contiguous():
-            raise ValueError("mine: all_reduce takes contiguous tensors")
-        return self.gloo.allreduce(tensors, opts)
-
-def create(opts, _):
-    gloo = torch._C._distributed_c10d.ProcessGroupGloo(
-        opts.store, opts.group_rank, opts.group_size, timeout=opts.timeout)
-    return Mine(opts.store, opts.group_rank, opts.group_size, gloo)
-
-dist.Backend.register_backend("mine", create, extended_api=True, devices=["cpu"])
-'''
-
-
-def test_a_backend_with_one_operation_has_no_failures_in_what_it_lacks(tmp_path):
-    (tmp_path / "mine.py").write_text(ONLY_TWO)
-    report = tmp_path / "r.json"
-    options = ["--import", "mine", "--ranks", "2", "--report", str(report)]
-    done = start("mine", *options, "-k", "values and types or send_recv", env=importable(tmp_path))
-    counts = json.loads(report.read_text())["counts"]
-    assert counts["wrong"] == counts["crash"] == counts["hang"] == 0, done.stdout
-    assert counts["right"] >= 2 and counts["refused"] > 100
-
-
-SIM = """
-import types, torch, torch.distributed as dist
-from torch._C._distributed_c10d import ProcessGroupGloo
-
-torch.utils.rename_privateuse1_backend("sim")
-torch._register_device_module("sim", types.SimpleNamespace(device_count=lambda: 0))
-library = torch.library.Library("aten", "IMPL")
-library.impl("empty.memory_format", lambda size, **_: torch.zeros(size), "PrivateUse1")
-dist.Backend.register_backend(
-    "sims", lambda store, *group: ProcessGroupGloo(store, *group), devices=["sim"])
-"""
-
-
-def test_the_module_of_the_backend_can_name_its_device(tmp_path):
-    (tmp_path / "sims.py").write_text(SIM)
-    options = ["--import", "sims", "--device", "sim", "--ranks", "2", "--verbose"]
-    done = start("sims", *options, "-k", "registered", env=importable(tmp_path))
-    assert done.returncode == 0 and "1 right" in done.stdout, done.stdout + done.stderr
