@@ -23,7 +23,6 @@ from ..project.published import PUBLISHED
 from ..state.digests import digest, files_below, generated_pages, installed, project_files
 from ..state.records import Record, record
 from ..translate import status as translation_status
-from .footer import commit_note
 from .root_files import write_root_files
 
 AT_A_TIME = 2  # languages; a run of Sphinx keeps one core busy
@@ -87,8 +86,7 @@ def _render_language(sources: Path, language: Language) -> str | None:
     for compiled in language.catalogs.rglob("*.mo"):
         compiled.unlink()  # Sphinx would use one that is newer than its catalog.
     options: list[str | Path] = ["-d", doctrees]
-    values = versions.template_values()
-    for name, value in (values | {"verified_at": commit_note(git.commit(), language)}).items():
+    for name, value in versions.template_values(language).items():
         options += ["-A", f"{name}={value}"]
     try:
         run_sphinx(f"rendering {language.url}", "html", language, sources, output, *options)
