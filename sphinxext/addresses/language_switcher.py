@@ -16,10 +16,9 @@ Configuration:
 Templates receive ``own_language``, the dictionary of the language that is being built, and
 ``languages``: the same dictionaries with ``href``, ``current``, and the ``locale`` for link
 previews, such as ``ko_KR``. If a language names no territory, the locale has the territory of
-most of its speakers. With ``html_baseurl``, each
-dictionary also has ``address``, which is absolute. Templates then also receive
-``default_address``, for readers of other languages, and ``pageurl``, the page's own address,
-from which themes make the canonical link.
+most of its speakers. Each dictionary also has ``address``, which is absolute. Templates also
+receive ``default_address``, for readers of other languages, and ``pageurl``, the page's own
+address, from which themes make the canonical link.
 """
 
 from typing import Any
@@ -41,12 +40,8 @@ def own_language(app: Sphinx) -> dict[str, Any]:
 
 
 def own_address(app: Sphinx) -> str:
-    """Return the address at which the pages of the language that is being built are published.
-
-    It is empty without ``html_baseurl``, which makes the addresses of pages relative.
-    """
-    base = app.config.html_baseurl
-    return urljoin(base, f"{own_language(app)['url']}/") if base else ""
+    """Return the address at which the pages of the language that is being built are published."""
+    return urljoin(app.config.html_baseurl, f"{own_language(app)['url']}/")
 
 
 def addresses(app: Sphinx, pagename: str) -> dict[str, str]:
@@ -69,21 +64,19 @@ def locale_of(language: str) -> str:
 def add_links(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: Any) -> None:
     uri = app.builder.get_target_uri(pagename)
     context["own_language"] = own = own_language(app)
-    context["languages"] = languages = [
+    absolute = addresses(app, pagename)
+    context["languages"] = [
         {
             **language,
             "current": language is own,
             "locale": locale_of(language["sphinx"]),
             "href": relative_uri(f"{own['url']}/{uri}", f"{language['url']}/{uri}"),
+            "address": absolute[language["html"]],
         }
         for language in app.config.language_switcher_languages
     ]
-    if app.config.html_baseurl:
-        absolute = addresses(app, pagename)
-        for language in languages:
-            language["address"] = absolute[language["html"]]
-        context["pageurl"] = own_address(app) + uri
-        context["default_address"] = absolute["x-default"]
+    context["pageurl"] = own_address(app) + uri
+    context["default_address"] = absolute["x-default"]
 
 
 def setup(app: Sphinx) -> dict:

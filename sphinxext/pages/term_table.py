@@ -6,7 +6,7 @@ are ``term``; one for each language, named as Sphinx names it; for some of these
 table has an anchor, ``term-NAME``. Notes are messages of the page's catalog; terms are not
 translated, since they are the translations.
 
-Configuration: ``term_table_proposal``, the address to which readers send a proposal, or nothing.
+Configuration: ``term_table_proposal``, the address to which readers send a proposal.
 The languages are those of ``language_switcher``, the source language first.
 
 The texts belong to the message catalog "sphinx", as those of templates do.
@@ -57,13 +57,8 @@ def fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         return  # This builder collects the messages after this.
     for place in list(doctree.findall(term_table)):
         notes = translations(place.children)
-        content = [_table(app, place["rows"], notes)]
-        if app.config.term_table_proposal:
-            link = nodes.reference(
-                "", gettext("Propose a term"), refuri=app.config.term_table_proposal
-            )
-            content.append(nodes.paragraph("", "", link))
-        place.replace_self(content)
+        link = nodes.reference("", gettext("Propose a term"), refuri=app.config.term_table_proposal)
+        place.replace_self([_table(app, place["rows"], notes), nodes.paragraph("", "", link)])
 
 
 def _table(app: Sphinx, rows: list[dict[str, str]], notes: dict[str, str]) -> nodes.table:
