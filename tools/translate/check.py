@@ -31,7 +31,6 @@ from .update import updated_text
 # What makes no difference in languages without articles and plurals.
 ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 PLURAL = re.compile(r"[es]+\b")  # And whatever else ends like one.
-HEADERS = ("Language", "Plural-Forms", "Content-Type")
 
 
 @dataclass(frozen=True)
@@ -163,10 +162,6 @@ def _check_page(
 def _check_form(
     path: Path, catalog: Catalog, template: Catalog, language: Language
 ) -> Iterator[str]:
-    headers = dict(catalog.mime_headers)
-    for name in HEADERS:
-        if name not in headers:
-            yield f"{relative(path)}:1: lacks the header {name}; run `make i18n-update`"
     if catalog.locale_identifier != language.gettext:
         wrong = catalog.locale_identifier
         yield f"{relative(path)}:1: is for {wrong!r}, not for {language.gettext}"
