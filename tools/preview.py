@@ -21,7 +21,7 @@ from sphinx.errors import SphinxError
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 from tornado.ioloop import PeriodicCallback
 
-from .pages.sources import copy_docs, lay_out
+from .pages.sources import lay_out
 from .project.errors import BuildError, run_command
 from .project.languages import LANGUAGES, SOURCE_LANGUAGE, Language
 from .project.paths import BUILD, DOCS, GALLERY, LOCALES, ROOT
@@ -79,7 +79,7 @@ class Site:
         started = time.monotonic()
         doctrees = PREVIEW / "doctrees" / self.language.url
         try:
-            copy_docs(self.sources)
+            shutil.copytree(DOCS, self.sources, dirs_exist_ok=True)
             with patch_docutils(ROOT), docutils_namespace():  # As if for the first time.
                 app = Sphinx(
                     self.sources,

@@ -36,7 +36,6 @@ from typing import Any
 
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
-from sphinx.config import Config
 from sphinx.locale import get_translation
 
 gettext = get_translation("sphinx")
@@ -141,10 +140,7 @@ def replace_builtin_search(app: Sphinx) -> None:
         app.builder.search = False
         app.add_js_file("search.js", defer="defer")
         app.add_css_file("search.css")
-
-
-def add_static_files(app: Sphinx, config: Config) -> None:
-    config.html_static_path = [*config.html_static_path, str(STATIC)]
+        app.config.html_static_path = [*app.config.html_static_path, str(STATIC)]
 
 
 def add_search_page(app: Sphinx) -> list[tuple[str, dict, str]]:
@@ -192,7 +188,6 @@ def write_index(app: Sphinx, exception: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    app.connect("config-inited", add_static_files)
     app.connect("builder-inited", replace_builtin_search)
     app.connect("html-collect-pages", add_search_page)
     app.connect("html-page-context", drop_builtin_scripts)

@@ -35,7 +35,6 @@ HIGHLIGHTED = re.compile(r"highlight-(\S+)")
 PROBLEMS = ["problematic", "system-message"]
 # A Tag of Beautiful Soup, whose own types let each attribute be missing, or a list.
 Element = Any
-MANY = 4  # pages, for which other processes are worth while
 
 
 @dataclass(frozen=True)
@@ -73,8 +72,6 @@ def facts_of_pages(site: Path) -> dict[Path, PageFacts]:
 
 
 def _read_all(pages: list[str]) -> list[dict[str, Any]]:
-    if len(pages) < MANY:
-        return [read(html) for html in pages]
     with ProcessPoolExecutor(os.cpu_count(), get_context("fork")) as pool:
         return list(pool.map(read, pages))
 

@@ -40,7 +40,7 @@ def lay_out(folder: Path, *, executed: bool) -> Path:
     """
     target = folder / DOCS.name
     shutil.rmtree(target, ignore_errors=True)
-    copy_docs(target)
+    shutil.copytree(DOCS, target)  # With its times: Sphinx reads what is new.
     for name in INCLUDED:
         link = folder / name
         if link.is_symlink():
@@ -55,15 +55,10 @@ def lay_out(folder: Path, *, executed: bool) -> Path:
             shutil.copy2(source_of(script), page)
         else:
             page.write_text(unexecuted_page(script))
-            # As old as what it is made from: Sphinx reads what is new.
+            # As old as what it is made from, for the same reason.
             newest = max(path.stat().st_mtime_ns for path in [script, *accepted(script)])
             os.utime(page, ns=(newest, newest))
     return target
-
-
-def copy_docs(target: Path) -> None:
-    """Copy docs/ with its times, so that Sphinx reads only what is new."""
-    shutil.copytree(DOCS, target, dirs_exist_ok=True)
 
 
 def unexecuted_page(script: Path) -> str:

@@ -30,11 +30,6 @@ def commit():
     return name, day, bool(git("status", "--porcelain"))
 
 
-def shallow():
-    """Return whether the history is cut off, in which case dates are unknown."""
-    return git("rev-parse", "--is-shallow-repository")
-
-
 @cache
 def has_history():
     """Return whether this is a clone of its own with all its commits."""

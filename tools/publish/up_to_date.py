@@ -19,7 +19,7 @@ def sources():
     """Return a digest of all sources, installed packages and the toolchain."""
     tools = [sys.version, installed(), *compiled_with()]
     files = [*project_files(), *files_below(LOCALES)]
-    return digest(files, *tools, git.commit(), git.shallow())
+    return digest(files, *tools, git.commit(), git.has_history())
 
 
 def generated():
