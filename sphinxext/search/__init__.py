@@ -90,9 +90,6 @@ class Sections(HTMLParser):
         elif HEADING.match(tag):
             self.in_heading = True
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._separate(tag)
-
     def handle_endtag(self, tag: str) -> None:
         if tag not in self.elements:
             return
