@@ -21,7 +21,6 @@ FAULTS = {
     "link": ('href="../index.html', 'href="../indexx.html', "leads nowhere"),
     "fragment": ('href="#furo-main-content"', 'href="#nothing"', "leads to no heading"),
     "external": ("</article>", '<img src="https://example.org/x.png"></article>', "loads https"),
-    "markup": ("</article>", '<i class="problematic">`x</i></article>', "could not be parsed"),
     "path": ("</article>", f"<p>{ROOT}</p></article>", "shows the path of the machine"),
     "listing": ("</article>", MORE, "a listing or an output differs"),
     "raw": ("</article>", MORE, "listing has no provenance"),

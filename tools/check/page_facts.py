@@ -31,8 +31,6 @@ CODE = {"code", "pre", "script", "style", "kbd", "samp"}
 # The id and the class of the box around a listing.
 NUMBERED = re.compile(r"code-(\d+)$")
 HIGHLIGHTED = re.compile(r"highlight-(\S+)")
-# The classes of markup that docutils could not parse.
-PROBLEMS = ["problematic", "system-message"]
 # A Tag of Beautiful Soup, whose own types let each attribute be missing, or a list.
 Element = Any
 
@@ -46,7 +44,6 @@ class PageFacts:
     anchors: list[str]
     # The number of each listing, or 0, and a digest of its code without comments.
     listings: list[tuple[int, str]]
-    problems: list[str]  # Markup that docutils could not parse.
     leaked_markup: list[tuple[str, str]]  # With some of the text around it.
     # The name of the element, the address, and the relations of a <link>.
     links: list[tuple[str, str, list[str]]]
@@ -88,7 +85,6 @@ def read(html: str) -> dict[str, Any]:
         "sections": [tag["id"] for tag in page.find_all("section", id=True)],
         "anchors": sorted({tag["id"] for tag in page.find_all(id=True)}),
         "listings": [_listing(tag) for tag in page.find_all("pre")],
-        "problems": [x.get_text() for x in page.find_all(class_=PROBLEMS)],
         "leaked_markup": list(_leaked_markup(page)),
         "links": [
             (tag.name, address, tag.get("rel") or [])

@@ -73,8 +73,6 @@ def _check_page(language: Language, page: str, facts: Facts, files: dict[str, Pa
             findings.append(
                 f"{name}: its {position}. listing has no provenance: show it by a directive"
             )
-    for text in here.problems:
-        findings.append(f"{name}: contains markup that could not be parsed: {text!r}")
     for markup, text in here.leaked_markup:
         findings.append(f"{name}: shows the markup {markup!r} in {text!r}")
     if str(ROOT) in path.read_text():
