@@ -7,9 +7,9 @@ machine does meets all of them. Every sample is the time of the slowest rank. Al
 several times, in new processes, because the times of gloo differ most from run to run. Prints
 the median of the runs and their range. Nothing else should run meanwhile.
 
-shm is also compared with a backend that does nothing, and with its goals; mpich with shm, over
-TCP, and on two simulated hosts, which needs root or user namespaces. Takes about six minutes;
-writes a table into _build, which `make accept-bench-backend` commits to the project.
+shm is also compared with a backend that does nothing; mpich with shm, over TCP, and on two
+simulated hosts, which needs root or user namespaces. Takes about six minutes; writes a table into
+_build, which `make accept-bench-backend` commits to the project.
 """
 
 import os
@@ -22,7 +22,7 @@ import torch
 from .measure.cases import of_a_library, of_shared_memory
 from .measure.machine import machine
 from .measure.ranks import measure
-from .measure.summary import as_csv, goals_table, lines, place_text, rows
+from .measure.summary import as_csv, lines, place_text, rows
 from .processes.run import forget_steering
 from .project.errors import BuildError, run_command
 from .project.paths import INSTALLED_EXTENSIONS, MEASURED, MEASUREMENTS, relative
@@ -56,8 +56,6 @@ def main(backend: str = "shm") -> None:
     measured.parent.mkdir(parents=True, exist_ok=True)
     measured.write_text(as_csv(table, f"{machine()}, PyTorch {torch.__version__}"))
     print("", *lines(table), sep="\n")
-    if backend == "shm":
-        print("", goals_table(table), sep="\n")
     print(f"\nwritten to {relative(measured)}")
 
 
