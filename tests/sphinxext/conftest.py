@@ -6,25 +6,29 @@ import sys
 
 import pytest
 
+from tests.folders import Folder
 from tools.project.paths import ROOT
 
+# What the projects have in common; each adds its own.
+CONFIGURATION = """
+exclude_patterns = ["_*", "out"]
+gettext_compact = False
+html_baseurl = "https://example.org/"
+html_theme = "basic"
+language_switcher_languages = [
+    {"sphinx": "en", "url": "en", "html": "en", "name": "English"},
+    {"sphinx": "ko", "url": "ko", "html": "ko", "name": "한국어"},
+]
+locale_dirs = ["locales"]
+templates_path = ["templates"]
+"""
 
-class Documents:
+
+class Documents(Folder):
     """A folder of sources, built in English or with a catalog of translations."""
 
-    def __init__(self, root):
-        self.root = root
-        self.environment = {"PYTHONPATH": str(ROOT)}
-
-    def write(self, name, text):
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-    def translate(self, page, messages):
-        entries = "".join(f'msgid "{a}"\nmsgstr "{b}"\n\n' for a, b in messages.items())
-        header = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-8\\n"\n\n'
-        self.write(f"locales/ko/LC_MESSAGES/{page}.po", header + entries)
+    def configure(self, own):
+        self.write("conf.py", CONFIGURATION + own)
 
     def build(self, builder="html", language="en", fresh=True):
         """Return the exit status and all output of sphinx-build."""
@@ -34,7 +38,7 @@ class Documents:
         done = subprocess.run(
             command,
             cwd=self.root,
-            env=os.environ | self.environment,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

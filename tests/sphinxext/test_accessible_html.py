@@ -2,8 +2,6 @@
 
 CONFIGURATION = """
 extensions = ["sphinxext.theme.accessible_html", "sphinxext.theme.no_data_images"]
-exclude_patterns = ["out"]
-html_theme = "basic"
 html_static_path = ["static"]
 """
 PAGE = """
@@ -34,7 +32,7 @@ b { background: url("kept.svg") }
 
 
 def test_boxes_headings_and_links(documents):
-    documents.write("conf.py", CONFIGURATION)
+    documents.configure(CONFIGURATION)
     documents.write("index.rst", PAGE)
     documents.write("other.rst", "Other\n=====\n")
     documents.write("static/own.css", STYLE)

@@ -15,23 +15,14 @@ extensions = [
     "sphinxext.addresses.sitemap",
     "sphinxext.addresses.stable_anchors",
 ]
-exclude_patterns = ["out"]
-locale_dirs = ["locales"]
-templates_path = ["templates"]
-html_theme = "basic"
-gettext_compact = False
 html_baseurl = "https://example.org/docs/"
-language_switcher_languages = [
-    {"sphinx": "en", "url": "en", "html": "en", "name": "English"},
-    {"sphinx": "ko", "url": "ko", "html": "ko", "name": "한국어"},
-]
 """
 BASE = "https://example.org/docs/"
 
 
 @pytest.fixture
 def site(documents):
-    documents.write("conf.py", CONFIGURATION)
+    documents.configure(CONFIGURATION)
     documents.write("index.rst", "Title\n=====\n\n.. toctree::\n\n   guide/start\n")
     documents.write("guide/start.rst", "The start\n=========\n\nFirst step\n----------\n")
     documents.write(
@@ -85,7 +76,7 @@ def test_sections_can_be_referred_to_by_anchor(site):
         "Title\n=====\n\n:ref:`guide/start#first-step`\n\n.. toctree::\n\n   guide/start\n",
     )
     site.write("templates/page.html", "{{ body }}")
-    site.translate("guide/start", {"First step": "첫 단계"})
+    site.write_catalog("guide/start", {"First step": "첫 단계"})
     assert '<a class="reference internal" href="guide/start.html#first-step">' in site.page(
         language="ko"
     )

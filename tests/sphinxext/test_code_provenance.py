@@ -10,11 +10,6 @@ from tools.project.paths import DOCS
 
 CONFIGURATION = """
 extensions = ["sphinxext.code.code_provenance", "sphinxext.translation.translatable_comments"]
-exclude_patterns = ["out"]
-templates_path = ["templates"]
-locale_dirs = ["locales"]
-gettext_compact = False
-html_theme = "basic"
 html_context = {"file_address": "https://example.org/"}
 code_provenance_scripts = {"sample": "sample.py"}
 code_provenance_runs = {
@@ -119,7 +114,7 @@ PARTLY = NOT_EXECUTED.replace("executed::\n", "executed::\n   :partly:\n")
 
 @pytest.fixture
 def project(documents):
-    documents.write("conf.py", CONFIGURATION)
+    documents.configure(CONFIGURATION)
     template = DOCS / "_templates/code-provenance.html"
     documents.write("templates/code-provenance.html", template.read_text())
     documents.write("index.rst", INDEX)
@@ -193,7 +188,7 @@ def test_not_executed_says_so_with_the_translated_reason(project):
     assert texts[0] == "Title, gpu.py line 1 (not executed): There is no GPU."
     assert texts[1].startswith("Title, used.py lines 6–7 (executed in part)")
 
-    project.translate(
+    project.write_catalog(
         "index", {"A comment.": "주석입니다.", "There is *no* ``GPU``.": "``GPU`` 가 없습니다."}
     )
     page = project.page(language="ko")
@@ -207,7 +202,7 @@ def test_not_executed_says_so_with_the_translated_reason(project):
 
 
 def test_a_listing_without_a_proof_ends_the_build(project):
-    project.write("conf.py", CONFIGURATION.replace('"index.rst"', '"other.rst"'))
+    project.configure(CONFIGURATION.replace('"index.rst"', '"other.rst"'))
     project.write("sample.rst", PAGE.replace("print(1)", "print(2)", 1))
     without_reason = NOT_EXECUTED.replace("There is *no* ``GPU``.", "..\n")
     add(project, f"\n.. literalinclude:: gpu.py\n{PARTLY}{without_reason}")

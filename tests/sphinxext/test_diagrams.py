@@ -6,11 +6,7 @@ import pytest
 
 from sphinxext.pages.diagrams import _lines
 
-CONFIGURATION = """
-extensions = ["sphinxext.pages.diagrams"]
-exclude_patterns = ["_*", "out"]
-locale_dirs = ["locales"]
-"""
+CONFIGURATION = 'extensions = ["sphinxext.pages.diagrams"]\n'
 DRAWING = """\
 <svg viewBox="0 0 340 50">
   <desc>{{ _("Two boxes & an arrow.") }}</desc>
@@ -23,7 +19,7 @@ DRAWING = """\
 
 @pytest.fixture
 def diagram(documents):
-    documents.write("conf.py", CONFIGURATION)
+    documents.configure(CONFIGURATION)
     documents.write("index.rst", "Title\n=====\n\n.. diagram:: boxes\n")
     documents.write("_diagrams/boxes.svg", DRAWING)
     return documents
@@ -40,11 +36,11 @@ def test_texts_are_messages_of_the_page(diagram):
 
 
 def test_texts_are_translated_or_stay(diagram):
-    diagram.translate("index", {"rank {}": "랭크 {}"})
+    diagram.write_catalog("index", {"rank {}": "랭크 {}"})
     page = diagram.page(language="ko")
     assert "<text>랭크 0</text>" in page and "<text>랭크 1</text>" in page
     assert "Two boxes &amp; an arrow." in page
-    diagram.translate("index", {"rank {}": "rank {}", "Two boxes & an arrow.": "상자 <둘>"})
+    diagram.write_catalog("index", {"rank {}": "rank {}", "Two boxes & an arrow.": "상자 <둘>"})
     page = diagram.page(language="ko")
     assert "<text>rank 1</text>" in page and "<desc>상자 &lt;둘&gt;</desc>" in page
 
@@ -70,7 +66,7 @@ def test_a_broken_drawing_names_the_file_and_the_page(diagram, drawing, expected
     "translation", ["랭크 {number}", "랭크 {0.__class__}", "랭크 {} {}", "랭크 {"]
 )
 def test_a_translation_with_other_braces_is_refused(diagram, translation):
-    diagram.translate("index", {"rank {}": translation})
+    diagram.write_catalog("index", {"rank {}": translation})
     status, output = diagram.build(language="ko")
     assert status != 0 and "index.rst:4: WARNING: refused" in output and "'rank {}'" in output
     assert "<text>rank 1</text>" in (diagram.root / "out" / "index.html").read_text()
@@ -102,7 +98,7 @@ def test_lines(text, width, lines):
 @pytest.fixture
 def plot(diagram):
     """The page with a drawing of numbers from a CSV file."""
-    diagram.write("conf.py", CONFIGURATION + 'diagrams_data = {"times": "times.csv"}\n')
+    diagram.configure(CONFIGURATION + 'diagrams_data = {"times": "times.csv"}\n')
     circles = '{% for x in data("times") %}<circle cx="{{ x.ms | float | log10 }}"/>{% endfor %}'
     diagram.write("_diagrams/boxes.svg", f"<svg>{circles}</svg>")
     diagram.write("times.csv", "# a comment\nms\n10\n1000\n")

@@ -5,13 +5,6 @@ import random
 import pytest
 from bs4 import BeautifulSoup
 
-CONFIGURATION = """
-extensions = ["myst_parser", "sphinxext.translation.faithful_translations"]
-exclude_patterns = ["out"]
-locale_dirs = ["locales"]
-templates_path = ["templates"]
-html_theme = "basic"
-"""
 REST = "Title\n=====\n\nSee `the site <https://example.org/a>`__ and ``code`` in *it*.\n"
 MARKDOWN = "# Title\n\nSee [the site](https://example.org/a) and `code` in *it*.\n"
 REST_MESSAGE = "See `the site <https://example.org/a>`__ and ``code`` in *it*."
@@ -57,7 +50,9 @@ MARKDOWN_ATTACKS = {
 
 @pytest.fixture
 def site(documents):
-    documents.write("conf.py", CONFIGURATION)
+    documents.configure(
+        'extensions = ["myst_parser", "sphinxext.translation.faithful_translations"]'
+    )
     documents.write("secret.txt", "the secret")
     documents.write(
         "templates/layout.html",
@@ -83,7 +78,7 @@ def test_attacks_are_refused(site, suffix, text, message, attacks):
     site.write("index.rst", "Title\n=====\n\n.. toctree::\n\n   " + "\n   ".join(pages))
     for page, translation in zip(pages, attacks.values(), strict=True):
         site.write(f"{page}.{suffix}", text)
-        site.translate(page, {message: translation})
+        site.write_catalog(page, {message: translation})
     status, output = site.build(language="ko")
     assert status != 0, "a warning, and warnings are errors"
     for page, name in zip(pages, attacks, strict=True):
@@ -106,7 +101,7 @@ def test_a_faithful_translation_in_another_order_is_taken(site, source):
         else "*것* 안의 `code` 그리고 [사이트](https://example.org/a)."
     )
     site.write(source, REST if rest else MARKDOWN)
-    site.translate("index", {message: translation})
+    site.write_catalog("index", {message: translation})
     page = site.page(language="ko")
     assert "사이트</a>" in page and "See" not in page
 
@@ -133,7 +128,7 @@ def test_a_faithful_translation_in_another_order_is_taken(site, source):
 )
 def test_templates(site, message, attack):
     site.write("index.rst", "Title\n=====\n")
-    site.translate("sphinx", {message: attack})
+    site.write_catalog("sphinx", {message: attack})
     status, output = site.build(language="ko")
     assert status != 0 and f"other HTML or placeholders than {message!r}" in output
     page = (site.root / "out" / "index.html").read_text()
@@ -142,7 +137,7 @@ def test_templates(site, message, attack):
 
 def test_faithful_translations_in_templates(site):
     site.write("index.rst", "Title\n=====\n")
-    site.translate("sphinx", {"Made here": "여기서 만듦", "by %(author)s": "%(author)s 지음"})
+    site.write_catalog("sphinx", {"Made here": "여기서 만듦", "by %(author)s": "%(author)s 지음"})
     page = site.page(language="ko")
     assert 'title="여기서 만듦">여기서 만듦</p>' in page and "me 지음" in page
 
@@ -161,7 +156,7 @@ def test_fuzz(site):
     site.write("rst.rst", "Title\n=====\n\n" + "\n\n".join(pages["rst"]) + "\n")
     site.write("md.md", "# Title\n\n" + "\n\n".join(pages["md"]) + "\n")
     for page in ("rst", "md"):
-        site.translate(page, {m: messages[m] for m in pages[page]})
+        site.write_catalog(page, {m: messages[m] for m in pages[page]})
     site.build(language="ko")
     for page in ("rst", "md"):
         soup = BeautifulSoup((site.root / "out" / f"{page}.html").read_text(), "html.parser")

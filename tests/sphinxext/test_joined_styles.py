@@ -4,15 +4,13 @@ import re
 
 CONFIGURATION = """
 extensions = ["sphinxext.theme.joined_styles"]
-exclude_patterns = ["out"]
-html_theme = "basic"
 html_css_files = ["site.css"]
 joined_styles = {"site.css": "styles"}
 """
 
 
 def configure(documents):
-    documents.write("conf.py", CONFIGURATION)
+    documents.configure(CONFIGURATION)
     documents.write("index.rst", "Title\n=====\n")
 
 

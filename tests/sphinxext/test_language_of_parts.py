@@ -2,9 +2,6 @@
 
 CONFIGURATION = """
 extensions = ["sphinxext.translation.language_of_parts"]
-exclude_patterns = ["out"]
-locale_dirs = ["locales"]
-html_theme = "basic"
 language_of_parts_classes = ["output"]
 """
 TEXT = """
@@ -24,9 +21,9 @@ Second.
 
 
 def page(documents, language):
-    documents.write("conf.py", CONFIGURATION)
+    documents.configure(CONFIGURATION)
     documents.write("index.rst", TEXT)
-    documents.translate("index", {"First.": "첫째.", "CPU": "CPU"})
+    documents.write_catalog("index", {"First.": "첫째.", "CPU": "CPU"})
     return documents.page(language=language)
 
 

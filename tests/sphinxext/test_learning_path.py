@@ -8,9 +8,7 @@ from sphinxext.pages.learning_path import _unfolded
 
 CONFIGURATION = """
 extensions = ["sphinxext.pages.learning_path", "sphinxext.code.program_output"]
-exclude_patterns = ["out"]
 learning_path_run_seconds = {"second": 70}
-html_theme = "basic"
 """
 INDEX = """\
 Title
@@ -35,7 +33,7 @@ Part
 
 
 def test_pages_stand_in_order_with_their_times_and_those_below(documents):
-    documents.write("conf.py", CONFIGURATION)
+    documents.configure(CONFIGURATION)
     documents.write("index.rst", INDEX)
     documents.write("part.rst", PART)
     documents.write("first.rst", "First\n=====\n\n" + "word " * 1490)

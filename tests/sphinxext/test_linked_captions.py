@@ -4,8 +4,6 @@ from bs4 import BeautifulSoup
 
 CONFIGURATION = """
 extensions = ["sphinxext.code.linked_captions"]
-exclude_patterns = ["out"]
-html_theme = "basic"
 linked_captions_address = "https://x.example/{path}"
 """
 PAGE = """\
@@ -23,7 +21,7 @@ Title
 
 
 def test_captions_of_files_are_links(documents):
-    documents.write("conf.py", CONFIGURATION)
+    documents.configure(CONFIGURATION)
     documents.write("code/a.py", "x = 1\n")
     documents.write("index.rst", PAGE)
     soup = BeautifulSoup(documents.page(), "html.parser")

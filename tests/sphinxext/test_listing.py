@@ -5,8 +5,6 @@ from bs4 import BeautifulSoup
 
 CONFIGURATION = """
 extensions = ["sphinxext.code.listing"]
-exclude_patterns = ["out"]
-html_theme = "basic"
 listing_root = "code"
 """
 PROGRAM = """\
@@ -23,7 +21,7 @@ def listing(documents):
     def listing(file, *options):
         """Return the HTML of a page with one listing."""
         lines = [f".. listing:: {file}", *(f"   {option}" for option in options)]
-        documents.write("conf.py", CONFIGURATION)
+        documents.configure(CONFIGURATION)
         documents.write("code/a.py", PROGRAM)
         documents.write("code/a.hpp", "// [sum]\nint total;\n// [/sum]\n")
         documents.write("index.rst", "\n".join(["Title", "=====", "", *lines, ""]))

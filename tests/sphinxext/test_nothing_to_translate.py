@@ -22,17 +22,13 @@ Title
 
 
 def test_messages_have_words(documents):
-    documents.write(
-        "conf.py",
-        'extensions = ["sphinxext.translation.nothing_to_translate"]\n'
-        'exclude_patterns = ["out"]\nlocale_dirs = ["locales"]\nhtml_theme = "basic"\n',
-    )
+    documents.configure('extensions = ["sphinxext.translation.nothing_to_translate"]')
     documents.write("index.rst", TEXT)
     documents.write("folder/file.py", "x = 1\n")
     status, output = documents.build(builder="gettext")
     assert status == 0, output
     catalog = (documents.root / "out/index.pot").read_text()
     assert re.findall('msgid "(.+)"', catalog) == ["Title", "yes", "The file"]
-    documents.translate("index", {"✓": "–", "2.5": "3", "folder/file.py": "x", "yes": "예"})
+    documents.write_catalog("index", {"✓": "–", "2.5": "3", "folder/file.py": "x", "yes": "예"})
     page = documents.page(language="ko")
     assert "✓" in page and "2.5" in page and "folder/file.py" in page and "예" in page

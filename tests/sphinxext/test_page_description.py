@@ -4,17 +4,9 @@ import pytest
 
 from sphinxext.pages.page_description import describe
 
-CONFIGURATION = """
-extensions = ["sphinxext.pages.page_description"]
-exclude_patterns = ["out"]
-locale_dirs = ["locales"]
-templates_path = ["templates"]
-html_theme = "basic"
-"""
-
 
 def description(documents, text, language="en"):
-    documents.write("conf.py", CONFIGURATION)
+    documents.configure('extensions = ["sphinxext.pages.page_description"]')
     documents.write("index.rst", f"Title\n=====\n\n.. note:: Not this.\n\n{text}\n\nMore.\n")
     documents.write("templates/page.html", "[{{ description }}]")
     return documents.page(language=language)
@@ -25,7 +17,7 @@ def test_it_is_plain_text_of_the_first_paragraph(documents):
 
 
 def test_it_is_translated(documents):
-    documents.translate("index", {"Some *text*.": "어떤 *글* 입니다."})
+    documents.write_catalog("index", {"Some *text*.": "어떤 *글* 입니다."})
     assert description(documents, "Some *text*.", "ko") == "[어떤 글 입니다.]"
 
 

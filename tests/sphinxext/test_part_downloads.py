@@ -8,10 +8,6 @@ CONF = """\
 from sphinxext.code.sample_downloads import ZipFile
 
 extensions = ["sphinxext.translation.translatable_comments", "sphinxext.code.part_downloads"]
-exclude_patterns = ["out"]
-locale_dirs = ["locales"]
-gettext_compact = False
-templates_path = ["templates"]
 sample_downloads = {{
     f"part/{{x}}": ZipFile(
         script=f"code/{{x}}.py",
@@ -20,8 +16,6 @@ sample_downloads = {{
     )
     for x in ("one", "two")
 }}
-html_baseurl = "https://example.org/"
-language_switcher_languages = [{{"sphinx": "ko", "url": "ko", "html": "ko", "name": "한국어"}}]
 """
 TEMPLATES = {
     "sample-note": "At {{ address }}",
@@ -36,7 +30,7 @@ TOCTREE = ".. toctree::\n\n{}\n"
 
 @pytest.fixture
 def part(documents):
-    documents.write("conf.py", CONF.format(root=documents.root))
+    documents.configure(CONF.format(root=documents.root))
     documents.write("_code/shared.py", "pass  # Shared.\n")
     for name, template in TEMPLATES.items():
         documents.write(f"templates/{name}.html", template)
@@ -45,8 +39,8 @@ def part(documents):
         documents.write(f"part/{name}.rst", PAGE.format(title=name))
     documents.write("part/index.rst", "Part\n====\n\n" + TOCTREE.format("   one\n   two"))
     documents.write("index.rst", "Home\n====\n\n" + TOCTREE.format("   part/index"))
-    documents.translate("part/index", {"Part": "단원"})
-    documents.translate("part/two", {"Begin.": "시작합니다."})
+    documents.write_catalog("part/index", {"Part": "단원"})
+    documents.write_catalog("part/two", {"Begin.": "시작합니다."})
     return documents
 
 

@@ -2,15 +2,9 @@
 
 from bs4 import BeautifulSoup
 
-CONFIGURATION = """
-extensions = ["sphinxext.code.program_output"]
-exclude_patterns = ["out"]
-html_theme = "basic"
-"""
-
 
 def boxes(documents, lines):
-    documents.write("conf.py", CONFIGURATION)
+    documents.configure('extensions = ["sphinxext.code.program_output"]')
     output = "".join(f"    line {i}\n" for i in range(lines))
     documents.write(
         "index.rst",

@@ -7,17 +7,12 @@ import pytest
 CONF = """\
 from sphinxext.code.project_downloads import Project
 extensions = ["myst_parser", "sphinxext.code.project_downloads"]
-exclude_patterns = ["out"]
-locale_dirs = ["locales"]
-templates_path = ["templates"]
 project_downloads = {"acme-net": Project(
     sources={"acme.py": "# Acme begins at SITE/acme.html.\\nacme = '''# Acme'''\\n"},
     templates={"README.md": "readme.html"},
     copies={"copied/SITE.txt": b"The SITE/ stays."},
     address="SITE/",
 )}
-html_baseurl = "https://example.org/"
-language_switcher_languages = [{"sphinx": "ko", "url": "ko", "html": "ko", "name": "한국어"}]
 """
 KO = {
     "Acme begins at SITE/acme.html.": "Acme는 SITE/acme.html에 있습니다.",
@@ -27,11 +22,11 @@ KO = {
 
 @pytest.fixture
 def project(documents):
-    documents.write("conf.py", CONF)
+    documents.configure(CONF)
     documents.write("index.md", "# A title\n\nTake [the project](acme-net.zip).\n")
     documents.write("folder/page.md", "---\norphan: true\n---\n# Page\n\n[It](acme-net.zip).\n")
     documents.write("templates/readme.html", '{{ _("Of Acme") }}: SITE/')
-    documents.translate("sphinx", KO)
+    documents.write_catalog("sphinx", KO)
     return documents
 
 
@@ -62,7 +57,7 @@ def test_translated_and_made_again_with_the_same_bytes(project):
     first = path.read_bytes()
     project.page(language="ko", fresh=False)
     assert path.read_bytes() == first
-    project.translate("sphinx", KO | {"Of Acme": "Acme 설명"})
+    project.write_catalog("sphinx", KO | {"Of Acme": "Acme 설명"})
     project.page(language="ko", fresh=False)
     assert unzipped(project)["acme-net/README.md"].startswith("Acme 설명:")
 

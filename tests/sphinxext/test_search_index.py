@@ -2,12 +2,6 @@
 
 import json
 
-CONFIGURATION = """
-extensions = ["sphinxext.search"]
-exclude_patterns = ["out"]
-templates_path = ["templates"]
-html_theme = "basic"
-"""
 TEMPLATE = """\
 {% extends "page.html" %}
 {% block body %}
@@ -47,7 +41,7 @@ MARKS = str.maketrans("<>", "\x7f\x7f")
 
 
 def write(documents):
-    documents.write("conf.py", CONFIGURATION)
+    documents.configure('extensions = ["sphinxext.search"]')
     documents.write("templates/search.html", TEMPLATE)
     documents.write("index.rst", INDEX)
     documents.write("first.rst", "First\n=====\n\nOne.\n")

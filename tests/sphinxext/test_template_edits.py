@@ -2,17 +2,13 @@
 
 CONFIGURATION = """
 extensions = ["sphinxext.theme.template_edits", "sphinxext.translation.translatable_labels"]
-exclude_patterns = ["out"]
-locale_dirs = ["locales"]
-templates_path = ["templates"]
-html_theme = "basic"
 template_edits = {"page.html": [(TEXT, TEXT + '<nav aria-label="Site"></nav>')]}
 """
 BODY = '"{{ body }}"'
 
 
 def configure(documents, text):
-    documents.write("conf.py", CONFIGURATION.replace("TEXT", text))
+    documents.configure(CONFIGURATION.replace("TEXT", text))
     documents.write("index.rst", "Title\n=====\n")
 
 
@@ -20,7 +16,7 @@ def test_the_page_is_changed_and_translated(documents):
     configure(documents, BODY)
     documents.write("templates/other.html", "")
     assert '<nav aria-label="Site"></nav>' in documents.page()
-    documents.translate("sphinx", {"Site": "사이트"})
+    documents.write_catalog("sphinx", {"Site": "사이트"})
     assert '<nav aria-label="사이트"></nav>' in documents.page(language="ko")
 
 

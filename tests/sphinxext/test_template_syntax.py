@@ -1,14 +1,12 @@
 """A mistake in a template is named with its file and line."""
 
-CONFIGURATION = 'extensions = ["sphinxext.theme.template_syntax"]\ntemplates_path = ["own"]\n'
-
 
 def test_a_template_that_is_not_finished(documents):
-    documents.write("conf.py", CONFIGURATION)
+    documents.configure('extensions = ["sphinxext.theme.template_syntax"]')
     documents.write("index.rst", "Title\n=====\n")
-    documents.write("own/parts/good.html", "{% trans %}a text{% endtrans %}\n")
+    documents.write("templates/parts/good.html", "{% trans %}a text{% endtrans %}\n")
     assert documents.build()[0] == 0
-    documents.write("own/parts/bad.html", "a line\n{% if x %}\n")
+    documents.write("templates/parts/bad.html", "a line\n{% if x %}\n")
     status, output = documents.build()
     assert status == 2
-    assert f"{documents.root}/own/parts/bad.html:2: Unexpected end of template" in output
+    assert f"{documents.root}/templates/parts/bad.html:2: Unexpected end of template" in output

@@ -4,9 +4,6 @@ from bs4 import BeautifulSoup
 
 CONFIGURATION = """
 extensions = ["sphinxext.pages.term_table"]
-exclude_patterns = ["out"]
-locale_dirs = ["locales"]
-html_theme = "basic"
 language_switcher_languages = [
     {"sphinx": "en", "url": "en", "html": "en", "name": "English"},
     {"sphinx": "ko", "url": "ko", "html": "ko", "name": "한국어"},
@@ -18,10 +15,10 @@ TERMS = "term,ko,avoid_ko,note\nall-reduce,올리듀스,전체 축소|합산,a *
 
 
 def table(documents, language="en", terms=TERMS):
-    documents.write("conf.py", CONFIGURATION)
+    documents.configure(CONFIGURATION)
     documents.write("terms.csv", terms)
     documents.write("index.rst", "Terms\n=====\n\n.. term-table:: terms.csv\n")
-    documents.translate("index", {"Terms": "용어", "a *note*": "참고"})
+    documents.write_catalog("index", {"Terms": "용어", "a *note*": "참고"})
     return BeautifulSoup(documents.page(language=language), "html.parser")
 
 
@@ -46,7 +43,7 @@ def test_notes_are_translated_and_terms_are_not(documents):
 
 
 def test_a_file_that_is_no_table_is_named(documents):
-    documents.write("conf.py", CONFIGURATION)
+    documents.configure(CONFIGURATION)
     documents.write("terms.csv", "word,ko\nrank,랭크\n")
     documents.write("index.rst", "Terms\n=====\n\n.. term-table:: terms.csv\n")
     status, output = documents.build()

@@ -123,11 +123,7 @@ def test_code_without_comments():
 
 
 def test_a_translated_page(documents):
-    documents.write(
-        "conf.py",
-        'extensions = ["sphinxext.translation.translatable_comments"]\n'
-        'exclude_patterns = ["out"]\nlocale_dirs = ["locales"]\n',
-    )
+    documents.configure('extensions = ["sphinxext.translation.translatable_comments"]')
     listing = ".. code-block:: python\n\n   run()  # Start.\n"
     documents.write("index.rst", f"Title\n=====\n\n{listing}")
     status, output = documents.build("gettext")
@@ -135,24 +131,20 @@ def test_a_translated_page(documents):
     assert 'msgid "Start."' in (documents.root / "out" / "index.pot").read_text()
     plain = json.loads((documents.root / "out" / "plain-messages.json").read_text())
     assert plain == {"index": {"Start.": False}}, "which is no prose"
-    documents.translate("index", {"Start.": "시작합니다."})
+    documents.write_catalog("index", {"Start.": "시작합니다."})
     page = documents.page(language="ko")
     assert "시작합니다." in page and "Start." not in page
 
 
 def test_highlighted_lines_are_the_same_code_in_a_translation(documents):
-    documents.write(
-        "conf.py",
-        'extensions = ["sphinxext.translation.translatable_comments"]\n'
-        'exclude_patterns = ["out"]\nlocale_dirs = ["locales"]\n',
-    )
+    documents.configure('extensions = ["sphinxext.translation.translatable_comments"]')
     comment = '   """Begin."""\n   # A comment that takes\n   # two lines.\n'
     options = "   :emphasize-lines: 5\n\n"
     listing = f".. code-block:: python\n{options}{comment}   start()\n   run()\n   end()\n"
     documents.write("index.rst", f"Title\n=====\n\n{listing}")
     long = "시작합니다. " * 20
     messages = {"A comment that takes two lines.": "한 줄.", "Begin.": long.strip()}
-    documents.translate("index", messages)
+    documents.write_catalog("index", messages)
     for language in ("en", "ko"):
         [line] = re.findall(r'<span class="hll">(.*)', documents.page(language=language))
         assert "run" in line, language

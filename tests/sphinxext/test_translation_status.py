@@ -28,9 +28,6 @@ BEHIND = {
 }
 CONFIGURATION = f"""
 extensions = ["sphinxext.translation.translation_status"]
-exclude_patterns = ["out"]
-html_theme = "basic"
-templates_path = ["templates"]
 language_switcher_languages = [
     {{"sphinx": "en", "url": "en", "html": "en", "name": "English"}},
     {{"sphinx": "zh_CN", "url": "zh-cn", "html": "zh-CN", "name": "简体中文"}},
@@ -47,7 +44,7 @@ TEMPLATE = """
 
 
 def build(documents, language):
-    documents.write("conf.py", CONFIGURATION)
+    documents.configure(CONFIGURATION)
     documents.write("index.rst", "Home\n====\n\n.. toctree::\n\n   state/all\n")
     documents.write("state/all.rst", "State\n=====\n\n.. translation-status::\n")
     documents.write("templates/page.html", TEMPLATE)

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from tests.folders import Folder
 from tools.project.paths import INSTALLED_EXTENSIONS, ROOT
 
 COPIED = ["tools", "conformance", "extension", "sphinxext", "docs/_templates", "docs/_static"]
@@ -19,11 +20,11 @@ STREAMS = ("simulated_accelerator", "stream_collectives")
 LEFT_OUT = shutil.ignore_patterns("build", "*.egg-info", "shm_collectives", *STREAMS)
 
 
-class Project:
+class Project(Folder):
     """A clone in a temporary folder, with the extension compiled already."""
 
     def __init__(self, root):
-        self.root = root
+        super().__init__(root)
         for name in COPIED:
             source, target = ROOT / name, root / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -46,21 +47,12 @@ class Project:
         forbidden = str(self.root / "forbidden")
         return self.run(*command, PYTHONPATH=forbidden, PATH="/nowhere", CXX="none")
 
-    def copy(self, root, *ignored):
-        """Return a copy of the present project, without files of the given names."""
-        shutil.copytree(self.root, root, ignore=shutil.ignore_patterns(*ignored))
+    def copy(self, root):
+        """Return a copy of the present project."""
+        shutil.copytree(self.root, root)
         copy = object.__new__(Project)
         copy.root = root
         return copy
-
-    def write(self, name, text):
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        return path
-
-    def read(self, name):
-        return (self.root / name).read_text()
 
     def sample(self, code, name="sample", output=None):
         """Add a gallery script that consists of a title and ``code``.

@@ -40,10 +40,8 @@ def test_rendering_needs_neither_torch_nor_a_compiler(pages):
 
 
 def test_no_catalog_replaces_the_english_text(pages):
-    header = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-8\\n"\n\n'
     for page, text in {"index": "A text.", "sphinx": "Choose a language"}.items():
-        catalog = f'{header}msgid "{text}"\nmsgstr "바뀐 글"\n'
-        pages.write(f"locales/en/LC_MESSAGES/{page}.po", catalog)
+        pages.write_catalog(page, {text: "바뀐 글"}, "en")
     status, output = pages.run("tools.render")
     assert status == 0, output
     files = [
@@ -55,11 +53,10 @@ def test_no_catalog_replaces_the_english_text(pages):
 
 
 def test_a_dangerous_text_of_the_start_page_is_refused(pages):
-    header = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-8\\n"\n\n'
     text = "There is no page at this address"
-    path = "locales/ko/LC_MESSAGES/sphinx.po"
-    pages.write(path, f'{header}msgid "{text}"\nmsgstr "<b>{text}</b>"\n')
-    assert f"{path}:4: refused a translation with other HTML" in pages.fail("tools.render")
+    pages.write_catalog("sphinx", {text: f"<b>{text}</b>"})
+    place = "locales/ko/LC_MESSAGES/sphinx.po:4"
+    assert f"{place}: refused a translation with other HTML" in pages.fail("tools.render")
 
 
 def test_a_sphinx_warning_in_any_language_is_an_error(pages):

@@ -22,8 +22,7 @@ def test_a_changed_source_is_compiled_once(project):
     assert "dummy_collectives is up to date" in project.run(*BUILD)[1]
     project.write(SOURCE, TINY.format(statement=""))
     # -Wextra finds fault with the short initializer, which is not the point here.
-    text = project.read(SETUP)
-    project.write(SETUP, text.replace('"-Wextra"', '"-Wno-missing-field-initializers"'))
+    project.replace('"-Wextra"', '"-Wno-missing-field-initializers"', SETUP)
     status, output = project.run(*BUILD)
     assert status == 0 and "dummy_collectives is up to date" not in output, output
     assert "dummy_collectives is up to date" in project.run(*BUILD)[1]
@@ -51,7 +50,6 @@ def test_without_a_compiler_the_message_says_what_to_install(project):
 
 
 def test_another_torch_than_the_environment_is_for(project):
-    text = project.read("releases.toml")
-    project.write("releases.toml", text.replace(DEFAULT.version, "2.99.0"))
+    project.replace(DEFAULT.version, "2.99.0", "releases.toml")
     output = project.fail(*BUILD)
     assert f"torch {DEFAULT.version}" in output and "2.99.0" in output and ".venv" in output

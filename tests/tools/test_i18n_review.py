@@ -6,7 +6,6 @@ import pytest
 from bs4 import BeautifulSoup
 from test_status_of_translations import git
 
-HEADER = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-8\\n"\n'
 FOLDER = "locales/ko/LC_MESSAGES"
 BEFORE = {
     "The rank does not wait for the others.": "랭크는 다른 랭크를 기다리지 않습니다.",
@@ -15,20 +14,12 @@ BEFORE = {
 }
 
 
-def write(project, page, texts, fuzzy=()):
-    entries = (
-        f'\n{"#, fuzzy" + chr(10) if x in fuzzy else ""}msgid "{x}"\nmsgstr "{texts[x]}"\n'
-        for x in texts
-    )
-    project.write(f"{FOLDER}/{page}.po", HEADER + "".join(entries))
-
-
 @pytest.fixture
 def history(project):
     project.write(".gitignore", "_build\n__pycache__\n")
     git(project.root, "init", "--initial-branch=main")
-    write(project, "a", BEFORE)
-    write(project, "b", {"Another page.": "다른 쪽입니다."})
+    project.write_catalog("a", BEFORE)
+    project.write_catalog("b", {"Another page.": "다른 쪽입니다."})
     git(project.root, "add", "--all")
     git(project.root, "commit", "--message", "before")
     return project
@@ -45,7 +36,7 @@ def review(project, since="HEAD"):
 def test_a_changed_translation_is_marked(history):
     source, translation = next(iter(BEFORE.items()))
     changed = translation.replace("기다리지 않습니다", "기다립니다")
-    write(history, "a", BEFORE | {source: changed})
+    history.write_catalog("a", BEFORE | {source: changed})
     output, rows, page = review(history)
     assert "한국어 (ko): 1 messages changed" in output
     assert rows == [[source, source, translation, changed]]
@@ -60,7 +51,8 @@ def test_changed_english_stands_beside_what_it_was_in_page_order(history):
         "It stays.": "그대로입니다.",
         "The workers call the driver, one after the other.": "드라이버가 워커를 호출합니다.",
     }
-    write(history, "a", texts, fuzzy=["The workers call the driver, one after the other."])
+    history.write_catalog("a", texts)
+    history.replace('msgid "The workers', '#, fuzzy\nmsgid "The workers', f"{FOLDER}/a.po")
     first, *_, last = BEFORE
     _, rows, page = review(history)
     assert [row[1] for row in rows] == [x for x in texts if x != "It stays."]
@@ -70,15 +62,15 @@ def test_changed_english_stands_beside_what_it_was_in_page_order(history):
 
 def test_a_renamed_page_and_a_moved_text_have_not_changed(history):
     git(history.root, "mv", f"{FOLDER}/a.po", f"{FOLDER}/renamed.po")
-    write(history, "b", {"Another page.": "다른 쪽입니다.", "It stays.": "그대로입니다."})
+    history.write_catalog("b", {"Another page.": "다른 쪽입니다.", "It stays.": "그대로입니다."})
     assert "0 messages changed" in review(history)[0]
     renamed = BEFORE | {"It stays.": "그대로 있습니다."}
-    write(history, "renamed", renamed)
+    history.write_catalog("renamed", renamed)
     assert [row[2:] for row in review(history)[1]] == [["그대로입니다.", "그대로 있습니다."]]
 
 
 def test_what_nobody_sees_is_shown(history):
-    write(history, "a", BEFORE | {"It stays.": "그대\u202e로<b>\u200b"})
+    history.write_catalog("a", BEFORE | {"It stays.": "그대\u202e로<b>\u200b"})
     assert review(history)[1][0][3] == "그대U+202E로<b>U+200B"
 
 

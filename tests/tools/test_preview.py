@@ -28,11 +28,7 @@ def pages(project):
         "print('never run')\nworker = 'sample/shown.py'\n"
         "# sphinx_gallery_start_ignore\nassert 1\n# sphinx_gallery_end_ignore\n"
     )
-    project.write(
-        CATALOG,
-        'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-8\\n"\n\n'
-        'msgid "A text."\nmsgstr "첫 번째 글."\n',
-    )
+    project.write_catalog("index", {"A text.": "첫 번째 글."})
     shutil.copyfile(
         LOCALES / "ko/LC_MESSAGES/sphinx.po", project.root / "locales/ko/LC_MESSAGES/sphinx.po"
     )

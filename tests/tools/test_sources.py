@@ -41,10 +41,7 @@ def _texts(page):
 def test_translators_need_neither_torch_nor_a_compiler(project):
     project.write("docs/index.md", "# Title\n\n```{toctree}\ntutorial/sample\n```\n")
     project.sample(SHOWS, output=OUTPUT)
-    project.write(
-        "languages.toml",
-        project.read("languages.toml").replace('简体中文"', '简体中文"\ncomplete = false'),
-    )
+    project.replace('简体中文"', '简体中文"\ncomplete = false', "languages.toml")
     for command in (["i18n_add", "pt_BR"], ["i18n_update"], ["i18n_status"]):
         status, output = project.run_without_torch(f"tools.{command[0]}", *command[1:])
         assert status == 0, output
