@@ -35,12 +35,11 @@ def start(server, tmp_path):
     def started(text, *options, address=server, env=None):
         program = tmp_path / f"program_{len(processes)}.py"
         program.write_text(text)
-        arguments = options if "-m" in options else [*options, str(program), "argument"]
         paths = [program.with_suffix(suffix) for suffix in (".out", ".err")]
         environment = {**os.environ, fork_server.ADDRESS: address, **(env or {})}
         with open(paths[0], "wb") as out, open(paths[1], "wb") as err:
             process = fork_server.popen(
-                [sys.executable, *arguments],
+                [sys.executable, *options, str(program), "argument"],
                 stdout=out,
                 stderr=err,
                 env=environment,
@@ -83,12 +82,6 @@ def test_a_program_is_on_its_own(start, tmp_path):
     assert process.wait(10) == 0, read()
     lines = ["['argument'] __main__ True value", "True", "True True", "True", "from below"]
     assert read() == ("\n".join([*lines, ""]), "")
-
-
-def test_a_module_as_program(start):
-    process, read = start("", "-m", "json.tool", "--help")
-    assert process.wait(10) == 0
-    assert "usage: " in read()[0]
 
 
 def test_the_interpreter_goes_down_as_usual(start):

@@ -125,7 +125,6 @@ def test_the_workflow_runs_the_commands_of_the_readme_and_our_actions(files):
         ("", "name the backend: make new-backend NAME=acme"),
         ("Acme", "NAME=Acme: a name has lower-case letters"),
         ("2acme", "[a-z][a-z0-9_]*"),
-        ("acme-net", "[a-z][a-z0-9_]*"),
         ("acme_", "[a-z][a-z0-9_]*"),
         ("../acme", "[a-z][a-z0-9_]*"),
         ("acme\n", "[a-z][a-z0-9_]*"),

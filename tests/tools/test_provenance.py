@@ -65,13 +65,6 @@ def _runs_without_status():
     return {name for name, run in runs.items() if run.get("status", 0) is None}
 
 
-def test_a_build_with_a_listing_that_nothing_executes_fails(project):
-    project.write("docs/index.md", "# Title\n\n```sh\nrm -r everything\n```\n")
-    output = project.fail("tools.render")
-    assert "docs/index.md: WARNING: listing 1, from docs/index.md, lines 4 to 4" in output
-    assert "say in the directive not-executed why" in output
-
-
 def test_the_moment_of_a_run_is_beside_the_site(project):
     project.only_english()
     project.write("docs/index.md", "# Title\n\n```{toctree}\ntutorial/sample\n```\n")

@@ -5,7 +5,6 @@ import pytest
 from tools.state import records
 from tools.state.digests import installed
 from tools.state.records import Record
-from tools.state.runs import Run
 
 
 @pytest.fixture(params=[True, False], ids=["of the tools", "of itself"])
@@ -55,17 +54,3 @@ def test_what_was_made_from_what(record, tmp_path):
     assert not record.is_made("key", outputs)
     outputs[1].unlink()
     assert not record.is_made("key", outputs)
-
-
-def test_a_run_counts_for_the_contents_that_it_executed(tmp_path):
-    file = tmp_path / "program"
-    file.write_text("code")
-    run = Run("sample", Record(tmp_path / "record.json", of_tools=False), (file,))
-    assert run.status is None
-    with run.recorded():
-        assert run.status is None
-    recorded = run.record.load()
-    assert run.status == 0 and recorded["seconds"] < 1
-    assert recorded["ended"].endswith("+00:00")
-    file.write_text("other code")
-    assert run.status is None

@@ -65,12 +65,6 @@ def test_a_damaged_site_is_built_again(html):
     assert NOTHING not in html()
 
 
-def test_a_damaged_record_is_none(html):
-    path = up_to_date.RECORD.path
-    path.write_text(path.read_text().replace("a page", "a pag3"))
-    assert NOTHING not in html()
-
-
 CHANGES = {
     "flags": lambda patch: patch.setenv("CXXFLAGS", "-O1"),
     "sources": lambda patch: patch.setattr(up_to_date, "project_files", lambda: [ROOT / "LICENSE"]),
