@@ -32,14 +32,14 @@ def start(server, tmp_path):
     """Start a program; return the process, and a function that reads its streams."""
     processes = []
 
-    def started(text, *options, address=server, env=None):
+    def started(text, *, address=server, env=None):
         program = tmp_path / f"program_{len(processes)}.py"
         program.write_text(text)
         paths = [program.with_suffix(suffix) for suffix in (".out", ".err")]
         environment = {**os.environ, fork_server.ADDRESS: address, **(env or {})}
         with open(paths[0], "wb") as out, open(paths[1], "wb") as err:
             process = fork_server.popen(
-                [sys.executable, *options, str(program), "argument"],
+                [sys.executable, str(program), "argument"],
                 stdout=out,
                 stderr=err,
                 env=environment,
@@ -104,16 +104,6 @@ def test_an_exception(start):
     assert 'program_0.py", line 2, in broken\n' in error
     assert error.endswith("ZeroDivisionError: division by zero\n")
     assert "fork_server" not in error
-
-
-def test_options(start):
-    warn = "import warnings\nwarnings.warn('careful')\n"
-    process, read = start(warn, "-W", "error", "-X", "faulthandler")
-    assert process.wait(10) == 1 and "UserWarning: careful" in read()[1]
-    for options in ([], ["-X", "faulthandler"]):
-        process, read = start("import os; os.abort()", *options)
-        assert process.wait(10) == -signal.SIGABRT
-        assert ("Fatal Python error: Aborted" in read()[1]) == bool(options)
 
 
 def test_time_limit(start):

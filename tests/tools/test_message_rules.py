@@ -71,6 +71,7 @@ FAULTS = [
     ("spacing", KO, "plain", "A text.", "문장\n입니다."),
     ("punctuation", ZH, "plain", "A text (b).", "文字(乙)。"),
     ("punctuation", ZH, "plain", "A text (b).", "文字（乙。"),
+    ("punctuation", ZH, "plain", "DDP: a", "DDP: 文字"),
     ("punctuation", ZH, "plain", "A, b.", "文字，，文字。"),
     ("punctuation", ZH, "plain", 'A "b".', '文字"文字"。'),
     ("punctuation", KO, "plain", "A “b”.", "문장입니다."),
