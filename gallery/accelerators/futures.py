@@ -34,7 +34,7 @@ A callback before the communication
 -----------------------------------
 
 To show what the host can do before the data arrives, the next worker attaches a callback and waits for its result
-while a gate holds the communication:
+while a *gate*, which takes the place of a slow network (:doc:`streams`), holds the communication:
 
 .. listing:: gallery/accelerators/futures/callbacks.py
    :part: callback

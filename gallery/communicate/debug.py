@@ -3,7 +3,8 @@ Debug hangs and wrong results
 =============================
 
 If a job hangs, follow the steps of this page in their order, whatever backend it uses. If it computes wrong
-results, begin with step 3, and if it is slow, with step 5. A section near the end is for authors of a backend.
+results, begin with ``DETAIL``, and if it is slow, with the profiler. A section near the end is for authors of a
+backend.
 
 .. diagram:: communicate/debug/diagram
 
@@ -99,8 +100,19 @@ output = launch("debug/hanging_rank.py", ranks=2)
 # ``"nccl2"``. The command ``torchfrtrace FOLDER`` then reports the first call that not all ranks have made.
 #
 # In a real hang, the group's timeout may be long, and the thread that hangs cannot run these lines. So move them into
-# a function, and before the call, start a timer with ``timer = threading.Timer(60, write_trace)``,
-# ``timer.daemon = True`` and ``timer.start()``. After the call, stop it with ``timer.cancel()``.
+# a function ``write_trace``, and let a timer call it if the operation takes longer than a minute:
+#
+# .. not-executed::
+#
+#    The wait of the program above ends after a second.
+#
+#    .. code-block:: python
+#
+#       timer = threading.Timer(60, write_trace)
+#       timer.daemon = True  # so that the process can end
+#       timer.start()
+#       dist.all_reduce(tensor)
+#       timer.cancel()
 #
 # On traces of gloo, the command of PyTorch 2.15 fails with a ``KeyError``. For gloo, print the newest entry of each
 # rank instead. In this code, ``dump`` is ``c10d._dump_fr_trace_json``; replace ``"shm"`` by ``"gloo"``. Compare only
@@ -125,7 +137,8 @@ output = launch("debug/missing_call.py", ranks=2)
 
 # %%
 # The report names the call and the rank that did not make it. It also contains the line of the call, so search the
-# program there for a branch in which rank 1 skips the broadcast.
+# program there for a branch in which rank 1 skips the broadcast. Do not rely on the ``state`` of an entry: if a
+# backend, such as ``shm``, does not report the ends of its operations, even a completed call can stay "scheduled".
 #
 # Check each call with ``DETAIL``
 # -------------------------------

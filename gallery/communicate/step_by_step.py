@@ -67,13 +67,15 @@ A model of the protocol
 -----------------------
 
 Tests try a few orders of events out of millions, and a model tries all of them. To keep their number small,
-this one has two slots and one counter ``posted`` for each rank. Its programs consist of the actions above:
+this one has two slots and one counter ``posted`` for each rank. Its programs name the first three actions of a
+step as above, and take the last three together as ``read``:
 
 .. listing:: gallery/communicate/shared/step_protocol_model.py
    :part: programs
    :end-before: def reads_in
 
-``reads_in`` splits each read into one action for each rank to be read. ``explore`` begins with the state in
+``reads_in`` splits each read again: it waits for each rank to be read, looks at the slot of each, and is done.
+``explore`` begins with the state in
 which nothing has happened. It lets each rank take its next action, if the rank need not wait, and goes on from
 every state that it has not seen:
 
@@ -85,13 +87,13 @@ every state that it has not seen:
 
 An action raises ``Wrong`` if a rank writes a slot that another rank still needs, or reads another step than
 the one that it expects. A state in which no rank can act, although not all have ended, is a deadlock. Here
-rank 0 gathers from rank 1, and both post one step ahead:
+rank 0 gathers from rank 1, which only posts, and both post one step ahead:
 """
 
 from shared.step_protocol_model import Wrong, explore, one_after_another, one_ahead, reads_in
 
-gathers = reads_in(one_ahead(4), readers=[1])
-sends = reads_in(one_ahead(4), readers=[])
+gathers = reads_in(one_ahead(4), sources=[1])
+sends = reads_in(one_ahead(4), sources=[])
 print(explore([gathers, sends]), "states, nothing wrong")
 
 # %%
@@ -111,7 +113,7 @@ except Wrong as error:
 # all, and none gets far enough ahead to fill four slots. Even the model finds nothing if all ranks read from
 # all, and each reads a step before it writes the next one:
 
-symmetric = reads_in(one_after_another(4), readers=[0, 1])
+symmetric = reads_in(one_after_another(4), sources=[0, 1])
 print(explore([symmetric, symmetric], too_early=1), "states, nothing wrong")
 
 # %%

@@ -41,7 +41,15 @@ store, because a store whose host is down does not answer, and the deadline woul
 The rank that finds a failure writes the reason into the key ``failed``, so that the others raise the same
 reason. The watch of each rank reads the key about ten times a second while an operation waits.
 
-The transport of ``mpich`` starts the watch in ``joined``, ends it in ``leave``, and asks it in between:
+The transport of ``mpich`` constructs the watch, starts it in ``joined``, and ends it in ``leave``, which is shown
+below. In between, the frame asks it through the transport:
+
+.. admonition:: The constructor and ``joined``
+   :collapsible: closed
+
+   .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
+      :start-at: MpiTransport(
+      :end-before: // [exchange]
 
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
    :start-at: std::optional<std::string> failure()

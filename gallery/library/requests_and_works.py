@@ -33,8 +33,8 @@ Its parameters are values, because the target of a reference may be gone when th
 may take a reference, because the frame keeps the ``Operation`` until the coroutine is destroyed. The condition
 ``done`` has a name, because GCC 12 destroys some temporaries of a ``co_await`` expression too early.
 
-The frame's class ``Call`` is what a library has been asked to do. That of ``mpich`` is ``Requests``, which holds one
-or more requests of MPI:
+A ``Call`` of the frame is one job for the library. ``mpich`` derives ``Requests`` from it, which holds one or more
+requests of MPI:
 
 .. admonition:: ``Requests``
    :collapsible: closed
@@ -49,10 +49,12 @@ The library's thread (:doc:`which-thread-calls`) posts them in ``begin``, then t
    :start-at: void begin() override
    :end-before: // [/requests]
 
-The program already has its ``Work``, through which it learns of the end. When all requests have ended, the
-library's thread rings the bell of the group. That wakes the thread that drives, usually one in ``wait``, and it resumes
-the coroutine. When the coroutine ends, the callback thread completes the future, if the program has asked for one;
-then ``is_completed`` of the ``Work`` is true and ``wait`` returns. All this is code of the frame.
+The program already has its ``Work``, through which it learns of the end in four steps, all of them code of the frame:
+
+1. The library's thread sees that all requests have ended, and rings the bell of the group.
+2. The bell wakes the thread that drives, usually a caller of ``wait``, which resumes the coroutine to its end.
+3. If the program has asked for a future, the callback thread completes it.
+4. From then on, ``is_completed`` of the ``Work`` is true, and ``wait`` returns.
 
 The next worker has several works at a time. Rank 0 begins three all-reduces, and sends a message while rank 1 is
 late for them:
@@ -178,7 +180,8 @@ run_program("requests_and_works/memory_given_back.py")
 # - the requests.
 #
 # The coroutine shares the ``Call`` with the thread of the library. When a failure destroys the coroutine, the
-# thread is the last owner, and keeps the ``Call`` until the process ends. This leak is deliberate. It may hold
+# thread is the last owner, and keeps the ``Call`` until the process ends, as ``serve`` on the page
+# :doc:`lost-ranks-of-a-library` shows. This leak is deliberate. It may hold
 # large tensors, but happens once for each group, because the first failure ends the group. Late data can then only reach
 # the tensors of the failed operation, which a program must not use after the error.
 #

@@ -73,8 +73,8 @@ assert fields <= described, fields - described
 
 # %%
 # Neither backend averages integers. gloo also lacks ``PREMUL_SUM``, ``float8``, integers of 16 bits, and
-# unsigned ones of more than eight. Complex numbers have no order, so ``dist.all_reduce`` itself refuses ``MAX``
-# of complex tensors. To sum them, it passes a view of real numbers to the backend.
+# unsigned ones of more than eight. ``dist.all_reduce`` itself passes complex tensors as a view of real numbers. That
+# is right for ``SUM``, ``AVG`` and ``PREMUL_SUM``, so it refuses all other reductions of them.
 # :doc:`/right/tensors-of-every-kind` shows how the frame reduces each dtype.
 #
 # .. admonition:: The code
@@ -95,8 +95,8 @@ assert fields <= described, fields - described
 #    * - field
 #      - meaning, and who sets it
 #    * - ``timeout``
-#      - the limit for this call; ``kUnsetTimeout`` means that the timeout of the group holds. In Python, only
-#        ``barrier`` and ``monitored_barrier`` set it
+#      - the limit for this call; ``kUnsetTimeout`` means that the timeout of the group holds. Of the
+#        collectives of ``torch.distributed``, only ``barrier`` and ``monitored_barrier`` set it
 #    * - ``asyncOp``
 #      - whether the program asked for the work with ``async_op=True``; true if C++ made the options
 #    * - ``reduceOp``
@@ -154,7 +154,8 @@ assert fields <= described, fields - described
 # backends of the group, gloo and NCCL alike, and needs PyTorch 2.14.
 #
 # The create function gets most of these arguments as fields of ``DistributedBackendOptions`` if it was registered with
-# ``extended_api=True``, and four arguments otherwise: the store, the rank, the size, and the timeout.
+# ``extended_api=True``, and four arguments otherwise: the store, the rank, the size, and the timeout. A field without a
+# release in the last column is in all supported ones.
 #
 # .. list-table::
 #    :header-rows: 1
@@ -164,19 +165,19 @@ assert fields <= described, fields - described
 #      - since
 #    * - ``store``
 #      - a store whose keys no other backend of the group sees
-#      - 2.13
+#      -
 #    * - ``group_rank``, ``group_size``
 #      - the rank in the group, and the number of its ranks
-#      - 2.13
+#      -
 #    * - ``timeout``
 #      - ``timeout`` of ``init_process_group`` or ``new_group``, or the default above
-#      - 2.13
+#      -
 #    * - ``group_id``
 #      - the name of the group, which is equal on all of its ranks
-#      - 2.13
+#      -
 #    * - ``global_ranks_in_group``
 #      - the global rank of each rank; empty for the default group
-#      - 2.13
+#      -
 #    * - ``process_group``
 #      - the group that will own the backend
 #      - 2.14
@@ -198,19 +199,19 @@ assert fields <= described, fields - described
 #      - since
 #    * - ``backend``
 #      - the name of the backend, which cannot be changed
-#      - 2.13
+#      -
 #    * - ``timeout``
 #      - as above; in Python it is called ``_timeout``
-#      - 2.13
+#      -
 #    * - ``group_name``, ``group_desc``
 #      - the name of the group, and a description for logs
-#      - 2.13
+#      -
 #    * - ``global_ranks_in_group``
 #      - as above
-#      - 2.13
+#      -
 #    * - ``use_pg_for_symm_mem_rendezvous``
 #      - whether symmetric memory exchanges its handles through the backend instead of the store
-#      - 2.13
+#      -
 #    * - ``enable_reconfigure``
 #      - as above
 #      - 2.14

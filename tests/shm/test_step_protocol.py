@@ -5,8 +5,8 @@ from communicate.shared import step_protocol_model as model
 from communicate.shared.step_protocol_model import explore, reads_in
 
 
-def programs(size, order, readers_of):
-    return [reads_in(order, readers_of(rank, size)) for rank in range(size)]
+def programs(size, order, sources_of):
+    return [reads_in(order, sources_of(rank, size)) for rank in range(size)]
 
 
 def everyone(rank, size):
@@ -22,11 +22,11 @@ def from_the_root(rank, size):
 
 
 ORDERS = {"one after another": model.one_after_another, "one ahead": model.one_ahead}
-READERS = [everyone, only_the_root, from_the_root]
+SOURCES = [everyone, only_the_root, from_the_root]
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("readers_of", READERS)
+@pytest.mark.parametrize("sources_of", SOURCES)
 @pytest.mark.parametrize(("size", "steps"), [(2, 5), (3, 3)])
-def test_holds_in_every_order_of_events(size, steps, order, readers_of):
-    assert explore(programs(size, ORDERS[order](steps), readers_of)) > 50
+def test_holds_in_every_order_of_events(size, steps, order, sources_of):
+    assert explore(programs(size, ORDERS[order](steps), sources_of)) > 50

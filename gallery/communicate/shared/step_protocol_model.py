@@ -1,6 +1,6 @@
 """The step protocol as a model, which is small enough to try every order of events.
 
-Each rank runs a program of the five actions of one step: wait until the slot is free, write it,
+Each rank runs a program of the actions of its steps: wait until the slot is free, write it,
 post it, wait for the others, read them. A state is how far every rank is and what every slot
 holds; `explore` visits all states that any interleaving reaches. It reports a slot that is written
 while a rank still needs what is in it, a read of something else than was posted, and a deadlock.
@@ -43,15 +43,15 @@ def one_ahead(steps):
     return actions
 
 
-def reads_in(actions, readers):
-    """Split each read into one action for each rank to be read, and the end of reading."""
+def reads_in(actions, sources):
+    """Split each read into a wait for each rank to be read, a look at each, and the end."""
     split = []
     for action, step in actions:
         if action != "read":
             split.append((action, step))
             continue
-        split += [(("wait", other), step) for other in readers]
-        split += [(("look", other), step) for other in readers]
+        split += [(("wait", other), step) for other in sources]
+        split += [(("look", other), step) for other in sources]
         split.append(("done", step))
     return split
 # [/programs]
