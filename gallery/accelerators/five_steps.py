@@ -79,8 +79,8 @@ stream does both, by calling another backend, one for the CPU:
 .. listing:: extension/stream_collectives/src/group.hpp
    :part: in-the-stream
 
-Like a kernel, the task has addresses and sizes but owns no tensor of the program: the destructor of a tensor
-may need Python's lock, the GIL, and the thread of the stream must not wait for that.
+Like a kernel, the task has addresses and sizes but owns no tensor of the program, because the destructor of a
+tensor may need Python's lock, the GIL.
 
 Steps 4 and 5: the event, and its users
 ---------------------------------------

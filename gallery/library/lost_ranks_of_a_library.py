@@ -58,15 +58,11 @@ below. In between, the frame asks it through the transport:
 The next program loses rank 2 in three ways, while the others wait for it in a barrier with a timeout of two
 seconds. A stopped process has not ended, so only the deadline helps:
 
-.. listing:: gallery/library/lost_ranks_of_a_library/killed_ranks.py
-   :start-at: WAYS = {
-   :end-before: def run_rank
-
-.. admonition:: ``run_rank``, which uses them
+.. admonition:: The three ways
    :collapsible: closed
 
    .. listing:: gallery/library/lost_ranks_of_a_library/killed_ranks.py
-      :start-at: def run_rank
+      :start-at: WAYS = {
       :end-before: # [/ways]
 
 Each way is run a second time with ``MPIR_CVAR_NOLOCAL=1``, which makes MPICH use the network between ranks

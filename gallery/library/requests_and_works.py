@@ -45,9 +45,12 @@ requests of MPI:
 
 The library's thread (:doc:`which-thread-calls`) posts them in ``begin``, then tests the open ones:
 
-.. listing:: extension/mpi_collectives/src/requests.hpp
-   :start-at: void begin() override
-   :end-before: // [/requests]
+.. admonition:: ``begin`` and ``has_ended``
+   :collapsible: closed
+
+   .. listing:: extension/mpi_collectives/src/requests.hpp
+      :start-at: void begin() override
+      :end-before: // [/requests]
 
 The program already has its ``Work``, through which it learns of the end in four steps, all of them code of the frame:
 

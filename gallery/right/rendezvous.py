@@ -105,19 +105,22 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # therefore cannot decide alone. The first rank that knows the outcome writes the verdict, with a
 # ``compareSet`` that succeeds only once. That is the function ``agree``:
 #
-# .. listing:: extension/frame/rendezvous.hpp
-#    :part: agree
-#    :end-before: if (keys_->add(
+# .. admonition:: ``agree``
+#    :collapsible: closed
 #
-# In this listing:
+#    .. listing:: extension/frame/rendezvous.hpp
+#       :part: agree
+#       :end-before: if (keys_->add(
 #
-# - ``mine`` is the rank's own problem or, without one, ``ready_``: "ready" and the number the rank has drawn.
-# - ``enter`` writes ``mine``. A second process with the same rank has drawn another number, so its text differs, and
-#   ``enter`` throws.
-# - ``welcome`` is called on rank 0, and writes the answer that the other rank waits for in ``find_keys``.
-# - ``late`` lists the missing ranks.
-# - ``set_first`` writes the verdict, unless there is one, and returns the one that counts. If all ranks are ready,
-#   that is ``kReady``, without a number, so that it is the same whichever rank writes it.
+#    In this listing:
+#
+#    - ``mine`` is the rank's own problem or, without one, ``ready_``: "ready" and the number the rank has drawn.
+#    - ``enter`` writes ``mine``. A second process with the same rank has drawn another number, so its text differs, and
+#      ``enter`` throws.
+#    - ``welcome`` is called on rank 0, and writes the answer that the other rank waits for in ``find_keys``.
+#    - ``late`` lists the missing ranks.
+#    - ``set_first`` writes the verdict, unless there is one, and returns the one that counts. If all ranks are ready,
+#      that is ``kReady``, without a number, so that it is the same whichever rank writes it.
 #
 # A rank whose deadline passes when the others have already agreed finds their verdict in the store, and starts
 # all the same, because its own "ready" was there in time. If a rank gives up before that, no rank starts,

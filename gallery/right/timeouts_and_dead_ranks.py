@@ -15,7 +15,7 @@ A program can set a timeout for a group, for a call, or for a wait. The group's 
 it through ``setTimeout`` of the backend, which the frame overrides, because the base class only warns.
 The call's timeout is the member ``timeout`` in the options of the collective. It takes precedence over the
 group's. Likewise, a timeout in the options of the backend takes precedence over the argument of
-``init_process_group``, unless it is the default of 30 minutes, which the frame cannot tell from no timeout:
+``init_process_group``. Only the default of 30 minutes does not, because the frame cannot tell it from no timeout:
 
 .. listing:: extension/frame/options.hpp
    :part: timeouts
