@@ -75,7 +75,8 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 # Errors that come late
 # ---------------------
 #
-# What only the library can see becomes an error when its task runs in the stream, as :doc:`five-steps` shows.
+# What only the library can see becomes an asynchronous error: it appears when the task of the library runs in the
+# stream, as :doc:`five-steps` shows.
 # In the next worker, the ranks reduce tensors of different sizes, which the library ``store`` compares:
 #
 # .. listing:: gallery/accelerators/order_and_abort/late_error.py

@@ -2,8 +2,8 @@
 Port to a real accelerator
 ==========================
 
-Use this page when you port a backend to an accelerator of your own. Its tables say what takes the place of each
-part of the simulation, and its lists say what a simulation could not show you and what to check first.
+Use this page when you port a backend to an accelerator of your own, such as an NPU. Its tables say what takes the
+place of each part of the simulation, and its lists say what a simulation could not show you and what to check first.
 
 .. diagram:: accelerators/to_hardware/diagram
 

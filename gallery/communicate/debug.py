@@ -9,7 +9,8 @@ backend.
 .. diagram:: communicate/debug/diagram
 
 A rank that hangs often has no bug itself: it waits for another rank, by default for 30 minutes, and for 10
-if ``backend`` is ``"nccl"``. So each step compares all ranks, to find the one that differs:
+if ``backend`` is ``"nccl"``, unless you pass a ``timeout`` to ``init_process_group``. So each step compares all
+ranks, to find the one that differs:
 
 .. list-table::
    :header-rows: 1
@@ -239,9 +240,6 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 #    The rank that noticed an error or a timeout also told the others through the store to write their files. The
 #    backend of that time is now called ``nccl-legacy``.
 #
-# With ``TORCH_NCCL_BLOCKING_WAIT=1`` there is no watchdog: ``wait`` blocks the host and raises the error itself.
-# ``NCCL_DEBUG=INFO`` belongs to NCCL, which then logs what it does.
-#
 # For authors of a backend
 # ------------------------
 #
@@ -279,9 +277,6 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 #
 #    .. listing:: extension/frame/work.hpp
 #       :part: profiler
-#
-# If the error of ``wait`` names the operation and the missing ranks, as :doc:`/right/timeouts-and-dead-ranks`
-# shows, a program needs no other tool to see which rank is late.
 #
 # Exercise
 # --------

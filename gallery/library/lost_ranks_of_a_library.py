@@ -111,9 +111,6 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 #    .. listing:: extension/frame/library.hpp
 #       :part: serve
 #
-# The price is memory: what was in progress at a failure is never freed. The alternative is worse, since MPI
-# would write into memory that has another owner by then.
-#
 # Bug: the tensor of a failed receive
 # -----------------------------------
 #

@@ -172,7 +172,8 @@ outputs = launch("data_parallel/mixed_precision.py", ranks=2)
 #   on the other ranks, and DDP silently averages gradients of different steps. :doc:`memory` shows this.
 # * If one rank has *fewer* batches, the others make a call that has no partner. With gloo, they raise an
 #   error if that rank has exited. Otherwise they wait until the timeout of the group, by default 30 minutes, or
-#   10 if ``backend`` is ``"nccl"``. :doc:`/communicate/debug` shows how to find the rank.
+#   10 if ``backend`` is ``"nccl"``; to change it, pass ``timeout`` to ``init_process_group``.
+#   :doc:`/communicate/debug` shows how to find the rank.
 #
 # ``DistributedSampler`` prevents this by giving each rank equally many examples: it repeats a few of them, or
 # with ``drop_last=True`` leaves a few out. Where the data cannot be divided evenly, use the context manager

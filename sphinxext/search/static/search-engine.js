@@ -234,9 +234,9 @@ globalThis.SearchEngine = (() => {
         const start = this.starts[at];
         const to = at + term.length;
         const end = this.starts[to];
-        // Or else "c" would be found in every word, and "elast" in "the last".
+        // Or else "c" would be found in every word, "npu" in "input" and "elast" in "the last".
         const crosses = () => this.starts.subarray(at + 1, to).includes(WORD);
-        if (latin && start === WITHIN && (short || crosses())) continue;
+        if (latin && start === WITHIN && (term.length <= 3 || crosses())) continue;
         while (this.pieces[piece].to <= at) piece++;
         let quality = latin ? FIT.withinLatin : FIT.within;
         if (start === WORD && end === WORD) quality = FIT.word;

@@ -74,11 +74,17 @@ globalThis.searchWords = {
     example examples sample samples
     synchronize sync barrier
     restart resume recover
+    accelerator npu tpu 가속기 加速器 加速卡
+    minimal smallest simplest
+    benchmark benchmarks measure performance 벤치마크 성능 측정 基准测试 基准 性能 测量
+    communicator 커뮤니케이터 通信器
+    oom outofmemory 메모리부족 内存不足 显存不足 显存不够 内存溢出
     버전 릴리스
     예제 예시 샘플
     서버 컴퓨터 머신 노드
     다운로드 내려받
-    멈추 멈춰 교착
+    멈추 멈춰 멈춤 교착
+    간단 작은 최소
     죽 실패
     동기화 배리어
     학습 훈련 트레이닝
@@ -86,6 +92,10 @@ globalThis.searchWords = {
     cpu 코어
     race 경합 경쟁
     例子 示例
+    最简单 最简 最小
+    封装 接入 对接
+    进程组 通信组
+    验证 测试 检验
     机器 服务器 节点
     挂 崩溃 失败 故障
     卡住 卡死 死锁
