@@ -2,7 +2,7 @@
 Debug hangs and wrong results
 =============================
 
-If a job hangs, follow the steps of this page in their order, whatever backend it uses. If it computes wrong
+If a job hangs, with DDP, FSDP2 or your own backend, follow the steps of this page in their order. If it computes wrong
 results, begin with ``DETAIL``, and if it is slow, with the profiler. A section near the end is for authors of a
 backend.
 
