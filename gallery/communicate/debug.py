@@ -59,7 +59,9 @@ processes, and ``grep`` reads the rank of one from its environment. ``py-spy`` s
 
 Then compare the stacks. If all ranks but one are in the same collective, find out what keeps that one away,
 for example the data loader or a checkpoint. If the process of a rank is gone, its log has the cause. If
-ranks are in different collectives, go on with the next step.
+ranks are in different collectives, go on with the next step. On GPUs, collectives return before they have ended,
+so the stack shows where the host waits for the device, for example in ``loss.item()``. If all ranks wait there, go
+on with the next step, too.
 
 Where neither tool is allowed, prepare the program with Python's ``faulthandler``. It writes the stacks from a
 thread of its own, so it works although the main thread hangs in C++. Here it writes them every half second
@@ -100,20 +102,26 @@ output = launch("debug/hanging_rank.py", ranks=2)
 # The last argument is the name that the backend gives itself, which for ``nccl`` of PyTorch 2.15 is
 # ``"nccl2"``. The command ``torchfrtrace FOLDER`` then reports the first call that not all ranks have made.
 #
-# In a real hang, the group's timeout may be long, and the thread that hangs cannot run these lines. So move them into
-# a function ``write_trace``, and let a timer call it if the operation takes longer than a minute:
+# .. admonition:: In a real hang, let a timer write the trace
+#    :collapsible: closed
 #
-# .. not-executed::
+#    The group's timeout may be long, and the thread that hangs cannot run these lines. So move them into a function
+#    ``write_trace``, and let a timer call it if a training step takes longer than a minute. The step must include the
+#    line that waits for the device, such as ``loss.item()``, because on a GPU a collective returns before it has
+#    ended:
 #
-#    The wait of the program above ends after a second.
+#    .. not-executed::
 #
-#    .. code-block:: python
+#       The wait of the program above ends after a second.
 #
-#       timer = threading.Timer(60, write_trace)
-#       timer.daemon = True  # so that the process can end
-#       timer.start()
-#       dist.all_reduce(tensor)
-#       timer.cancel()
+#       .. code-block:: python
+#
+#          timer = threading.Timer(60, write_trace)
+#          timer.daemon = True  # so that the process can end
+#          timer.start()
+#          loss = train_step(batch)
+#          loss.item()
+#          timer.cancel()
 #
 # .. admonition:: For gloo, the newest entry of each rank
 #    :collapsible: closed

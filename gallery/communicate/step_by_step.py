@@ -3,7 +3,8 @@ A step protocol and its model
 =============================
 
 The third decision of ``shm`` is in which order the ranks write and read their memory. This page explains the
-answer, one protocol for all collectives, and checks with a model that no order of events breaks it.
+answer, one protocol for all collectives, and checks it with a model that tries every order of events of a small
+group.
 
 .. diagram:: communicate/step_by_step/diagram
 
@@ -66,8 +67,9 @@ alone, and fail on aarch64. Justify the order in a comment instead, next to the 
 A model of the protocol
 -----------------------
 
-Tests try a few orders of events out of millions, and a model tries all of them. To keep their number small,
-this one has two slots and one counter ``posted`` for each rank. Its programs name the first three actions of a
+Tests try a few orders of events out of millions. A model tries all of them, but for a small case: here two ranks
+with four steps, two slots and one counter ``posted`` for each rank. In the model, each action is visible to all
+ranks at once, so it checks the protocol and not the memory order. Its programs name the first three actions of a
 step as above, and take the last three together as ``read``:
 
 .. listing:: gallery/communicate/shared/step_protocol_model.py

@@ -201,8 +201,8 @@ run_program("requests_and_works/memory_given_back.py")
 #        tensors until it is complete. An all-gather may have its input in the rank's own part of the output.
 #    * - UCX
 #      - A call that is done at once returns ``NULL``, others an error or a request. Ask ``ucp_request_check_status``, or
-#        pass a callback; release the request with ``ucp_request_free``. ``ucp_tag_send_sync_nbx`` is done when the
-#        receiver takes the message, as ``MPI_Issend`` is. At the end, close each endpoint with
+#        pass a callback, which UCX does not call after ``NULL``; release the request with ``ucp_request_free``.
+#        ``ucp_tag_send_sync_nbx`` is done when the receiver takes the message, as ``MPI_Issend`` is. At the end, close each endpoint with
 #        ``ucp_ep_close_nbx``, which flushes it, and then destroy the worker.
 #    * - libfabric
 #      - You pass a context pointer, which an entry of the completion queue returns: let it point to the ``Call``,

@@ -25,7 +25,7 @@ A reduction arrives as a ``ReduceOp`` in the member ``reduceOp`` of the options:
      - the sum, divided by the number of ranks
      - FSDP2, for gradients of ``float32`` and ``bfloat16``, also between the nodes of hybrid sharding
    * - ``PREMUL_SUM``
-     - the sum of the inputs, each multiplied by a factor first
+     - the sum of the inputs, each multiplied first by the factor in ``supplement_`` of the ``ReduceOp``
      - FSDP2, for ``float32`` and ``bfloat16`` after ``set_gradient_divide_factor``; between the nodes it then
        requests ``SUM``
    * - ``MIN``
@@ -153,9 +153,10 @@ assert fields <= described, fields - described
 # ``dist.set_timeout(timedelta(hours=1), group)`` on every rank of the group. It holds for later calls of all
 # backends of the group, gloo and NCCL alike, and needs PyTorch 2.14.
 #
-# The create function gets most of these arguments as fields of ``DistributedBackendOptions`` if it was registered with
-# ``extended_api=True``, and four arguments otherwise: the store, the rank, the size, and the timeout. A field without a
-# release in the last column is in all supported ones.
+# If the create function was registered with ``extended_api=True``, it gets two arguments: ``DistributedBackendOptions``
+# with the fields below, and ``pg_options`` of the program or ``None``. Otherwise it gets the store, the rank, the size
+# and the timeout, and PyTorch drops ``pg_options`` silently. A field without a release in the last column is in all
+# supported ones.
 #
 # .. list-table::
 #    :header-rows: 1
