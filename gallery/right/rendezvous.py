@@ -139,14 +139,14 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # If a rank cannot connect, for example because a network interface does not exist, throw an exception. It ends
 # ``await`` on the other ranks, and all ranks raise its text. It cannot end a call of your library that waits for
 # the other ranks. So before such a call, let each rank check all that can fail, set a key, and await the keys of
-# all. ``mpich`` does so in the next function, before it enters MPI:
+# all. ``mpich`` does so before it enters MPI:
 #
 # .. admonition:: All ranks set a key before MPI starts
 #    :collapsible: closed
 #
 #    .. listing:: extension/mpi_collectives/src/world.hpp
-#       :start-at: void require_one_world
-#       :end-before: void start(
+#       :start-at: place.keys->set_text
+#       :end-before: for (int rank
 #
 # What needs every rank, such as a thread that watches the others, starts in ``joined``, which the frame calls after
 # the second round. :doc:`/library/start-a-library` has the other steps for MPI.
