@@ -15,8 +15,6 @@ NETWORKS = {
     "two hosts": ("mpich", "gloo"),
 }
 KIB, MIB = 2**10, 2**20
-SMALL, LARGE = (4, KIB, 8 * KIB, 64 * KIB), (MIB, 16 * MIB, 64 * MIB)
-MODELS = (1_000_000, 4_000_000)
 
 
 def rows(case, setup, runs):
