@@ -153,9 +153,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
       return std::ranges::none_of(
           unfinished_, [&](const auto& each) { return counts(each->note().kind); });
     };
-    const auto is_send = [](Kind kind) { return kind == Kind::send; };
     wait([&] { return none(std::not_fn(is_message)); }, kNever);
-    wait([&] { return none(is_send); }, in(kLastMoments));
+    wait(
+        [&] { return none([](Kind k) { return k == Kind::send; }); }, in(kLastMoments));
   }
 
   // Ends all operations, and the threads. A thread that does not end in time, or that
