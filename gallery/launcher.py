@@ -147,6 +147,8 @@ def _environment():
     # By default, gloo and TensorPipe listen at the address of the host's name.
     loopback = next(x for _, x in socket.if_nameindex() if x.startswith("lo"))
     own = {"GLOO_SOCKET_IFNAME": loopback, "TP_SOCKET_IFNAME": loopback}
+    # A program decides itself whether and when it loads a device that is installed.
+    own["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
     own_modules = [os.path.abspath(folder) for folder in ("shared", ".")]
     modules = [*own_modules, *filter(None, [os.environ.get("PYTHONPATH")])]
     path = {"PYTHONPATH": os.pathsep.join(modules)}

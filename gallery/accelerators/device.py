@@ -89,6 +89,9 @@ run_program("device/late.py")
 # .. listing:: extension/simulated_accelerator/pyproject.toml
 #    :part: entry-point
 #
+# The function does nothing, and is in a module of its own. If a program imports the device before ``torch``,
+# the entry point is loaded while the first lines of ``__init__.py`` run, which would not have the function yet.
+#
 # Streams and events: the guard
 # -----------------------------
 #
@@ -226,8 +229,8 @@ run_program("device/kernels.py")
 #    .. listing:: extension/simulated_accelerator/src/driver.hpp
 #       :part: serve
 #
-# A fork copies the memory of the process and none of its threads, so a stream in the child would stand
-# still for ever. The driver starts threads only with the first launch, so a fork before that is harmless.
+# A fork copies the memory of the process, but of its threads only the one that calls it, so a stream in the child
+# would stand still for ever. The driver starts threads only with the first launch, so a fork before that is harmless.
 # In the next program, ``in_a_fork`` runs a function in a child, which prints the result or the error:
 #
 # .. listing:: gallery/accelerators/device/forks.py

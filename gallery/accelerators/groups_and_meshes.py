@@ -52,8 +52,8 @@ launch("groups_and_meshes/two_devices.py", ranks=2)
 # ---------------------
 #
 # A library for an accelerator connects devices, and not processes. Without further information, a backend
-# knows its device only when the first tensor arrives, so it must connect the ranks in the middle of the
-# first call. With ``device_id=`` in ``init_process_group``, PyTorch tells the backend its device right after the
+# knows its device only when the first tensor arrives, and must connect the ranks in the middle of the first call.
+# (The present ``nccl`` guesses instead: it takes the device with the number ``LOCAL_RANK``.) With ``device_id=`` in ``init_process_group``, PyTorch tells the backend its device right after the
 # constructor and calls ``eagerConnectSingleDevice`` if ``supportsSplitting`` returns true. If your library
 # needs the device in the constructor, ask ``process_group->getBoundDeviceId()`` in the create function (since
 # PyTorch 2.14), and in ``split`` ask the parent. A communicator belongs to one device, so refuse tensors of others. The
@@ -144,8 +144,8 @@ launch(
 # --------------
 #
 # According to its header, the present ``nccl`` has one communicator for a group, and messages share one stream
-# with asynchronous collectives. For messages, ``nccl-lazy`` and ``nccl-legacy`` have a communicator for each pair
-# of ranks instead. The documentation of ``isend`` says that NCCL's backend does not support tags, so programs for all
+# with asynchronous collectives. For messages outside of a batch, ``nccl-lazy`` has a communicator for each pair of
+# ranks instead, and so has ``nccl-legacy`` without ``device_id``. The documentation of ``isend`` says that NCCL's backend does not support tags, so programs for all
 # three use one order.
 #
 # Not run here: NCCL, and a library that reuses connections in a split.

@@ -66,7 +66,7 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 #
 # The clock of a call starts when its stream begins it, so a call that is queued behind slow ones is not late. The
 # watchdog holds no tensors and never waits for a stream, because a thread that keeps deadlines must not hang. After
-# the first error it fails all calls of the group, warns, since the program may never wait again, and aborts the
+# the first error it fails all open calls of the group, warns, since the program may never wait again, and aborts the
 # library:
 #
 # .. listing:: extension/stream_collectives/src/group.hpp
@@ -94,8 +94,9 @@ launch("order_and_abort/late_error.py", ranks=2, expected_stderr=stderr)
 # - The next call of the group raises it, because after an error the group takes no more calls.
 # - The future has no error, because it was complete before.
 #
-# A failed work is completed, too. The stream goes on after the failed task, because otherwise all streams that wait
-# for its end event would stand still.
+# A work whose task has failed is completed, too. The stream goes on after the task, because otherwise all streams that
+# wait for its end event would stand still. If the watchdog or an abort fails a work, the error is there at once, but
+# the work is completed only when the library lets go of the stream.
 #
 # Abort
 # -----

@@ -63,8 +63,9 @@ launch("overlap/where_to_wait.py", ranks=2)
 # --------------
 #
 # DDP is built for overlap: it collects gradients in *buckets*, and each bucket has an all-reduce of its own. The
-# backward pass computes the gradients of the last layer first. As soon as the kernels for all gradients of a
-# bucket are launched, DDP starts its all-reduce, while the pass continues with the layer before. Only at the end
+# backward pass computes the gradients of the last layer first. When the kernels for all gradients of a
+# bucket are launched, and the all-reduces of earlier buckets have started, DDP starts its all-reduce, while the pass
+# continues with the layer before. Only at the end
 # of the pass does DDP wait for the futures.
 #
 # The next worker has three layers, each with a weight of 1 MiB. As ``bucket_cap_mb`` is 1, each weight is a bucket:

@@ -104,7 +104,7 @@ The backend
      - reductions, or kernels around them: :doc:`/library/types-and-reductions`
    * - operations that the library lacks
      - gloo has them
-     - a barrier is an all-reduce of one number; others are sends and receives in one call
+     - a barrier is an all-reduce of one number; an all-to-all of unequal parts is sends and receives in one call
      - which it has, and whether it takes lists
    * - notice an error
      - the exception of gloo's work
@@ -125,8 +125,8 @@ to the type that the library takes. :doc:`five-steps` shows that line.
 To begin, take the folders ``extension/frame`` and ``extension/stream_collectives`` from the zip file at the
 end of :doc:`five-steps`, and replace the names ``simccl`` and ``sim``. Then write three things anew:
 
-- **The calls**, in ``library.hpp``. ``simccl`` calls gloo through Python there, because PyTorch's packages
-  lack gloo's headers; your library has its own.
+- **The calls**, in ``library.hpp``. ``simccl`` calls gloo there as a ``c10d::Backend`` that Python has made,
+  because PyTorch's packages lack gloo's headers; your library has its own.
 - **The start**, in ``connect``. If the ranks share a unique id, hold the communicator in an object that the frame's
   ``Rendezvous`` makes, as it makes a transport. A missing rank is then an error on all ranks, and keys of an
   earlier group do no harm. :doc:`/library/start-a-library` shows such a constructor. Derive the object from
@@ -149,8 +149,8 @@ Begin with the device alone, then add the backend, and add one property at a tim
 1. A program with two streams and an event is right, and so is a backward pass. No backend can be right before
    that.
 2. Freed memory is used again only after the streams that were recorded for it.
-3. A sum of two ranks is right when the input is late, and when the result is read in another stream after
-   ``wait``.
+3. A sum of two ranks is right when the input is late, and when another stream than the default one calls
+   ``wait`` and then reads the result.
 4. Inputs may be dropped at once after an asynchronous call.
 5. Callbacks of futures see the result, and DDP has the same gradients on all ranks.
 6. ``is_completed`` is true only when every stream may read.
@@ -201,7 +201,7 @@ launch("to_hardware/first_checks.py", ranks=2)
 #   gains anything.
 #
 # The checks of streams in the suite of :doc:`/communicate/test-your-backend` last ran on a GPU in November
-# 2026: with gloo, because NCCL takes no two ranks on one GPU, on an NVIDIA H200 with PyTorch 2.11. Of gloo
+# 2026: with gloo, because NCCL refuses two ranks on one GPU by default, on an NVIDIA H200 with PyTorch 2.11. Of gloo
 # they found that ``is_completed`` of a work on the GPU was true before the data had arrived, that a work
 # which the program did not keep lost its data, and that an all-gather of CUDA tensors ended the process with
 # ``SIGSEGV``. The checks of order, of late inputs and of futures passed.

@@ -7,8 +7,8 @@ microseconds. This page is a map of the backend ``shm``, which does so: which fi
 decision, and how long its operations take.
 
 This part is a case study, for readers who design an algorithm or a transport of their own. If you wrap a
-library, you need only :doc:`the part on the frame </right/smallest-backend>`, because the library has
-made these decisions for you.
+library, skip it, because the library has made these decisions for you: read
+:doc:`the part on the frame </right/smallest-backend>` and :doc:`that on libraries </library/index>`.
 
 The backend is in ``extension/shm_collectives``. It implements the operations of ``c10d::Backend`` for dense
 CPU tensors, and the sum of sparse ones; DDP and FSDP2 train with it. The end of this page lists what it
@@ -94,8 +94,8 @@ launch("a_backend_that_communicates/first_results.py", ranks=2)
 #
 # A time alone does not say whether a backend is fast, so the table has two neighbours for ``shm``:
 #
-# - ``fake`` communicates nothing. For an operation in place, such as ``all_reduce``, its time is the floor
-#   that no backend can undercut: Python, the binding and the dispatcher. With separate outputs, as in
+# - ``fake`` communicates nothing. For an operation in place, such as ``all_reduce``, its time is that of Python,
+#   the binding and the dispatcher, which a backend can hardly undercut. With separate outputs, as in
 #   ``all_gather``, it is no lower bound, because ``fake`` fills these outputs in a slow way.
 # - Gloo is PyTorch's own backend for CPUs. It also works between hosts, and sends its data through
 #   sockets even on one host.

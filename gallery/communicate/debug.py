@@ -98,8 +98,8 @@ output = launch("debug/hanging_rank.py", ranks=2)
 #    :part: trace
 #
 # ``c10d`` is ``torch._C._distributed_c10d``. Functions of this module that begin with an underscore may
-# change. The first three arguments ask for collectives and for Python stacks, and not only for calls in progress.
-# The last argument is the name that the backend gives itself, which for ``nccl`` of PyTorch 2.15 is
+# change. The first two arguments include collectives and Python stacks. The third, if true, would leave out
+# completed calls. The last argument is the name that the backend gives itself, which for ``nccl`` of PyTorch 2.15 is
 # ``"nccl2"``. The command ``torchfrtrace FOLDER`` then reports the first call that not all ranks have made.
 #
 # .. admonition:: In a real hang, let a timer write the trace
@@ -266,8 +266,8 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 #      - overrides ``monitoredBarrier``, for which the base class throws an error
 #    * - profiler
 #      - passes a title to ``c10d::Work``, and says when the operation ends
-#    * - ``wait`` with a timeout
-#      - throws an error that names the operation, which goes on
+#    * - ``work.wait(timeout)``
+#      - throws an error that names the operation, and lets the operation go on
 #
 # .. admonition:: Flight recorder and profiler
 #    :collapsible: closed
@@ -275,9 +275,10 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 #    **Flight recorder.** An entry is "scheduled", and becomes "completed" when your backend reports the end of the
 #    operation. So implement completion hooks, and let synchronous calls return a ``Work`` (on the CPU, one that has
 #    ended), because the recorder finds the entry through the ``Work``. PyTorch's header
-#    ``hooks/FlightRecorderHook.hpp`` describes both. ``shm`` does neither. The entry of its asynchronous call is
-#    ``retired`` as soon as the ``Work`` exists, so a call that hangs looks healthy. The entry of its synchronous
-#    call stays "scheduled" and is never ``retired``, so a healthy call looks as if it hangs.
+#    ``hooks/FlightRecorderHook.hpp`` describes both. ``shm`` does neither, so the field ``retired`` of its entries
+#    misleads, which says that the recorder no longer waits for a call. For an asynchronous call it is true as
+#    soon as the ``Work`` exists, so a call that hangs looks healthy. For a synchronous call it is never true, so
+#    a call that has completed looks as if it hangs.
 #
 #    **Profiler.** The constructor of ``c10d::Work`` begins an event if you pass a title, but only the backend knows
 #    when to end it. In ``shm``, the frame of :doc:`/right/smallest-backend` ends it as shown here. So that

@@ -3,7 +3,7 @@ Memory layout of a group
 ========================
 
 The second decision of ``shm`` is how the ranks divide their memory. This page shows which parts it has and
-why, and how a rank gets an error instead of a signal when there is no memory left.
+why, and how a rank gets an error instead of a signal when the kernel refuses it memory.
 
 .. diagram:: communicate/lay_out_the_memory/diagram
 
@@ -73,16 +73,20 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 # pages of the header and the members while the group is formed. The sample fails before that, because it
 # requests more than half of the machine's memory.
 #
-# The slots are most of the memory, and many groups never use all of theirs. A rank therefore reserves each
-# of its slots only when it first writes to it:
+# The slots, with those of the rings, are nearly all of the memory, and many groups never use all of theirs. A rank
+# therefore reserves each of its slots only when it first writes to it:
 #
 # .. listing:: extension/shm_collectives/src/memory.hpp
 #    :part: reserve
 #
-# ``reserve`` calls ``madvise`` with ``MADV_POPULATE_WRITE``, which returns an error if there are no pages.
-# This error fails the group on all ranks. Two cases still end in a signal: if a cgroup limits the memory of
-# a container, the kernel ends a process with ``SIGKILL`` instead; and on Linux before 5.14, which lacks this
-# advice, the rank touches the pages itself, and gets ``SIGBUS`` if there are none.
+# ``reserve`` calls ``madvise`` with ``MADV_POPULATE_WRITE``, which returns an error where the kernel refuses a
+# page. This error fails the group on all ranks. Three cases still end in a signal:
+#
+# - If the machine has no page left, the kernel ends a process with ``SIGKILL`` instead, unless
+#   ``vm.overcommit_memory`` is 2, so that it counts what it promises.
+# - If a cgroup limits the memory of a container, the kernel does the same in the container.
+# - On Linux before 5.14, which lacks this advice, the rank touches the pages itself, and gets ``SIGBUS`` where a
+#   newer kernel would return the error.
 #
 # Bug: memory that can shrink
 # ---------------------------

@@ -95,8 +95,8 @@ print(machine)
 # grows with the size.
 #
 # To see how much a backend can save at all, compare it with ``fake``. On the average of many calls, an all-reduce
-# of ``fake`` takes less than 15 µs at every size. Every backend pays this, because it is the time of Python, the
-# binding and the dispatcher. The flight recorder, which :doc:`debug` describes, is off in this measurement, because
+# of ``fake`` takes less than 15 µs at every size. Every backend pays nearly all of this, because it is the time of
+# Python, the binding and the dispatcher. The flight recorder, which :doc:`debug` describes, is off in this measurement, because
 # it would slow down ``shm`` and gloo but not ``fake``.
 #
 # Know what the machine adds. Here all ranks share the two CPUs of a virtual machine, and the threads of
@@ -118,8 +118,8 @@ show_table(["ranks", "bytes", "shm", "gloo"], bandwidths())
 # On two ranks, the bandwidth of ``shm`` falls from 1 to 16 MiB, perhaps because the data no longer fits into the
 # caches, whose sizes are in the line about the machine. So quote a bandwidth together with its size.
 #
-# To compare a bandwidth with that of the network, count what each of *n* ranks sends. For an all-reduce of *S*
-# bytes, that is at least 2(*n* - 1)/*n* times *S*, unless switches compute the sums. For an all-gather or a
+# To compare a bandwidth with that of the network, count what each of *n* ranks sends on average. For an all-reduce
+# of *S* bytes, that is at least 2(*n* - 1)/*n* times *S*, unless switches compute the sums. For an all-gather or a
 # reduce-scatter, where *S* is the size of the whole tensor, it is half of that. The bandwidth above times this
 # factor is called *bus bandwidth*. When it is near the bandwidth of the network, a faster backend hardly helps.
 # On two ranks, the factor of an all-reduce is 1.
@@ -127,16 +127,16 @@ show_table(["ranks", "bytes", "shm", "gloo"], bandwidths())
 # A step of training
 # ------------------
 #
-# A program rarely waits for a single operation, so in the end the time of a step counts. We call the time
-# of a step without communication its floor. For DDP that is the bare model; for FSDP2 it is the same
-# program on ``fake``. Times are in milliseconds, from the fastest to the slowest run:
+# A program rarely waits for a single operation, so in the end the time of a step counts. The column "floor" has
+# the time of a step that sends nothing. For DDP that is the bare model; for FSDP2 it is the same program on
+# ``fake``, which copies only each rank's own data. Times are in milliseconds, from the fastest to the slowest run:
 
 show_table(["step", "parameters", "ranks", "floor", "shm", "gloo"], steps())
 
 # %%
-# A faster backend can save at most the time above the floor. For DDP that time also contains DDP's own
-# work. For FSDP2 on two ranks, the ranges of ``shm`` and of the floor overlap, so this measurement does not show
-# what ``shm`` costs there.
+# For DDP, a faster backend can save at most the time above the floor, which also contains DDP's own work. For
+# FSDP2, the floor is only a guide, because it contains the copies of ``fake``. On two ranks, the ranges of ``shm``
+# and of this floor overlap, so the measurement does not show what ``shm`` costs there.
 #
 # Exercise
 # --------

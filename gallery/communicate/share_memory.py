@@ -29,7 +29,8 @@ output = launch("share_memory/memory_of_two_ranks.py", ranks=2)
 # %%
 # Each rank reads what the other has written, although neither sent anything. The first line of each rank is
 # ``st_nlink``, the number of names of the file, and it is zero. Because a mapping is enough to use the
-# memory, both ranks close the file when all have mapped it.
+# memory, both ranks close the file when all have mapped it. (Python's ``mmap`` keeps the file open until it is
+# closed itself; the mapping of ``shm`` in C++ does not.)
 #
 # Bug: closing the file too early
 # -------------------------------

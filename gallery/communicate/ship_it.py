@@ -73,8 +73,9 @@ output = run_program("ship_it/unsanitized_process.py")
 # throws. Also set ``detect_leaks=0``, because Python never frees all of its memory.
 #
 # The third call shows a report. The fourth has the same bug in a mapping, where AddressSanitizer reports
-# nothing, because it knows the bounds of allocations but not those of your slots. Only a test that
-# compares the values of tensors can find this bug, as :doc:`test-your-backend` shows.
+# nothing, because it knows the bounds of allocations but not those of your slots. A test that compares the
+# values of tensors finds this bug, as :doc:`test-your-backend` shows. You can also forbid a slot with
+# ``ASAN_POISON_MEMORY_REGION``, though only to the process that calls it.
 #
 # In the last call the product does not fit into an ``int``. The runtime reported that, and the program
 # continued with a wrong offset. To make the test fail, add ``-fno-sanitize-recover=undefined``, which

@@ -54,8 +54,9 @@ Memory order
 
 A compiler and a processor may change the order of two writes of one thread, because the thread itself does
 not notice it. Another process does: if ``posted`` becomes visible before the slot, a reader takes old data.
-A pair of atomic operations forbids this: ``post`` writes the counter after the slot, as its comment explains,
-and the other ranks read the counter before the slot. They do that in ``Reached``:
+A release store and an acquire load prevent this: ``post`` stores the counter after it has written the slot, and
+the other ranks load the counter before they read the slot. ``shm`` uses the default order of C++, sequential
+consistency, which includes both. The loads are in ``Reached``:
 
 .. listing:: extension/shm_collectives/src/step.hpp
    :part: counter
@@ -111,16 +112,16 @@ except Wrong as error:
     print(error)
 
 # %%
-# The model finds the bug in milliseconds. Tests of an all-reduce do not, because there all ranks read from
-# all, and none gets far enough ahead to fill four slots. Even the model finds nothing if all ranks read from
-# all, and each reads a step before it writes the next one:
+# The model finds the bug in milliseconds. Tests of an all-reduce do not: all ranks read from all, so when a
+# rank comes back to a slot, the others have read it whether it waits for them or not. In the model, which has
+# two slots, this is so if each rank reads a step before it writes the next one:
 
 symmetric = reads_in(one_after_another(4), sources=[0, 1])
 print(explore([symmetric, symmetric], too_early=1), "states, nothing wrong")
 
 # %%
-# Such a bug stays hidden until the backend gets a gather. Then a result is wrong once in a while, and no rank
-# gets an error. The fix in ``reads_before`` is one number; what helps against the next such bug is to change
+# Such a bug stays hidden until ranks run a collective in which not all of them read from all, such as a gather or
+# a long broadcast. Then a result is wrong once in a while, and no rank gets an error. The fix in ``reads_before`` is one number; what helps against the next such bug is to change
 # the model first when you change the protocol.
 #
 # Exercise

@@ -6,7 +6,7 @@ The suite ``c10d-conformance`` holds any backend of ``torch.distributed`` to wha
 command. This page shows how to run it, how to read its report, and how to turn a failure into a program
 that shows the bug.
 
-The suite has 190 checks of backends in C++ or Python, and needs PyTorch and pytest. You find it in the folder
+The suite has 191 checks of backends in C++ or Python, and needs PyTorch and pytest. You find it in the folder
 ``conformance`` of the zip file at the end of this page.
 
 .. diagram:: communicate/test_your_backend/diagram
@@ -79,7 +79,8 @@ print("exit status", status)
 #    * - ``crash``
 #      - The process of a rank ends.
 #    * - ``hang``
-#      - No rank makes progress for ten seconds, or for as long as ``--limit`` says.
+#      - No rank makes progress for ten seconds, or for as long as ``--limit`` says; a few checks wait up to
+#        six times as long.
 #
 # A backend need not have every operation, so a refusal is no failure: the dummy has no ``send``, and says so.
 # Only a refusal by all ranks counts. Without ``recvAnysource``, the receiver refuses but the sender hangs, and

@@ -80,7 +80,7 @@ A receive may wait for a message that is behind others in the ring. So that this
 
 Without a limit, a program that forgets a receive would fill the memory. Therefore ``shm`` keeps up to 64 MiB
 from each sender, and in addition the message that exceeds this limit. The next message stays in the ring,
-and its sender waits until the program receives this message or one that is kept.
+and its sender waits until the program receives it, or enough of those that are kept.
 
 Rank 0 of the worker sends three messages, and rank 1 receives them in another order:
 
@@ -107,8 +107,9 @@ output = launch("the_other_operations/messages.py", ranks=2)
 #    :collapsible: closed
 #
 #    The first long message is below the limit of 64 MiB, and the second exceeds it, so both are kept and
-#    their sends end at once. The third stays in the ring, and with it the short one behind it, so the
-#    receive of tag 6 does not end. When rank 1 receives a message with tag 5, there is room again.
+#    their sends end at once. The third fills the ring with its first parts, and the short one waits behind it
+#    at the sender, so the receive of tag 6 does not end. When rank 1 receives a message with tag 5, there is
+#    room again.
 #
 #    .. listing:: gallery/communicate/the_other_operations/too_many_messages.py
 #       :part: solution

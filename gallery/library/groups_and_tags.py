@@ -187,9 +187,9 @@ launch("groups_and_tags/errors.py", ranks=2)
 #    * - UCX
 #      - none: a worker receives from all its endpoints
 #      - 64 bits, and a mask of those that must match. Put group, sender and tag into them, as MPICH does when
-#        it uses UCX; a receive from any rank leaves the sender out of the mask. Put the sender into the
-#        message as well, beside the note, because a receive that is done at once may not say whose message
-#        it got
+#        it uses UCX; a receive from any rank leaves the sender out of the mask. A receive
+#        that is done at once does not call its callback; ``recv_info.tag_info`` of its parameters says whose
+#        message it got, since UCX 1.16. For older releases, put the sender into the message, beside the note
 #    * - libfabric
 #      - none: an endpoint receives from all addresses
 #      - 64 bits, and a mask of those to ignore, so its bits have the opposite meaning

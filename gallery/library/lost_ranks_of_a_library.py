@@ -101,7 +101,7 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 #
 # When an operation has failed, its requests in MPI may still be open, and the backend cannot withdraw them.
 # The standard forbids ``MPI_Cancel`` for nonblocking collectives and deprecates it for sends; MPICH ignores
-# it for sends over the network. The cancel of a receive can come too late, when its data is already on the
+# it for sends over libfabric, its network here. The cancel of a receive can come too late, when its data is already on the
 # way into the tensor. So the backend cancels nothing. It no longer tests such a request, whose result is of
 # no use, and keeps the memory until the process ends:
 #
@@ -192,7 +192,8 @@ assert output[1] == ""
 # In 20 runs, ten over shared memory and ten over TCP, each survivor had the error within 0.1 seconds. The
 # deadlines stay with the backend, because a stopped rank is not dead, and because ``MPI_Finalize`` of the
 # survivors did not return in five of the runs. For PyTorch to continue with the survivors, a backend must
-# also override ``shrink``, which ``dist.shrink_group`` calls; otherwise the ranks start again, as with MPICH.
+# also override ``shrink``, which ``dist.shrink_group`` calls, and return true in ``supportsShrinking``; otherwise
+# the ranks start again, as with MPICH.
 # ULFM also needs Open MPI's launcher with ``--with-ft ulfm``: without it, ``mpirun`` ends all ranks when one dies.
 #
 # Other libraries
@@ -210,8 +211,8 @@ assert output[1] == ""
 #        deadlines.
 #    * - UCX
 #      - With ``UCP_ERR_HANDLING_MODE_PEER``, sends end, with an error if need be, and the ``err_handler``
-#        of the endpoint is called when the transport notices a failure. In UCX 1.13, shared memory lacks
-#        this, so such endpoints use TCP also within a host. If you use ``Watch``,
+#        of the endpoint is called when the transport notices a failure. Shared memory does not notice one
+#        unless ``UCX_MM_ERROR_HANDLING=y``, so by default such endpoints use TCP also within a host. If you use ``Watch``,
 #        ``UCP_ERR_HANDLING_MODE_NONE`` is enough.
 #    * - libfabric
 #      - An operation that fails puts an entry into the completion queue, which ``fi_cq_readerr`` reads.

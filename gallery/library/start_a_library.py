@@ -84,8 +84,8 @@ launch("start_a_library/all_reduce.py", ranks=2)
 # The process owns the library
 # ----------------------------
 #
-# A program creates and destroys groups, but MPI can be initialized only once in a process. So MPI belongs to
-# the process, and the first group starts it:
+# A program creates and destroys groups, but ``MPI_Init`` may be called only once in a process. So MPI belongs
+# to the process, and the first group starts it:
 #
 # .. admonition:: ``World``, one for the process
 #    :collapsible: closed

@@ -10,8 +10,8 @@ The page :doc:`/right/tensors-of-every-kind` lists the pairs that PyTorch define
 :doc:`/tutorial/what-a-backend-needs` the operations that its features call. The next table shows which of
 the defined pairs MPI has. A worker on two ranks reduces each dtype with each operation, and checks the
 result of ``mpich``. It then asks MPI alone for the same with ``MPI_Reduce_local``, which combines two
-arrays of one process, in both orders and with a NaN among the floats. "MPI" stands where MPI alone is
-right, and "frame" where MPI needs a function of the frame. PyTorch does not define the pairs with "–":
+arrays of one process, in both orders and with a NaN among the floats. "MPI" stands where a type of the standard
+is right, and "frame" where the backend uses a function of the frame. PyTorch does not define the pairs with "–":
 
 .. admonition:: The code
    :collapsible: closed
@@ -41,9 +41,9 @@ show_table(header, rows)
 # The pairs that MPI lacks fall into two classes:
 #
 # - *The type is missing.* The MPI standard has no C types for floats of 8 or 16 bits, and its bool has
-#   logical operations only. The extension ``MPIX_BFLOAT16`` of MPICH does not help: in version 5.0.2, it
-#   can only be added, and a product ends the process with a failed assertion. So test each pair before you
-#   use it.
+#   logical operations only. MPICH has two extensions. In version 5.0.2, ``MPIX_C_FLOAT16`` is right, and the
+#   backend leaves it out only to stay within the standard. ``MPIX_BFLOAT16`` can be added, but a product ends
+#   the process with a failed assertion. So test each pair before you use it.
 # - *The result is another one.* In PyTorch, the minimum and the maximum of a number and NaN are NaN. MPI
 #   has no rule for that.
 #
@@ -106,8 +106,8 @@ launch("types_and_reductions/maximum_of_nan.py", ranks=2)
 # The number of roundings is a decision. The frame adds up floats of 8 and 16 bits as ``float`` and rounds
 # once, if it has the elements of all ranks at the same time. MPI has two arrays at a time, so each sum is
 # rounded. The backend does both: up to 1 KiB it exchanges the bytes and reduces them in the frame, and
-# above that it calls MPI. Floats of 8 bits always take the first way: with two or three bits after the
-# leading one, each rounding is a large error. On four ranks, the next worker adds 256, 1, 1 and 1 in
+# above that it calls MPI. ``float8_e4m3fn``, ``float8_e5m2`` and their ``fnuz`` forms always take the first way:
+# with two or three bits after the leading one, each rounding is a large error. On four ranks, the next worker adds 256, 1, 1 and 1 in
 # ``bfloat16``, and averages 30,000 in ``float16``:
 #
 # .. listing:: gallery/library/types_and_reductions/rounding.py

@@ -134,8 +134,8 @@ launch("process_groups/sub_groups.py", ranks=4)
 # The end of a group
 # ------------------
 #
-# ``destroy_process_group`` closes the connections and ends the threads of the backend. Call it in every
-# rank at the end of the program, once for each ``init_process_group``. If a rank just exits, other
-# ranks may hang in the middle of a collective.
+# ``destroy_process_group`` shuts the backend down, and PyTorch lets go of the group. With gloo, the connections and
+# threads end with its last user, for example a DDP model. Call it in every rank at the end of the program, once
+# for each ``init_process_group``. If a rank just exits, other ranks may hang in the middle of a collective.
 #
 # Not run here: ``TORCH_DIST_INIT_BARRIER`` and NCCL.

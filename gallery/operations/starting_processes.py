@@ -184,7 +184,8 @@ assert "The module torch.distributed.launch is deprecated" in done.stderr, done.
 # ----------------
 #
 # Older texts start programs with ``python -m torch.distributed.launch``. This command still runs the code of
-# ``torchrun``, but it warns that it is deprecated.
+# ``torchrun``, but it warns that it is deprecated, and passes the argument ``--local-rank=N`` to each rank unless
+# you add ``--use-env``.
 #
 # ``torchrun`` or ``mp.spawn``
 # ----------------------------

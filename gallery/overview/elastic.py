@@ -126,7 +126,9 @@ with tempfile.TemporaryDirectory() as folder:
 # If a whole node is lost, its launcher does not wait at the rendezvous, so the other ranks restart only once they
 # fail, with NCCL by the timeout of the group. With ``--nnodes=2``, their launcher waits ten minutes
 # (``--rdzv-conf=join_timeout=600``) for a replacement that runs the same command, then fails. If the node of
-# ``$HOST`` is lost, the other launcher fails within about a minute, because that node serves the rendezvous.
+# ``$HOST`` is lost, the other launcher fails, too, because that node serves the rendezvous: at once if the
+# connection is closed, but if the node falls silent, only when the system gives up the connection, which takes
+# Linux about 15 minutes by default.
 #
 # Nodes that come and go
 # ----------------------

@@ -180,8 +180,8 @@ show_section(tables, "types")
 # * On several nodes, *hybrid sharding* (HSDP) shards within a node and keeps all shards on every node, so that
 #   only gradients travel between the nodes. :doc:`several-nodes` shows which ranks then call what.
 #
-# To save a sharded model, all ranks pass the result of ``get_state_dict(model, optimizer)`` to ``save`` of
-# ``torch.distributed.checkpoint``. To continue, ``load`` fills such a state, also with another number of ranks,
+# To save a sharded model, all ranks put the two results of ``get_state_dict(model, optimizer)`` into one dictionary
+# and pass it to ``save`` of ``torch.distributed.checkpoint``. To continue, ``load`` fills such a state, also with another number of ranks,
 # and ``set_state_dict`` puts it into the model and the optimizer. :doc:`/right/training` has the code, and
 # :doc:`elastic` says what the ranks exchange.
 #

@@ -134,8 +134,8 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 
 # %%
 # On ranks 0 and 1 the call returned before rank 2 had called, and the result arrived while they computed,
-# before they called ``wait``. The table shows the order, and not what is gained: overlap saves time only
-# where a core is free for the thread.
+# before they called ``wait``. The table shows the order, and not what is gained: overlap always saves the time in
+# which a rank only waits, but that for copies and additions only where a core is free for the thread.
 #
 # When a future completes
 # -----------------------
@@ -155,13 +155,16 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 #    .. listing:: extension/frame/engine.hpp
 #       :part: callbacks
 #
-# Only a callback that is attached to a complete future runs at once, on the thread that attaches it.
+# Two kinds of callbacks run elsewhere. One that is attached to a complete future runs at once, on the thread that
+# attaches it. One that is attached to a future which a callback has asked for runs on the thread that ends that
+# operation.
 #
 # One thread for all callbacks limits what a callback can wait for:
 #
-# - It may wait for a work.
-# - It may wait for a future that it asks for itself, as DDP's PowerSGD hook does, because the thread that ends
-#   that operation then completes the future.
+# - On the callback thread, it may wait for a work, and for a future that it asks for itself, as DDP's PowerSGD hook
+#   does, because the thread that ends that operation then completes the future.
+# - On the thread that ends an operation, it must not wait for a work of that group, which this thread would have to
+#   drive.
 # - It must not wait for other callbacks, which come after it on the same thread. Neither gloo nor NCCL promises
 #   more.
 #
@@ -197,7 +200,7 @@ launch("asynchronous_work/early_future.py", ranks=2)
 # -----------------------------
 #
 # An operation keeps its tensors until it ends, and the group keeps the operation. So a program need not
-# hold on to works or tensors, and may destroy the group while operations run:
+# hold on to works or tensors, and may destroy the group while collectives run; wait for messages before that:
 #
 # .. listing:: gallery/right/asynchronous_work/works_of_a_group.py
 #    :part: outlives
@@ -206,7 +209,7 @@ launch("asynchronous_work/works_of_a_group.py", ranks=2)
 
 # %%
 # ``destroy_process_group`` calls ``shutdown``, which waits for the collectives, because other ranks need the
-# steps of this one; ``abort`` does not wait. Even after an operation has failed, a library may still write to its
+# steps of this one. It waits up to two seconds for sends, and not for receives; ``abort`` does not wait. Even after an operation has failed, a library may still write to its
 # tensors. Your transport must therefore keep ``owner`` of the operation, which holds the tensors, until the
 # library has finished. If other ranks write into your memory, as with RDMA, no local event says that they have
 # finished: deregister the memory before you let go of ``owner``, or let them write only into memory of the

@@ -2,8 +2,8 @@
 The smallest correct backend
 ============================
 
-This page develops a backend that runs every operation of ``torch.distributed`` for dense CPU tensors of every
-dtype, reports useful errors, and works between hosts, in about 280 lines of C++ on top of a reusable frame.
+This page develops a backend that runs every operation of ``torch.distributed`` for dense CPU tensors, reports
+useful errors, and works between hosts, in about 280 lines of C++ on top of a reusable frame.
 
 In a real backend, a rank waits for others, which makes everything around the data hard: asynchronous
 calls, futures, deadlines, dead ranks. Because this is the same for every library, it is written once, in
@@ -46,8 +46,9 @@ A method that returns ``Steps`` is a coroutine. Instead of blocking, it suspends
 condition, so one thread can drive many operations, and the frame can stop each of them.
 
 Because the frame makes these calls from one thread at a time, a transport needs no lock. If
-``can_block`` returns true, it is always the same thread, which most libraries require; only the
-constructor and ``joined`` run on the thread that creates the group. A waiting thread polls, unless you
+``can_block`` returns true, it is always the same thread, as some libraries require. Only the constructor and
+``joined`` run on the thread that creates the group, and the destructor on any thread or never, so close your
+library in ``leave``. A waiting thread polls, unless you
 override two more methods, ``rest`` and ``wake``, which several threads may call at once. If the transport
 throws an exception, the group fails with its text, which other ranks learn through ``announce`` and ``failure``.
 

@@ -21,8 +21,9 @@ group's. Likewise, a timeout in the options of the backend takes precedence over
    :part: timeouts
 
 Of the collectives of ``torch.distributed``, only ``barrier`` and ``monitored_barrier`` have an argument
-for the timeout of the call; most of those of ``ProcessGroup`` have one. Without this argument,
-``monitored_barrier`` passes PyTorch's default of 30 minutes, whatever the timeout of the group is.
+for the timeout of the call. Without it, ``monitored_barrier`` passes PyTorch's default of 30 minutes, whatever
+the timeout of the group is. The methods of ``ProcessGroup`` take the timeout in their options, and many, such
+as ``allreduce``, also as an argument.
 
 The clock of a collective starts with its first step and not with its call, because otherwise an
 asynchronous collective could time out while it is still waiting for the ones before it, although no

@@ -90,8 +90,9 @@ launch("variants_and_groups/roots.py", ranks=3)
 
 # %%
 # A program that fills in the options itself and writes the rank of the world gets an error only if the
-# group has no such rank. In errors, the frame adds the rank of the world, PyTorch's *global rank*, where it
-# differs, as in ``rank 0 (global rank 3)``, because the reader of a log knows only that one.
+# group has no such rank. Where an error names a rank that failed, is late or has left, the frame adds the rank
+# of the world, PyTorch's *global rank*, if it differs, as in ``rank 0 (global rank 3)``, because the reader of a log
+# knows only that one. In the description of a call, such as ``with root 1``, the number is the rank in the group.
 #
 # Groups and splitting
 # --------------------
@@ -161,7 +162,7 @@ launch("variants_and_groups/messages.py", ranks=3)
 launch("variants_and_groups/wait_for_each_message.py", ranks=3)
 
 # %%
-# With ``one_after_another``, each send times out, so every rank keeps the -1 it began with. A backend
+# With ``one_after_another``, each ``wait`` for a send times out, so every rank keeps the -1 it began with. A backend
 # whose sends end as soon as the data is copied hides the bug, until a message is too large for
 # the buffer. In ``store``, a send ends when its message has been received, so a test finds the bug with a
 # message of any size.

@@ -72,8 +72,9 @@ assert fields <= described, fields - described
 # sphinx_gallery_end_ignore
 
 # %%
-# Neither backend averages integers. gloo also lacks ``PREMUL_SUM``, ``float8``, integers of 16 bits, and
-# unsigned ones of more than eight. ``dist.all_reduce`` itself passes complex tensors as a view of real numbers. That
+# Neither backend has ``AVG`` or ``PREMUL_SUM`` for integers and ``bool``. gloo has ``PREMUL_SUM`` for no dtype,
+# and reduces neither ``float8``, nor integers of 16 bits, nor unsigned ones of more than eight.
+# ``dist.all_reduce`` itself passes complex tensors as a view of real numbers. That
 # is right for ``SUM``, ``AVG`` and ``PREMUL_SUM``, so it refuses all other reductions of them.
 # :doc:`/right/tensors-of-every-kind` shows how the frame reduces each dtype.
 #
@@ -111,7 +112,8 @@ assert fields <= described, fields - described
 #      - where ``barrier`` may allocate a tensor, if it runs a collective on one; empty unless the program
 #        passes it
 #    * - ``device``
-#      - lets PyTorch choose the backend of a ``barrier``, which does not get it
+#      - the device whose backend runs a ``barrier``; ``dist.barrier`` sets it for PyTorch, which does not pass it
+#        on to the backend
 #
 # Options of a group
 # ------------------
@@ -218,6 +220,7 @@ assert fields <= described, fields - described
 #      - 2.14
 #
 # Since PyTorch 2.14, ``split_group`` gives the new group a copy of its parent's options, which ``clone`` makes.
-# A class that adds fields must override ``clone``, or both groups share one object.
+# Every class derived from ``Backend::Options`` must override ``clone``, even if it adds no fields: otherwise the copy
+# has another type, and PyTorch lets both groups share the parent's object.
 # :doc:`/right/variants-and-groups` shows the options of the frame, and
 # :doc:`/right/timeouts-and-dead-ranks` which timeout applies when several are set.

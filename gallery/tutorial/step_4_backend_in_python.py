@@ -260,10 +260,11 @@ if torch.__version__ >= "2.14":
 # With PyTorch 2.14 and later, an exception of the backend reaches the program with its own type. A method
 # that the class does not override raises the same error as in C++.
 #
-# The property ``options`` behaves differently. If your class does not define it, the one of the base class
-# calls itself until Python raises a ``RecursionError``. Define it, because PyTorch 2.15 reads it for its
-# flight recorder in ``init_process_group``. PyTorch ignores the error there, so the backend works, but each
-# group takes milliseconds longer to create.
+# The properties of the table above behave differently. If your class does not define one, that of the base class
+# calls itself until Python raises a ``RecursionError``, as the line ``options`` shows. Define all of them, because
+# PyTorch reads them: ``supports_coalescing`` in ``batch_isend_irecv``, ``supports_splitting`` in ``split_group``
+# and, with ``device_id``, in ``init_process_group``, and ``options``, since PyTorch 2.15, for its flight recorder.
+# That one ignores the error, so the backend works, but each group takes milliseconds longer to create.
 #
 # The last value in the line ``all_gather`` is that of ``is_completed``. It is ``False`` although ``wait`` has
 # returned, because the ``Work`` that a program receives is a C++ object around ours, which passes on only

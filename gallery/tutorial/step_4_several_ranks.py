@@ -163,9 +163,9 @@ work = dist.all_gather(outputs, torch.ones(2), async_op=True)
 print(work.get_future().wait())
 
 # %%
-# In Python, two other methods of ``Work`` are deprecated, ``is_success`` and ``result``, and PyTorch
-# writes a warning to stderr. Because programs should use ``wait`` and the future instead, the dummy does
-# not implement ``result``:
+# In Python, five methods of ``Work`` are deprecated, and PyTorch writes a warning to stderr when a program calls
+# one: ``is_success``, ``exception``, ``result``, ``source_rank`` and ``synchronize``. Because programs should use
+# ``wait`` and the future instead, the dummy does not implement ``result``:
 
 print("success:", work.is_success())
 try:

@@ -503,6 +503,11 @@ def uneven_tensors_are_not_exchanged(self, *_):
     return Done()
 
 
+@defect(after("reduce_scatter"), "values.uneven_reduce_scatter")
+def every_rank_gets_as_many_numbers_as_rank_0(group, outputs, inputs, opts):
+    outputs[0][inputs[0][0].numel() :] = 99
+
+
 @defect(before("allgather"), "values.expanded_input")
 def a_dense_input_is_sent_as_it_lies(group, outputs, inputs, opts):
     tensor = inputs[0]

@@ -205,10 +205,10 @@ def other_process(code, **environment):
 
 
 def check_the_entry_point_loads_the_device():
-    done = other_process(
-        "import torch\nprint(torch.ones(1, device='sim').device)", TORCH_DEVICE_BACKEND_AUTOLOAD="1"
-    )
-    assert done.stdout.strip() == "sim:0", done.stderr
+    for modules in ("torch", "simulated_accelerator, torch", "torch, simulated_accelerator"):
+        code = f"import {modules}\nprint(torch.ones(1, device='sim').device)"
+        done = other_process(code, TORCH_DEVICE_BACKEND_AUTOLOAD="1")
+        assert done.stdout.strip() == "sim:0", (modules, done.stderr)
 
 
 def check_the_number_of_devices():

@@ -261,6 +261,27 @@ def uneven_all_gather(rank: Rank, unit: int) -> None:
 
 
 @check(
+    "reduce_scatter",
+    "reduce_scatter gives ranks tensors of different sizes, where a backend can.",
+    "torch.distributed.reduce_scatter",
+    cases=lambda rank: [(f"reduce_scatter uneven {unit}", unit) for unit in (1, 3001)],
+)
+def uneven_reduce_scatter(rank: Rank, unit: int) -> None:
+    me, everyone = rank.rank, range(rank.size)
+
+    def piece(one, other):
+        return inputs.values(one, ((other + 1) * unit,), torch.float32, other)
+
+    sources = [GuardedTensor(piece(me, r), "offset", rank.device) for r in everyone]
+    expected = inputs.reduction([piece(r, me) for r in everyone], ReduceOp.SUM)
+    output = GuardedTensor(torch.full_like(expected, 99), "offset", rank.device)
+    dist.reduce_scatter(output.tensor, [x.tensor for x in sources])
+    output.check(expected)
+    for r in everyone:
+        sources[r].check(piece(me, r), f"the input for rank {r}")
+
+
+@check(
     "all_reduce",
     "all_reduce leaves the same bits on every rank, whatever the order of its additions.",
     "torch.distributed.all_reduce (“the tensor is going to be bitwise identical in all processes”)",

@@ -184,8 +184,9 @@ struct Collective {
         return MPI_Ireduce_c(input, output, with->numbers(in[0]), with->type, with->op,
             root, line.comm, request);
       case Kind::reduce_scatter:
-        return MPI_Ireduce_scatter_block_c(input, output, with->numbers(in[0]),
-            with->type, with->op, line.comm, request);
+        for (const Bytes piece : in) numbers.push_back(with->numbers(piece));
+        return MPI_Ireduce_scatter_c(
+            input, output, numbers.data(), with->type, with->op, line.comm, request);
       case Kind::all_gather:
         return MPI_Iallgatherv_c(input, size, MPI_BYTE, output, to.counts.data(),
             to.offsets.data(), MPI_BYTE, line.comm, request);
@@ -221,6 +222,7 @@ struct Collective {
   Blob copy;
   bool in_place;
   Places from, to;
+  std::vector<MPI_Count> numbers; // to reduce, for each rank
 };
 
 } // namespace mpi_collectives

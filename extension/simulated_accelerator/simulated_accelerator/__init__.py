@@ -38,10 +38,6 @@ atexit.register(_module.stop)
 
 
 # [module]
-def autoload():
-    """Do nothing: `import torch` has found this module by its entry point, and imported it."""
-
-
 def is_available():
     return True
 

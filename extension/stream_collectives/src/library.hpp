@@ -38,11 +38,9 @@ class LibraryCall {
       case Kind::reduce:
         from[0] = all_ = from[0].clone(); // gloo writes to the tensors of all ranks
         return library.reduce(from, options<c10d::ReduceOptions>());
-      case Kind::reduce_scatter: {
-        auto all = at::cat(from);
-        return library._reduce_scatter_base(
-            to[0], all, options<c10d::ReduceScatterOptions>());
-      }
+      case Kind::reduce_scatter:
+        return library.reduce_scatter(
+            to, from_lists, options<c10d::ReduceScatterOptions>());
       case Kind::broadcast:
         return library.broadcast(
             to.empty() ? from : to, options<c10d::BroadcastOptions>());

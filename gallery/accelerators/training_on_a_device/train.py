@@ -129,7 +129,8 @@ def continued(device):
 
 def calls_of(trace):
     """Return the names of what the backend has launched."""
-    kinds = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "scatter", "coalesced"}
+    kinds = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "scatter"}
+    kinds |= {"coalesced", "send", "recv"}
     return sorted({name for what, name, _, _ in trace if what == "launch"} & kinds)
 
 

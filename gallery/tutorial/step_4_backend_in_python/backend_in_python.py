@@ -33,6 +33,9 @@ class StoreBackend(Backend):
         self.store, self.timeout = store, timeout
         self.calls = 0
 
+    supports_splitting = supports_coalescing = supports_shrinking = False
+    supports_reconfigure = supports_window = _supports_time_estimate = False
+
     def getBackendName(self):
         return "store"
 
