@@ -53,11 +53,12 @@ launch("groups_and_meshes/two_devices.py", ranks=2)
 #
 # A library for an accelerator connects devices, and not processes. Without further information, a backend
 # knows its device only when the first tensor arrives, and must connect the ranks in the middle of the first call.
-# (The present ``nccl`` guesses instead: it takes the device with the number ``LOCAL_RANK``.) With ``device_id=`` in ``init_process_group``, PyTorch tells the backend its device right after the
-# constructor and calls ``eagerConnectSingleDevice`` if ``supportsSplitting`` returns true. If your library
-# needs the device in the constructor, ask ``process_group->getBoundDeviceId()`` in the create function (since
-# PyTorch 2.14), and in ``split`` ask the parent. A communicator belongs to one device, so refuse tensors of others. The
-# library of ``simccl`` connects in the constructor, so here only the stream is created:
+# (The present ``nccl`` guesses instead: it takes the device with the number ``LOCAL_RANK``.) With ``device_id=``
+# in ``init_process_group``, PyTorch tells the backend its device right after the constructor and calls
+# ``eagerConnectSingleDevice`` if ``supportsSplitting`` returns true. If your library needs the device in the
+# constructor, ask ``process_group->getBoundDeviceId()`` in the create function (since PyTorch 2.14), and in ``split``
+# ask the parent. A communicator belongs to one device, so refuse tensors of others. The library of ``simccl`` connects
+# in the constructor, so here only the stream is created:
 #
 # .. listing:: extension/stream_collectives/src/registration.cpp
 #    :part: eager
@@ -97,7 +98,7 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 #   new group, because ``ncclCommSplit`` must be called on all ranks of the parent. ``Backend.hpp`` does not declare
 #   the method. If ``supportsSplitting`` returns true, your class needs it in Python, even if it does nothing.
 # - Unless the program passes options, ``split`` gets a copy of the parent's, which ``Options::clone`` makes since
-#   PyTorch 2.14. Override ``clone`` if your options add fields. Otherwise, according to ``Backend.hpp``, parent
+#   PyTorch 2.14. Override ``clone`` in every class of options. Otherwise, according to ``Backend.hpp``, parent
 #   and child share one object, and the child overwrites the parent's timeout and name.
 #
 # Streams of a group
@@ -145,7 +146,7 @@ launch(
 #
 # According to its header, the present ``nccl`` has one communicator for a group, and messages share one stream
 # with asynchronous collectives. For messages outside of a batch, ``nccl-lazy`` has a communicator for each pair of
-# ranks instead, and so has ``nccl-legacy`` without ``device_id``. The documentation of ``isend`` says that NCCL's backend does not support tags, so programs for all
-# three use one order.
+# ranks instead, and so has ``nccl-legacy`` without ``device_id``. The documentation of ``isend`` says that NCCL's
+# backend does not support tags, so programs for all three use one order.
 #
 # Not run here: NCCL, and a library that reuses connections in a split.

@@ -120,9 +120,9 @@ symmetric = reads_in(one_after_another(4), sources=[0, 1])
 print(explore([symmetric, symmetric], too_early=1), "states, nothing wrong")
 
 # %%
-# Such a bug stays hidden until ranks run a collective in which not all of them read from all, such as a gather or
-# a long broadcast. Then a result is wrong once in a while, and no rank gets an error. The fix in ``reads_before`` is one number; what helps against the next such bug is to change
-# the model first when you change the protocol.
+# Such a bug stays hidden until ranks run a collective of several parts in which not all read from all, such as a long
+# gather or broadcast. Then a result is wrong once in a while, mostly without an error. The fix in ``reads_before`` is
+# one number; what helps against the next such bug is to change the model first when you change the protocol.
 #
 # Exercise
 # --------

@@ -23,20 +23,21 @@ A reduction arrives as a ``ReduceOp`` in the member ``reduceOp`` of the options:
      - DDP, tensor parallelism, FSDP2 for gradients of ``float16`` and ``float64``
    * - ``AVG``
      - the sum, divided by the number of ranks
-     - FSDP2, for gradients of ``float32`` and ``bfloat16``, also between the nodes of hybrid sharding
+     - FSDP2, for gradients of ``float32`` and ``bfloat16``, also between the nodes of hybrid sharding; ``mean`` of
+       a DTensor
    * - ``PREMUL_SUM``
      - the sum of the inputs, each multiplied first by the factor in ``supplement_`` of the ``ReduceOp``
      - FSDP2, for ``float32`` and ``bfloat16`` after ``set_gradient_divide_factor``; between the nodes it then
        requests ``SUM``
    * - ``MIN``
      - the smallest element
-     - pipelining, when its ranks vote; comparisons of DTensors
+     - pipelining, when its ranks vote; ``min`` and comparisons of DTensors
    * - ``MAX``
      - the largest element
-     - loss parallelism; FSDP1, for a norm of gradients; DDP, with uneven inputs
+     - loss parallelism; ``max`` of a DTensor; FSDP1, for a norm of gradients; DDP, with uneven inputs
    * - ``PRODUCT``
      - the product
-     - nothing in PyTorch, only programs
+     - ``prod`` of a DTensor
    * - ``BAND``, ``BOR``, ``BXOR``
      - the bits, combined with and, or, exclusive or
      - nothing in PyTorch, only programs
@@ -87,8 +88,8 @@ assert fields <= described, fields - described
 # Options of a call
 # -----------------
 #
-# Each operation has a structure of options, such as ``AllreduceOptions``, which ``Types.hpp`` defines.
-# :doc:`every-operation` lists the fields of each structure, which have these meanings:
+# Each collective has a structure of options, such as ``AllreduceOptions``, which ``Types.hpp`` defines; messages have
+# none. :doc:`every-operation` lists the fields of each structure, which have these meanings:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -118,7 +119,8 @@ assert fields <= described, fields - described
 # Options of a group
 # ------------------
 #
-# A program passes these arguments to ``init_process_group``, and most of them to ``new_group`` as well:
+# A program passes these arguments to ``init_process_group``. ``new_group`` also takes ``backend``, ``timeout``,
+# ``pg_options`` and ``device_id``:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -128,7 +130,7 @@ assert fields <= described, fields - described
 #    * - ``backend``
 #      - the name of a backend, or one name for each device: ``"cpu:gloo,cuda:nccl"``. Without it, the group
 #        gets one backend only, the default of the device in ``device_id``, or else of the accelerator, or else
-#        of the CPU
+#        of the CPU; ``new_group`` then takes the backend of the default group
 #    * - ``timeout``
 #      - the limit for each operation of the group; 30 minutes by default, and 10 if ``backend`` is
 #        ``"nccl"``, or is left out and ``device_id`` is a CUDA device. So NCCL gets 30 minutes with
@@ -152,8 +154,8 @@ assert fields <= described, fields - described
 #      - whether the group waits for ``reconfigure`` before it connects; since PyTorch 2.14
 #
 # To change the timeout of an existing group, for example before a long checkpoint, call
-# ``dist.set_timeout(timedelta(hours=1), group)`` on every rank of the group. It holds for later calls of all
-# backends of the group, gloo and NCCL alike, and needs PyTorch 2.14.
+# ``dist.set_timeout(timedelta(hours=1), group)`` on every rank of the group. It holds for later calls of each
+# backend that overrides ``setTimeout``, as those of gloo and NCCL do; others log a warning. It needs PyTorch 2.14.
 #
 # If the create function was registered with ``extended_api=True``, it gets two arguments: ``DistributedBackendOptions``
 # with the fields below, and ``pg_options`` of the program or ``None``. Otherwise it gets the store, the rank, the size
