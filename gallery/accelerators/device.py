@@ -89,8 +89,9 @@ run_program("device/late.py")
 # .. listing:: extension/simulated_accelerator/pyproject.toml
 #    :part: entry-point
 #
-# The function does nothing, and is in a module of its own. If a program imports the device before ``torch``,
-# the entry point is loaded while the first lines of ``__init__.py`` run, which would not have the function yet.
+# The function does nothing, and is in a module of its own. If a program imports the device before ``torch``, the
+# entry point is loaded while the first lines of ``__init__.py`` run, and a function further down in that file would
+# not exist yet.
 #
 # Streams and events: the guard
 # -----------------------------

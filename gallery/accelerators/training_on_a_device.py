@@ -86,7 +86,7 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 #      - Random numbers with a state of 16 bytes, a seed and an offset, if DTensor draws them.
 #    * - pipeline
 #      - Several messages as one call, ``coalesced`` above. Since PyTorch 2.15 also ``ReduceOp.MIN`` and single
-#        messages, because before the first batch the ranks vote, and connect in pairs.
+#        messages, because the ranks first agree whether all shapes are static, and connect in pairs.
 #    * - autocast
 #      - Rules that say in which type each operation runs.
 #    * - checkpoint

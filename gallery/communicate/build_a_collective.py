@@ -19,10 +19,10 @@ part ``i + 1``, the others would have to wait for it, so ``pipeline`` writes one
 
 ``co_await`` continues when the counters have reached the values that the step needs.
 :doc:`/right/asynchronous-work` shows what happens until then. A collective only passes to ``run`` the number of
-its parts, the rank that all wait for, and how to write and to read a part. ``run`` calls ``pipeline``, or first
-tries a single short part on the thread of the caller. If the others are late, ``pipeline`` goes on with the same
-part, so a read must do no harm when it is repeated. The next function is an all-gather if all ranks have
-outputs, and a gather if only one rank has them:
+its parts, the rank whose data it reads, or all, and how to write and to read a part. ``run`` calls
+``pipeline``; if there is only one short part, it first tries that part on the thread of the caller, and
+``pipeline`` goes on if the others are late. The next function is an all-gather if all ranks have outputs, and a
+gather if only one rank has them:
 
 .. listing:: extension/shm_collectives/src/collectives.hpp
    :part: all-gather

@@ -8,8 +8,8 @@ backend.
 
 .. diagram:: communicate/debug/diagram
 
-A rank that hangs often has no bug itself: it waits for another rank, by default for 30 minutes, and for 10
-if ``backend`` is ``"nccl"``, unless you pass a ``timeout`` to ``init_process_group``. So each step compares all
+The rank that hangs is often not the one with the bug, because it only waits for another rank. It waits until
+the timeout of the group, by default 30 minutes, and 10 if ``backend`` is ``"nccl"``. So each step compares all
 ranks, to find the one that differs:
 
 .. list-table::
@@ -157,9 +157,9 @@ output = launch("debug/missing_call.py", ranks=2)
 # compares the calls of all ranks through a gloo group of its own before each collective. If a rank does not
 # arrive, the wrapper names it at the timeout of the group.
 #
-# ``DETAIL`` also finds some wrong results that raise no error. In the next program, the ranks reduce tensors of
-# one size and different shapes, first without and then with ``DETAIL``. So that one run shows both, the program calls
-# ``dist.set_debug_level``, which counts for the groups that are created afterwards:
+# ``DETAIL`` also finds some wrong results that raise no error. In the next program, the ranks reduce tensors with
+# the same number of elements but different shapes, first without and then with ``DETAIL``. So that one run shows
+# both, the program calls ``dist.set_debug_level``, which counts for the groups that are created afterwards:
 #
 # .. admonition:: Tensors of different shapes
 #    :collapsible: closed
@@ -275,10 +275,10 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 #    **Flight recorder.** An entry is "scheduled", and becomes "completed" when your backend reports the end of the
 #    operation. So implement completion hooks, and let synchronous calls return a ``Work`` (on the CPU, one that has
 #    ended), because the recorder finds the entry through the ``Work``. PyTorch's header
-#    ``hooks/FlightRecorderHook.hpp`` describes both. ``shm`` does neither, so the field ``retired`` of its entries
-#    misleads, which says that the recorder no longer waits for a call. For an asynchronous call it is true as
-#    soon as the ``Work`` exists, so a call that hangs looks healthy. For a synchronous call it is never true, so
-#    a call that has completed looks as if it hangs.
+#    ``hooks/FlightRecorderHook.hpp`` describes both. The field ``retired`` of an entry says that the recorder
+#    no longer waits for the call. Because ``shm`` does neither, this field misleads: for an asynchronous call, it is
+#    true as soon as the ``Work`` exists, so a call that hangs looks healthy; for a synchronous call, it is never
+#    true, so a call that has completed looks as if it hangs.
 #
 #    **Profiler.** The constructor of ``c10d::Work`` begins an event if you pass a title, but only the backend knows
 #    when to end it. In ``shm``, the frame of :doc:`/right/smallest-backend` ends it as shown here. So that

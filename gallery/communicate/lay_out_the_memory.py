@@ -82,9 +82,9 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 # ``reserve`` calls ``madvise`` with ``MADV_POPULATE_WRITE``, which returns an error where the kernel refuses a
 # page. This error fails the group on all ranks. Three cases still end in a signal:
 #
-# - If the machine has no page left, the kernel ends a process with ``SIGKILL`` instead, unless
-#   ``vm.overcommit_memory`` is 2, so that it counts what it promises.
-# - If a cgroup limits the memory of a container, the kernel does the same in the container.
+# - If the machine has no page left, the kernel ends a process with ``SIGKILL`` instead. Only with
+#   ``vm.overcommit_memory`` set to 2 does it promise no more than it has, and so refuse in time.
+# - If a cgroup limits the memory of a container, the kernel ends a process of the container in the same way.
 # - On Linux before 5.14, which lacks this advice, the rank touches the pages itself, and gets ``SIGBUS`` where a
 #   newer kernel would return the error.
 #

@@ -96,8 +96,8 @@ print(machine)
 #
 # To see how much a backend can save at all, compare it with ``fake``. On the average of many calls, an all-reduce
 # of ``fake`` takes less than 15 µs at every size. Every backend pays nearly all of this, because it is the time of
-# Python, the binding and the dispatcher. The flight recorder, which :doc:`debug` describes, is off in this measurement, because
-# it would slow down ``shm`` and gloo but not ``fake``.
+# Python, the binding and the dispatcher. The flight recorder, which :doc:`debug` describes, is off in this
+# measurement, because it would slow down ``shm`` and gloo but not ``fake``.
 #
 # Know what the machine adds. Here all ranks share the two CPUs of a virtual machine, and the threads of
 # gloo sleep more than once in an average all-reduce. The time of a small one is therefore largely that of waking
@@ -135,8 +135,8 @@ show_table(["step", "parameters", "ranks", "floor", "shm", "gloo"], steps())
 
 # %%
 # For DDP, a faster backend can save at most the time above the floor, which also contains DDP's own work. For
-# FSDP2, the floor is only a guide, because it contains the copies of ``fake``. On two ranks, the ranges of ``shm``
-# and of this floor overlap, so the measurement does not show what ``shm`` costs there.
+# FSDP2, the floor may be a little too high, because it contains the copies that ``fake`` makes. On two ranks, the
+# ranges of ``shm`` and of this floor overlap, so the measurement does not show what ``shm`` costs there.
 #
 # Exercise
 # --------

@@ -13,8 +13,8 @@ One step
 
 Each rank has four slots in the shared memory, and two kinds of counters say how far it is. ``posted`` of a
 slot is the number of the step in it, plus 1. ``read`` is the number of steps that the rank has finished
-reading. A rank writes only its own slots and counters, so no two ranks write to the same place. In each
-step, it does six things:
+reading. A rank writes only its own slots and counters, so each of these has one writer. In each step, it does six
+things:
 
 1. It waits until its slot is free: every rank has read what the slot held before.
 2. It writes to the slot.
@@ -77,10 +77,9 @@ step as above, and take the last three together as ``read``:
    :part: programs
    :end-before: def reads_in
 
-``reads_in`` splits each read again: it waits for each rank to be read, looks at the slot of each, and is done.
-``explore`` begins with the state in
-which nothing has happened. It lets each rank take its next action, if the rank need not wait, and goes on from
-every state that it has not seen:
+``reads_in`` replaces each ``read`` with the actions that it stands for: wait until each source rank has posted, look
+at the slot of each, and count the step as read. ``explore`` begins with the state in which nothing has happened. It
+lets each rank take its next action, if the rank need not wait, and goes on from every state that it has not seen:
 
 .. admonition:: ``explore``
    :collapsible: closed

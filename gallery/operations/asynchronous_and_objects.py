@@ -62,8 +62,8 @@ print("without async_op:", ", ".join(takes[False]))
 # If the group has a backend for CPUs, as with ``"cpu:gloo,cuda:nccl"``, that backend sends the bytes. With
 # ``"nccl"`` alone, they first go to the current CUDA device, which ``device_id`` of ``init_process_group`` does
 # not set. So call ``torch.cuda.set_device(local_rank)`` in each rank. Otherwise the bytes of all ranks of a node go
-# to its first GPU, which the present ``nccl`` refuses in the ranks of the others. Checkpoints need this, too, because ``save`` and ``load`` of ``torch.distributed.checkpoint`` send
-# objects.
+# to its first GPU, and ``nccl`` raises an error in the ranks that use another one. Checkpoints need this, too, because
+# ``save`` and ``load`` of ``torch.distributed.checkpoint`` send objects.
 #
 # Use collectives on objects only among ranks that you trust, because unpickling can run any code.
 #

@@ -89,9 +89,9 @@ outputs = launch("shared/data_parallel.py", ranks=2)
 #           sampler.set_epoch(epoch)  # Shuffles anew.
 #
 # Move the model before you wrap it, and create the optimizer afterwards. With ``device_ids``, DDP moves the
-# inputs of ``forward`` to the device, but your program must move the targets. ``device_id`` is the device that
-# NCCL connects at once and that ``barrier`` uses; since PyTorch 2.15, ``nccl`` takes that of ``LOCAL_RANK``
-# without it (:doc:`/tutorial/options-and-reductions`). ``set_device`` is
+# inputs of ``forward`` to the device, but your program must move the targets. With ``device_id``, NCCL
+# connects at once, and ``barrier`` uses this device; since PyTorch 2.15, the device of ``LOCAL_RANK`` is the default
+# for both (:doc:`/tutorial/options-and-reductions`). ``set_device`` is
 # for collectives on objects (:doc:`/operations/asynchronous-and-objects`).
 #
 # What DDP calls

@@ -200,7 +200,8 @@ launch("asynchronous_work/early_future.py", ranks=2)
 # -----------------------------
 #
 # An operation keeps its tensors until it ends, and the group keeps the operation. So a program need not
-# hold on to works or tensors, and may destroy the group while collectives run; wait for messages before that:
+# hold on to works or tensors, and may destroy the group while collectives run. Wait for messages first, because a
+# group that ends does not wait for them for long:
 #
 # .. listing:: gallery/right/asynchronous_work/works_of_a_group.py
 #    :part: outlives
@@ -209,11 +210,11 @@ launch("asynchronous_work/works_of_a_group.py", ranks=2)
 
 # %%
 # ``destroy_process_group`` calls ``shutdown``, which waits for the collectives, because other ranks need the
-# steps of this one. It waits up to two seconds for sends, and not for receives; ``abort`` does not wait. Even after an operation has failed, a library may still write to its
-# tensors. Your transport must therefore keep ``owner`` of the operation, which holds the tensors, until the
-# library has finished. If other ranks write into your memory, as with RDMA, no local event says that they have
-# finished: deregister the memory before you let go of ``owner``, or let them write only into memory of the
-# transport.
+# steps of this one. It waits up to two seconds for sends, and not for receives; ``abort`` does not wait. Even after an
+# operation has failed, a library may still write to its tensors. Your transport must therefore keep ``owner`` of the
+# operation, which holds the tensors, until the library has finished. If other ranks write into your memory, as with
+# RDMA, no local event says that they have finished: deregister the memory before you let go of ``owner``, or let them
+# write only into memory of the transport.
 #
 # Never destroy a tensor, a work or a callback while you hold a mutex, because their destructors may need
 # Python's global interpreter lock, and the thread that has the lock may wait for your mutex.

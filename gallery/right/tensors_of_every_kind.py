@@ -13,12 +13,12 @@ The class ``Arguments`` turns the tensors of a call into pieces of bytes, and co
 Checking the arguments
 ----------------------
 
-A wrong argument is the error of one rank, and should not harm the others. So ``Arguments`` checks them all
+A wrong argument is the error of one rank, and should not harm the others. So ``Arguments`` checks all arguments
 before the operation gets its number and before the transport is called. The error is a ``ValueError``, and
 the group remains usable: the other ranks wait until this one repeats the call with correct arguments. The
 tensors of a call must be on the CPU, of one dtype, and dense, except in an all-reduce with ``SUM``; a list has
-one tensor for each rank; and an output must not overlap itself or another output. (PyTorch does not compute, and
-the frame does not find, the overlap of two outputs with gaps in memory, such as slices with a step.) The method
+one tensor for each rank; and an output must not overlap itself or another output. (If two outputs
+overlap of which one has gaps in memory, such as a slice with a step, neither PyTorch nor the frame notices.) The method
 below makes the piece of an output:
 
 .. listing:: extension/frame/arguments.hpp

@@ -31,7 +31,7 @@ A reduction arrives as a ``ReduceOp`` in the member ``reduceOp`` of the options:
        requests ``SUM``
    * - ``MIN``
      - the smallest element
-     - pipelining, when its ranks vote; ``min`` and comparisons of DTensors
+     - pipelining, whose ranks agree whether all shapes are static; ``min`` and comparisons of DTensors
    * - ``MAX``
      - the largest element
      - loss parallelism; ``max`` of a DTensor; FSDP1, for a norm of gradients; DDP, with uneven inputs
@@ -74,7 +74,7 @@ assert fields <= described, fields - described
 
 # %%
 # Neither backend has ``AVG`` or ``PREMUL_SUM`` for integers and ``bool``. gloo has ``PREMUL_SUM`` for no dtype,
-# and reduces neither ``float8``, nor integers of 16 bits, nor unsigned ones of more than eight.
+# and reduces neither ``float8``, nor integers of 16 bits, nor unsigned ones of 32 or 64.
 # ``dist.all_reduce`` itself passes complex tensors as a view of real numbers. That
 # is right for ``SUM``, ``AVG`` and ``PREMUL_SUM``, so it refuses all other reductions of them.
 # :doc:`/right/tensors-of-every-kind` shows how the frame reduces each dtype.
@@ -113,8 +113,8 @@ assert fields <= described, fields - described
 #      - where ``barrier`` may allocate a tensor, if it runs a collective on one; empty unless the program
 #        passes it
 #    * - ``device``
-#      - the device whose backend runs a ``barrier``; ``dist.barrier`` sets it for PyTorch, which does not pass it
-#        on to the backend
+#      - the device whose backend runs a ``barrier``. ``dist.barrier`` sets it; PyTorch chooses the backend by it, and
+#        does not pass it on
 #
 # Options of a group
 # ------------------
@@ -132,10 +132,10 @@ assert fields <= described, fields - described
 #        gets one backend only, the default of the device in ``device_id``, or else of the accelerator, or else
 #        of the CPU; ``new_group`` then takes the backend of the default group
 #    * - ``timeout``
-#      - the limit for each operation of the group; 30 minutes by default, and 10 if ``backend`` is
-#        ``"nccl"``, or is left out and ``device_id`` is a CUDA device. So NCCL gets 30 minutes with
-#        ``"cpu:gloo,cuda:nccl"``, and with neither argument. ``new_group`` and ``split_group`` take it, too, and
-#        do not inherit it
+#      - the limit for each operation of the group. The default is 10 minutes if ``backend`` is ``"nccl"``, or, since
+#        PyTorch 2.15, another of NCCL's backends, such as ``"nccl-legacy"``, or if it is left out and ``device_id``
+#        is a CUDA device. Otherwise it is 30 minutes, even for NCCL: with ``"cpu:gloo,cuda:nccl"``, or without
+#        ``backend`` and ``device_id``. ``new_group`` and ``split_group`` take it, too, and do not inherit it
 #    * - ``pg_options``
 #      - an object of the options of the backend, with settings of its own
 #    * - ``device_id``
@@ -222,7 +222,8 @@ assert fields <= described, fields - described
 #      - 2.14
 #
 # Since PyTorch 2.14, ``split_group`` gives the new group a copy of its parent's options, which ``clone`` makes.
-# Every class derived from ``Backend::Options`` must override ``clone``, even if it adds no fields: otherwise the copy
-# has another type, and PyTorch lets both groups share the parent's object.
+# Every class derived from ``Backend::Options`` must override ``clone``, even if it adds no fields. Otherwise the copy
+# is a plain ``Backend::Options``. PyTorch notices the other type and passes the parent's own object instead, so the
+# timeout of the new group overwrites that of the parent.
 # :doc:`/right/variants-and-groups` shows the options of the frame, and
 # :doc:`/right/timeouts-and-dead-ranks` which timeout applies when several are set.

@@ -264,7 +264,7 @@ if torch.__version__ >= "2.14":
 # calls itself until Python raises a ``RecursionError``, as the line ``options`` shows. Define all of them, because
 # PyTorch reads them: ``supports_coalescing`` in ``batch_isend_irecv``, ``supports_splitting`` in ``split_group``
 # and, with ``device_id``, in ``init_process_group``, and ``options``, since PyTorch 2.15, for its flight recorder.
-# That one ignores the error, so the backend works, but each group takes milliseconds longer to create.
+# The recorder ignores the error, so the backend works, but each group takes milliseconds longer to create.
 #
 # The last value in the line ``all_gather`` is that of ``is_completed``. It is ``False`` although ``wait`` has
 # returned, because the ``Work`` that a program receives is a C++ object around ours, which passes on only

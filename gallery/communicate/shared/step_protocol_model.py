@@ -44,7 +44,7 @@ def one_ahead(steps):
 
 
 def reads_in(actions, sources):
-    """Split each read into a wait for each rank to be read, a look at each, and the end."""
+    """Split each read into a wait for each source rank, a look at each, and the end."""
     split = []
     for action, step in actions:
         if action != "read":

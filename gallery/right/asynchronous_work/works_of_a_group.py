@@ -30,7 +30,7 @@ assert all(tensor.eq(2).all() for tensor in tensors)
 
 # [outlives]
 work = dist.all_reduce(torch.ones(10_000), async_op=True)
-dist.destroy_process_group()  # waits for all that was called
+dist.destroy_process_group()  # waits for the collectives
 print("without its group, the work is complete:", work.is_completed())
 work.wait()
 print("the sum:", work.get_future().value()[0][0].item())
