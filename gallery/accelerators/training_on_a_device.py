@@ -85,8 +85,8 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 #    * - tensor parallelism
 #      - Random numbers with a state of 16 bytes, a seed and an offset, if DTensor draws them.
 #    * - pipeline
-#      - Several messages as one call, ``coalesced`` above. Since PyTorch 2.15 also ``ReduceOp.MIN`` and single
-#        messages, because the ranks first agree whether all shapes are static, and connect in pairs.
+#      - Single messages, and several as one call, ``coalesced`` above. Since PyTorch 2.15 also ``ReduceOp.MIN``,
+#        with which the ranks first agree whether all shapes are static.
 #    * - autocast
 #      - Rules that say in which type each operation runs.
 #    * - checkpoint
