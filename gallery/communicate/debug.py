@@ -16,8 +16,8 @@ ranks, to find the one that differs:
    :header-rows: 1
 
    * - tool
-     - what you do for it
-     - what it tells
+     - what you do
+     - what it shows
    * - 1. ``py-spy``
      - nothing: it looks at a running process
      - the line in which each rank is
@@ -159,7 +159,7 @@ output = launch("debug/missing_call.py", ranks=2)
 #
 # ``DETAIL`` also finds some wrong results that raise no error. In the next program, the ranks reduce tensors with
 # the same number of elements but different shapes, first without and then with ``DETAIL``. So that one run shows
-# both, the program calls ``dist.set_debug_level``, which counts for the groups that are created afterwards:
+# both, the program calls ``dist.set_debug_level``, which applies to the groups that are created afterwards:
 #
 # .. admonition:: Tensors of different shapes
 #    :collapsible: closed
@@ -194,16 +194,16 @@ output = launch("debug/ranks_differ.py", ranks=2)
 output = launch("debug/monitored_barrier.py", ranks=3, expected_stderr="monitoredBarrier")
 
 # %%
-# Both lines are from errors. That of rank 0 names the missing rank; rank 1 fails only because rank 0 gave up. With
-# ``wait_all_ranks=True``, rank 0 names all missing ranks, not only the first.
+# Both lines come from error messages. That of rank 0 names the missing rank; rank 1 fails only because rank 0
+# gave up. With ``wait_all_ranks=True``, rank 0 names all missing ranks, not only the first.
 #
 # Find a late rank
 # ----------------
 #
 # If a job is slow, one rank may hold up all others. PyTorch's profiler shows the call of each operation and, if
 # the backend supports it, an event that lasts until the operation ends. That event contains the time in which the
-# rank waits for others. To show that, rank 1 is 0.3 s late, and the program compares the ends of the call,
-# ``c10d::allreduce_``, and of the operation, ``shm:all_reduce``:
+# rank waits for others. To show this, the program delays rank 1 by 0.3 s, and compares the ends of the
+# call, ``c10d::allreduce_``, and of the operation, ``shm:all_reduce``:
 #
 # .. admonition:: The late rank
 #    :collapsible: closed
@@ -309,4 +309,4 @@ output = launch("debug/who_is_late.py", ranks=3, expected_stderr=PROFILER)
 
 # %%
 # Not run here: NCCL, the timer, ``torchfrtrace`` on traces of gloo or with missing files, and the check for NaN.
-# NCCL's variables and their meaning are those of PyTorch's headers, and the default path is that of PyTorch's library.
+# What this page says of NCCL's variables is taken from PyTorch's headers, and the default path from its library.

@@ -2,8 +2,8 @@
 A step protocol and its model
 =============================
 
-The third decision of ``shm`` is in which order the ranks write and read their memory. This page explains the
-answer, one protocol for all collectives, and checks it with a model that tries every order of events of a small
+The third decision of ``shm`` is the order in which the ranks write and read their memory. This page explains the
+choice, one protocol for all collectives, and checks it with a model that tries every order of events of a small
 group.
 
 .. diagram:: communicate/step_by_step/diagram
@@ -70,8 +70,8 @@ A model of the protocol
 
 Tests try a few orders of events out of millions. A model tries all of them, but for a small case: here two ranks
 with four steps, two slots and one counter ``posted`` for each rank. In the model, each action is visible to all
-ranks at once, so it checks the protocol and not the memory order. Its programs name the first three actions of a
-step as above, and take the last three together as ``read``:
+ranks at once, so it checks the protocol and not the memory order. In its programs, the first three actions
+of a step are called ``free``, ``write`` and ``post``, and ``read`` stands for the last three:
 
 .. listing:: gallery/communicate/shared/step_protocol_model.py
    :part: programs
@@ -111,9 +111,9 @@ except Wrong as error:
     print(error)
 
 # %%
-# The model finds the bug in milliseconds. Tests of an all-reduce do not: all ranks read from all, so when a
-# rank comes back to a slot, the others have read it whether it waits for them or not. In the model, which has
-# two slots, this is so if each rank reads a step before it writes the next one:
+# The model finds the bug in milliseconds. Tests of an all-reduce cannot find it: all ranks read from all, so by the
+# time a rank reuses a slot, the others have read it, even if the rank does not wait for them. With the two slots of
+# the model, this holds if each rank reads a step before it writes the next one:
 
 symmetric = reads_in(one_after_another(4), sources=[0, 1])
 print(explore([symmetric, symmetric], too_early=1), "states, nothing wrong")
@@ -121,7 +121,7 @@ print(explore([symmetric, symmetric], too_early=1), "states, nothing wrong")
 # %%
 # Such a bug stays hidden until ranks run a collective of several parts in which not all read from all, such as a long
 # gather or broadcast. Then a result is wrong once in a while, mostly without an error. The fix in ``reads_before`` is
-# one number; what helps against the next such bug is to change the model first when you change the protocol.
+# one number. To catch the next such bug, change the model before you change the protocol.
 #
 # Exercise
 # --------
@@ -132,7 +132,7 @@ print(explore([symmetric, symmetric], too_early=1), "states, nothing wrong")
 # .. admonition:: Solution
 #    :collapsible: closed
 #
-#    With one slot, a rank that posts one step ahead waits for ever. Before it reads, it waits
+#    With one slot, a rank that posts one step ahead waits forever. Before it reads, it waits
 #    until its only slot is free, but the slot is not free until this rank has read.
 #
 #    .. listing:: gallery/communicate/step_by_step/one_slot.py

@@ -31,7 +31,8 @@ A reduction arrives as a ``ReduceOp`` in the member ``reduceOp`` of the options:
        requests ``SUM``
    * - ``MIN``
      - the smallest element
-     - pipelining, whose ranks agree whether all shapes are static; ``min`` and comparisons of DTensors
+     - pipelining (since PyTorch 2.15), whose ranks agree whether all shapes are static; ``min`` and comparisons of
+       DTensors
    * - ``MAX``
      - the largest element
      - loss parallelism; ``max`` of a DTensor; FSDP1, for a norm of gradients; DDP, with uneven inputs
@@ -43,8 +44,8 @@ A reduction arrives as a ``ReduceOp`` in the member ``reduceOp`` of the options:
      - nothing in PyTorch, only programs
 
 Not every dtype has every reduction. Two ranks reduce with gloo and with ``store``, the backend of
-:doc:`/right/smallest-backend`. A cell of the table names those that gave the right result, and the others
-raised an error:
+:doc:`/right/smallest-backend`. Each cell names the backends that gave the right result; the others raised
+an error:
 """
 
 import json
@@ -73,7 +74,7 @@ assert fields <= described, fields - described
 # sphinx_gallery_end_ignore
 
 # %%
-# Neither backend has ``AVG`` or ``PREMUL_SUM`` for integers and ``bool``. gloo has ``PREMUL_SUM`` for no dtype,
+# Neither backend has ``AVG`` or ``PREMUL_SUM`` for integers or ``bool``. gloo has ``PREMUL_SUM`` for no dtype,
 # and reduces neither ``float8``, nor integers of 16 bits, nor unsigned ones of 32 or 64.
 # ``dist.all_reduce`` itself passes complex tensors as a view of real numbers. That
 # is right for ``SUM``, ``AVG`` and ``PREMUL_SUM``, so it refuses all other reductions of them.
@@ -113,8 +114,8 @@ assert fields <= described, fields - described
 #      - where ``barrier`` may allocate a tensor, if it runs a collective on one; empty unless the program
 #        passes it
 #    * - ``device``
-#      - the device whose backend runs a ``barrier``. ``dist.barrier`` sets it; PyTorch chooses the backend by it, and
-#        does not pass it on
+#      - the device whose backend runs a ``barrier``. ``dist.barrier`` sets it; PyTorch uses it to choose the
+#        backend, which does not receive it
 #
 # Options of a group
 # ------------------
@@ -132,10 +133,10 @@ assert fields <= described, fields - described
 #        gets one backend only, the default of the device in ``device_id``, or else of the accelerator, or else
 #        of the CPU; ``new_group`` then takes the backend of the default group
 #    * - ``timeout``
-#      - the limit for each operation of the group. The default is 10 minutes if ``backend`` is ``"nccl"``, or, since
-#        PyTorch 2.15, another of NCCL's backends, such as ``"nccl-legacy"``, or if it is left out and ``device_id``
-#        is a CUDA device. Otherwise it is 30 minutes, even for NCCL: with ``"cpu:gloo,cuda:nccl"``, or without
-#        ``backend`` and ``device_id``. ``new_group`` and ``split_group`` take it, too, and do not inherit it
+#      - the limit for each operation of the group. The default is 30 minutes. It is 10 minutes if ``backend`` is
+#        ``"nccl"`` (since PyTorch 2.15, also ``"nccl-legacy"`` and NCCL's other backends), or if ``backend`` is left
+#        out and ``device_id`` is a CUDA device. So NCCL gets 30 minutes with ``"cpu:gloo,cuda:nccl"``, and without
+#        both arguments. ``new_group`` and ``split_group`` take it, too, and do not inherit it
 #    * - ``pg_options``
 #      - an object of the options of the backend, with settings of its own
 #    * - ``device_id``
@@ -154,8 +155,9 @@ assert fields <= described, fields - described
 #      - whether the group waits for ``reconfigure`` before it connects; since PyTorch 2.14
 #
 # To change the timeout of an existing group, for example before a long checkpoint, call
-# ``dist.set_timeout(timedelta(hours=1), group)`` on every rank of the group. It holds for later calls of each
-# backend that overrides ``setTimeout``, as those of gloo and NCCL do; others log a warning. It needs PyTorch 2.14.
+# ``dist.set_timeout(timedelta(hours=1), group)`` on every rank of the group. The new timeout holds for later calls of
+# each backend that overrides ``setTimeout``, as those of gloo and NCCL do; others log a warning. The function is new in
+# PyTorch 2.14.
 #
 # If the create function was registered with ``extended_api=True``, it gets two arguments: ``DistributedBackendOptions``
 # with the fields below, and ``pg_options`` of the program or ``None``. Otherwise it gets the store, the rank, the size
