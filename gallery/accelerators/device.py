@@ -231,7 +231,7 @@ run_program("device/kernels.py")
 #       :part: serve
 #
 # A fork copies the memory of the process, but of its threads only the one that calls it, so a stream in the child
-# would stand still for ever. The driver starts threads only with the first launch, so a fork before that is harmless.
+# would stand still forever. The driver starts threads only with the first launch, so a fork before that is harmless.
 # In the next program, ``in_a_fork`` runs a function in a child, which prints the result or the error:
 #
 # .. listing:: gallery/accelerators/device/forks.py

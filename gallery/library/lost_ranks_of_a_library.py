@@ -154,7 +154,7 @@ assert output[1] == ""
 # ``MPI_COMM_WORLD`` and for ``MPI_COMM_SELF``, so that MPI returns errors. But MPICH marks some errors as
 # fatal, such as a connection that breaks in the middle of a transfer. It then asks the other ranks of the
 # communicator to end, and calls ``exit``. So the backend replaces the entry for ``exit`` in the global offset table
-# (GOT) of ``libmpi`` with a function of its own. In it, the thread of MPI pauses for ever, which to the other threads
+# (GOT) of ``libmpi`` with a function of its own. In it, the thread of MPI pauses forever, which to the other threads
 # is one more call that does not return:
 #
 # .. admonition:: ``Exits``

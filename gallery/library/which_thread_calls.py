@@ -169,7 +169,7 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # needs ``MPI_THREAD_MULTIPLE``. The backend neither requests nor checks that level. So start the program with
 # ``mpiexec``, and let the other package initialize MPI with it.
 #
-# A fork copies the memory of a process, but not its threads, so a job would wait for ever. ``run`` therefore
+# A fork copies the memory of a process, but not its threads, so a job would wait forever. ``run`` therefore
 # compares process ids, and its error says how to start ranks instead.
 #
 # When the process ends, the thread may be inside of MPI. The frame detaches it and never destroys the
