@@ -89,9 +89,8 @@ run_program("device/late.py")
 # .. listing:: extension/simulated_accelerator/pyproject.toml
 #    :part: entry-point
 #
-# The function does nothing, and is in a module of its own. If a program imports the device before ``torch``, the
-# entry point is loaded while the first lines of ``__init__.py`` run, and a function further down in that file would
-# not exist yet.
+# The function does nothing. It is not in ``__init__.py``, of which only the first lines have run if a program imports
+# the device before ``torch``.
 #
 # Streams and events: the guard
 # -----------------------------

@@ -95,8 +95,8 @@ print(machine)
 # grows with the size.
 #
 # To see how much a backend can save at all, compare it with ``fake``. On the average of many calls, an all-reduce
-# of ``fake`` takes less than 15 µs at every size. Every backend pays nearly all of this, because it is the time of
-# Python, the binding and the dispatcher. The flight recorder, which :doc:`debug` describes, is off in this
+# of ``fake`` takes less than 15 µs at every size. This is the time of Python, the binding
+# and the dispatcher, which every backend pays. The flight recorder, which :doc:`debug` describes, is off in this
 # measurement, because it would slow down ``shm`` and gloo but not ``fake``.
 #
 # Know what the machine adds. Here all ranks share the two CPUs of a virtual machine, and the threads of
@@ -129,7 +129,7 @@ show_table(["ranks", "bytes", "shm", "gloo"], bandwidths())
 #
 # A program rarely waits for a single operation, so in the end the time of a step counts. The column "floor" has
 # the time of a step that sends nothing. For DDP that is the bare model; for FSDP2 it is the same program on
-# ``fake``, which copies only each rank's own data. Times are in milliseconds, from the fastest to the slowest run:
+# ``fake``. Times are in milliseconds, from the fastest to the slowest run:
 
 show_table(["step", "parameters", "ranks", "floor", "shm", "gloo"], steps())
 

@@ -101,7 +101,7 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 #
 # When an operation has failed, its requests in MPI may still be open, and the backend cannot withdraw them.
 # The standard forbids ``MPI_Cancel`` for nonblocking collectives and deprecates it for sends; MPICH ignores
-# it for sends over libfabric, its network here. The cancel of a receive can come too late, when its data is already on the
+# it for sends over libfabric. The cancel of a receive can come too late, when its data is already on the
 # way into the tensor. So the backend cancels nothing. It no longer tests such a request, whose result is of
 # no use, and keeps the memory until the process ends:
 #
@@ -189,7 +189,7 @@ assert output[1] == ""
 #
 #    .. listing:: gallery/library/lost_ranks_of_a_library/survivors.txt
 #
-# In 20 runs, ten over shared memory and ten over TCP, each survivor had the error within 0.1 seconds. The
+# In 20 runs, each survivor had the error within 0.1 seconds. The
 # deadlines stay with the backend, because a stopped rank is not dead, and because ``MPI_Finalize`` of the
 # survivors did not return in five of the runs. For PyTorch to continue with the survivors, a backend must
 # also override ``shrink``, which ``dist.shrink_group`` calls, and return true in ``supportsShrinking``; otherwise

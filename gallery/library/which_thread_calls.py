@@ -165,9 +165,8 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # -----------------------------------------------
 #
 # MPI wants to know at its start how threads will use it. Because one thread makes all calls,
-# ``MPI_THREAD_SERIALIZED`` is enough. If another package also calls MPI, both may do so at the same time, which
-# needs ``MPI_THREAD_MULTIPLE``. The backend neither requests nor checks that level. So start the program with
-# ``mpiexec``, and let the other package initialize MPI with it.
+# ``MPI_THREAD_SERIALIZED`` is enough. Another package that calls MPI needs ``MPI_THREAD_MULTIPLE``: start
+# the program with ``mpiexec``, and let that package initialize MPI.
 #
 # A fork copies the memory of a process, but not its threads, so a job would wait forever. ``run`` therefore
 # compares process ids, and its error says how to start ranks instead.

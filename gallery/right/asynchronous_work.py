@@ -155,9 +155,8 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 #    .. listing:: extension/frame/engine.hpp
 #       :part: callbacks
 #
-# Two kinds of callbacks run elsewhere. One that is attached to a complete future runs at once, on the thread that
-# attaches it. One that is attached to a future which a callback has asked for runs on the thread that ends that
-# operation.
+# Two kinds of callbacks run elsewhere: those of a complete future at once, on the thread that attaches them, and
+# those of a future that a callback has asked for on the thread that ends the operation.
 #
 # One thread for all callbacks limits what a callback can wait for:
 #
@@ -200,8 +199,7 @@ launch("asynchronous_work/early_future.py", ranks=2)
 # -----------------------------
 #
 # An operation keeps its tensors until it ends, and the group keeps the operation. So a program need not
-# hold on to works or tensors, and may destroy the group while collectives run. Wait for messages first, because a
-# group that ends does not wait for them for long:
+# hold on to works or tensors, and may destroy the group while collectives run. Wait for messages first:
 #
 # .. listing:: gallery/right/asynchronous_work/works_of_a_group.py
 #    :part: outlives
