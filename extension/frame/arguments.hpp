@@ -63,8 +63,8 @@ class Arguments {
   }
 
   // [finish]
-  // Writes the results to where they belong. Called on a thread that knows nothing of
-  // autograd, which must not see these copies.
+  // Writes the results to where they belong, hidden from autograd: any thread may call
+  // this, also one that does not know of the program's no_grad().
   void finish() const {
     if (copies_.empty() && !packed_) return;
     const at::AutoDispatchBelowADInplaceOrView no_autograd;
@@ -250,5 +250,17 @@ class Arguments {
   std::vector<std::pair<at::Tensor, at::Tensor>> copies_; // to, from
   std::shared_ptr<Blobs> packed_; // of all ranks, if the tensor is sparse
 };
+
+// The inputs, or copies of those that share memory with an output: a transport may write
+// the piece of one rank before it has read that of another.
+inline Tensors apart(Tensors inputs, const Tensors& outputs) {
+  for (auto& input : inputs) {
+    const auto shares = [&](const auto& output) {
+      return input.has_storage() && output.has_storage() && input.is_alias_of(output);
+    };
+    if (std::ranges::any_of(outputs, shares)) input = input.clone();
+  }
+  return inputs;
+}
 
 } // namespace frame

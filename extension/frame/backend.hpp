@@ -165,7 +165,7 @@ class BackendOn : public c10d::Backend {
       Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& opts) override {
     auto call = group_.begin(Kind::all_to_all, opts.timeout);
     call.out = call.outputs(outputs);
-    call.in = call.inputs(inputs);
+    call.in = call.inputs(apart(inputs, outputs));
     return group_.run(std::move(call), opts.asyncOp);
   }
 
@@ -174,7 +174,7 @@ class BackendOn : public c10d::Backend {
       const c10d::AllToAllOptions& opts) override {
     auto call = group_.begin(Kind::all_to_all, opts.timeout);
     call.out = call.rows(output, call.output(output), output_rows);
-    call.in = call.rows(input, call.input(input), input_rows);
+    call.in = call.rows(input, call.input(apart({input}, {output})[0]), input_rows);
     return group_.run(std::move(call), opts.asyncOp);
   }
 
@@ -183,8 +183,8 @@ class BackendOn : public c10d::Backend {
   }
 
   void monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all) override {
-    // Callers always pass a timeout; 0 does not mean the default.
-    const auto timeout = std::max(opts.timeout, milliseconds(1));
+    // A call on the group object may have none (-1: the default); 0 is not the default.
+    const auto timeout = opts.timeout == kNoTimeout ? milliseconds(1) : opts.timeout;
     auto call = group_.begin(Kind::monitored_barrier, timeout);
     call.name_all = wait_all;
     group_.run(std::move(call), /*async=*/false);

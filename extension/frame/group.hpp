@@ -137,7 +137,7 @@ class Group {
   }
 
   // Calls call(i) for each input, which runs an operation, as one Work. Nothing begins
-  // before all of them have checked their tensors.
+  // before all have checked their tensors, unless start_coalescing() was called before.
   template <class CallOne>
   WorkPtr together(
       Kind kind, bool async, size_t outputs, size_t inputs, const CallOne& call) {

@@ -38,11 +38,11 @@ struct Operation {
   //   all_to_all      one for each rank      one for each rank
   //   send, receive   one, or none           none, or one
   Pieces in, out;
-  // Combines the sources, each as long as the target, in their order. The target may be
-  // the first of them. All are whole elements: multiples of 16 bytes fit every dtype. A
-  // library that reduces itself looks at the note's dtype and op. If it combines two
-  // sources at a time, combine() leaves out the division of AVG, and reduce() of the sum
-  // alone divides it.
+  // Combines the sources, each at least as long as the target, in their order. The
+  // target may be the first of them, or one of two. All are whole elements: multiples
+  // of 16 bytes fit every dtype. A library that reduces itself looks at the note's
+  // dtype and op. If it combines two sources at a time, combine() leaves out the
+  // division of AVG, and reduce() of the sum alone divides it.
   std::function<void(Bytes target, Pieces sources)> reduce, combine;
   Blobs* packed = nullptr; // of a sparse all_reduce: receives the input of each rank
   std::shared_ptr<std::atomic<int>> source; // of a receive: write the sender here

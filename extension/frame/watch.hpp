@@ -134,6 +134,7 @@ class Watch {
         const auto beats = place.keys->add("beats/" + std::to_string(rank), 0);
         if (beats != heard.first) heard = {beats, now};
         if (now - heard.second < heartbeat) continue;
+        if (place.keys->has({"left/" + std::to_string(rank)})) end(rank, kLeft);
         end(rank,
             " has not been heard of for " + std::to_string(heartbeat.count()) +
                 " ms (its host or the network may be down)");

@@ -5,7 +5,7 @@ import torch
 from setuptools import setup
 from torch.utils.cpp_extension import BuildExtension, CppExtension, include_paths
 
-# As for the dummy: little optimization, no debug information, all warnings for our own code.
+# More optimization than the dummy, no debug information, all warnings for our own code.
 fast_to_compile = ["-O2", "-g0", "-fvisibility=hidden"]
 strict = ["-Wall", "-Wextra", *(f"-isystem{path}" for path in include_paths())]
 

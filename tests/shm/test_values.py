@@ -200,3 +200,16 @@ def test_the_coalescing_manager_with_a_device(rank):
         dist.all_reduce(tensors[0])
     manager.wait()
     assert [tensor.tolist() for tensor in tensors] == [[2.0] * 3, [2.0] * 2]
+
+
+@in_ranks(3)
+def test_all_to_all_in_place_with_other_splits(rank):
+    """The ranks send rows to places from which they have not sent yet."""
+    sizes = [[1, 2, 1], [1, 1, 2], [2, 1, 1]]  # sizes[sender][receiver]
+    tensor = torch.arange(4.0) + 10 * rank
+    expected = []
+    for sender, rows in enumerate(sizes):
+        start = 10 * sender + sum(rows[:rank])
+        expected += range(start, start + rows[rank])
+    dist.all_to_all_single(tensor, tensor, [rows[rank] for rows in sizes], sizes[rank])
+    assert tensor.tolist() == expected

@@ -43,8 +43,23 @@ def check_memory_is_used_again_at_once():
     with torch.Stream():
         assert torch.empty(1000, device=sim).data_ptr() != address
     assert torch.accelerator.max_memory_allocated() >= before
+    other = torch.empty(2000, device=sim)
+    other.record_stream(torch.Stream())
+    del other
     torch.accelerator.empty_cache()
     assert torch.accelerator.memory_reserved() == torch.accelerator.memory_allocated()
+
+
+def check_pinned_memory_belongs_to_no_stream():
+    number, back = torch.ones(3, device=sim), torch.zeros(3).pin_memory()
+    gate, address = torch.sim.Gate(), back.data_ptr()
+    # PyTorch gives the callbacks of futures such streams.
+    with torch.Stream(stream_id=-1, device_index=0, device_type=torch.Stream().device_type):
+        gate.hold()
+        back.copy_(number, non_blocking=True)
+    del back  # the stream still writes it
+    assert torch.ones(3).pin_memory().data_ptr() != address
+    gate.open()
 
 
 def check_pinned_memory():
@@ -119,6 +134,13 @@ def check_random_numbers():
     assert torch.equal(torch.randn(3, device=sim), next_ones)
     torch.manual_seed(1)
     assert torch.equal(torch.randn(3, device=sim), one) and not torch.equal(one, next_ones)
+    for seed in (-1, 5):
+        torch.manual_seed(0)
+        torch.sim.manual_seed(seed, 1)
+        first = torch.rand(3, device="sim:1")
+        torch.sim.manual_seed(seed, 1)
+        assert torch.equal(torch.rand(3, device="sim:1"), first)
+    torch.manual_seed(-1)
 
 
 CPU, DEVICE = ProfilerActivity.CPU, ProfilerActivity.PrivateUse1

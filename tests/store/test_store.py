@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
@@ -57,6 +58,36 @@ def many_threads(rank):
 def test_calls_messages_and_callbacks_overlap(can_block):
     sums = [2.0 * number for number in range(40)]
     assert run(many_threads, 2, can_block=can_block) == [sums] * 2
+
+
+def message_beside_long_pieces(rank):
+    """Return what a collective of several pieces and a message beside it bring."""
+    number = torch.full((1,), rank + 1.0)
+    sent = dist.isend(number, 0, tag=1) if rank == 1 else None
+    rows = torch.full((2, 1_100_000), rank + 1.0)  # one is longer than a value of the store
+    output = torch.empty_like(rows)
+    dist.all_to_all_single(output, rows)
+    if sent:
+        sent.wait()
+    else:
+        dist.recv(number, 1, tag=1)
+    return number.item(), [row.unique().tolist() for row in output]
+
+
+@BOTH_WAYS
+def test_a_message_has_another_key_than_a_piece(can_block):
+    pieces = [[1.0], [2.0]]
+    assert run(message_beside_long_pieces, 2, can_block=can_block) == [(2.0, pieces)] * 2
+
+
+def monitored_barrier_without_a_timeout(rank):
+    if rank == 0:
+        time.sleep(0.3)
+    dist.group.WORLD.monitored_barrier()
+
+
+def test_a_monitored_barrier_has_the_timeout_of_the_group():
+    run(monitored_barrier_without_a_timeout, 2)
 
 
 @pytest.mark.parametrize("transport", ["store_transport", "transport", "mpi_transport"])

@@ -84,6 +84,15 @@ def sequence_number():
     return group._get_sequence_number_for_group()
 
 
-calls = [abort, block_current_stream, refusals, wrong_options, sequence_number]
+def longer_timeout():
+    """A call may have a longer timeout than its group; the library must not end it before."""
+    group = dist.new_group(backend="simccl", pg_options=stream_collectives.Options(SHORT))
+    if rank == 1:
+        time.sleep(3)  # longer than the library would wait by itself
+    return error_of(dist.barrier, group, timeout=timedelta(seconds=30), device_ids=[rank])
+
+
+SHORT = timedelta(seconds=1)
+calls = [abort, block_current_stream, refusals, wrong_options, sequence_number, longer_timeout]
 print(json.dumps({call.__name__: call() for call in calls}))
 dist.destroy_process_group()

@@ -45,6 +45,10 @@ def test_messages_do_not_count_as_collectives(errors):
     assert [of_rank["sequence_number"] for of_rank in errors] == [1, 1]
 
 
+def test_the_library_has_the_timeout_of_the_call(errors):
+    assert [of_rank["longer_timeout"] for of_rank in errors] == ["none", "none"]
+
+
 def test_refusals_come_at_once(errors):
     expected = ["cannot reduce tensors of bool", "tensors of one device", "3 times|2 times"]
     for of_rank in errors:

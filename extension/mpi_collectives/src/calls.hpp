@@ -36,7 +36,7 @@ struct Head {
 
   Note note;
   uint64_t bytes = 0; // of the data for that rank
-  uint64_t most = 0; // of the longest data for any rank
+  uint64_t most = 0; // of the longest data for any rank; in all_to_all, for that rank
   std::array<std::byte, kFew> data;
 
   size_t size() const { return offsetof(Head, data) + (bytes <= kFew ? bytes : 0); }

@@ -5,9 +5,9 @@
 // The collectives, as the steps that they take on the slots of all ranks. Where only
 // some ranks have an input or an output, the others have no pieces.
 //
-// Each one tells `run` the number of its parts; the rank whose parts all wait for, or
-// kEveryone; and how to write and to read part i. To run is either pipeline() or
-// Channel::at_once.
+// Each one tells `run` the number of its parts; whose parts this rank waits for after
+// the first: one rank's or kEveryone's; and how to write and to read part i. To run is
+// either pipeline() or Channel::at_once.
 namespace shm_collectives::steps {
 
 using frame::copy, frame::kEveryone, frame::part, frame::parts;
@@ -16,8 +16,8 @@ using frame::copy, frame::kEveryone, frame::part, frame::parts;
 // rank reduces a share: more steps, but less to read. With two ranks, a share of
 // the reading is half of the writing, and not worth a step.
 constexpr size_t kSmall = 16 << 10;
-// Up to this size, an operation is tried at once. Longer ones would keep a program from
-// what it wants to do beside them.
+// Up to this size in its note, an operation is tried at once (an all_to_all up to its
+// slot). Longer ones would keep a program from what it wants to do beside them.
 constexpr size_t kAtOnce = 64 << 10;
 
 // [pipeline]

@@ -58,8 +58,8 @@ struct alignas(kCacheLine) Ring {
 
 // [slot]
 // What a rank shows in one step. The counter, the digest and the first 48 bytes of data
-// share a cache line, so that a small operation moves one. The note is read only to
-// explain why two digests differ.
+// share a cache line, so that a small operation moves one. The note of a collective is
+// read only to explain why two digests differ; rings have no digest.
 struct alignas(kCacheLine) Slot {
   Note note;
   alignas(kCacheLine) std::atomic<uint64_t> posted; // the number of the step, plus 1
@@ -128,7 +128,7 @@ class Memory {
           " ranks (a smaller slot_bytes in the options needs less)");
     }
     // Not readable for other users, even if they can see this process's files; and
-    // no process can take pages away.
+    // no process can make it shorter.
     if (fchmod(fd, S_IRUSR | S_IWUSR) != 0 || fcntl(fd, F_ADD_SEALS, kSeals) != 0) {
       fail("cannot protect the shared memory");
     }
@@ -226,7 +226,7 @@ class Memory {
 
   // [distrust]
   // Why not even one byte of this file may be read, or nothing: only create() of
-  // the same user makes files that no other user can write and that keep their pages.
+  // the same user makes files that no other user can write and that cannot shrink.
   std::string distrust() const {
     struct stat status{};
     const bool found = fstat(descriptor(), &status) == 0;

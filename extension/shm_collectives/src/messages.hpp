@@ -145,7 +145,7 @@ class Mailbox {
     if (messages.empty() || is_complete(messages.back())) {
       Receive* receive = take_receive(from, slot.note);
       if (receive != nullptr && !receive->error.empty()) {
-        receive->ended = true; // the group fails, and nothing more is read
+        receive->ended = true; // the group fails; the message stays in the ring
         return true;
       }
       if (receive == nullptr && bytes_kept >= kMostKept) return false;

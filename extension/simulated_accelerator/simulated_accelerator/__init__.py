@@ -88,7 +88,7 @@ _states = {}
 
 
 def manual_seed(seed, device=None):
-    set_rng_state(_state(seed, 0), device)
+    set_rng_state(_state(seed % 2**64, 0), device)  # PyTorch takes negative seeds
 
 
 def manual_seed_all(seed):

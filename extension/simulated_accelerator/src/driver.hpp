@@ -51,8 +51,8 @@ class Queue final : public Stream {
   bool served_ = false;
 };
 
-// A place in a stream: it is reached when the stream has ended so many tasks. Events are
-// such places, so an event costs nothing to record and nothing to destroy.
+// A place in a stream: it is reached when the stream has ended so many tasks. An event
+// of PyTorch is such a place, behind a small task that notes the time.
 struct Mark {
   Queue* queue = nullptr;
   uint64_t number = 0;

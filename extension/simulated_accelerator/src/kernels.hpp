@@ -27,14 +27,14 @@ inline Tensor on_host(const Tensor& tensor) {
 }
 // [/view]
 
-// Queues a kernel on the current stream of the device that is guarded.
+// Queues a kernel on the current stream of the tensor's device.
 template <class Kernel>
 void launch(const char* name, const Tensor& tensor, Kernel kernel) {
   current_queue(tensor.device().index()).launch(name, std::move(kernel), false);
 }
 
 // [kernels]
-// Kernels that run in the stream. What could fail is checked before, on the host.
+// Kernels that run in the stream. The host checks what it can; other errors come late.
 inline Tensor& fill(Tensor& self, const at::Scalar& value) {
   at::assert_no_internal_overlap(self);
   const Tensor element = at::scalar_tensor(value, self.scalar_type()); // may throw
@@ -45,14 +45,16 @@ inline Tensor& fill(Tensor& self, const at::Scalar& value) {
 inline Tensor& zero(Tensor& self) { return fill(self, 0); }
 
 // All that has no kernel here: copies the arguments to the host, runs the kernel of the
-// CPU, and copies the results back, in the order of the current stream. Random numbers
-// come from the generator of the device.
+// CPU, and copies the results back, in the order of the current stream. A kernel that
+// takes a generator gets that of the device.
 inline void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto& arguments = op.schema().arguments();
+  c10::DeviceIndex device = -1; // of the tensors, or else the current one
   for (size_t i = 0; i < arguments.size(); ++i) {
     auto& value = (*stack)[stack->size() - arguments.size() + i];
+    if (value.isTensor()) device = std::max(device, value.toTensor().device().index());
     if (arguments[i].name() != "generator" || !value.isNone()) continue;
-    value = hooks.getDefaultGenerator(-1);
+    value = hooks.getDefaultGenerator(device);
   }
   at::native::cpu_fallback(op, stack);
 }

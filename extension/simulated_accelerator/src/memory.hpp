@@ -18,14 +18,7 @@ class Pool {
   void* allocate(size_t bytes, int device, int64_t stream) {
     driver.check_process();
     const std::lock_guard lock(mutex_);
-    std::erase_if(late_, [this](const auto& late) {
-      const auto& [data, block, marks] = late;
-      const auto reached = [](Mark mark) { return driver.reached(mark); };
-      const bool unused = std::ranges::all_of(marks, reached);
-      auto& free = free_[block.place];
-      if (unused) free.insert(free.begin(), data); // the next is what went just now
-      return unused;
-    });
+    free_late();
     const size_t size = (bytes + kRounding - 1) / kRounding * kRounding;
     auto& free = free_[{device, stream, size}];
     auto& stats = stats_[device];
@@ -57,7 +50,7 @@ class Pool {
     late_.emplace_back(entry.key(), entry.mapped(), marks);
   }
 
-  // Notes that a stream other than the owner has used the memory, up to now.
+  // Notes another stream that uses the memory: what it gets until the release counts.
   void record(const void* data, Queue& queue) {
     const std::lock_guard lock(mutex_);
     const auto entry = find(data);
@@ -73,15 +66,21 @@ class Pool {
     return find(data) != used_.end();
   }
 
-  void give_back() { // when no stream can use it any more
-    for (int i = 0; i < driver.devices(); ++i) driver.synchronize(i);
-    const std::lock_guard lock(mutex_);
-    for (auto& [place, free] : free_) {
-      auto& stats = stats_[std::get<0>(place)];
-      stats.segment[0].decrease(free.size());
-      stats.reserved_bytes[0].decrease(free.size() * std::get<2>(place));
-      for (char* data : std::exchange(free, {})) std::free(data);
+  void give_back() {
+    synchronize(); // so that no stream uses late memory any more
+    std::vector<char*> unused;
+    {
+      const std::lock_guard lock(mutex_);
+      free_late();
+      for (auto& [place, free] : free_) {
+        auto& stats = stats_[std::get<0>(place)];
+        stats.segment[0].decrease(free.size());
+        stats.reserved_bytes[0].decrease(free.size() * std::get<2>(place));
+        for (char* data : std::exchange(free, {})) unused.push_back(data);
+      }
     }
+    synchronize(); // its owner may use what went between the lines above
+    for (char* data : unused) std::free(data);
   }
 
   Stats stats(int device) {
@@ -109,6 +108,19 @@ class Pool {
     if (entry == used_.begin()) return used_.end();
     --entry;
     return data < entry->first + std::get<2>(entry->second.place) ? entry : used_.end();
+  }
+  void free_late() {
+    std::erase_if(late_, [this](const auto& late) {
+      const auto& [data, block, marks] = late;
+      const auto reached = [](Mark mark) { return driver.reached(mark); };
+      const bool unused = std::ranges::all_of(marks, reached);
+      auto& free = free_[block.place];
+      if (unused) free.insert(free.begin(), data); // the next is what went just now
+      return unused;
+    });
+  }
+  static void synchronize() {
+    for (int i = 0; i < driver.devices(); ++i) driver.synchronize(i);
   }
   std::mutex mutex_; // taken before the driver's
   std::map<char*, Block> used_;
@@ -163,7 +175,7 @@ class Allocator final : public c10::DeviceAllocator {
 class PinnedAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
-    void* const data = pinned_pool.allocate(std::max<size_t>(bytes, 1), 0, -1);
+    void* const data = pinned_pool.allocate(std::max<size_t>(bytes, 1), kHost, 0);
     return {data, data, &release, c10::kCPU};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
@@ -172,6 +184,7 @@ class PinnedAllocator final : public c10::Allocator {
   }
 
  private:
+  static constexpr int kHost = -1; // no stream owns the memory, so each one is noted
   static void release(void* data) { pinned_pool.release(data); }
 };
 

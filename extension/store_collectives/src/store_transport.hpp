@@ -22,7 +22,7 @@ constexpr frame::milliseconds kTogether{100};
 //   <round>/<rank>/all/<i>: piece i of the bytes that are for all ranks
 //   <round>/<rank>/<other>/<i>: of those for one rank, which erases them
 //   <round>/read: how many ranks have read all that they need
-//   <from>/<to>/<tag>/<number>: the note of a message, erased when it has been received
+//   <from>-<to>/<tag>/<number>: the note of a message, erased when it has been received
 //   failed: why the group cannot go on
 //   left/<rank>: the rank has left the group
 //
@@ -192,7 +192,7 @@ class StoreTransport : public frame::Transport {
     return pieces == 1 ? "all" : to_string(rank);
   }
   static std::string message(int from, int to, int64_t tag, uint64_t number) {
-    return to_string(from) + "/" + to_string(to) + "/" + to_string(tag) + "/" +
+    return to_string(from) + "-" + to_string(to) + "/" + to_string(tag) + "/" +
         to_string(number);
   }
 

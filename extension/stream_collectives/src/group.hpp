@@ -30,14 +30,17 @@ class StreamGroup {
 
   OptionsSimccl& options() const { return *options_; }
   uint64_t sequence() const { return sequence_; }
-  void set_timeout(milliseconds timeout) { options_->timeout = timeout; }
+  void set_timeout(milliseconds timeout) {
+    options_->timeout = timeout;
+    (*library_)->setTimeout(timeout + kLater);
+  }
 
   frame::Arguments begin(Kind kind, milliseconds timeout) const {
     const auto wins = frame::timeout_of_call(timeout, options_->timeout);
     return {kind, wins, options_->backend, size_, kDevice};
   }
 
-  // Always returns a Work: waiting for it costs the host nothing.
+  // Returns a Work, async or not, or none while coalescing.
   WorkPtr run(frame::Arguments&& given, bool /* async */) {
     const auto kind = given.note.kind;
     given.require(LibraryCall::can_reduce(given.note), " cannot reduce tensors of ",

@@ -4,12 +4,16 @@
 
 namespace stream_collectives {
 
+// The library gives up after the watchdog, whose error says more.
+constexpr milliseconds kLater = std::chrono::seconds(1);
+
 // A call of the library that moves the data, which here is a backend for the CPU. It has
-// the addresses and sizes that a call of NCCL has, and owns no memory.
+// the addresses and sizes that a call of NCCL has, and owns none of the program's memory.
 class LibraryCall {
  public:
   explicit LibraryCall(const frame::Arguments& call)
       : note_(call.note),
+        timeout_(call.timeout + kLater),
         in_(call.in.begin(), call.in.end()),
         out_(call.out.begin(), call.out.end()),
         source_(call.source) {}
@@ -45,7 +49,7 @@ class LibraryCall {
         return library.broadcast(
             to.empty() ? from : to, options<c10d::BroadcastOptions>());
       case Kind::all_gather:
-        return library.allgather(to_lists, from);
+        return library.allgather(to_lists, from, options<c10d::AllgatherOptions>());
       case Kind::gather:
         return library.gather(to_lists, from, options<c10d::GatherOptions>());
       case Kind::scatter:
@@ -53,7 +57,8 @@ class LibraryCall {
       case Kind::all_to_all: {
         auto all = at::cat(from), target = all_ = at::cat(to);
         auto target_sizes = sizes(out_), sizes = this->sizes(in_);
-        return library.alltoall_base(target, all, target_sizes, sizes);
+        return library.alltoall_base(
+            target, all, target_sizes, sizes, options<c10d::AllToAllOptions>());
       }
       case Kind::send:
         return library.send(from, note_.root, tag());
@@ -61,7 +66,7 @@ class LibraryCall {
         return note_.root < 0 ? library.recvAnysource(to, tag())
                               : library.recv(to, note_.root, tag());
       default:
-        return library.barrier();
+        return library.barrier(options<c10d::BarrierOptions>());
     }
   }
 
@@ -106,6 +111,7 @@ class LibraryCall {
   template <class Options>
   Options options() const {
     Options options;
+    options.timeout = timeout_;
     if constexpr (requires { options.rootRank; }) options.rootRank = note_.root;
     if constexpr (requires { options.reduceOp; }) options.reduceOp = op(note_);
     return options;
@@ -113,6 +119,7 @@ class LibraryCall {
   int tag() const { return static_cast<int>(note_.tag); }
 
   frame::Note note_;
+  milliseconds timeout_;
   Pieces in_, out_;
   std::shared_ptr<std::atomic<int>> source_;
   at::Tensor all_; // memory of its own, for all pieces

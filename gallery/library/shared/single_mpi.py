@@ -22,5 +22,6 @@ def describe(error):
     return f"{lines[0].split(',')[0]}: {lines[-1].split(': ')[-1]}"
 
 
-mpi.MPI_Init(None, None)
+SERIALIZED = 2  # Any thread may call MPI, one at a time.
+mpi.MPI_Init_thread(None, None, SERIALIZED, byref(c_int()))
 mpi.MPI_Comm_set_errhandler(SELF, ERRORS_RETURN)

@@ -25,7 +25,7 @@ def all_at_once(messages):
     """Begin all messages before the first wait."""
     operations = [dist.P2POp(*message) for message in messages]
     works = dist.batch_isend_irecv(operations)
-    assert len(works) == 2  # the frame does not coalesce
+    assert len(works) == 2  # supports_coalescing is false
     for work in works:
         work.wait()
 
