@@ -89,9 +89,6 @@ run_program("device/late.py")
 # .. listing:: extension/simulated_accelerator/pyproject.toml
 #    :part: entry-point
 #
-# The function does nothing. It is not in ``__init__.py``, of which only the first lines have run if a program imports
-# the device before ``torch``.
-#
 # Streams and events: the guard
 # -----------------------------
 #
@@ -172,7 +169,7 @@ run_program("device/hooks.py")
 #       :end-before: // A copy resolves lazy
 #
 # For everything else, PyTorch's ``cpu_fallback`` copies the arguments to the host, runs the kernel of the CPU, and
-# copies the results back. Only the generator of random numbers is the device's own:
+# copies the results back. A kernel that takes a generator gets that of the device:
 #
 # .. listing:: extension/simulated_accelerator/src/kernels.hpp
 #    :start-at: inline void fallback(
