@@ -251,15 +251,16 @@ class Arguments {
   std::shared_ptr<Blobs> packed_; // of all ranks, if the tensor is sparse
 };
 
-// The inputs, or copies of those that share memory with an output: a transport may write
-// the piece of one rank before it has read that of another.
-inline Tensors apart(Tensors inputs, const Tensors& outputs) {
-  for (auto& input : inputs) {
-    const auto shares = [&](const auto& output) {
-      return input.has_storage() && output.has_storage() && input.is_alias_of(output);
-    };
-    if (std::ranges::any_of(outputs, shares)) input = input.clone();
-  }
+// The input, or a copy if it shares memory with an output: a transport may write the
+// piece of one rank before it has read that of another.
+inline at::Tensor apart(const at::Tensor& input, at::TensorList outputs) {
+  const auto shares = [&](const auto& output) {
+    return input.has_storage() && output.has_storage() && input.is_alias_of(output);
+  };
+  return std::ranges::any_of(outputs, shares) ? input.clone() : input;
+}
+inline Tensors apart(Tensors inputs, at::TensorList outputs) {
+  for (auto& input : inputs) input = apart(input, outputs);
   return inputs;
 }
 

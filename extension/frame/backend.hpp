@@ -174,7 +174,7 @@ class BackendOn : public c10d::Backend {
       const c10d::AllToAllOptions& opts) override {
     auto call = group_.begin(Kind::all_to_all, opts.timeout);
     call.out = call.rows(output, call.output(output), output_rows);
-    call.in = call.rows(input, call.input(apart({input}, {output})[0]), input_rows);
+    call.in = call.rows(input, call.input(apart(input, output)), input_rows);
     return group_.run(std::move(call), opts.asyncOp);
   }
 

@@ -117,8 +117,7 @@ class Watch {
       const auto failed = keys.text("failed");
       if (failed.empty() && reason) keys.set_text("failed", *reason);
       for (int rank = 0; rank < place.size; ++rank) {
-        if (rank == place.rank || !keys.has({"left/" + std::to_string(rank)})) continue;
-        end(rank, kLeft);
+        if (rank != place.rank) end_if_left(rank);
       }
       const std::lock_guard lock(mutex);
       if (!failed.empty()) failure = failed;
@@ -134,13 +133,17 @@ class Watch {
         const auto beats = place.keys->add("beats/" + std::to_string(rank), 0);
         if (beats != heard.first) heard = {beats, now};
         if (now - heard.second < heartbeat) continue;
-        if (place.keys->has({"left/" + std::to_string(rank)})) end(rank, kLeft);
+        end_if_left(rank);
         end(rank,
             " has not been heard of for " + std::to_string(heartbeat.count()) +
                 " ms (its host or the network may be down)");
       }
     }
     // [/beats]
+
+    void end_if_left(int rank) {
+      if (place.keys->has({"left/" + std::to_string(rank)})) end(rank, kLeft);
+    }
 
     // A rank that leaves says so before its process ends, so the thread looks into the
     // store once more.

@@ -52,7 +52,8 @@ inline void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   c10::DeviceIndex device = -1; // of the tensors, or else the current one
   for (size_t i = 0; i < arguments.size(); ++i) {
     auto& value = (*stack)[stack->size() - arguments.size() + i];
-    if (value.isTensor()) device = std::max(device, value.toTensor().device().index());
+    const bool is_one = value.isTensor() && value.toTensor().defined();
+    if (is_one) device = std::max(device, value.toTensor().device().index());
     if (arguments[i].name() != "generator" || !value.isNone()) continue;
     value = hooks.getDefaultGenerator(device);
   }

@@ -28,13 +28,13 @@ class StoreWork(dist.Work):
 class StoreBackend(Backend):
     """A backend that sums, broadcasts and gathers CPU tensors."""
 
+    supports_splitting = supports_coalescing = supports_shrinking = False
+    supports_reconfigure = supports_window = _supports_time_estimate = False
+
     def __init__(self, store, rank, size, timeout):
         super().__init__(rank, size)
         self.store, self.timeout = store, timeout
         self.calls = 0
-
-    supports_splitting = supports_coalescing = supports_shrinking = False
-    supports_reconfigure = supports_window = _supports_time_estimate = False
 
     def getBackendName(self):
         return "store"
