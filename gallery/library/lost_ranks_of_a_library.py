@@ -212,8 +212,8 @@ assert output[1] == ""
 #    * - UCX
 #      - With ``UCP_ERR_HANDLING_MODE_PEER``, sends end, with an error if need be, and the ``err_handler``
 #        of the endpoint is called when the transport notices a failure. Shared memory does not notice one
-#        unless ``UCX_MM_ERROR_HANDLING=y``, so by default such endpoints use TCP also within a host. If you use ``Watch``,
-#        ``UCP_ERR_HANDLING_MODE_NONE`` is enough.
+#        unless ``UCX_MM_ERROR_HANDLING=y``, so by default such endpoints use TCP also within a host. If
+#        you use ``Watch``, ``UCP_ERR_HANDLING_MODE_NONE`` is enough.
 #    * - libfabric
 #      - An operation that fails puts an entry into the completion queue, which ``fi_cq_readerr`` reads.
 #        What it notices, and when, depends on the provider.

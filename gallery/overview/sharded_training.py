@@ -181,8 +181,8 @@ show_section(tables, "types")
 #   only gradients travel between the nodes. :doc:`several-nodes` shows which ranks then call what.
 #
 # To save a sharded model, all ranks put the two results of ``get_state_dict(model, optimizer)`` into one dictionary
-# and pass it to ``save`` of ``torch.distributed.checkpoint``. To continue, ``load`` fills such a state, also with another number of ranks,
-# and ``set_state_dict`` puts it into the model and the optimizer. :doc:`/right/training` has the code, and
+# and pass it to ``save`` of ``torch.distributed.checkpoint``. To continue, ``load`` fills such a state, also with
+# another number of ranks, and ``set_state_dict`` puts it into the model and the optimizer. :doc:`/right/training` has the code, and
 # :doc:`elastic` says what the ranks exchange.
 #
 # :doc:`memory` estimates the peak of FSDP2, which is more than its shards.
