@@ -165,4 +165,5 @@ def _run_samples(instrumented_copy, data, files):
 def test_every_line_on_a_page_was_executed_or_is_highlighted(lines):
     shown = listings()
     assert {Path(listing["file"]).suffix for listing in shown} == {".py", ".cpp", ".hpp"}
-    assert not list(unexecuted(shown, lines))
+    faults = list(unexecuted(shown, lines))
+    assert not faults, "\n".join(faults)
