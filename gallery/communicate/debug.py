@@ -10,7 +10,8 @@ backend.
 
 The rank that hangs is often not the one with the bug, because it only waits for another rank. It waits until
 the timeout of the group, by default 30 minutes, and 10 if ``backend`` is ``"nccl"``. So each step compares all
-ranks, to find the one that differs:
+ranks, to find the one that differs. Step 1, and with NCCL step 2, need no preparation; for the
+others, start the job again:
 
 .. list-table::
    :header-rows: 1
@@ -22,7 +23,7 @@ ranks, to find the one that differs:
      - nothing: it looks at a running process
      - the line in which each rank is
    * - 2. flight recorder
-     - write its trace on each rank
+     - let each rank write its trace; with NCCL, wait for the timeout
      - the first call that a rank did not make
    * - 3. ``DETAIL``
      - set a variable, and start the job again
@@ -57,11 +58,14 @@ processes, and ``grep`` reads the rank of one from its environment. ``py-spy`` s
       $ py-spy dump --native --pid 12345
       $ gdb -p 12345 -batch -ex "thread apply all backtrace"
 
-Then compare the stacks. If all ranks but one are in the same collective, find out what keeps that one away,
-for example the data loader or a checkpoint. If the process of a rank is gone, its log has the cause. If
-ranks are in different collectives, go on with the next step. On GPUs, collectives return before they have ended,
-so the stack shows where the host waits for the device, for example in ``loss.item()``. If all ranks wait there, go
-on with the next step, too.
+Then compare the stacks:
+
+- If the process of a rank is gone, its log has the cause.
+- If all ranks but one are in the same collective, find out what keeps that one away, for example the data loader
+  or a checkpoint.
+- If ranks are in different collectives, go on with the next step.
+- If all ranks wait for a GPU, for example in ``loss.item()``, go on with the next step, too: on GPUs, collectives
+  return before they have ended, so no stack shows which one hangs.
 
 Where neither tool is allowed, prepare the program with Python's ``faulthandler``. It writes the stacks from a
 thread of its own, so it works although the main thread hangs in C++. Here it writes them every half second
@@ -85,9 +89,9 @@ output = launch("debug/hanging_rank.py", ranks=2)
 # --------------------------------------
 #
 # A stack shows where a rank is now, but not which calls it has made. PyTorch's flight recorder keeps the last 2000
-# calls of a backend in memory, though not those of ``fake``. ``TORCH_FR_BUFFER_SIZE`` changes the number, and 0
-# turns the recorder off. In the next program, rank 1 skips a call, and the group's timeout of one second ends the
-# wait of rank 0:
+# calls of a backend in memory; ``TORCH_FR_BUFFER_SIZE`` changes the number, and 0 turns the recorder off. With NCCL,
+# ranks write them to files at the timeout (see its settings below); otherwise, the program must write them. In the
+# next one, rank 1 skips a call, and the group's timeout of one second ends the wait of rank 0:
 #
 # .. listing:: gallery/communicate/debug/missing_call.py
 #    :part: calls
@@ -97,18 +101,17 @@ output = launch("debug/hanging_rank.py", ranks=2)
 # .. listing:: gallery/communicate/debug/missing_call.py
 #    :part: trace
 #
-# ``c10d`` is ``torch._C._distributed_c10d``. Functions of this module that begin with an underscore may
-# change. The first two arguments include collectives and Python stacks. The third, if true, would leave out
-# completed calls. The last argument is the name that the backend gives itself, which for ``nccl`` of PyTorch 2.15 is
-# ``"nccl2"``. The command ``torchfrtrace FOLDER`` then reports the first call that not all ranks have made.
+# The command ``torchfrtrace FOLDER`` then reports the first call that not all ranks have made. For another backend,
+# replace ``"shm"`` by the name that it gives itself, which for ``nccl`` of PyTorch 2.15 is ``"nccl2"``. The other
+# arguments include collectives, Python stacks and completed calls. ``c10d`` is ``torch._C._distributed_c10d``, whose
+# functions that begin with an underscore may change.
 #
 # .. admonition:: In a real hang, let a timer write the trace
 #    :collapsible: closed
 #
 #    The group's timeout may be long, and the thread that hangs cannot run these lines. So move them into a function
 #    ``write_trace``, and let a timer call it if a training step takes longer than a minute. The step must include the
-#    line that waits for the device, such as ``loss.item()``, because on a GPU a collective returns before it has
-#    ended:
+#    line that waits for the device, such as ``loss.item()``:
 #
 #    .. not-executed::
 #
@@ -153,9 +156,9 @@ output = launch("debug/missing_call.py", ranks=2)
 # -------------------------------
 #
 # To find ranks that call different operations, or pass different shapes, run the program once with the variable
-# ``TORCH_DISTRIBUTED_DEBUG=DETAIL``. PyTorch then puts a wrapper around the backend of each new group, which
-# compares the calls of all ranks through a gloo group of its own before each collective. If a rank does not
-# arrive, the wrapper names it at the timeout of the group.
+# ``TORCH_DISTRIBUTED_DEBUG=DETAIL``. PyTorch then puts a wrapper around the backend of each new group. Before each
+# collective, the wrapper compares the calls of all ranks through a gloo group of its own. If a rank does not arrive,
+# rank 0 names it at the timeout of the group.
 #
 # ``DETAIL`` also finds some wrong results that raise no error. In the next program, the ranks reduce tensors with
 # the same number of elements but different shapes, first without and then with ``DETAIL``. So that one run shows
@@ -195,7 +198,8 @@ output = launch("debug/monitored_barrier.py", ranks=3, expected_stderr="monitore
 
 # %%
 # Both lines come from error messages. That of rank 0 names the missing rank; rank 1 fails only because rank 0
-# gave up. With ``wait_all_ranks=True``, rank 0 names all missing ranks, not only the first.
+# gave up. If rank 0 is missing, the others fail as rank 1 does here, at the latest at the timeout of the gloo group.
+# With ``wait_all_ranks=True``, rank 0 names all missing ranks.
 #
 # Find a late rank
 # ----------------
@@ -215,8 +219,9 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 
 # %%
 # The event of rank 0 is long because rank 1 was late. So before you blame the network or the backend for a long
-# event, compare the same event on all ranks. On GPUs, also record the CUDA activities, with a trace file for each
-# rank: a kernel of NCCL lasts until the last rank has arrived.
+# event, compare the same event on all ranks. In an all-reduce, the last rank need not wait, so its event is the
+# shortest. On GPUs, also record the CUDA activities, with a trace file for each rank: a kernel of NCCL lasts until
+# the last rank has arrived.
 #
 # Settings for NCCL
 # -----------------
@@ -266,8 +271,6 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 #      - overrides ``monitoredBarrier``, for which the base class throws an error
 #    * - profiler
 #      - passes a title to ``c10d::Work``, and says when the operation ends
-#    * - ``work.wait(timeout)``
-#      - throws an error that names the operation, and lets the operation go on
 #
 # .. admonition:: Flight recorder and profiler
 #    :collapsible: closed
@@ -275,10 +278,9 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 #    **Flight recorder.** An entry is "scheduled", and becomes "completed" when your backend reports the end of the
 #    operation. So implement completion hooks, and let synchronous calls return a ``Work`` (on the CPU, one that has
 #    ended), because the recorder finds the entry through the ``Work``. PyTorch's header
-#    ``hooks/FlightRecorderHook.hpp`` describes both. The field ``retired`` of an entry says that the recorder
-#    no longer waits for the call. Because ``shm`` does neither, this field misleads: for an asynchronous call, it is
-#    true as soon as the ``Work`` exists, so a call that hangs looks healthy; for a synchronous call, it is never
-#    true, so a call that has completed looks as if it hangs.
+#    ``hooks/FlightRecorderHook.hpp`` describes both. Because ``shm`` does neither, its entries mislead in
+#    the field ``retired``, which says that the recorder no longer waits for the call: an asynchronous call that hangs
+#    looks healthy, and a synchronous one that has completed looks as if it hangs.
 #
 #    **Profiler.** The constructor of ``c10d::Work`` begins an event if you pass a title, but only the backend knows
 #    when to end it. In ``shm``, the frame of :doc:`/right/smallest-backend` ends it as shown here. So that
@@ -297,8 +299,7 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 # .. admonition:: Solution
 #    :collapsible: closed
 #
-#    The last rank need not wait, so its event is the shortest, and a duration needs only the clock of its
-#    own rank. ``step`` sleeps on one rank, and then calls ``all_reduce``.
+#    A duration needs only the clock of its own rank. ``step`` sleeps on one rank, and then calls ``all_reduce``.
 #
 #    .. listing:: gallery/communicate/debug/who_is_late.py
 #       :part: solution

@@ -11,10 +11,10 @@ group.
 One step
 --------
 
-Each rank has four slots in the shared memory, and two kinds of counters say how far it is. ``posted`` of a
-slot is the number of the step in it, plus 1. ``read`` is the number of steps that the rank has finished
-reading. A rank writes only its own slots and counters, so each of these has one writer. In each step, it does six
-things:
+A rank must not read a slot before its owner has written it, and the owner must not overwrite it before all
+ranks have read it. So each of a rank's four slots has a counter ``posted``, the number of the last step posted in
+it, plus 1, and each rank has a counter ``read``, the number of steps that it has finished reading. A rank writes
+only its own slots and counters. In each step, it does six things:
 
 1. It waits until its slot is free: every rank has read what the slot held before.
 2. It writes to the slot.
@@ -39,12 +39,11 @@ Why four slots
 --------------
 
 Step ``n`` uses slot ``n % 4``, so a rank can be at most four steps ahead of the slowest one. Two slots would
-be correct, too. With four, a rank never waits for its slot in a collective where all ranks read from all:
+be correct, too, but with four, a rank never waits for its own slot as long as all ranks read from all.
 
-- Most collectives of ``shm`` post *one step ahead*: a rank posts step ``n`` when it has read step ``n - 2``,
-  so that the others find data while it reads step ``n - 1``.
-- Before it could read step ``n - 2``, all ranks had posted that step, so all had read step ``n - 4``.
-- Step ``n - 4`` is what the slot of step ``n`` held before. It is free.
+Most collectives of ``shm`` post *one step ahead*: so that the others find data while a rank reads step ``n - 1``, it
+posts step ``n`` when it has read step ``n - 2``. Before it could read step ``n - 2``, all ranks had posted that step,
+so all had read step ``n - 4``, which is what the slot of step ``n`` held before.
 
 With three slots, the rank would have to wait until the slowest one had read step ``n - 3``. A fifth slot
 would only help where not all ranks read from all, such as in a gather.
@@ -52,34 +51,35 @@ would only help where not all ranks read from all, such as in a gather.
 Memory order
 ------------
 
-A compiler and a processor may change the order of two writes of one thread, because the thread itself does
-not notice it. Another process does: if ``posted`` becomes visible before the slot, a reader takes old data.
-A release store and an acquire load prevent this: ``post`` stores the counter after it has written the slot, and
-the other ranks load the counter before they read the slot. ``shm`` uses the default order of C++, sequential
-consistency, which includes both. The loads are in ``Reached``:
+A compiler and a processor may reorder the reads and writes of a thread, because the thread itself does not
+notice it. Another process does: if ``posted`` becomes visible before the slot, a reader takes old data, and if
+``read`` is visible before the slot has been read, the owner overwrites it too early. A release store and an acquire
+load of the counter prevent both. ``shm`` uses sequential consistency, the default of C++, which includes them,
+because waking a rank needs more (:doc:`wait-without-wasting`). The loads are in ``Reached``:
 
 .. listing:: extension/shm_collectives/src/step.hpp
    :part: counter
 
-Do not rely on a test to find a wrong order. On x86-64 the processor keeps the writes of a thread in their
-order, so a program that orders nothing can pass all its tests there, as long as the compiler leaves the order
-alone, and fail on aarch64. Justify the order in a comment instead, next to the atomic operation.
+Do not rely on a test of results to find a wrong order. On x86-64 the processor keeps the writes of a thread in
+their order, so a program that orders nothing can pass there, if the compiler leaves the order alone, and fail on
+aarch64. Justify the order in a comment, and run ranks as threads under ThreadSanitizer (:doc:`ship-it`).
 
 A model of the protocol
 -----------------------
 
 Tests try a few orders of events out of millions. A model tries all of them, but for a small case: here two ranks
-with four steps, two slots and one counter ``posted`` for each rank. In the model, each action is visible to all
-ranks at once, so it checks the protocol and not the memory order. In its programs, the first three actions
-of a step are called ``free``, ``write`` and ``post``, and ``read`` stands for the last three:
+with four steps, and two slots each, so that the third step already reuses one. One counter ``posted`` for each rank
+is enough, because a rank posts its steps in order. Each action is visible to all ranks at once, so the model checks
+the protocol and not the memory order. In its programs, the first three actions of a step are called ``free``,
+``write`` and ``post``, and ``read`` stands for the last three:
 
 .. listing:: gallery/communicate/shared/step_protocol_model.py
    :part: programs
    :end-before: def reads_in
 
-``reads_in`` replaces each ``read`` with the actions that it stands for: wait until each source rank has posted, look
-at the slot of each, and count the step as read. ``explore`` begins with the state in which nothing has happened. It
-lets each rank take its next action, if the rank need not wait, and goes on from every state that it has not seen:
+``reads_in`` replaces each ``read`` with the last three actions of a step: wait until each source rank has posted,
+look at the slot of each, and count the step as read. From the start and from every new state that it reaches,
+``explore`` lets each rank that need not wait take its next action:
 
 .. admonition:: ``explore``
    :collapsible: closed
@@ -102,8 +102,8 @@ print(explore([gathers, sends]), "states, nothing wrong")
 # Bug: a slot that is free one step too early
 # -------------------------------------------
 #
-# It is easy to be off by one in ``reads_before``. Suppose that a slot counts as free although a
-# rank has not yet read the step in it:
+# It is easy to forget the ``+ 1`` in ``reads_before``. ``too_early=1`` removes it in the model, so a slot counts as
+# free before every rank has read the step in it:
 
 try:
     explore([gathers, sends], too_early=1)
@@ -111,17 +111,17 @@ except Wrong as error:
     print(error)
 
 # %%
-# The model finds the bug in milliseconds. Tests of an all-reduce cannot find it: all ranks read from all, so by the
-# time a rank reuses a slot, the others have read it, even if the rank does not wait for them. With the two slots of
-# the model, this holds if each rank reads a step before it writes the next one:
+# The model finds the bug in milliseconds. Tests of an all-reduce cannot find it: all ranks read from all, so with
+# four slots, each slot is free before ``free`` looks. With the two slots of the model, this holds if each rank reads
+# a step before it writes the next one:
 
 symmetric = reads_in(one_after_another(4), sources=[0, 1])
 print(explore([symmetric, symmetric], too_early=1), "states, nothing wrong")
 
 # %%
 # Such a bug stays hidden until ranks run a collective of several parts in which not all read from all, such as a long
-# gather or broadcast. Then a result is wrong once in a while, mostly without an error. The fix in ``reads_before`` is
-# one number. To catch the next such bug, change the model before you change the protocol.
+# gather or broadcast. Then a result is wrong once in a while, mostly without an error. The fix is the ``+ 1``. To
+# catch the next such bug, change the model before you change the protocol.
 #
 # Exercise
 # --------
@@ -132,8 +132,8 @@ print(explore([symmetric, symmetric], too_early=1), "states, nothing wrong")
 # .. admonition:: Solution
 #    :collapsible: closed
 #
-#    With one slot, a rank that posts one step ahead waits forever. Before it reads, it waits
-#    until its only slot is free, but the slot is not free until this rank has read.
+#    With one slot, a rank that posts one step ahead waits forever: before it reads, it waits for
+#    its only slot, which is not free until it has read. For the others, one slot is enough.
 #
 #    .. listing:: gallery/communicate/step_by_step/one_slot.py
 #

@@ -2,8 +2,8 @@
 Reductions and options
 ======================
 
-Look up here which reductions PyTorch requests and with which dtypes, and what each option of a call or a
-group means for a backend.
+Look up here which reductions PyTorch requests, which dtypes two backends reduce with them, and what each option
+of a call or a group means for a backend.
 
 .. diagram:: tutorial/options_and_reductions/diagram
 
@@ -20,7 +20,8 @@ A reduction arrives as a ``ReduceOp`` in the member ``reduceOp`` of the options:
      - who passes it in PyTorch
    * - ``SUM``
      - the sum; the default of every function
-     - DDP, tensor parallelism, FSDP2 for gradients of ``float16`` and ``float64``
+     - DDP, tensor parallelism, FSDP2 for gradients of ``float16`` and ``float64``, and for all gradients after
+       ``set_force_sum_reduction_for_comms(True)``
    * - ``AVG``
      - the sum, divided by the number of ranks
      - FSDP2, for gradients of ``float32`` and ``bfloat16``, also between the nodes of hybrid sharding; ``mean`` of
@@ -31,11 +32,11 @@ A reduction arrives as a ``ReduceOp`` in the member ``reduceOp`` of the options:
        requests ``SUM``
    * - ``MIN``
      - the smallest element
-     - pipelining (since PyTorch 2.15), whose ranks agree whether all shapes are static; ``min`` and comparisons of
-       DTensors
+     - pipelining (since PyTorch 2.15), whose ranks agree whether all shapes are static; ``min`` and ``torch.equal``
+       of DTensors
    * - ``MAX``
      - the largest element
-     - loss parallelism; ``max`` of a DTensor; FSDP1, for a norm of gradients; DDP, with uneven inputs
+     - loss parallelism; ``max`` of a DTensor; FSDP1, for the infinity norm of gradients; DDP, with uneven inputs
    * - ``PRODUCT``
      - the product
      - ``prod`` of a DTensor
@@ -74,11 +75,10 @@ assert fields <= described, fields - described
 # sphinx_gallery_end_ignore
 
 # %%
-# Neither backend has ``AVG`` or ``PREMUL_SUM`` for integers or ``bool``. gloo has ``PREMUL_SUM`` for no dtype,
-# and reduces neither ``float8``, nor integers of 16 bits, nor unsigned ones of 32 or 64.
-# ``dist.all_reduce`` itself passes complex tensors as a view of real numbers. That
-# is right for ``SUM``, ``AVG`` and ``PREMUL_SUM``, so it refuses all other reductions of them.
-# :doc:`/right/tensors-of-every-kind` shows how the frame reduces each dtype.
+# Let your backend, too, raise an error for what it lacks, because a wrong result goes unnoticed. Complex tensors
+# are special: ``dist.all_reduce`` passes them as a view of real numbers, which is right only for ``SUM``, ``AVG`` and
+# ``PREMUL_SUM``, so it refuses the other reductions before it calls the backend. ``dist.reduce`` passes the complex
+# tensor itself. :doc:`/right/tensors-of-every-kind` shows how the frame reduces each dtype.
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -121,7 +121,7 @@ assert fields <= described, fields - described
 # ------------------
 #
 # A program passes these arguments to ``init_process_group``. ``new_group`` also takes ``backend``, ``timeout``,
-# ``pg_options`` and ``device_id``:
+# ``pg_options`` and ``device_id``, and has ``group_desc``, a description for logs:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -133,24 +133,23 @@ assert fields <= described, fields - described
 #        gets one backend only, the default of the device in ``device_id``, or else of the accelerator, or else
 #        of the CPU; ``new_group`` then takes the backend of the default group
 #    * - ``timeout``
-#      - the limit for each operation of the group. The default is 30 minutes. It is 10 minutes if ``backend`` is
-#        ``"nccl"`` (since PyTorch 2.15, also ``"nccl-legacy"`` and NCCL's other backends), or if ``backend`` is left
-#        out and ``device_id`` is a CUDA device. So NCCL gets 30 minutes with ``"cpu:gloo,cuda:nccl"``, and without
-#        both arguments. ``new_group`` and ``split_group`` take it, too, and do not inherit it
+#      - the limit for each operation of the group. The default is 10 minutes if ``backend`` is ``"nccl"`` (since
+#        PyTorch 2.15, also ``"nccl-legacy"`` and NCCL's other backends), or if ``backend`` is left out and
+#        ``device_id`` is a CUDA device. Otherwise it is 30 minutes, even for NCCL in ``"cpu:gloo,cuda:nccl"``.
+#        ``new_group`` and ``split_group`` choose the default by the backend's name, not by the parent's timeout
 #    * - ``pg_options``
-#      - an object of the options of the backend, with settings of its own
+#      - an object of a class that the backend derives from ``Backend::Options``, for settings that only it has
 #    * - ``device_id``
-#      - the device of this rank, such as ``torch.device("cuda", local_rank)``. NCCL then connects at once,
-#        ``barrier`` uses this device, and new groups split from the group instead of connecting anew; since
-#        PyTorch 2.15, ``nccl`` does so without ``device_id``, too, by default on the device of
-#        ``LOCAL_RANK``
+#      - the device of this rank, such as ``torch.device("cuda", local_rank)``, on which ``barrier`` then runs. If
+#        ``supportsSplitting`` is true, PyTorch calls ``eagerConnectSingleDevice``, with which NCCL connects, and
+#        ``new_group`` splits the default group if the backend is the same. Since PyTorch 2.15, ``nccl`` connects
+#        at once and splits without ``device_id``, too, by default on the device of ``LOCAL_RANK``
 #    * - ``init_method``, ``store``
 #      - where the ranks meet: an address, such as the default ``env://``, or a store
 #    * - ``rank``, ``world_size``
 #      - the rank of this process, and the number of ranks; ``torchrun`` sets both for ``env://``
 #    * - ``group_name``
-#      - ignored by ``init_process_group``; ``new_group`` and ``split_group`` have ``group_desc``, a
-#        description for logs
+#      - ignored
 #    * - ``enable_reconfigure``
 #      - whether the group waits for ``reconfigure`` before it connects; since PyTorch 2.14
 #
@@ -159,73 +158,59 @@ assert fields <= described, fields - described
 # each backend that overrides ``setTimeout``, as those of gloo and NCCL do; others log a warning. The function is new in
 # PyTorch 2.14.
 #
-# If the create function was registered with ``extended_api=True``, it gets two arguments: ``DistributedBackendOptions``
-# with the fields below, and ``pg_options`` of the program or ``None``. Otherwise it gets the store, the rank, the size
-# and the timeout, and PyTorch drops ``pg_options`` silently. A field without a release in the last column is in all
-# supported ones.
+# A create function that was registered without ``extended_api=True`` gets the store, the rank, the size and the
+# timeout, and PyTorch drops ``pg_options`` silently. With it, the second argument is ``pg_options`` of the program or
+# ``None``, and the first one is ``DistributedBackendOptions`` with these fields:
 #
 # .. list-table::
 #    :header-rows: 1
 #
 #    * - field
 #      - meaning
-#      - since
 #    * - ``store``
 #      - a store whose keys no other backend of the group sees
-#      -
 #    * - ``group_rank``, ``group_size``
 #      - the rank in the group, and the number of its ranks
-#      -
 #    * - ``timeout``
-#      - ``timeout`` of ``init_process_group`` or ``new_group``, or the default above
-#      -
+#      - ``timeout`` of ``init_process_group`` or ``new_group``, or the default above; in C++ a ``float`` of seconds
 #    * - ``group_id``
 #      - the name of the group, which is equal on all of its ranks
-#      -
 #    * - ``global_ranks_in_group``
 #      - the global rank of each rank; empty for the default group
-#      -
 #    * - ``process_group``
-#      - the group that will own the backend
-#      - 2.14
+#      - the group that will own the backend; since PyTorch 2.14
 #    * - ``split_from``
-#      - the backend of an existing group from which this one can split, if there is one
-#      - 2.14
+#      - the backend of an existing group from which this one can split, if there is one; since PyTorch 2.14
 #    * - ``enable_reconfigure``
-#      - whether the backend waits for ``reconfigure`` before it connects
-#      - 2.14
+#      - whether the backend waits for ``reconfigure`` before it connects; since PyTorch 2.14
 #
-# The backend itself has an object of ``Backend::Options``, which ``getBackendOptions`` returns. A backend
-# derives a class with options of its own, which programs pass as ``pg_options``:
+# ``getBackendOptions`` returns the options of the backend, an object of ``Backend::Options`` or of a derived class.
+# PyTorch passes ``pg_options`` on unchanged, so the create function must copy the timeout, the name and the ranks
+# of the group into these fields itself:
 #
 # .. list-table::
 #    :header-rows: 1
 #
 #    * - field
 #      - meaning
-#      - since
 #    * - ``backend``
 #      - the name of the backend, which cannot be changed
-#      -
 #    * - ``timeout``
-#      - as above; in Python it is called ``_timeout``
-#      -
+#      - the timeout of the group; in Python it is called ``_timeout``
 #    * - ``group_name``, ``group_desc``
 #      - the name of the group, and a description for logs
-#      -
 #    * - ``global_ranks_in_group``
-#      - as above
-#      -
+#      - as in ``DistributedBackendOptions``
 #    * - ``use_pg_for_symm_mem_rendezvous``
 #      - whether symmetric memory exchanges its handles through the backend instead of the store
-#      -
 #    * - ``enable_reconfigure``
-#      - as above
-#      - 2.14
+#      - as in ``DistributedBackendOptions``; since PyTorch 2.14
 #
-# Since PyTorch 2.14, ``split_group`` gives the new group a copy of its parent's options, which ``clone`` makes.
+# Since PyTorch 2.14, ``split_group`` without ``pg_options`` gives the new group a copy of its parent's options, which
+# ``clone`` makes.
 # Every class derived from ``Backend::Options`` must override ``clone``, even if it adds no fields. Otherwise the copy
 # is a plain ``Backend::Options``. PyTorch notices the other type and passes the parent's own object instead, so the
 # timeout of the new group overwrites that of the parent.
 # :doc:`/right/variants-and-groups` shows the options of the frame, and
-# :doc:`/right/timeouts-and-dead-ranks` which timeout applies when several are set.
+# :doc:`/right/timeouts-and-dead-ranks` which timeout applies when several are set. Not run here: NCCL, and the
+# features in the first table.
