@@ -4,7 +4,7 @@ Streams and events
 
 On an accelerator, a call returns when its work is queued, and the host does not know when the device does
 that work. When a method of your backend is called, its input may therefore not exist yet. This page shows
-what the host knows instead, so that you can decide, for each step of your backend, whether the host waits,
+what orders the work, so that you can decide, for each step of your backend, whether the host waits,
 a stream waits, or neither does.
 
 All programs of this part run on a simulated device, ``sim``, so you need no hardware. The next page,
@@ -28,8 +28,8 @@ until the host opens it. In the next program, the host launches two kernels behi
 .. listing:: gallery/accelerators/streams/one_stream.py
    :part: program
 
-A trace of the device records when each task is launched, begins and ends. In the time line that is drawn
-from it, the first line has the launches, brackets show a running task, and dots mean that the stream waits:
+A trace of the device records when each task is launched, begins and ends. In the time line drawn
+from it, the first line shows the launches, brackets show a running task, and dots a waiting stream:
 """
 
 from launcher import launch, run_program
@@ -44,9 +44,9 @@ run_program("streams/one_stream.py")
 # --------
 #
 # Two streams have no order between them. If one needs the result of the other, the program records an
-# *event* in one stream and makes the other stream wait for it. Neither makes the host wait. The function ``block`` of
-# ``DeviceGuardImplInterface.h`` only inserts a command into the queue of the other stream, which
-# stops there until the event is reached. The next program doubles a number on another stream, with the event
+# *event* in one stream and makes the other stream wait for it. Neither makes the host wait: the function for the wait,
+# ``block`` of ``DeviceGuardImplInterface.h``, only queues a command in the other stream, which stops there until the
+# event is reached. The next program doubles a number on another stream, with the event
 # and without it. ``settle`` returns when no stream can go on before the gate is opened:
 #
 # .. listing:: gallery/accelerators/streams/two_streams.py
@@ -134,10 +134,9 @@ launch("streams/input.py", ranks=2)
 # NCCL's backend
 # --------------
 #
-# ``ProcessGroupNCCL.hpp`` documents the same design: each call runs on a CUDA stream that is not the current
-# one, and the caller's stream waits for it in ``wait``. Today this holds for asynchronous calls only. According
-# to PyTorch's pull request 150398, a call with ``async_op=False`` is launched in the current stream, which
-# saves the events.
+# ``ProcessGroupNCCL.hpp`` documents the same design: each call runs on a CUDA stream other than the current
+# one, and ``wait`` makes the caller's stream wait for it. According to PyTorch's pull request 150398, this now holds
+# for asynchronous calls only: one with ``async_op=False`` is launched in the current stream, which saves the events.
 #
 # ``ProcessGroupNCCL.hpp`` is the header of ``nccl-legacy``, which was ``nccl`` before PyTorch 2.15. This
 # part cites it because its comments explain the design. The header of the present ``nccl``,

@@ -20,7 +20,7 @@ others, start the job again:
      - what you do
      - what it shows
    * - 1. ``py-spy``
-     - nothing: it looks at a running process
+     - attach it to the running process
      - the line in which each rank is
    * - 2. flight recorder
      - let each rank write its trace; with NCCL, wait for the timeout
@@ -41,9 +41,8 @@ Look at a hanging rank
 ----------------------
 
 To see where the ranks are stuck, take the stack of each from outside, on every host. ``pgrep`` finds the
-processes, and ``grep`` reads the rank of one from its environment. ``py-spy`` shows the stack of Python and, with
-``--native``, the frames of C++ in it.
-``gdb`` adds threads that run only C++, such as a watchdog:
+processes, and ``grep`` reads the rank of one from its environment. ``py-spy`` shows the Python stack and, with
+``--native``, its C++ frames. ``gdb`` also shows threads that run only C++, such as a watchdog:
 
 .. not-executed::
 
@@ -90,8 +89,8 @@ output = launch("debug/hanging_rank.py", ranks=2)
 #
 # A stack shows where a rank is now, but not which calls it has made. PyTorch's flight recorder keeps the last 2000
 # calls of a backend in memory; ``TORCH_FR_BUFFER_SIZE`` changes the number, and 0 turns the recorder off. With NCCL,
-# ranks write them to files at the timeout (see its settings below); otherwise, the program must write them. In the
-# next one, rank 1 skips a call, and the group's timeout of one second ends the wait of rank 0:
+# ranks write them to files at the timeout (see its settings below); otherwise, the program must. In the next
+# program, rank 1 skips a call, and the group's timeout of one second ends the wait of rank 0:
 #
 # .. listing:: gallery/communicate/debug/missing_call.py
 #    :part: calls
@@ -102,8 +101,8 @@ output = launch("debug/hanging_rank.py", ranks=2)
 #    :part: trace
 #
 # The command ``torchfrtrace FOLDER`` then reports the first call that not all ranks have made. For another backend,
-# replace ``"shm"`` by the name that it gives itself, which for ``nccl`` of PyTorch 2.15 is ``"nccl2"``. The other
-# arguments include collectives, Python stacks and completed calls. ``c10d`` is ``torch._C._distributed_c10d``, whose
+# replace ``"shm"`` by the name that it gives itself, which for ``nccl`` of PyTorch 2.15 is ``"nccl2"``. The three
+# flags ask for collectives, Python stacks and completed calls. ``c10d`` is ``torch._C._distributed_c10d``, whose
 # functions that begin with an underscore may change.
 #
 # .. admonition:: In a real hang, let a timer write the trace
@@ -278,9 +277,9 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 #    **Flight recorder.** An entry is "scheduled", and becomes "completed" when your backend reports the end of the
 #    operation. So implement completion hooks, and let synchronous calls return a ``Work`` (on the CPU, one that has
 #    ended), because the recorder finds the entry through the ``Work``. PyTorch's header
-#    ``hooks/FlightRecorderHook.hpp`` describes both. Because ``shm`` does neither, its entries mislead in
-#    the field ``retired``, which says that the recorder no longer waits for the call: an asynchronous call that hangs
-#    looks healthy, and a synchronous one that has completed looks as if it hangs.
+#    ``hooks/FlightRecorderHook.hpp`` describes both. ``shm`` does neither, so do not trust the field
+#    ``retired`` of its entries, which says that the recorder no longer waits for the call: a hanging asynchronous call
+#    looks healthy, and a completed synchronous one looks as if it hangs.
 #
 #    **Profiler.** The constructor of ``c10d::Work`` begins an event if you pass a title, but only the backend knows
 #    when to end it. In ``shm``, the frame of :doc:`/right/smallest-backend` ends it as shown here. So that

@@ -12,8 +12,8 @@ One step
 --------
 
 A rank must not read a slot before its owner has written it, and the owner must not overwrite it before all
-ranks have read it. So each of a rank's four slots has a counter ``posted``, the number of the last step posted in
-it, plus 1, and each rank has a counter ``read``, the number of steps that it has finished reading. A rank writes
+ranks have read it. So each of a rank's four slots has a counter, ``posted``: 1 more than the number of the last step
+posted in it. Each rank has a counter, ``read``: how many steps it has finished reading. A rank writes
 only its own slots and counters. In each step, it does six things:
 
 1. It waits until its slot is free: every rank has read what the slot held before.
@@ -41,8 +41,8 @@ Why four slots
 Step ``n`` uses slot ``n % 4``, so a rank can be at most four steps ahead of the slowest one. Two slots would
 be correct, too, but with four, a rank never waits for its own slot as long as all ranks read from all.
 
-Most collectives of ``shm`` post *one step ahead*: so that the others find data while a rank reads step ``n - 1``, it
-posts step ``n`` when it has read step ``n - 2``. Before it could read step ``n - 2``, all ranks had posted that step,
+Most collectives of ``shm`` post *one step ahead*: a rank posts step ``n`` when it has read step ``n - 2``, so that the
+others find data while it reads step ``n - 1``. Before it could read step ``n - 2``, all ranks had posted that step,
 so all had read step ``n - 4``, which is what the slot of step ``n`` held before.
 
 With three slots, the rank would have to wait until the slowest one had read step ``n - 3``. A fifth slot
@@ -54,15 +54,15 @@ Memory order
 A compiler and a processor may reorder the reads and writes of a thread, because the thread itself does not
 notice it. Another process does: if ``posted`` becomes visible before the slot, a reader takes old data, and if
 ``read`` is visible before the slot has been read, the owner overwrites it too early. A release store and an acquire
-load of the counter prevent both. ``shm`` uses sequential consistency, the default of C++, which includes them,
-because waking a rank needs more (:doc:`wait-without-wasting`). The loads are in ``Reached``:
+load of the counter prevent both. Because waking a rank needs more (:doc:`wait-without-wasting`), ``shm`` uses
+sequential consistency, which is stronger and the default of C++. The loads are in ``Reached``:
 
 .. listing:: extension/shm_collectives/src/step.hpp
    :part: counter
 
-Do not rely on a test of results to find a wrong order. On x86-64 the processor keeps the writes of a thread in
-their order, so a program that orders nothing can pass there, if the compiler leaves the order alone, and fail on
-aarch64. Justify the order in a comment, and run ranks as threads under ThreadSanitizer (:doc:`ship-it`).
+Do not rely on a test of results to find a wrong order. On x86-64, the processor keeps the writes of a thread in
+order, so if the compiler does, too, a program that orders nothing can pass there and fail on aarch64. Justify
+the order in a comment, and run ranks as threads under ThreadSanitizer (:doc:`ship-it`).
 
 A model of the protocol
 -----------------------
@@ -112,7 +112,7 @@ except Wrong as error:
 
 # %%
 # The model finds the bug in milliseconds. Tests of an all-reduce cannot find it: all ranks read from all, so with
-# four slots, each slot is free before ``free`` looks. With the two slots of the model, this holds if each rank reads
+# four slots, each is free before its rank checks. With the two slots of the model, it is, too, if each rank reads
 # a step before it writes the next one:
 
 symmetric = reads_in(one_after_another(4), sources=[0, 1])

@@ -85,8 +85,8 @@ run_program("which_thread_calls/call_that_hangs.py")
 #          :part: library
 #          :emphasize-lines: 17-19,25
 #
-# A caller must not hang with the library, so it only reads what the thread of the library has written, and
-# sleeps on the ``Bell`` of its group, which that thread rings when a call has ended. The transport of
+# A caller must not hang with the library, so it only reads what the library's thread has written. It sleeps on
+# the ``Bell`` of its group, which that thread rings when a call has ended. The transport of
 # ``mpich`` can therefore return false from ``can_block``, so that callers drive it, as
 # :doc:`/right/asynchronous-work` explains. In ``rest``, they sleep:
 #
@@ -133,7 +133,7 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # ----------------
 #
 # A job wakes the thread, but the arrival of data does not, because MPI has no file descriptor to sleep on.
-# So the thread must test again and again. Its loop is ``serve``:
+# So the thread must test again and again. A *look* is one test of all open calls. The loop is ``serve``:
 #
 # .. admonition:: ``serve``
 #    :collapsible: closed
@@ -148,25 +148,24 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 #    :start-at: // Nothing wakes this thread
 #    :end-before: // [/serve]
 #
-# A *look* is one test of all open calls. The first 100 looks follow each other at once, for answers that come
-# within microseconds. Until 500 microseconds after the last event, the thread then calls ``sched_yield`` between
-# two looks, so that a rank that shares the core can send what this one waits for. That matters when there are
-# more ranks than cores.
+# The first 100 looks follow each other at once, for answers that come within microseconds. Then, until 500
+# microseconds after the last event, the thread calls ``sched_yield`` between looks, so that a rank that shares the
+# core can send what this one waits for. That matters when there are more ranks than cores.
 # With four ranks on two cores, MPICH's blocking all-reduce of 4 bytes, which does not yield, took
-# milliseconds; a nonblocking one, tested with a yield after each test, took hundreds of microseconds. At
-# last the thread naps, each time for an eighth of the time since anything happened, but at most a
-# millisecond, so a nap adds little to a wait that is long anyway.
+# milliseconds; a nonblocking one, tested with a yield after each test, took hundreds of microseconds.
+# Finally, the thread naps, each time for an eighth of the time since the last event, but at most a
+# millisecond, so a nap adds little to an already long wait.
 #
-# A test that takes more than 20 microseconds has copied data, so it counts as an event, too. With naps between
-# such tests, an all-reduce of 16 MiB between two simulated hosts took 19 to 31 milliseconds, without them 12 to
-# 16.
+# A test that takes more than 20 microseconds has copied data, so it counts as an event, too. An all-reduce of
+# 16 MiB between two simulated hosts took 19 to 31 milliseconds with naps between such tests, and 12 to 16 without.
 #
 # Thread levels, forks and the end of the process
 # -----------------------------------------------
 #
-# MPI wants to know at its start how threads will use it. Because one thread makes all calls,
-# ``MPI_THREAD_SERIALIZED`` is enough. Another package that calls MPI needs ``MPI_THREAD_MULTIPLE``: start
-# the program with ``mpiexec``, and let that package initialize MPI.
+# MPI wants to know at its start how threads will use it. One thread makes all calls, so
+# ``MPI_THREAD_SERIALIZED`` is enough, or even ``MPI_THREAD_FUNNELED`` if this thread starts MPI. Another
+# package that calls MPI needs ``MPI_THREAD_MULTIPLE``: start the program with ``mpiexec``, and let that package
+# initialize MPI.
 #
 # A fork copies the memory of a process, but not its threads, so a job would wait forever. ``run`` therefore
 # compares process ids, and its error says how to start ranks instead.
@@ -188,7 +187,7 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 #        runs on the device.
 #    * - UCX
 #      - ``ucp_worker_progress`` must be called; by default a worker is for a single thread. With
-#        ``UCP_FEATURE_WAKEUP``, ``ucp_worker_get_efd`` has a file descriptor to sleep on; call
+#        ``UCP_FEATURE_WAKEUP``, ``ucp_worker_get_efd`` gives a file descriptor to sleep on; call
 #        ``ucp_worker_arm`` before each sleep. ``Library`` has no place for this: copy the class, and call
 #        ``ucp_worker_progress`` in its loop, also while no call is open, because sends may still be queued.
 #    * - libfabric

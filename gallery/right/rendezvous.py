@@ -38,8 +38,8 @@ creates another group. So the frame uses a connection of its own:
    .. listing:: extension/frame/store_keys.hpp
       :part: store
 
-On this connection, too, the frame polls instead of calling ``wait`` of the store. That ends only when all keys
-exist or its timeout has passed, and a rank must also stop when another one has reported a failure.
+On this connection, too, the frame polls. The store's ``wait`` would end only when all keys exist or its timeout
+has passed, but a rank must also stop when another one has reported a failure.
 
 Bug: the same keys for every rendezvous
 ---------------------------------------
@@ -122,8 +122,8 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 #    - ``set_first`` writes the verdict, unless there is one, and returns the one that counts. If all ranks are ready,
 #      that is ``kReady``, without a number, so that it is the same whichever rank writes it.
 #
-# A rank whose deadline passes when the others have already agreed finds their verdict in the store, and starts
-# all the same, because its own "ready" was there in time. If a rank gives up before that, no rank starts,
+# A rank whose deadline passes after the others have agreed finds their verdict in the store, and starts all the
+# same, because its own "ready" was there in time. If a rank gives up before they agree, no rank starts,
 # because the first verdict counts for all. The rest of the function, which is left out here, erases the keys
 # when the last rank has read the verdict. Rank 0 waits up to two seconds for this, because the store often
 # ends with its process.
@@ -137,8 +137,8 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # ``place.await(names)`` returns the values of other ranks' keys once they are set.
 #
 # If a rank cannot connect, for example because a network interface does not exist, throw an exception. It ends
-# ``await`` on the other ranks, and all ranks raise its text. It cannot end a call of your library that waits for
-# the other ranks. So before such a call, let each rank check all that can fail, set a key, and await the keys of
+# ``await`` on the other ranks, and all ranks raise its text, but it cannot end a call of your library that waits
+# for the other ranks. So before such a call, let each rank check all that can fail, set a key, and await the keys of
 # all. ``mpich`` does so before it enters MPI:
 #
 # .. admonition:: All ranks set a key before MPI starts
@@ -148,7 +148,7 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 #       :start-at: place.keys->set_text
 #       :end-before: for (int rank
 #
-# What needs every rank, such as a thread that watches the others, starts in ``joined``, which the frame calls after
+# Start what needs every rank, such as a thread that watches the others, in ``joined``, which the frame calls after
 # the second round. :doc:`/library/start-a-library` has the other steps for MPI.
 #
 # A rank that is missing

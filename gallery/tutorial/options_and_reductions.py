@@ -130,8 +130,8 @@ assert fields <= described, fields - described
 #      - meaning
 #    * - ``backend``
 #      - the name of a backend, or one name for each device: ``"cpu:gloo,cuda:nccl"``. Without it, the group
-#        gets one backend only, the default of the device in ``device_id``, or else of the accelerator, or else
-#        of the CPU; ``new_group`` then takes the backend of the default group
+#        gets only the default backend of the device in ``device_id``, or else of the accelerator, or else of the
+#        CPU; ``new_group`` takes the backend of the default group instead
 #    * - ``timeout``
 #      - the limit for each operation of the group. The default is 10 minutes if ``backend`` is ``"nccl"`` (since
 #        PyTorch 2.15, also ``"nccl-legacy"`` and NCCL's other backends), or if ``backend`` is left out and
@@ -158,9 +158,9 @@ assert fields <= described, fields - described
 # each backend that overrides ``setTimeout``, as those of gloo and NCCL do; others log a warning. The function is new in
 # PyTorch 2.14.
 #
-# A create function that was registered without ``extended_api=True`` gets the store, the rank, the size and the
-# timeout, and PyTorch drops ``pg_options`` silently. With it, the second argument is ``pg_options`` of the program or
-# ``None``, and the first one is ``DistributedBackendOptions`` with these fields:
+# A create function registered without ``extended_api=True`` gets the store, the rank, the size and the timeout, and
+# PyTorch drops ``pg_options`` silently. With ``extended_api=True``, the second argument is the program's ``pg_options``
+# or ``None``, and the first a ``DistributedBackendOptions`` with these fields:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -185,8 +185,8 @@ assert fields <= described, fields - described
 #      - whether the backend waits for ``reconfigure`` before it connects; since PyTorch 2.14
 #
 # ``getBackendOptions`` returns the options of the backend, an object of ``Backend::Options`` or of a derived class.
-# PyTorch passes ``pg_options`` on unchanged, so the create function must copy the timeout, the name and the ranks
-# of the group into these fields itself:
+# PyTorch passes ``pg_options`` on unchanged, so the create function must fill in the timeout, the name and the
+# ranks of the group. The fields:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -211,6 +211,6 @@ assert fields <= described, fields - described
 # Every class derived from ``Backend::Options`` must override ``clone``, even if it adds no fields. Otherwise the copy
 # is a plain ``Backend::Options``. PyTorch notices the other type and passes the parent's own object instead, so the
 # timeout of the new group overwrites that of the parent.
-# :doc:`/right/variants-and-groups` shows the options of the frame, and
-# :doc:`/right/timeouts-and-dead-ranks` which timeout applies when several are set. Not run here: NCCL, and the
+# :doc:`/right/variants-and-groups` shows the frame's options; :doc:`/right/timeouts-and-dead-ranks` shows which
+# timeout applies when several are set. Not run here: NCCL, and the
 # features in the first table.
