@@ -64,7 +64,7 @@ Then compare the stacks:
   or a checkpoint.
 - If ranks are in different collectives, go on with the next step.
 - If all ranks wait for a GPU, for example in ``loss.item()``, go on with the next step, too: on GPUs, collectives
-  return before they have ended, so no stack shows which one hangs.
+  return before they have ended.
 
 Where neither tool is allowed, prepare the program with Python's ``faulthandler``. It writes the stacks from a
 thread of its own, so it works although the main thread hangs in C++. Here it writes them every half second
@@ -88,7 +88,7 @@ output = launch("debug/hanging_rank.py", ranks=2)
 # --------------------------------------
 #
 # A stack shows where a rank is now, but not which calls it has made. PyTorch's flight recorder keeps the last 2000
-# calls of a backend in memory; ``TORCH_FR_BUFFER_SIZE`` changes the number, and 0 turns the recorder off. With NCCL,
+# calls of a backend in memory; ``TORCH_FR_BUFFER_SIZE`` changes the number. With NCCL,
 # ranks write them to files at the timeout (see its settings below); otherwise, the program must. In the next
 # program, rank 1 skips a call, and the group's timeout of one second ends the wait of rank 0:
 #
@@ -177,9 +177,8 @@ output = launch("debug/ranks_differ.py", ranks=2)
 # and the next call returns the sum.
 #
 # Run new code with ``DETAIL`` before a long training run, but do not measure with it, because gloo is part of
-# each call. ``DETAIL`` cannot see values, so it misses ranks that average gradients of different steps, as in
-# :doc:`/overview/memory`. To find the first call that passes a NaN, set ``TORCH_DIST_NAN_CHECK=1``, which needs
-# PyTorch 2.14.
+# each call. ``DETAIL`` cannot see values: to find the first call that passes a NaN, set ``TORCH_DIST_NAN_CHECK=1``,
+# which needs PyTorch 2.14.
 #
 # Find a missing rank
 # -------------------
@@ -196,9 +195,9 @@ output = launch("debug/ranks_differ.py", ranks=2)
 output = launch("debug/monitored_barrier.py", ranks=3, expected_stderr="monitoredBarrier")
 
 # %%
-# Both lines come from error messages. That of rank 0 names the missing rank; rank 1 fails only because rank 0
-# gave up. If rank 0 is missing, the others fail as rank 1 does here, at the latest at the timeout of the gloo group.
-# With ``wait_all_ranks=True``, rank 0 names all missing ranks.
+# The error of rank 0 names the missing rank; rank 1 fails only because rank 0 gave up. If rank 0 is missing, the
+# others fail as rank 1 does here, at the latest at the timeout of the gloo group. With ``wait_all_ranks=True``, rank
+# 0 names all missing ranks.
 #
 # Find a late rank
 # ----------------
