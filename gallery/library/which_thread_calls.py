@@ -150,10 +150,9 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 #
 # The first 100 looks follow each other at once, for answers that come within microseconds. Then, until 500
 # microseconds after the last event, the thread calls ``sched_yield`` between looks, so that a rank that shares the
-# core can send what this one waits for. That matters when there are more ranks than cores.
-# With four ranks on two cores, MPICH's blocking all-reduce of 4 bytes, which does not yield, took
-# milliseconds; a nonblocking one, tested with a yield after each test, took hundreds of microseconds.
-# Finally, the thread naps, each time for an eighth of the time since the last event, but at most a
+# core can send what this one waits for. With four ranks on two cores, MPICH's blocking all-reduce of 4 bytes, which
+# does not yield, took milliseconds; a nonblocking one, tested with a yield after each test, took hundreds of
+# microseconds. Finally, the thread naps, each time for an eighth of the time since the last event, but at most a
 # millisecond, so a nap adds little to an already long wait.
 #
 # A test that takes more than 20 microseconds has copied data, so it counts as an event, too. An all-reduce of
