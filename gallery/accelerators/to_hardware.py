@@ -63,7 +63,7 @@ The device
      - CUPTI, through Kineto
      - a ``libkineto::IActivityProfiler``, and ``REGISTER_PRIVATEUSE1_PROFILER``
 
-The methods without another class are those of ``DeviceGuardImplInterface``; pinned memory and storages
+Methods named without a class are those of ``DeviceGuardImplInterface``; pinned memory and storages
 belong to ``PrivateUse1HooksInterface``. :doc:`device` shows them in the order in which PyTorch needs them.
 
 The last row is optional. With it,
@@ -201,12 +201,12 @@ launch("to_hardware/first_checks.py", ranks=2)
 #   gains anything.
 #
 # The checks of streams in the suite of :doc:`/communicate/test-your-backend` last ran on a GPU in November
-# 2026: with gloo, because NCCL refuses two ranks on one GPU by default, on an NVIDIA H200 with PyTorch 2.11. Of gloo
+# 2026, an NVIDIA H200 with PyTorch 2.11. They used gloo, because NCCL refuses two ranks on one GPU by default. Of gloo
 # they found that ``is_completed`` of a work on the GPU was true before the data had arrived, that a work
 # which the program did not keep lost its data, and that an all-gather of CUDA tensors ended the process with
 # ``SIGSEGV``. The checks of order, of late inputs and of futures passed.
 #
-# Not run here: CUDA, NCCL, any hardware, and the check program with a broken rule. Run by hand with each of
-# the rules ``input``, ``output``, ``lifetime``, ``devices`` and ``completion`` broken, it failed each time.
+# Not run here: CUDA, NCCL and any hardware. By hand, the check program was run with each of the rules ``input``,
+# ``output``, ``lifetime``, ``devices`` and ``completion`` broken, and failed each time.
 # The columns about CUDA and NCCL follow the headers of PyTorch, and ``nccl.h`` of the version that PyTorch
 # 2.15 comes with.

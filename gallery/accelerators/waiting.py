@@ -4,8 +4,8 @@ Waiting on the host and in a stream
 
 On the CPU, ``wait`` returns when the result is there. On a device, it usually returns at once, and a stream
 waits in place of the host; a barrier, a receive from any rank, a timeout and ``blocking_wait`` are the
-exceptions. This page shows in which calls the host waits and in which a stream does, so that you can decide
-that in your backend, and find programs that rely on the other meaning.
+exceptions. This page shows which calls make the host wait and which a stream, so that you can choose
+for your backend, and find programs that expect the other choice.
 
 .. diagram:: accelerators/waiting/diagram
 
@@ -65,8 +65,8 @@ launch("waiting/output.py", ranks=2)
 #
 # **A work is completed when the stream has finished the call.** A program may call ``is_completed`` in a
 # loop, and then use the result on any stream. ``Work.hpp`` offers ``synchronize`` to call
-# after such a loop, but in Python that method warns that it is being deprecated, so expect programs that do
-# without it. Therefore it is not enough that the call was launched:
+# after such a loop, but in Python it warns that it is being deprecated, so expect programs that do without it. For
+# these, it is not enough that the call was launched:
 #
 # .. listing:: extension/stream_collectives/src/work.hpp
 #    :start-at: // The stream has ended the call
@@ -138,10 +138,10 @@ launch("waiting/barrier.py", ranks=2)
 # NCCL's backend
 # --------------
 #
-# ``ProcessGroupNCCL.hpp`` has the same distinctions. ``wait`` without a timeout is ``synchronize``. With
-# one, it blocks the CPU thread until the work is completed, or throws when the timeout has expired. The
-# environment variable ``TORCH_NCCL_BLOCKING_WAIT`` controls whether ``wait`` blocks. ``blockCurrentStream``,
-# whose default uses a CUDA kernel according to ``Work.hpp``, is overridden to call ``synchronize``. The
-# present ``nccl`` does not override it.
+# ``ProcessGroupNCCL.hpp``, the header of ``nccl-legacy``, has the same distinctions. ``wait`` without a timeout
+# is ``synchronize``. With one, it blocks the CPU thread until the work is completed, or throws when the timeout has
+# expired. The environment variable ``TORCH_NCCL_BLOCKING_WAIT`` controls whether ``wait`` blocks. The header overrides
+# ``blockCurrentStream``, which by default uses a CUDA kernel (``Work.hpp``), to call ``synchronize``; that of the
+# present ``nccl`` does not.
 #
 # Not run here: NCCL's backend, about which this page repeats its header and the documentation.

@@ -89,7 +89,7 @@ output = launch("debug/hanging_rank.py", ranks=2)
 #
 # A stack shows where a rank is now, but not which calls it has made. PyTorch's flight recorder keeps the last 2000
 # calls of a backend in memory; ``TORCH_FR_BUFFER_SIZE`` changes the number. With NCCL,
-# ranks write them to files at the timeout (see its settings below); otherwise, the program must. In the next
+# ranks write them to files at the timeout (settings below); otherwise, the program must do so. In the next
 # program, rank 1 skips a call, and the group's timeout of one second ends the wait of rank 0:
 #
 # .. listing:: gallery/communicate/debug/missing_call.py
@@ -276,9 +276,9 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 #    **Flight recorder.** An entry is "scheduled", and becomes "completed" when your backend reports the end of the
 #    operation. So implement completion hooks, and let synchronous calls return a ``Work`` (on the CPU, one that has
 #    ended), because the recorder finds the entry through the ``Work``. PyTorch's header
-#    ``hooks/FlightRecorderHook.hpp`` describes both. ``shm`` does neither, so do not trust the field
-#    ``retired`` of its entries, which says that the recorder no longer waits for the call: a hanging asynchronous call
-#    looks healthy, and a completed synchronous one looks as if it hangs.
+#    ``hooks/FlightRecorderHook.hpp`` describes both. ``shm`` does neither. So do not trust the field
+#    ``retired`` of its entries, which says that the recorder no longer waits: it makes a hanging asynchronous call look
+#    healthy, and a completed synchronous one look as if it hung.
 #
 #    **Profiler.** The constructor of ``c10d::Work`` begins an event if you pass a title, but only the backend knows
 #    when to end it. In ``shm``, the frame of :doc:`/right/smallest-backend` ends it as shown here. So that

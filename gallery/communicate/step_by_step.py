@@ -70,8 +70,8 @@ A model of the protocol
 Tests try a few orders of events out of millions. A model tries all of them, but for a small case: here two ranks
 with four steps, and two slots each, so that the third step already reuses one. One counter ``posted`` for each rank
 is enough, because a rank posts its steps in order. Each action is visible to all ranks at once, so the model checks
-the protocol and not the memory order. In its programs, the first three actions of a step are called ``free``,
-``write`` and ``post``, and ``read`` stands for the last three:
+the protocol and not the memory order. A program lists a rank's actions: ``free``, ``write`` and ``post`` are the
+first three of a step, and ``read`` stands for the others:
 
 .. listing:: gallery/communicate/shared/step_protocol_model.py
    :part: programs
@@ -112,7 +112,7 @@ except Wrong as error:
 
 # %%
 # The model finds the bug in milliseconds. Tests of an all-reduce cannot find it: all ranks read from all, so with
-# four slots, each is free before its rank checks. With the two slots of the model, it is, too, if each rank reads
+# four slots, a slot is free before its rank checks. The same is true of the model's two slots, if each rank reads
 # a step before it writes the next one:
 
 symmetric = reads_in(one_after_another(4), sources=[0, 1])

@@ -125,8 +125,8 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # not past the deadline of the rendezvous. At the deadline the caller raises an error, while the thread stays in
 # MPI, and all groups of the process stand still until MPI returns.
 #
-# So that this stays rare, the frame connects a group only when all ranks have arrived, as
-# :doc:`/right/rendezvous` shows. Even so, other groups pause meanwhile. If the communicators of your library are
+# To keep this rare, the frame connects a group only when all ranks have arrived, as
+# :doc:`/right/rendezvous` shows. Yet other groups pause while it connects. If the communicators of your library are
 # independent, as NCCL's are, each group may have a ``Library`` of its own, which must never be destroyed.
 #
 # Waiting for data
@@ -162,9 +162,9 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # -----------------------------------------------
 #
 # MPI wants to know at its start how threads will use it. One thread makes all calls, so
-# ``MPI_THREAD_SERIALIZED`` is enough, or even ``MPI_THREAD_FUNNELED`` if this thread starts MPI. Another
-# package that calls MPI needs ``MPI_THREAD_MULTIPLE``: start the program with ``mpiexec``, and let that package
-# initialize MPI.
+# ``MPI_THREAD_SERIALIZED`` is enough, or even ``MPI_THREAD_FUNNELED`` if this thread starts MPI. If
+# another package calls MPI, let it initialize MPI with ``MPI_THREAD_MULTIPLE``, and start the program with
+# ``mpiexec``.
 #
 # A fork copies the memory of a process, but not its threads, so a job would wait forever. ``run`` therefore
 # compares process ids, and its error says how to start ranks instead.

@@ -5,8 +5,8 @@ Process groups
 Processes that want to communicate form a *process group*. This page shows how the ranks of a group find
 each other, how they share small data in a store, and how some of them form a group of their own.
 
-``init_process_group`` creates the first group, which contains all ranks and is called the world, so every
-rank must call it. Before the group exists, its ranks must find each other, which is called *rendezvous*.
+``init_process_group`` creates the first group, called the world. It contains all ranks, so every rank must make
+this call. Before the group exists, its ranks must find each other, which is called *rendezvous*.
 
 .. diagram:: operations/process_groups/diagram
 
@@ -117,7 +117,7 @@ except dist.DistStoreError as error:
 #    PyTorch 2.15, an id that rank 0 creates;
 # 5. makes this the default group, which a call uses if you pass no ``group``.
 #
-# So the store is only for small data: with gloo and NCCL, tensors travel through the connections of the backend.
+# The store is only for small data: with gloo and NCCL, tensors travel through the connections of the backend.
 #
 # Groups of some ranks
 # --------------------
@@ -135,7 +135,7 @@ launch("process_groups/sub_groups.py", ranks=4)
 # ------------------
 #
 # ``destroy_process_group`` shuts the backend down, and PyTorch lets go of the group. With gloo, the connections and
-# threads end with its last user, for example a DDP model. Call it in every rank at the end of the program, once
+# threads of the group live until its last user, such as a DDP model, is gone. Call it in every rank at the end of the program, once
 # for each ``init_process_group``. If a rank just exits, other ranks may hang in the middle of a collective.
 #
 # Not run here: ``TORCH_DIST_INIT_BARRIER`` and NCCL.

@@ -4,7 +4,7 @@ DataParallel and DDP
 
 When a model fits on one device, but training takes too long because the data set is large, give every device a
 copy of the model and a part of each batch. This is called *data parallel* training. This page compares
-PyTorch's two ways to do it, and shows what DDP, the better one, does in each step.
+PyTorch's two ways to do it, and shows the calls and the limits of DDP, the better one.
 
 .. diagram:: overview/data_parallel/diagram
 
@@ -90,9 +90,9 @@ outputs = launch("shared/data_parallel.py", ranks=2)
 #
 # Move the model before you wrap it, and create the optimizer afterwards. With ``device_ids``, DDP moves the
 # inputs of ``forward`` to the device, but your program must move the targets. With ``device_id``, NCCL
-# connects at once, and ``barrier`` uses this device; since PyTorch 2.15, the device of ``LOCAL_RANK`` is the default
-# for both (:doc:`/tutorial/options-and-reductions`). ``set_device`` is
-# for collectives on objects (:doc:`/operations/asynchronous-and-objects`).
+# connects at once, and ``barrier`` uses this device; since PyTorch 2.15, both use the one of ``LOCAL_RANK`` by default
+# (:doc:`/tutorial/options-and-reductions`). Collectives on objects use the device of ``set_device``
+# (:doc:`/operations/asynchronous-and-objects`).
 #
 # What DDP calls
 # --------------
@@ -133,8 +133,8 @@ show_table(
 # 1. Before the forward pass of the second step only, DDP divides the parameters into buckets anew, and rank 0
 #    broadcasts the result in two tensors, so that all ranks use the same buckets.
 # 2. Before the forward pass, rank 0 broadcasts its buffers, in one call for each type and each 250 MiB. Those
-#    of batch normalization have two types, because it also counts batches. ``forward_sync_buffers=False`` turns
-#    that off.
+#    of batch normalization have two types, because it also counts batches. ``forward_sync_buffers=False`` stops
+#    these broadcasts.
 # 3. In the backward pass, DDP all-reduces the buckets in the order of their numbers, which all ranks share. It
 #    starts a bucket when its gradients are ready and all earlier buckets have started. It divides each gradient by
 #    the number of ranks when it copies it into the bucket, *before* the all-reduce, and therefore requests a sum.

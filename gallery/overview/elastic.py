@@ -37,8 +37,8 @@ survivor, lost = launch("elastic/lost_rank.py", ranks=2)
 # Restart of all ranks
 # --------------------
 #
-# After a failure, all ranks must begin again, as new processes in a new group. ``torchrun`` does this
-# once with ``--max-restarts=1``, and never by default: when a rank ends with an error, it stops the other
+# After a failure, all ranks must begin again, as new processes in a new group. ``torchrun`` never
+# does this by default, and once with ``--max-restarts=1``: when a rank ends with an error, it stops the other
 # ranks and starts all of them again. Each start is called an *attempt*. In the program above, rank 1 ended
 # with exit status 0, which ``torchrun`` does not count as an error.
 #
@@ -125,10 +125,10 @@ with tempfile.TemporaryDirectory() as folder:
 #
 # If a whole node is lost, its launcher does not wait at the rendezvous, so the other ranks restart only once they
 # fail, with NCCL by the timeout of the group. With ``--nnodes=2``, their launcher waits ten minutes
-# (``--rdzv-conf=join_timeout=600``) for a replacement that runs the same command, then fails. If the node of
-# ``$HOST`` is lost, the other launcher fails, too, because that node serves the rendezvous: at once if the
-# connection is closed, but if the node falls silent, only when the system gives up the connection, which takes
-# Linux about 15 minutes by default.
+# (``--rdzv-conf=join_timeout=600``) for a replacement that runs the same command, then fails. The node of
+# ``$HOST`` serves the rendezvous, so if it is lost, the other launcher fails, too: at once if the connection is
+# closed, but if the node falls silent, only when the system gives up the connection, on Linux after about 15 minutes
+# by default.
 #
 # Nodes that come and go
 # ----------------------

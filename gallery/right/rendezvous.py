@@ -12,8 +12,8 @@ What a rank receives
 --------------------
 
 To create a group, PyTorch calls the create function of the backend on each rank. With ``extended_api=True``,
-as :doc:`/tutorial/step-2-expose-to-python` explains, it passes a ``DistributedBackendOptions``, which
-``Types.hpp`` of c10d declares, and the options of the caller:
+as :doc:`/tutorial/step-2-expose-to-python` explains, it passes a ``DistributedBackendOptions`` (declared in
+``Types.hpp`` of c10d) and the options of the caller:
 
 .. admonition:: The create function
    :collapsible: closed
@@ -50,7 +50,7 @@ The simplest rendezvous has one key for each rank. Every rank writes its own key
    :part: fixed
 
 A store keeps its keys, so a second group under the same name finds those of the first. To show that, the ranks
-hold two rendezvous, which the output calls meetings, and rank 1 is late for the second:
+meet twice, and rank 1 is late for the second meeting:
 
 .. admonition:: The two meetings
    :collapsible: closed
@@ -148,8 +148,8 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 #       :start-at: place.keys->set_text
 #       :end-before: for (int rank
 #
-# Start what needs every rank, such as a thread that watches the others, in ``joined``, which the frame calls after
-# the second round. :doc:`/library/start-a-library` has the other steps for MPI.
+# In ``joined``, which the frame calls after the second round, start what needs every rank, such as a thread that
+# watches the others. For MPI, :doc:`/library/start-a-library` has the other steps.
 #
 # A rank that is missing
 # ----------------------

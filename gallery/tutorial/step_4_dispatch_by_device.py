@@ -48,8 +48,8 @@ for backend in ["dummy", "cpu:dummy", "cpu:gloo,cuda:dummy"]:
 # .. note::
 #
 #    PyTorch 2.13 logs a warning that you can ignore, ``No backend of type 0 found for Process Group``. It
-#    compares ``DUMMY`` with ``dummy``, so a group whose argument names devices gets no default backend,
-#    and its ``name()`` is ``undefined`` instead of ``custom``. The warning comes when the group is
+#    compares ``DUMMY`` with ``dummy``, so a group whose argument names devices gets no default backend, and has
+#    the ``name()`` ``undefined`` instead of ``custom``. The warning comes when the group is
 #    destroyed. Collectives are not affected, because the device of the tensor decides, and neither are
 #    groups with NCCL.
 #
@@ -80,8 +80,8 @@ for backend in ["cpu:gloo,cuda:dummy", "cpu:dummy,cuda:fake", "cpu:fake,cuda:dum
 # %%
 # A program that passes ``device_id`` gets an error instead. The group is then bound to this device, and
 # so is the first of the two backends. The second one, which has the same type, is not bound, and PyTorch
-# demands that both are bound alike. Before 2.15, ``device_id`` must be an accelerator, so this program fails
-# earlier, because it passes a CPU:
+# demands that both are bound alike. Before 2.15, ``device_id`` must be an accelerator; this program passes
+# a CPU, so it fails earlier:
 
 try:
     start("cpu:dummy,cuda:fake", device_id=torch.device("cpu", 0))
