@@ -1,6 +1,7 @@
 # The commands of this project. `make` alone lists them.
 
 .DEFAULT_GOAL := help
+.NOTPARALLEL: # All targets share .venv and _build, also under `make -j`.
 .PHONY: help html test test-audits test-builds test-sanitizers test-soak test-conformance
 .PHONY: test-reproducible test-releases accept-releases
 .PHONY: bench-backend accept-bench-backend serve clean

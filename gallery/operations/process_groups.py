@@ -135,7 +135,8 @@ launch("process_groups/sub_groups.py", ranks=4)
 # ------------------
 #
 # ``destroy_process_group`` shuts the backend down, and PyTorch lets go of the group. With gloo, the connections and
-# threads of the group live until its last user, such as a DDP model, is gone. Call it in every rank at the end of the program, once
-# for each ``init_process_group``. If a rank just exits, other ranks may hang in the middle of a collective.
+# threads of the group live until its last user, such as a DDP model, is gone. Call ``destroy_process_group`` in every
+# rank at the end of the program, once for each ``init_process_group``. If a rank just exits, other ranks may hang in
+# the middle of a collective.
 #
 # Not run here: ``TORCH_DIST_INIT_BARRIER`` and NCCL.

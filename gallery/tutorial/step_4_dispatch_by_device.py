@@ -48,8 +48,8 @@ for backend in ["dummy", "cpu:dummy", "cpu:gloo,cuda:dummy"]:
 # .. note::
 #
 #    PyTorch 2.13 logs a warning that you can ignore, ``No backend of type 0 found for Process Group``. It
-#    compares ``DUMMY`` with ``dummy``, so a group whose argument names devices gets no default backend, and has
-#    the ``name()`` ``undefined`` instead of ``custom``. The warning comes when the group is
+#    compares ``DUMMY`` with ``dummy``, so a group whose argument names devices gets no default backend, and
+#    its ``name()`` is ``undefined`` instead of ``custom``. The warning comes when the group is
 #    destroyed. Collectives are not affected, because the device of the tensor decides, and neither are
 #    groups with NCCL.
 #
