@@ -6,8 +6,7 @@ from test_pages import PAGES
 pytestmark = pytest.mark.audit
 
 WIDTHS = [1440, 360]
-# A score of layout shifts that nobody sees (Web Vitals call 0.1 good): on a busy machine
-# Chromium paints before it has each fallback font, and a word moves by a few pixels.
+# A score of layout shifts that nobody sees (Web Vitals call 0.1 good).
 INVISIBLE_SHIFT = 0.001
 # Starts a check and does not wait for its end: no page waits for another.
 START_CHECK = """
@@ -47,7 +46,24 @@ async () => (await checked).violations.flatMap(rule => rule.nodes.map(
 """
 
 
-@pytest.mark.timeout(600)
+def start_check(page, axe):
+    page.evaluate(axe)
+    page.evaluate(START_CHECK)
+
+
+def shifts_again(visit, page, axe):
+    """Load the page once more, with nothing cached, and say whether its layout shifts.
+
+    A busy Chromium paints before it has a fallback font or all rows of a table. Then the
+    page shifts once, while a page that is at fault always does.
+    """
+    again = visit(page.url, viewport=page.viewport_size)
+    start_check(again, axe)
+    again.evaluate(FINISH_CHECK)
+    return again.evaluate("shifted") > INVISIBLE_SHIFT
+
+
+@pytest.mark.timeout(900)
 def test_pages_have_no_barrier_and_fit(visit, address, language, axe):
     start = f"{address}/{language.url}/index.html"
     pages = [visit(start, viewport={"width": x, "height": 740}) for x in WIDTHS]
@@ -56,8 +72,7 @@ def test_pages_have_no_barrier_and_fit(visit, address, language, axe):
         for page in pages:
             page.emulate_media(color_scheme="light")
             page.goto(f"{address}/{language.url}/{name}")
-            page.evaluate(axe)
-            page.evaluate(START_CHECK)
+            start_check(page, axe)
         for colors in ["light", "dark"]:
             for width, page in zip(WIDTHS, pages, strict=True):
                 findings = page.evaluate(FINISH_CHECK)
@@ -71,6 +86,6 @@ def test_pages_have_no_barrier_and_fit(visit, address, language, axe):
                 faults.append(f"{name}: is wider than {width} px")
             if not page.evaluate(CAPTIONS_FIT):
                 faults.append(f"{name}, {width} px: the caption of a listing is cut off")
-            if page.evaluate("shifted") > INVISIBLE_SHIFT:
+            if page.evaluate("shifted") > INVISIBLE_SHIFT and shifts_again(visit, page, axe):
                 faults.append(f"{name}, {width} px: its layout shifts while it loads")
     assert faults == []
