@@ -123,21 +123,30 @@ Both halves meet in the handle of a stream: the backend gets it from ``getStream
 to the type that the library takes. :doc:`five-steps` shows that line.
 
 To begin, take the folders ``extension/frame`` and ``extension/stream_collectives`` from the zip file at the
-end of :doc:`five-steps`, and replace the names ``simccl`` and ``sim``. Then write three things anew:
+end of :doc:`five-steps`, and replace the names ``simccl`` and ``sim``. Three places rely on gloo or on the
+simulation, so write these anew:
 
-- **The calls**, in ``library.hpp``. ``simccl`` calls gloo there as a ``c10d::Backend`` that Python has made,
-  because PyTorch's packages lack gloo's headers; your library has its own.
-- **The start**, in ``connect``. If the ranks share a unique id, hold the communicator in an object that the frame's
-  ``Rendezvous`` makes, as it makes a transport. A missing rank is then an error on all ranks, and keys of an
-  earlier group do no harm. :doc:`/library/start-a-library` shows such a constructor. Derive the object from
-  ``frame::Transport``, and throw in ``exchange``, ``send`` and ``receive``, because only your streams make
-  calls. Close the communicator in ``shutdown``: ``simccl`` has no engine that would call ``leave``.
-- **The end of a call**, in ``run_in_stream`` and ``watch``. The stream of the simulation runs code of the
-  host, which notes when a call begins, ends or fails; the stream of a device does not. So record one more
-  event before the call, and let the watchdog query both events. The first starts the timeout; the second
-  means that the call has ended, unless the library reports an error. An error belongs to the communicator,
-  so it fails all open calls. ``exception`` of the work must ask the library, too, because ``wait`` may come
-  before the watchdog.
+- **The calls**, in ``library.hpp``. ``begin`` calls gloo as a ``c10d::Backend`` that Python has made, because
+  PyTorch's packages lack gloo's headers. Your library has headers of its own, so let ``begin`` call it with the
+  addresses and sizes that ``LibraryCall`` keeps, the communicator and the stream.
+
+  After the call, ``end`` does on the host what gloo leaves to do, such as the division for an average. On your
+  device, launch a kernel for it in the same stream.
+- **The start**, in ``connect``. If your ranks share a unique id, they can hang where one is missing, or read the id
+  of an earlier group. So return from ``connect`` an object that holds the communicator, and let the frame's
+  ``Rendezvous`` make this object as it makes a transport. A missing rank is then an error on all ranks, and old keys
+  do no harm. :doc:`/library/start-a-library` shows such a constructor.
+
+  ``Rendezvous`` makes only transports, so derive the object from ``frame::Transport``, and throw in ``exchange``,
+  ``send`` and ``receive``, which nothing calls. Close the communicator in ``shutdown``, because ``simccl`` has
+  no engine that would call ``leave``.
+- **The end of a call**, in ``run_in_stream`` and ``watch``. A stream of the simulation runs code of the host, which
+  notes when a call begins, ends or fails. The stream of your device cannot run such code, so the watchdog asks
+  instead. Record one more event before the call: when the stream has reached it, the timeout begins. When
+  the stream has reached the event after the call, the call has ended, unless the library reports an error.
+
+  Such an error belongs to the communicator and not to a call, so it fails all open calls. Let ``exception`` of the
+  work ask the library, too, because ``wait`` may come before the watchdog.
 
 Step 3 of :doc:`five-steps` is then one more event and a call of the library; the other four stay as they are.
 
