@@ -183,7 +183,7 @@ class BackendOn : public c10d::Backend {
   }
 
   void monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all) override {
-    // A call on the group object may have none (-1: the default); 0 is not the default.
+    // A call on the group object may have no timeout (-1). 0 is not the default.
     const auto timeout = opts.timeout == kNoTimeout ? milliseconds(1) : opts.timeout;
     auto call = group_.begin(Kind::monitored_barrier, timeout);
     call.name_all = wait_all;

@@ -124,9 +124,9 @@ class Bell {
 // PyTorch, above it nothing knows how bytes move.
 //
 // Threads: the constructor and joined() run on the thread that creates the group, without
-// Python's lock. Any thread may call wake(), and each that drives rests. One thread at a
-// time makes all other calls, so a transport needs no lock of its own. If can_block(), it
-// is always the same thread, as some libraries want it.
+// Python's lock. Any thread may call wake(), and each thread that drives calls rest().
+// One thread at a time makes all other calls, so a transport needs no lock of its own. If
+// can_block(), it is always the same thread, as some libraries want it.
 //
 // To wait, steps suspend: they `co_await`, and the engine asks again. Three kinds fit:
 //
@@ -138,9 +138,9 @@ class Bell {
 // rings it.
 //
 // A library such as MPI: each method posts nonblocking requests, made of note.tag, root,
-// dtype and op, and awaits their end. A test of MPI may hang, so a thread of its own makes
-// all calls of MPI, and rings. Then can_block() is false. Requests that cannot be cancelled
-// keep `owner`.
+// dtype and op, and awaits their end. A call that tests an MPI request may hang, so a
+// thread of its own makes all calls of MPI, and rings. Then can_block() is false. Requests
+// that cannot be cancelled keep `owner`.
 class Transport {
  public:
   explicit Transport(Place place) : place_(std::move(place)) {}

@@ -121,7 +121,7 @@ launch("memory_lifetime/other_stream.py", ranks=2)
 # Stash or record_stream
 # ----------------------
 #
-# A backend could name the stream of the communication to the allocator itself, for each tensor of each call.
+# A backend could instead tell the allocator, for each tensor of each call, which stream communicates.
 # Then it needs no stash, and a ``wait`` on any stream is safe.
 #
 # .. list-table::

@@ -43,10 +43,10 @@ run_program("streams/one_stream.py")
 # An event
 # --------
 #
-# Two streams have no order between them. If one needs the result of the other, the program records an
-# *event* in one stream and makes the other stream wait for it. Neither makes the host wait: the function for the wait,
-# ``block`` of ``DeviceGuardImplInterface.h``, only queues a command in the other stream, which stops there until the
-# event is reached. The next program doubles a number on another stream, with the event
+# Two streams have no order between them. If one needs the result of the other, the program records an *event* in the
+# stream that produces the result, and makes the stream that needs it wait for the event. Neither makes the host wait:
+# the function for the wait, ``block`` of ``DeviceGuardImplInterface.h``, only queues a command in the waiting stream,
+# which stops there until the event is reached. The next program doubles a number on another stream, with the event
 # and without it. ``settle`` returns when no stream can go on before the gate is opened:
 #
 # .. listing:: gallery/accelerators/streams/two_streams.py

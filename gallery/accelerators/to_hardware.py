@@ -210,8 +210,8 @@ launch("to_hardware/first_checks.py", ranks=2)
 #   gains anything.
 #
 # The checks of streams in the suite of :doc:`/communicate/test-your-backend` last ran on a GPU in November
-# 2026, an NVIDIA H200 with PyTorch 2.11. They used gloo, because NCCL refuses two ranks on one GPU by default. Of gloo
-# they found that ``is_completed`` of a work on the GPU was true before the data had arrived, that a work
+# 2026, an NVIDIA H200 with PyTorch 2.11. They used gloo, because NCCL refuses two ranks on one GPU by default. They
+# found that, with gloo, ``is_completed`` of a work on the GPU was true before the data had arrived, that a work
 # which the program did not keep lost its data, and that an all-gather of CUDA tensors ended the process with
 # ``SIGSEGV``. The checks of order, of late inputs and of futures passed.
 #

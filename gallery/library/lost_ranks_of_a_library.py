@@ -216,7 +216,7 @@ assert output[1] == ""
 #        you use ``Watch``, ``UCP_ERR_HANDLING_MODE_NONE`` is enough.
 #    * - libfabric
 #      - An operation that fails puts an entry into the completion queue, which ``fi_cq_readerr`` reads.
-#        What it notices, and when, depends on the provider.
+#        Which failures are noticed, and when, depends on the provider.
 #
 # If your library can abort, do so in ``announce``, which the frame calls after a failure, so that operations on
 # the device end, too. First pass the reason to the watch, then queue the abort with ``library().add``, so that the

@@ -147,8 +147,8 @@ assert output == output[:1] * 4
 #    * - UCX
 #      - nothing: it moves bytes. UCC, which can use UCX, has collectives with reductions.
 #    * - libfabric
-#      - ``fi_allreduce``, where the provider has it: ``fi_query_collective`` tells for a dtype and an
-#        operation.
+#      - ``fi_allreduce``, where the provider has it. ``fi_query_collective`` says whether it does, for a dtype
+#        and an operation.
 #
 # If a library moves bytes only, let ``Transport::collective`` reduce until you write an algorithm of your
 # own. If a library has collectives but lacks a pair and takes no functions, gather with it and call ``op.reduce``.

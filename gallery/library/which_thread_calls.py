@@ -149,11 +149,11 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 #    :end-before: // [/serve]
 #
 # The first 100 looks follow each other at once, for answers that come within microseconds. Then, until 500
-# microseconds after the last event, the thread calls ``sched_yield`` between looks, so that a rank that shares the
-# core can send what this one waits for. With four ranks on two cores, MPICH's blocking all-reduce of 4 bytes, which
-# does not yield, took milliseconds; a nonblocking one, tested with a yield after each test, took hundreds of
-# microseconds. Finally, the thread naps, each time for an eighth of the time since the last event, but at most a
-# millisecond, so a nap adds little to an already long wait.
+# microseconds after the last event (a new job or the end of a call), the thread calls ``sched_yield`` between looks,
+# so that a rank that shares the core can send what this one waits for. With four ranks on two cores, MPICH's blocking
+# all-reduce of 4 bytes, which does not yield, took milliseconds; a nonblocking one, tested with a yield after each
+# test, took hundreds of microseconds. Finally, the thread naps, each time for an eighth of the time since the last
+# event, but at most a millisecond, so a nap adds little to an already long wait.
 #
 # A test that takes more than 20 microseconds has copied data, so it counts as an event, too. An all-reduce of
 # 16 MiB between two simulated hosts took 19 to 31 milliseconds with naps between such tests, and 12 to 16 without.

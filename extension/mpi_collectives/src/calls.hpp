@@ -29,8 +29,8 @@ struct Line {
 };
 
 // [head]
-// What a rank tells each other one before data moves: what it runs, and how much data it
-// has. Short data comes along.
+// What a rank tells each of the others before data moves: what it runs, and how much data
+// it has. Short data comes along.
 struct Head {
   static constexpr size_t kFew = 1024;
 

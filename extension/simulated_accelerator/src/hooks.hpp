@@ -35,7 +35,7 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     return at::detail::createCPUGenerator();
   }
 
-  // FSDP frees the memory of a storage, and takes new one for it.
+  // FSDP frees the memory of a storage, and takes new memory for it.
   void resizePrivateUse1Bytes(
       const c10::Storage& storage, size_t bytes) const override {
     const c10::DeviceGuard guard(storage.device());
