@@ -26,7 +26,7 @@ constexpr uint64_t kFewBytes = 64 << 10;
 //
 // To drive is to call the transport, which one thread does at a time. Collectives run
 // one after another, messages side by side. All fail together: the first failure ends
-// the group. Each thread that waits keeps the deadline, because the driver may hang.
+// the group. Each thread that waits enforces the deadline, as the driver may hang.
 //
 // The threads own the engine. One that is stuck in the transport, or in a callback,
 // keeps everything alive that it may still use, also after the end of the group.
@@ -86,7 +86,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
     if (can_block_) wake_driver();
   }
 
-  // Leaves what has begun to the thread, unless this operation, the last, ends in less
+  // Leaves to the thread what has begun, unless this operation, the last, ends in less
   // time than it takes to wake the thread.
   void leave(const PendingPtr& pending) {
     if (can_block_) return;
@@ -108,7 +108,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   template <class Done>
   bool wait(const Done& done, Clock::time_point limit) {
     check_process();
-    const WithoutGil without_gil; // the driver may need it to let go of a tensor
+    const WithoutGil without_gil; // the driver may need the GIL to let go of a tensor
     const bool drives = !can_block_;
     Lock lock(mutex_);
     callers_ += drives;
@@ -226,7 +226,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   void wake_driver() {
     driver_.notify_one();
-    if (can_block_) { // others keep the deadline, which may be new
+    if (can_block_) { // others enforce the deadline, which may be new
       changed_.notify_all();
       called_.notify_one();
     }
@@ -325,7 +325,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
     }
   }
 
-  // Advances all that can advance. Only now and then it looks for reasons why others
+  // Advances all that can advance. It looks only now and then for reasons why others
   // never will.
   bool advance_all(Clock::time_point now, bool check) {
     bool moved = false;

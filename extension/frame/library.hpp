@@ -54,7 +54,7 @@ using CallPtr = std::shared_ptr<Call>;
 // [library]
 // The thread that makes all calls of a library in this process. It waits for other ranks
 // only in run(). Should the library not return, operations still end at their deadlines,
-// because other threads keep these.
+// because other threads enforce these.
 //
 // It is never destroyed: the thread may be inside of the library at the end of the process.
 class Library {

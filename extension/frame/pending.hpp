@@ -8,7 +8,7 @@
 
 namespace frame {
 
-// As far away as a clock surely counts: it converts between kinds in nanoseconds.
+// As far ahead as every clock can count: conversions between clocks use nanoseconds.
 constexpr milliseconds kLongest = std::chrono::hours(24 * 365 * 100);
 constexpr milliseconds kLastMoments{2000}; // for sends and goodbyes, at the end
 

@@ -30,8 +30,8 @@ class Reduction {
     if (op == Op::sum) add_few_ = add_few_of(stored_);
   }
 
-  // Writes the combination of the sources, at least as long as the target, which may be
-  // the first of them, or one of two.
+  // Writes the combination of the sources, each at least as long as the target. The target
+  // may be the first of them, or either one if there are only two.
   void operator()(Bytes target, Pieces sources) const {
     run(target, sources, divisor_);
   }

@@ -16,7 +16,7 @@ class Awaited {
  public:
   // Whether the steps can go on. Asks, and never waits; may throw.
   virtual bool ready() = 0;
-  // Whether the last question has got anything on, although not to the end.
+  // Whether the last ready() made progress, even if not to the end.
   virtual bool moved() const { return false; }
   // The ranks that it waits for, so that errors name them; empty: any rank.
   virtual std::vector<int> missing() const { return {}; }

@@ -128,7 +128,8 @@ class Bell {
 // One thread at a time makes all other calls, so a transport needs no lock of its own. If
 // can_block(), it is always the same thread, as some libraries want it.
 //
-// To wait, steps suspend: they `co_await`, and the engine asks again. Three kinds fit:
+// To wait, steps suspend: they `co_await`, and the engine asks again. Three kinds of
+// transports fit:
 //
 // The c10d Store: exchange, send and receive set keys and await those of others. To ask
 // takes a server, which may not answer, so can_block() stays true.

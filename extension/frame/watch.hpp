@@ -135,7 +135,7 @@ class Watch {
         if (now - heard.second < heartbeat) continue;
         end_if_left(rank);
         end(rank,
-            " has not been heard of for " + std::to_string(heartbeat.count()) +
+            " has not been heard from for " + std::to_string(heartbeat.count()) +
                 " ms (its host or the network may be down)");
       }
     }
@@ -199,7 +199,7 @@ class Watch {
       std::optional<Clock::time_point> ended; // since when that is known
     };
     std::map<int, Neighbour> near; // of the thread that drives
-    // The thread's own: the last beat of each rank that this host cannot see.
+    // Of the watch's thread: the last beat of each rank that this host cannot see.
     std::map<int, std::pair<int64_t, Clock::time_point>> far;
     Clock::time_point next_beat;
   };

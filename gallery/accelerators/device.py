@@ -175,9 +175,9 @@ run_program("device/hooks.py")
 #    :start-at: inline void fallback(
 #    :end-before: // Runs an operation
 #
-# The fallback makes the host wait, so it would hide the bugs that this part is about. Therefore ``fill_``,
-# ``zero_`` and, for floating-point tensors, four arithmetic operators run in the stream. PyTorch leads all forms
-# of such an operator to one kernel: ``torch.add(a, b)``, ``a + b`` and ``a.add_(b)`` all arrive at ``add.out``.
+# The fallback makes the host wait, so it would hide the bugs that the pages on accelerators are about. Therefore
+# ``fill_``, ``zero_`` and, for floating-point tensors, four arithmetic operators run in the stream. PyTorch leads all
+# forms of such an operator to one kernel: ``torch.add(a, b)``, ``a + b`` and ``a.add_(b)`` all arrive at ``add.out``.
 #
 # .. admonition:: The kernels and the copy
 #    :collapsible: closed

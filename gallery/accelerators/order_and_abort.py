@@ -33,9 +33,9 @@ launch("order_and_abort/group_stream.py", ranks=2, expected_stderr=stderr)
 # returned on each rank, the hosts stand still only in ``synchronize``, so a stack trace of the program does not
 # show the cause.
 #
-# Before your backend makes this promise, find out whether your device can always run two collectives at once. Every
-# stream of ``sim`` has a thread of its own, so no sample can show what happens otherwise; :doc:`to-hardware` has the
-# reasoning.
+# Before your backend promises that groups need no common order, find out whether your device can always run two
+# collectives at once. Every stream of ``sim`` has a thread of its own, so no sample can show what happens otherwise;
+# :doc:`to-hardware` has the reasoning.
 #
 # What the program must order
 # ---------------------------
@@ -65,7 +65,7 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 #    :part: watchdog
 #
 # The clock of a call starts when its stream begins it, so a call that is queued behind slow ones is not late. The
-# watchdog holds no tensors and never waits for a stream, because a thread that keeps deadlines must not hang. After
+# watchdog holds no tensors and never waits for a stream, because a thread that enforces deadlines must not hang. After
 # the first error it fails all open calls of the group, warns, since the program may never wait again, and aborts the
 # library:
 #

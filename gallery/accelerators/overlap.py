@@ -68,7 +68,8 @@ launch("overlap/where_to_wait.py", ranks=2)
 # continues with the layer before. Only at the end
 # of the pass does DDP wait for the futures.
 #
-# The next worker has three layers, each with a weight of 1 MiB. As ``bucket_cap_mb`` is 1, each weight is a bucket:
+# The model of the next worker has three layers, each with a weight of 1 MiB. As ``bucket_cap_mb`` is 1, each weight
+# is a bucket:
 #
 # .. admonition:: The code
 #    :collapsible: closed

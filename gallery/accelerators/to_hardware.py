@@ -132,7 +132,7 @@ simulation, so write these anew:
 
   After the call, ``end`` does on the host what gloo leaves to do, such as the division for an average. On your
   device, launch a kernel for it in the same stream.
-- **The start**, in ``connect``. If your ranks share a unique id, they can hang where one is missing, or read the id
+- **The start**, in ``connect``. If your ranks share a unique id, they can hang where a rank is missing, or read the id
   of an earlier group. So return from ``connect`` an object that holds the communicator, and let the frame's
   ``Rendezvous`` make this object as it makes a transport. A missing rank is then an error on all ranks, and old keys
   do no harm. :doc:`/library/start-a-library` shows such a constructor.
@@ -157,7 +157,7 @@ Begin with the device alone, then add the backend, and add one property at a tim
 
 1. A program with two streams and an event is right, and so is a backward pass. No backend can be right before
    that.
-2. Freed memory is used again only after the streams that were recorded for it.
+2. Freed memory is used again only after the streams that were recorded for it have finished.
 3. A sum of two ranks is right when the input is late, and when another stream than the default one calls
    ``wait`` and then reads the result.
 4. Inputs may be dropped at once after an asynchronous call.
@@ -209,11 +209,11 @@ launch("to_hardware/first_checks.py", ranks=2)
 # - **Time.** A time line of this part shows an order. Only a measurement on the device tells whether overlap
 #   gains anything.
 #
-# The checks of streams in the suite of :doc:`/communicate/test-your-backend` last ran on a GPU in November
-# 2026, an NVIDIA H200 with PyTorch 2.11. They used gloo, because NCCL refuses two ranks on one GPU by default. They
-# found that, with gloo, ``is_completed`` of a work on the GPU was true before the data had arrived, that a work
-# which the program did not keep lost its data, and that an all-gather of CUDA tensors ended the process with
-# ``SIGSEGV``. The checks of order, of late inputs and of futures passed.
+# The checks of streams in the suite of :doc:`/communicate/test-your-backend` last ran on a GPU, an
+# NVIDIA H200, in November 2026, with PyTorch 2.11. They used gloo, because NCCL refuses two ranks on one GPU by
+# default. They found that, with gloo, ``is_completed`` of a work on the GPU was true before the data had arrived,
+# that a work which the program did not keep lost its data, and that an all-gather of CUDA tensors ended the process
+# with ``SIGSEGV``. The checks of order, of late inputs and of futures passed.
 #
 # Not run here: CUDA, NCCL and any hardware. By hand, the check program was run with each of the rules ``input``,
 # ``output``, ``lifetime``, ``devices`` and ``completion`` broken, and failed each time.

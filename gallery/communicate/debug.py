@@ -128,9 +128,9 @@ output = launch("debug/hanging_rank.py", ranks=2)
 # .. admonition:: For gloo, the newest entry of each rank
 #    :collapsible: closed
 #
-#    On traces of gloo, the command of PyTorch 2.15 fails with a ``KeyError``. For gloo, print the newest entry of each
-#    rank instead. In this code, ``dump`` is ``c10d._dump_fr_trace_json``; replace ``"shm"`` by ``"gloo"``. Compare only
-#    entries of the same ``process_group``, because all groups of a backend share one recorder:
+#    On traces of gloo, ``torchfrtrace`` of PyTorch 2.15 fails with a ``KeyError``. For gloo, print the newest entry
+#    of each rank instead. In this code, ``dump`` is ``c10d._dump_fr_trace_json``; replace ``"shm"`` by ``"gloo"``.
+#    Compare only entries of the same ``process_group``, because all groups of a backend share one recorder:
 #
 #    .. listing:: gallery/communicate/debug/missing_call.py
 #       :part: recorder

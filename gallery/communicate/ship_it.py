@@ -90,7 +90,7 @@ output = run_program("ship_it/unsanitized_process.py")
 # .. listing:: gallery/communicate/ship_it/publish.cpp
 #    :part: publish
 #
-# ``relaxed`` makes the counter atomic, but orders nothing else, so the reader may see the new counter and
+# With ``relaxed``, the counter is atomic, but nothing else is ordered, so the reader may see the new counter and
 # the old number. The fix is ``release`` in the writer and ``acquire`` in the reader. The program contains
 # both variants:
 #

@@ -3,7 +3,7 @@ Waiting: spin, yield, sleep
 ===========================
 
 Every collective contains a wait, because a rank needs the data of the others. The fifth decision of ``shm``
-is how a rank waits. This page compares three ways, switches from one to the next while the rank waits, and
+is how a rank waits. This page compares three ways, lets a waiting rank switch from one to the next, and
 explains how a rank can sleep and never miss a wakeup.
 
 .. diagram:: communicate/wait_without_wasting/diagram
@@ -143,8 +143,8 @@ output = run_program("wait_without_wasting/lost_wakeup.py")
 # %%
 # A post before ``announce`` finds no sleeper, and wakes none. A post before ``sleep`` rings, but the waiting
 # side reads ``rings`` after that, and sleeps until the next ring. The fix is the order of ``shm``: announce,
-# read ``rings``, and look last. It returns in all four cases. In ``shm``, where a sleep ends after 50
-# milliseconds, a lost wakeup would only delay an operation now and then, which a test hardly finds.
+# read ``rings``, and look last. With this order, the wait returns in all four cases. In ``shm``, where a sleep ends
+# after 50 milliseconds, a lost wakeup would only delay an operation now and then, which a test hardly finds.
 #
 # Exercise
 # --------

@@ -4,7 +4,7 @@ Timeouts, dead ranks, and what MPI cannot give
 
 MPI moves the data of ``mpich``, but it does not promise to say that a rank has died, to give up after a
 time, or to let go of a tensor. This page shows what the backend does instead. For your library, you must
-decide who watches the ranks, who keeps the deadlines, and what becomes of the memory of an operation that
+decide who watches the ranks, who enforces the deadlines, and what becomes of the memory of an operation that
 has failed. What PyTorch expects of these errors is on the page :doc:`/right/timeouts-and-dead-ranks`.
 
 A watch beside the library
@@ -77,10 +77,10 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # Over shared memory and over the network, the errors are the same. They name the rank that was killed or has left,
 # with the reason. The stopped rank is noticed at the deadline, as one that has not called the barrier.
 #
-# A rank that leaves the group must not fail the operations in which it has taken part. MPI may still need its
+# A rank that leaves the group must not cause operations to fail in which it has taken part. MPI may still need its
 # process to deliver their data, so the rank first waits in a barrier, for a quarter of a second at most, and only
-# then sets its key ``left/<rank>``. After that, only an operation that the rank had not called fails, such as the barrier
-# above:
+# then sets its key ``left/<rank>``. After that, only an operation that the rank had not called fails, such as the
+# barrier above:
 #
 # .. admonition:: ``leave``: the barrier, then the key
 #    :collapsible: closed
@@ -92,7 +92,7 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # -----------------------------
 #
 # One thread makes all calls of MPI, and it may hang there, for example on a connection to a dead rank. So the
-# threads that wait for operations keep the deadlines, and none of them calls MPI. They look at flags that the
+# threads that wait for operations enforce the deadlines, and none of them calls MPI. They look at flags that the
 # thread of MPI sets. Between two looks they sleep until that thread rings a bell, but at most 50 milliseconds.
 # :doc:`which-thread-calls` describes these threads.
 #
@@ -207,7 +207,7 @@ assert output[1] == ""
 #    * - NCCL 2.30
 #      - Poll ``ncclCommGetAsyncError``; ``ncclCommAbort`` also ends operations on the device.
 #        ``ncclCommRevoke`` stops them but keeps the communicator, from which ``ncclCommShrink`` makes one
-#        without the dead ranks. PyTorch's own backend polls in a watchdog thread, which also keeps the
+#        without the dead ranks. PyTorch's own backend polls in a watchdog thread, which also enforces the
 #        deadlines.
 #    * - UCX
 #      - With ``UCP_ERR_HANDLING_MODE_PEER``, sends end, with an error if need be, and the ``err_handler``

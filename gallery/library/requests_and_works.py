@@ -139,7 +139,7 @@ run_program("requests_and_works/aliased.py")
 
 # %%
 # MPICH notices only equal addresses, so do not rely on its error. PyTorch allows overlaps, and FSDP2 makes use of
-# that: the input of its all-gather is a slice of the output. So the backend compares the memory of all pieces.
+# that: the input of its all-gather is a slice of the output. So the backend compares the address ranges of all pieces.
 # In an all-gather, MPI wants ``MPI_IN_PLACE`` from all ranks or from none, and a rank does not know whether the
 # others gather in place, so the backend copies an input that overlaps. ``all_reduce``, and ``reduce`` on its root, pass
 # ``MPI_IN_PLACE``, because PyTorch always calls them in place. The next worker gathers and exchanges in place:

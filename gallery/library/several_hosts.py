@@ -133,7 +133,7 @@ run_program("several_hosts/find_the_library.py")
 #    * - the store
 #      - the address in ``--master-addr`` or ``--rdzv-endpoint``
 #
-# MPICH reports an interface that does not exist in its own words, and on some ranks only. So the extension
+# If an interface does not exist, MPICH says so in its own words, and on some ranks only. So the extension
 # looks first, and its error names the interface. Because ``lo`` exists, the second group can use it:
 #
 # .. listing:: gallery/library/several_hosts/no_such_interface.py

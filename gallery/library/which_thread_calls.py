@@ -51,7 +51,7 @@ run_program("which_thread_calls/call_that_hangs.py")
 
 # %%
 # A backend that calls ``MPI_Test`` in a loop and looks at the clock in between has the same bug, although it
-# shows only when a test hangs. The fix is that a thread which keeps a deadline never calls the library.
+# shows only when a test hangs. The fix is that a thread which enforces a deadline never calls the library.
 #
 # A thread for the library
 # ------------------------

@@ -135,7 +135,7 @@ show("gather")
 # ----------
 #
 # The difference between gather and all-gather is that with all-gather every rank receives all the pieces.
-# FSDP puts sharded parameters together with it, because every rank computes with all of them.
+# FSDP uses it to put sharded parameters together, because every rank computes with all of them.
 #
 # .. diagram:: operations/collectives/all-gather
 #

@@ -113,8 +113,8 @@ except dist.DistStoreError as error:
 # 2. meets the other ranks in a store; if this is a ``TCPStore``, ``torchrun`` or rank 0 serves it;
 # 3. puts a prefix before the keys of the group, so that other groups and the program can use the same store;
 # 4. creates a backend for each device, or one for all of them, as the argument ``backend`` says. Its ranks
-#    exchange through the store what they need to connect: with gloo their addresses, and with NCCL, since
-#    PyTorch 2.15, an id that rank 0 creates;
+#    exchange through the store what they need to connect: with gloo their addresses, and with NCCL an id
+#    that rank 0 creates (since PyTorch 2.15, by default in this step);
 # 5. makes this the default group, which a call uses if you pass no ``group``.
 #
 # The store is only for small data: with gloo and NCCL, tensors travel through the connections of the backend.

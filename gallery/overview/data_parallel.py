@@ -69,7 +69,7 @@ from launcher import launch
 outputs = launch("shared/data_parallel.py", ranks=2)
 
 # %%
-# The losses differ from rank to rank, because each rank has other rows. The parameters equal those of one
+# The losses differ from rank to rank, because each rank has different rows. The parameters equal those of one
 # process because all parts of the batch have the same size: only then does the average of the averages equal
 # the average of all.
 #
@@ -97,7 +97,7 @@ outputs = launch("shared/data_parallel.py", ranks=2)
 # What DDP calls
 # --------------
 #
-# If you look for a hang, or write a backend, you need to know which collectives a rank takes part in. The
+# If you look for the cause of a hang, or write a backend, you need to know which collectives a rank takes part in. The
 # table shows what ``CommDebugMode`` counts for a plain model, one with batch normalization, and the option
 # ``find_unused_parameters``:
 #
@@ -124,8 +124,8 @@ show_table(
 # this order:
 #
 # 1. an all-gather, with which the ranks compare their numbers of parameters;
-# 2. a broadcast of the shapes of rank 0. A rank that has others raises ``… appears not to match sizes of the
-#    same param in process 0``, while rank 0 goes on and waits for that rank;
+# 2. a broadcast of the shapes of rank 0's parameters. A rank with other shapes raises ``… appears not to match sizes
+#    of the same param in process 0``, while rank 0 goes on and waits for that rank;
 # 3. for each type and each 250 MiB, a broadcast of the values of rank 0, which the other ranks adopt.
 #
 # A step makes these calls:
@@ -159,7 +159,7 @@ show_table(
 outputs = launch("data_parallel/mixed_precision.py", ranks=2)
 
 # %%
-# An all-reduce in ``bfloat16`` moves half of the bytes, but each sum is rounded to eight significant bits.
+# An all-reduce in ``bfloat16`` moves half as many bytes, but each sum is rounded to eight significant bits.
 # :doc:`/library/types-and-reductions` shows the effect. With ``float16``, whose smaller range turns small
 # gradients into zeros, also scale the loss with ``torch.amp.GradScaler``.
 #

@@ -156,8 +156,8 @@ show_section(output, "accumulate")
 #
 #    What the approximation loses is added to the gradients of the next step (*error feedback*). Until then it takes
 #    as much memory as the gradients. Because training is most sensitive at its start, the first
-#    ``start_powerSGD_iter`` steps, by default 1000, all-reduce whole gradients. With gloo and two buckets, the hook
-#    can hang, because its callbacks block both of gloo's threads, which would run the next all-reduces.
+#    ``start_powerSGD_iter`` steps, by default 1000, all-reduce whole gradients. With gloo and two or more buckets,
+#    the hook can hang, because its callbacks block both of gloo's threads, which would run the next all-reduces.
 #
 # Gradients averaged without DDP
 # ------------------------------

@@ -122,9 +122,9 @@ show_section(tables, "calls")
 #   root module, on which ``fully_shard`` is called last, this is the default, so parameters outside the layers
 #   are gathered once in each step.
 # * The last row, ``no sync``, is the forward and backward pass of FSDP2 after
-#   ``model.set_requires_gradient_sync(False)``, with which a program accumulates gradients. It saves the
-#   reduce-scatters, but each rank then holds whole gradients instead of shards. Call the method with ``True``
-#   before the last backward pass, whose reduce-scatters then include all parts.
+#   ``model.set_requires_gradient_sync(False)``, with which a program accumulates the gradients of several parts of a
+#   batch. It saves the reduce-scatters, but each rank then holds whole gradients instead of shards. Call the method
+#   with ``True`` before the last backward pass, whose reduce-scatters then include all parts.
 #
 # Even so, every part of the batch gathers the parameters. To gather them only for the first part, also call
 # ``set_reshard_after_forward(False)`` and
@@ -159,7 +159,7 @@ show_section(tables, "types")
 
 # %%
 # The shards that the optimizer updates stay in ``float32``, and so do their gradients. Set ``reduce_dtype``
-# yourself, because its default has changed. A reduce-scatter in ``bfloat16`` moves half of the bytes, but
+# yourself, because its default has changed. A reduce-scatter in ``bfloat16`` moves half as many bytes, but
 # rounds the sum of the gradients, and loses more precision with more ranks.
 #
 # .. admonition:: Before 2.15
@@ -182,8 +182,8 @@ show_section(tables, "types")
 #
 # To save a sharded model, all ranks put the two results of ``get_state_dict(model, optimizer)`` into one dictionary
 # and pass it to ``save`` of ``torch.distributed.checkpoint``. To continue, ``load`` fills such a state, also with
-# another number of ranks, and ``set_state_dict`` puts it into the model and the optimizer. :doc:`/right/training` has the code, and
-# :doc:`elastic` says what the ranks exchange.
+# another number of ranks, and ``set_state_dict`` puts it into the model and the optimizer. :doc:`/right/training` has
+# the code, and :doc:`elastic` says what the ranks exchange.
 #
 # :doc:`memory` estimates the peak of FSDP2, which is more than its shards.
 #

@@ -135,7 +135,7 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 # %%
 # On ranks 0 and 1 the call returned before rank 2 had called, and the result arrived while they computed,
 # before they called ``wait``. The table shows the order, and not what is gained: overlap always saves the time in
-# which a rank only waits, but that for copies and additions only where a core is free for the thread.
+# which a rank only waits, but the time for copies and additions only where a core is free for the thread.
 #
 # When a future completes
 # -----------------------
@@ -156,7 +156,7 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 #       :part: callbacks
 #
 # Two kinds of callbacks run elsewhere: those of a complete future at once, on the thread that attaches them, and
-# those of a future that a callback has asked for on the thread that ends the operation.
+# those of a future that a callback has asked for, on the thread that ends the operation.
 #
 # One thread for all callbacks limits what a callback can wait for:
 #

@@ -163,8 +163,8 @@ print("with sums only, equal to store:", results[0]["forced"])
 #    .. listing:: gallery/right/training/order_of_sums.py
 #       :part: solution
 #
-#    The frame adds in the order of the ranks on each rank, so their bits are equal. In a faster transport,
-#    each rank may add a share, which the others copy.
+#    On each rank, the frame adds in the order of the ranks, so all ranks get the same bits. In a faster
+#    transport, each rank may add a share, which the others copy.
 #
 # Three ranks run the solution:
 

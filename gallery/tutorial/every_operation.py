@@ -450,8 +450,8 @@ describe("roots and barriers")
 #   true. If rank 0 collects the arrivals, let the others wait longer than the timeout. Otherwise one of them
 #   may give up first, and name rank 0.
 # * Some calls need several methods, one after the other, and the error names the first: ``gather_object``
-#   fails in ``allgather`` and does not reach ``gather``. The feature ``objects`` has all methods of the
-#   object collectives.
+#   fails in ``allgather`` and does not reach ``gather``. The tables list the feature ``objects`` with
+#   every method that the object collectives call.
 #
 # From each rank to each rank
 # ---------------------------
@@ -472,8 +472,8 @@ describe("each to each")
 describe("several tensors")
 
 # %%
-# * The vectors have one element for each operation. A loop over the single operation, and a ``Work`` that
-#   is complete when all are, is enough.
+# * The vectors have one element for each operation. A loop over the single operation is enough, with a
+#   ``Work`` that is complete when all of them are.
 # * Functional all-gather and reduce-scatter, on which DTensor is built, call these methods for a single
 #   tensor, too.
 # * Return true from ``supportsCoalescing`` only if you have both ``startCoalescing`` and ``endCoalescing``.

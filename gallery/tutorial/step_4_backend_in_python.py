@@ -66,7 +66,7 @@ which keeps the list of all backends and registers new ones.
 What you can override only in C++
 ---------------------------------
 
-``PyBackend`` of PyTorch 2.15.0 does not pass on:
+``PyBackend`` of PyTorch 2.15.0 does not pass on calls of these methods:
 
 * the older names of the collectives on single tensors, such as ``_allgather_base`` and ``alltoall_base``:
   override ``all_gather_single`` and ``all_to_all_single``;
@@ -99,7 +99,7 @@ All ranks of the group use one store. To exchange tensors, a rank publishes the 
 a key of its own, waits for the keys of the others, up to the timeout of the group, and reads them. The
 number of the call is part of each key, so that no rank reads a tensor of an earlier call.
 
-Without cleaning up, the store would grow with each call. When a rank has read the keys of all ranks, each
+Without cleanup, the store would grow with each call. When a rank has read the keys of all ranks, each
 of them has finished reading in the call before. So the rank can then delete its own key of that earlier
 call, and only the last keys remain after ``destroy_process_group``. A second group on the same store
 needs new keys, as :doc:`step-2-create-function` shows.

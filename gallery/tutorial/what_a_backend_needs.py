@@ -11,10 +11,10 @@ ranks. The last section shows how to record your own program.
 Methods by feature
 ------------------
 
-Each row is a method of ``c10d::Backend`` to override, and each column a feature that called it on any
-rank. The last row has the reductions. *DCP* is a distributed checkpoint, *DTensor* is the basis of tensor
-parallelism, and *objects* are the collectives on Python objects. The tensors of this run are on a CPU,
-and the backend is gloo:
+Each row is a method of ``c10d::Backend`` to override, and each column a feature. A mark means that the feature
+called the method, at least on one rank. The last row has the reductions. *DCP* is a distributed checkpoint, *DTensor*
+is the basis of tensor parallelism, and *objects* are the collectives on Python objects. The tensors of this run are
+on a CPU, and the backend is gloo:
 """
 
 from launcher import launch
@@ -57,7 +57,7 @@ for name, methods in calls_of_functions(on_cpu).items():
     print(f"{name:23} {', '.join(methods) or '–'}")
 
 # %%
-# ``allreduce_coalesced``, ``alltoall_base``, ``recvAnysource`` and ``MAX`` are only in this list.
+# ``allreduce_coalesced``, ``alltoall_base``, ``recvAnysource`` and ``MAX`` are in this list and not in the table above.
 # ``alltoall_base`` is for programs that exchange parts of tensors, for example between the experts of a model.
 #
 # What an accelerator changes

@@ -74,4 +74,4 @@ def test_a_cut_link_ends_every_rank_at_its_deadline(hosts, ranks):
     for rank, (kind, seconds, text) in enumerate(answers):
         assert kind == "DistBackendError" and float(seconds) < 7, text
         if rank < 2:  # the store is on this side
-            assert "has not been heard of for 1000 ms" in text, text
+            assert "has not been heard from for 1000 ms" in text, text

@@ -61,7 +61,7 @@ class Exits {
       const auto slot = object.dlpi_addr + relocations[i].r_offset;
       const auto page = slot & ~(static_cast<uintptr_t>(::getpagesize()) - 1);
       auto* const start = reinterpret_cast<void*>(page);
-      // It is read-only if the library was linked so.
+      // The page is read-only if the library was linked with full RELRO.
       if (::mprotect(start, slot + sizeof(void*) - page, PROT_READ | PROT_WRITE) == 0) {
         *reinterpret_cast<void (**)(int)>(slot) = &Exits::exit;
       }

@@ -127,7 +127,7 @@ auto all_reduce_by_all(Channel& channel, const Operation& op, const Run& run) {
         for (int rank = 0; rank < channel.size(); ++rank)
           sources.push_back(step.of(rank));
         // With two ranks, the input is faster to read than its copy in the slot. With
-        // more, input and output may be one memory, which the first sum has changed.
+        // more, the first sum may have changed it, because the output may be its memory.
         if (channel.size() == 2) sources[channel.rank()] = part(in, i, size);
         op.reduce(part(op.out[0], i, size), sources); // of rank 0, rank 1, ...
       });

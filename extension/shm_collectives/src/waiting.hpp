@@ -56,7 +56,7 @@ class Bell {
 
     void wait_for(microseconds time) {
       const timespec limit{time.count() / 1000000, time.count() % 1000000 * 1000};
-      // Returns at once if the bell has rung since it was read.
+      // Returns at once if the bell has rung since rings_ was read.
       syscall(SYS_futex, &bell_.rings_, FUTEX_WAIT, rings_, &limit, nullptr, 0);
     }
     // [/bell]

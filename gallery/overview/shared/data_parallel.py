@@ -44,7 +44,7 @@ def compare(world_size):
     # [ddp]
     inputs, targets = make_batch()
     data = TensorDataset(inputs, targets)
-    sampler = DistributedSampler(data, shuffle=False)  # Each rank gets other rows.
+    sampler = DistributedSampler(data, shuffle=False)  # Each rank gets different rows.
     [own_batch] = DataLoader(data, batch_size=8, sampler=sampler)
 
     model = DistributedDataParallel(make_model())

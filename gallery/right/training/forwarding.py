@@ -89,7 +89,7 @@ class IgnoresOp(ForwardingGroup):
 
 # [cure]
 class RefusesOp(ForwardingGroup):
-    """What it must do at least."""
+    """The least that such a backend must do."""
 
     def reduce_scatter_single(self, output, input, options):
         if options.reduceOp != dist.ReduceOp.SUM:

@@ -68,7 +68,7 @@ CALLS = {
 
 
 # [ask]
-# Once the group was aborted, the dummy refuses the two collectives that it has, too.
+# Once the group has been aborted, the dummy refuses the two collectives that it has, too.
 group.abort()
 NAMED = r"not support|cannot run|not implement|implementation of"
 
