@@ -28,7 +28,10 @@ def _unsafe(text: str) -> list[str]:
     return sorted(BRACES.findall(text) + STRANGE.findall(text))
 
 
-class plain_message(nodes.TextElement, addnodes.translatable):
+class plain_message(nodes.raw, addnodes.translatable):
+    # Sphinx parses the translations of other nodes as reStructuredText before it applies
+    # them, and would warn of backticks that are no markup.
+
     def preserve_original_messages(self) -> None:
         self["message"] = self.astext()
 
