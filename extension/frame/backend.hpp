@@ -30,7 +30,7 @@ class BackendOn : public c10d::Backend {
   bool supportsSplitting() const override { return true; }
 
   // [split]
-  // Returns a group of these ranks of this group; on the other ranks, nothing.
+  // Returns the backend of a group of these ranks; on the other ranks, a null pointer.
   BackendPtr split(const StorePtr& store, const std::vector<int>& ranks,
       const OptionsBase& given) override {
     const auto mine = std::ranges::find(ranks, getRank());
@@ -183,7 +183,7 @@ class BackendOn : public c10d::Backend {
   }
 
   void monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all) override {
-    // A call on the group object without a timeout passes -1; 0 is the program's own.
+    // -1: the call has no timeout. 0 is a timeout, which begin() would take for none.
     const auto timeout = opts.timeout == kNoTimeout ? milliseconds(1) : opts.timeout;
     auto call = group_.begin(Kind::monitored_barrier, timeout);
     call.name_all = wait_all;

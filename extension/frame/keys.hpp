@@ -19,7 +19,7 @@ class Keys {
   virtual ~Keys() = default;
   // At most 8 MiB, the limit of a TCPStore.
   virtual void set(const std::string& key, std::span<const std::byte> value) = 0;
-  // For keys that exist and that no rank erases meanwhile: a store waits for others.
+  // For existing keys that no rank erases meanwhile: a store waits for missing ones.
   virtual std::vector<Value> get(const Names& keys) = 0;
   // Of a key that any rank may set or erase: empty if it does not exist.
   virtual std::string text(const std::string& key) = 0;

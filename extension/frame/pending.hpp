@@ -8,7 +8,7 @@
 
 namespace frame {
 
-// As far ahead as every clock can count: conversions between clocks use nanoseconds.
+// The longest timeout: clocks count nanoseconds in 64 bits, which last for 292 years.
 constexpr milliseconds kLongest = std::chrono::hours(24 * 365 * 100);
 constexpr milliseconds kLastMoments{2000}; // for sends and goodbyes, at the end
 

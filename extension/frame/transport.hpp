@@ -39,9 +39,9 @@ struct Operation {
   //   send, receive   one, or none           none, or one
   Pieces in, out;
   // Combines the sources, each at least as long as the target, in their order. The
-  // target may be the first of them, or one of two. All are whole elements: multiples
-  // of 16 bytes fit every dtype. A library that reduces itself looks at the note's
-  // dtype and op. If it combines two sources at a time, combine() leaves out the
+  // target may be the first of them, or either one of two. All are whole elements:
+  // multiples of 16 bytes fit every dtype. A library that reduces itself looks at the
+  // note's dtype and op. If it combines two sources at a time, combine() leaves out the
   // division of AVG, and reduce() of the sum alone divides it.
   std::function<void(Bytes target, Pieces sources)> reduce, combine;
   Blobs* packed = nullptr; // of a sparse all_reduce: receives the input of each rank

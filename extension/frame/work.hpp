@@ -27,8 +27,8 @@ class Work : public c10d::Work {
   }
   // [/profiler]
 
-  // When this is true, the future, if there is one, is complete and has its value, except
-  // in a callback, which cannot wait for a future that is completed after it.
+  // If this is true, the future, if there is one, has its value or error. A callback does
+  // not ask the future, because it cannot wait for one that is completed after it.
   bool isCompleted() override {
     const auto ended = [](const auto& operation) { return operation->ended(); };
     if (!std::ranges::all_of(operations_, ended)) return false;

@@ -121,8 +121,8 @@ launch("memory_lifetime/other_stream.py", ranks=2)
 # Stash or record_stream
 # ----------------------
 #
-# A backend could instead tell the allocator, for each tensor of each call, which stream communicates.
-# Then it needs no stash, and a ``wait`` on any stream is safe.
+# A backend could instead tell the allocator, for each tensor of each call, that the stream of the communication uses
+# it. Then it needs no stash, and a ``wait`` on any stream is safe.
 #
 # .. list-table::
 #    :header-rows: 1

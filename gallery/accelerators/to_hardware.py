@@ -117,36 +117,40 @@ The backend
    * - keep memory alive
      - ``Stash``
      - ``InputTensorShelf`` of PyTorch's backend
-     - how to know that it has read the input
+     - how to learn that the library has read the input
 
 Both halves meet in the handle of a stream: the backend gets it from ``getStreamNativeHandle``, and casts it
 to the type that the library takes. :doc:`five-steps` shows that line.
 
 To begin, take the folders ``extension/frame`` and ``extension/stream_collectives`` from the zip file at the
-end of :doc:`five-steps`, and replace the names ``simccl`` and ``sim``. Three places rely on gloo or on the
-simulation, so write these anew:
+end of :doc:`five-steps`, and replace the names ``simccl`` and ``sim``. Write anew the three places below, which hold
+most of what relies on gloo or on the simulation. Then adapt what names these, such as the type of ``library_`` in
+``group.hpp``, and remove ``connect`` from ``__init__.py``.
 
 - **The calls**, in ``library.hpp``. ``begin`` calls gloo as a ``c10d::Backend`` that Python has made, because
   PyTorch's packages lack gloo's headers. Your library has headers of its own, so let ``begin`` call it with the
-  addresses and sizes that ``LibraryCall`` keeps, the communicator and the stream.
+  communicator, the stream, and the addresses and sizes that ``LibraryCall`` keeps. Let ``can_reduce`` refuse what your
+  library cannot reduce.
 
   After the call, ``end`` does on the host what gloo leaves to do, such as the division for an average. On your
   device, launch a kernel for it in the same stream.
-- **The start**, in ``connect``. If your ranks share a unique id, they can hang where a rank is missing, or read the id
-  of an earlier group. So return from ``connect`` an object that holds the communicator, and let the frame's
-  ``Rendezvous`` make this object as it makes a transport. A missing rank is then an error on all ranks, and old keys
-  do no harm. :doc:`/library/start-a-library` shows such a constructor.
+- **The start**, in ``options.hpp``. If your ranks share a unique id, they can hang when a rank is missing, or read
+  the id of an earlier group. The frame's ``Rendezvous`` prevents both. So let ``connect(frame::Place)``, which now
+  returns a null pointer, make an object that holds the communicator, and call it as the constructor of ``Group`` in
+  ``frame/group.hpp`` does. :doc:`/library/start-a-library` shows the constructor of such an object, and
+  :doc:`groups-and-meshes` from where a communicator gets its device.
 
   ``Rendezvous`` makes only transports, so derive the object from ``frame::Transport``, and throw in ``exchange``,
   ``send`` and ``receive``, which nothing calls. Close the communicator in ``shutdown``, because ``simccl`` has
   no engine that would call ``leave``.
-- **The end of a call**, in ``run_in_stream`` and ``watch``. A stream of the simulation runs code of the host, which
-  notes when a call begins, ends or fails. The stream of your device cannot run such code, so the watchdog asks
-  instead. Record one more event before the call: when the stream has reached it, the timeout begins. When
-  the stream has reached the event after the call, the call has ended, unless the library reports an error.
+- **The end of a call**, in ``group.hpp``. A stream of the simulation runs ``run_in_stream``, code of the host that sets
+  ``began`` and ``ended`` of a ``Call``, or its error. The stream of your device does not run such code for a call of
+  the library, so let ``watch`` set them. Record one more event before the call. In each round, ask the library for
+  errors, and then query both events: when the stream has reached the first, the call has begun, and its
+  timeout runs; when it has reached the second, the call has ended.
 
-  Such an error belongs to the communicator and not to a call, so it fails all open calls. Let ``exception`` of the
-  work ask the library, too, because ``wait`` may come before the watchdog.
+  An error belongs to the communicator and not to a call, so it fails all open calls. ``wait`` may come before the
+  watchdog, so give each work access to the communicator, and let ``exception`` ask the library, too.
 
 Step 3 of :doc:`five-steps` is then one more event and a call of the library; the other four stay as they are.
 
@@ -157,7 +161,8 @@ Begin with the device alone, then add the backend, and add one property at a tim
 
 1. A program with two streams and an event is right, and so is a backward pass. No backend can be right before
    that.
-2. Freed memory is used again only after the streams that were recorded for it have finished.
+2. Freed memory is used again only when the streams that were recorded for it have reached the point at which it was
+   freed.
 3. A sum of two ranks is right when the input is late, and when another stream than the default one calls
    ``wait`` and then reads the result.
 4. Inputs may be dropped at once after an asynchronous call.
@@ -185,9 +190,9 @@ launch("to_hardware/first_checks.py", ranks=2)
 
 # %%
 # Without gates, a check finds a bug only if the stream is late enough. Measure how long ``late_numbers``
-# takes on your device, and run the program many times. Then run the suite of
-# :doc:`/communicate/test-your-backend` with ``--device``, which also covers the last two lines of the list,
-# and train as :doc:`training-on-a-device` does.
+# takes on your device. If the host needs longer to launch the rest of a check, let ``late_numbers`` add more often.
+# Then run the suite of :doc:`/communicate/test-your-backend` with ``--device``, which also covers items 7 and 8 of
+# the list, and train as :doc:`training-on-a-device` does.
 #
 # What a simulation cannot show
 # -----------------------------
@@ -215,7 +220,7 @@ launch("to_hardware/first_checks.py", ranks=2)
 # that a work which the program did not keep lost its data, and that an all-gather of CUDA tensors ended the process
 # with ``SIGSEGV``. The checks of order, of late inputs and of futures passed.
 #
-# Not run here: CUDA, NCCL and any hardware. By hand, the check program was run with each of the rules ``input``,
-# ``output``, ``lifetime``, ``devices`` and ``completion`` broken, and failed each time.
+# Not run here: CUDA, NCCL and any hardware. By hand, the check program was run on the simulated device with
+# each of the rules ``input``, ``output``, ``lifetime``, ``devices`` and ``completion`` broken, and failed each time.
 # The columns about CUDA and NCCL follow the headers of PyTorch, and ``nccl.h`` of the version that PyTorch
 # 2.15 comes with.

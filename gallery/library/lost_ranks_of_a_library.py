@@ -77,7 +77,7 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # Over shared memory and over the network, the errors are the same. They name the rank that was killed or has left,
 # with the reason. The stopped rank is noticed at the deadline, as one that has not called the barrier.
 #
-# A rank that leaves the group must not cause operations to fail in which it has taken part. MPI may still need its
+# When a rank leaves the group, the operations in which it has taken part must not fail. MPI may still need its
 # process to deliver their data, so the rank first waits in a barrier, for a quarter of a second at most, and only
 # then sets its key ``left/<rank>``. After that, only an operation that the rank had not called fails, such as the
 # barrier above:

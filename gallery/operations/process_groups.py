@@ -114,7 +114,7 @@ except dist.DistStoreError as error:
 # 3. puts a prefix before the keys of the group, so that other groups and the program can use the same store;
 # 4. creates a backend for each device, or one for all of them, as the argument ``backend`` says. Its ranks
 #    exchange through the store what they need to connect: with gloo their addresses, and with NCCL an id
-#    that rank 0 creates (since PyTorch 2.15, by default in this step);
+#    that rank 0 creates. Before PyTorch 2.15, NCCL by default connects only in the first call;
 # 5. makes this the default group, which a call uses if you pass no ``group``.
 #
 # The store is only for small data: with gloo and NCCL, tensors travel through the connections of the backend.

@@ -125,8 +125,8 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 # A wait for a dead rank would last until the deadline, by default 30 minutes, and the error would not
 # say what has happened. So about every 50 milliseconds, the frame asks your transport two questions. The first,
 # ``failure()``, is for the whole group: has another rank announced a failure? The second, ``lost(missing)``, is for
-# each operation: is a rank that it waits for gone for good? In ``missing()``, the condition on which the steps are
-# suspended returns the ranks that the operation waits for:
+# each operation: is a rank that it waits for gone for good? The steps are suspended on a condition, whose method
+# ``missing()`` returns the ranks that the operation waits for:
 #
 # .. listing:: extension/frame/engine.hpp
 #    :part: advance

@@ -472,8 +472,8 @@ describe("each to each")
 describe("several tensors")
 
 # %%
-# * The vectors have one element for each operation. A loop over the single operation is enough, with a
-#   ``Work`` that is complete when all of them are.
+# * The vectors have one element for each operation. A loop over the single operation is enough, if it
+#   returns one ``Work`` that is complete when all operations are.
 # * Functional all-gather and reduce-scatter, on which DTensor is built, call these methods for a single
 #   tensor, too.
 # * Return true from ``supportsCoalescing`` only if you have both ``startCoalescing`` and ``endCoalescing``.

@@ -11,8 +11,8 @@ ranks. The last section shows how to record your own program.
 Methods by feature
 ------------------
 
-Each row is a method of ``c10d::Backend`` to override, and each column a feature. A mark means that the feature
-called the method, at least on one rank. The last row has the reductions. *DCP* is a distributed checkpoint, *DTensor*
+Each row is a method of ``c10d::Backend`` to override, and each column a feature. A ✓ means that the feature
+called the method on at least one rank. The last row has the reductions. *DCP* is a distributed checkpoint, *DTensor*
 is the basis of tensor parallelism, and *objects* are the collectives on Python objects. The tensors of this run are
 on a CPU, and the backend is gloo:
 """

@@ -138,7 +138,8 @@ class MpiTransport final : public frame::Transport {
 
   // [leave]
   // MPI may still need this process to deliver what others wait for, so it stays until all
-  // have come here, or long enough for the few bytes that MPI keeps of ended sends.
+  // have come here, at most for kDelivery, which is enough for the few bytes that MPI has
+  // buffered.
   Steps leave(bool orderly) override {
     if (orderly) {
       const auto limit = frame::Clock::now() + kDelivery;

@@ -11,7 +11,7 @@ struct OptionsMpich final : frame::OptionsOf<OptionsMpich> {
 
   // The network interface that MPI uses between hosts. By default, libfabric chooses.
   std::string interface;
-  // A rank on another host counts as dead if it is not heard of for so long.
+  // A rank on another host counts as dead if it is not heard from for this time.
   frame::milliseconds heartbeat{10000};
 
   std::unique_ptr<frame::Transport> connect(frame::Place place) const override {

@@ -22,7 +22,7 @@ class World {
   }
 
   // Creates the communicator of a group, on each of its ranks. MPI numbers the processes
-  // once, with the ranks of the first group, so that group must contain all ranks.
+  // once, with the ranks of the first group. So the first group must contain all.
   MPI_Comm communicator(const frame::Place& place, const std::string& interface) {
     if (size_ == 0) prepare(place, interface);
     require_one_world(place);

@@ -127,7 +127,7 @@ auto all_reduce_by_all(Channel& channel, const Operation& op, const Run& run) {
         for (int rank = 0; rank < channel.size(); ++rank)
           sources.push_back(step.of(rank));
         // With two ranks, the input is faster to read than its copy in the slot. With
-        // more, the first sum may have changed it, because the output may be its memory.
+        // more, an addition may have changed it, if the output is in the same memory.
         if (channel.size() == 2) sources[channel.rank()] = part(in, i, size);
         op.reduce(part(op.out[0], i, size), sources); // of rank 0, rank 1, ...
       });

@@ -27,8 +27,8 @@ BackendPtr OptionsSimccl::start(
 }
 
 // [connect]
-// The library is a backend of Python's registry. Its ranks may meet in the same
-// store as those of a backend of the same name for the CPU.
+// The library is a backend of Python's registry. A split gives it the store of
+// the CPU's gloo, so its keys get a prefix.
 BackendPtr OptionsSimccl::connect(const StorePtr& store, int rank, int size) const {
   const StorePtr inside = c10::make_intrusive<c10d::PrefixStore>("simccl", store);
   const py::gil_scoped_acquire gil;

@@ -19,7 +19,7 @@ sys.setswitchinterval(100)  # Python does not run the other thread before poll.
 
 # [waits]
 def create(group, pg_options):
-    """Wait in C for another thread, for 2 seconds at most. Then create the backend store."""
+    """Wait in C for another thread, for 2 seconds at most. Then create the backend "store"."""
     _thread.start_new_thread(os.write, (writer, b"!"))
     came = poll(byte_to_read, 1, 2000) == 1
     print(f"{name} the lock, the other thread came in time: {came}")

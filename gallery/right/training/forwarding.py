@@ -89,7 +89,7 @@ class IgnoresOp(ForwardingGroup):
 
 # [cure]
 class RefusesOp(ForwardingGroup):
-    """The least that such a backend must do."""
+    """Refuses other reductions, the least that a backend must do if it only sums."""
 
     def reduce_scatter_single(self, output, input, options):
         if options.reduceOp != dist.ReduceOp.SUM:
