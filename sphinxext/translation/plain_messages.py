@@ -29,8 +29,8 @@ def _unsafe(text: str) -> list[str]:
 
 
 class plain_message(nodes.raw, addnodes.translatable):
-    # Sphinx parses the translations of other nodes as reStructuredText before it applies
-    # them, and would warn of backticks that are no markup.
+    # Raw, because Sphinx parses the translations of most nodes as reStructuredText, even if
+    # the node applies them itself, and would warn of backticks that are no markup.
 
     def preserve_original_messages(self) -> None:
         self["message"] = self.astext()
