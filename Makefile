@@ -2,9 +2,10 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # All targets share .venv and _build, also under `make -j`.
-.PHONY: help html test test-audits test-builds test-sanitizers test-soak test-conformance
+.PHONY: help html test test-audits test-builds test-lines test-sanitizers test-soak
+.PHONY: test-conformance
 .PHONY: test-reproducible test-releases accept-releases
-.PHONY: bench-backend accept-bench-backend serve clean
+.PHONY: bench-backend accept-bench-backend accept-lines serve clean
 .PHONY: compile execute render check accept-outputs run-times
 .PHONY: format preview i18n-add i18n-update i18n-check i18n-review i18n-status
 .PHONY: linkcheck browser cards new-backend
@@ -42,9 +43,18 @@ test-audits: html browser ## check all pages: valid HTML, accessibility, speed, 
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-audits.xml -m audit
 
-test-builds: html ## build a new project, type the commands of pages, count executed lines
+test-builds: html ## build a new project, and type the commands of pages
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest $(IN_PARALLEL) --junitxml=_build/junit-builds.xml -m slow
+
+test-lines: html ## count the lines that samples execute; pages must highlight the others
+	$(call SET_UP,test)
+	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-lines.xml \
+	    tests/instrumented/test_coverage.py
+
+accept-lines: ## highlight the lines that were counted last as not executed
+	$(call SET_UP,render)
+	@$(VENV_PYTHON) -m tools.accept_lines
 
 test-sanitizers: html ## run the extension with sanitizers for addresses and threads
 	$(call SET_UP,test)

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from sphinx.errors import ConfigError
 
 from tools.execute.samples import page_of, samples
-from tools.pages import provenance
+from tools.pages import provenance, unexecuted_lines
 from tools.pages.downloads import downloads
 from tools.pages.new_project import project_for_download
 from tools.project.configuration import read
@@ -101,6 +101,7 @@ try:
         for name, seconds in read(RUN_SECONDS, dict).items()
         if name in code_provenance_scripts
     }
+    code_provenance_unexecuted = unexecuted_lines.numbers()
     translation_status = for_sphinx()
 except BuildError as error:
     raise ConfigError(str(error)) from None

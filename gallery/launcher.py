@@ -53,7 +53,8 @@ def launch(
     Returns a list with the output of each rank. Without ``show``, only the command is
     printed.
 
-    ``worker`` is the path of a Python program. ``timeout`` is in seconds. Each of the
+    ``worker`` is the path of a Python program. ``timeout`` is in seconds, of which each
+    counts less while the machine is busy with other work. Each of the
     ``nodes`` is a torchrun on this machine and runs an equal share of the ranks. When a
     rank fails, all ranks are started again, up to ``max_restarts`` times. Every line on
     stderr must match the regular expression ``expected_stderr``. By default, stderr must
@@ -115,13 +116,13 @@ def run_program(
         process = _start(command, out, err)
         descendants = []
         try:
-            status = process.wait(timeout)
+            [status] = _wait([process], timeout)
             reason = _describe_exit(status) if status else None
-        except psutil.TimeoutExpired:
-            descendants = process.children(recursive=True)
-            process.send_signal(signal.SIGABRT)  # faulthandler prints the stack.
-            psutil.wait_procs([process], timeout=5)
-            reason = f"still running after {timeout:g} s"
+            if status is None:
+                reason = f"still running after {timeout:g} s"
+                descendants = process.children(recursive=True)
+                process.send_signal(signal.SIGABRT)  # faulthandler prints the stack.
+                psutil.wait_procs([process], timeout=5)
         finally:
             _end(process, descendants)
         out.seek(0)
@@ -224,14 +225,17 @@ def _meeting_place():
 def _wait(processes, timeout):
     """Wait until all have ended or one has failed, and return their exit statuses.
 
-    The status of a process that still runs is None.
+    The status of a process that still runs is None. While more processes want a processor
+    than there are, a second counts as the part of it in which a process gets one.
     """
-    deadline = time.monotonic() + timeout
+    now = time.monotonic()
     while True:
         statuses = [process.poll() for process in processes]
-        if None not in statuses or any(statuses) or time.monotonic() > deadline:
+        if None not in statuses or any(statuses) or timeout < 0:
             return statuses
         time.sleep(0.05)
+        before, now = now, time.monotonic()
+        timeout -= (now - before) * min(1, os.cpu_count() / max(1, os.getloadavg()[0]))
 
 
 def _show_where_ranks_hang(logs):

@@ -66,7 +66,6 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 #
 #    .. listing:: extension/shm_collectives/src/memory.hpp
 #       :part: create
-#       :emphasize-lines: 22
 #
 # ``ftruncate`` only sets the size, and the kernel looks for a page when a rank first uses it. If there is
 # none, no function can return an error, so the process gets a signal. ``fallocate`` therefore reserves the

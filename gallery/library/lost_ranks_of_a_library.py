@@ -167,7 +167,6 @@ assert output[1] == ""
 #
 #       .. listing:: extension/mpi_collectives/src/exits.hpp
 #          :part: exits
-#          :emphasize-lines: 21-23
 #
 # Open MPI with ULFM
 # ------------------

@@ -101,7 +101,6 @@ run_program("several_hosts/find_the_library.py")
 #
 #    .. listing:: extension/mpi_collectives/setup.py
 #       :part: library
-#       :emphasize-lines: 4-5
 #
 # Declare the library in ``install_requires``, with the range of versions whose binary interface you have built
 # against, and leave it out of your wheel. ``auditwheel repair`` would copy it into the wheel, so that a process

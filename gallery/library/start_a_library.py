@@ -58,7 +58,6 @@ run_program("start_a_library/dialogue.py")
 #
 #       .. listing:: extension/mpi_collectives/src/pmi_server.hpp
 #          :part: answer
-#          :emphasize-lines: 9,29
 #
 # MPI asks while its initialization blocks, so another thread of the process must answer:
 #
@@ -69,7 +68,6 @@ run_program("start_a_library/dialogue.py")
 #
 #    .. listing:: extension/mpi_collectives/src/pmi_server.hpp
 #       :part: start
-#       :emphasize-lines: 5
 #
 # MPI asks for addresses only until its first communicator exists. The thread still serves to the end of the
 # process, because MPI can end the process if the socket is closed earlier. With the 120 lines of

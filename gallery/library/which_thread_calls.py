@@ -83,7 +83,6 @@ run_program("which_thread_calls/call_that_hangs.py")
 #
 #       .. listing:: extension/frame/library.hpp
 #          :part: library
-#          :emphasize-lines: 17-19,25
 #
 # A caller must not hang with the library, so it only reads what the library's thread has written. It sleeps on
 # the ``Bell`` of its group, which that thread rings when a call has ended. The transport of

@@ -43,7 +43,6 @@ launch("point_to_point/blocking_messages.py", ranks=2)
 #    No rank reaches ``recv``: that is the deadlock.
 #
 #    .. listing:: gallery/operations/point_to_point/deadlock.py
-#       :emphasize-lines: 16
 
 launch("point_to_point/deadlock.py", ranks=2)
 

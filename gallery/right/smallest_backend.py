@@ -40,7 +40,6 @@ eleven virtual methods, of which you must write the three marked ``= 0``:
 
    .. listing:: extension/frame/transport.hpp
       :part: interface
-      :emphasize-lines: 3,33-35,38,42
 
 A method that returns ``Steps`` is a coroutine. Instead of blocking, it suspends with ``co_await`` on a
 condition, so one thread can drive many operations, and the frame can stop each of them.

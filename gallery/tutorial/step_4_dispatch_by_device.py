@@ -142,7 +142,6 @@ dist.destroy_process_group()
 #    not executed. All others were.
 #
 #    .. listing:: gallery/tutorial/step_4_dispatch_by_device/cpu_gloo_cuda_dummy.py
-#       :emphasize-lines: 17-28
 
 from launcher import launch
 

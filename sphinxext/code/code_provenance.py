@@ -32,6 +32,9 @@ Configuration; names of files have slashes and are relative to ``code_provenance
     folder of ``conf.py`` counts.
 ``code_provenance_scripts``
     A dictionary from page to the script that it was made of.
+``code_provenance_unexecuted``
+    A dictionary from the name of a file to the numbers of the lines that no run executes. Listings
+    in ``not-executed`` with ``partly`` highlight them. A listing outside that has one is a warning.
 """
 
 import json
@@ -170,11 +173,35 @@ def collect(app: Sphinx, doctree: nodes.document) -> None:
     listings = app.env.metadata[app.env.docname]["code_provenance"] = []
     for node in _nodes(doctree):
         listing = node["provenance"]
-        if said := facts(node, listing.lines):
+        if said := facts(node):
             listing = replace(listing, **said)
             if not listing.not_executed:
                 logger.warning("not-executed needs a reason", location=node)
+        if listing.needs_run and (lines := _unexecuted(app, listing)):
+            listing = replace(listing, lines_not_executed=lines)
+            _highlight(node, listing)
         listings.append(listing)
+
+
+def _unexecuted(app: Sphinx, listing: Listing) -> tuple[int, ...]:
+    first, last = listing.lines or (0, -1)
+    numbers = app.config.code_provenance_unexecuted.get(listing.file, ())
+    return tuple(number for number in numbers if first <= number <= last)
+
+
+def _highlight(node: nodes.Element, listing: Listing) -> None:
+    first, _ = listing.lines or (1, 1)
+    if listing.partly:
+        lines = [number - first + 1 for number in listing.lines_not_executed]
+        node.setdefault("highlight_args", {})["hl_lines"] = lines
+    else:
+        logger.warning(
+            "no run executes line %s of %s: put the listing into the directive not-executed, "
+            "with partly and the reason",
+            ", ".join(map(str, listing.lines_not_executed)),
+            listing.file,
+            location=node,
+        )
 
 
 # -- When all pages are known ------------------------------------------------------
@@ -278,6 +305,7 @@ def setup(app: Sphinx) -> dict:
     app.add_config_value("code_provenance_root", ".", "env", types=[str])
     app.add_config_value("code_provenance_scripts", {}, "env", types=[dict])
     app.add_config_value("code_provenance_runs", {}, "", types=[dict])
+    app.add_config_value("code_provenance_unexecuted", {}, "env", types=[dict])
     app.add_node(code_provenance)
     app.add_directive("code-provenance", CodeProvenance)
     app.add_transform(FindSources)

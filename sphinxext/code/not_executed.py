@@ -1,8 +1,8 @@
 """Say on the page which code was not executed, and why.
 
 The directive ``not-executed`` holds a reason and listings. The page shows them in a box
-with a label. With the option ``partly``, the reason is about some lines only. If these are
-whole lines, ``emphasize-lines`` highlights them::
+with a label. With the option ``partly``, the reason is about some lines only. If these are whole
+lines, ``code_provenance`` highlights them::
 
     .. not-executed::
        :partly:
@@ -10,7 +10,6 @@ whole lines, ``emphasize-lines`` highlights them::
        The rest needs a machine with a GPU.
 
        .. literalinclude:: /gpu.py
-          :emphasize-lines: 4-6
 
 ``code_provenance`` reads the reasons, warns if one is missing, and demands no proof for these
 listings, unless they are executed ``partly``.
@@ -56,23 +55,15 @@ def ancestors(node: Any) -> Iterator[Any]:
         node = node.parent
 
 
-def facts(listing: nodes.Element, lines: tuple[int, int] | None) -> dict[str, Any]:
+def facts(listing: nodes.Element) -> dict[str, Any]:
     """Return what the directive around a listing says about it; nothing if there is none.
 
-    ``lines`` are the first and the last line of the listing in its file, or None. The
-    dictionary has ``not_executed``, the reason in one line, and ``partly``. If it is partly
-    executed, ``lines_not_executed`` are the numbers of the highlighted lines in the file.
+    The dictionary has ``not_executed``, the reason in one line, and ``partly``.
     """
     for directive in (x for x in ancestors(listing) if isinstance(x, not_executed)):
         paragraphs = [_text(x) for x in directive.children if isinstance(x, nodes.paragraph)]
-        partly = directive["partly"]
-        highlighted = listing.get("highlight_args", {}).get("hl_lines", []) if partly else []
-        first = lines[0] if lines else 1
-        return {
-            "not_executed": " ".join(" ".join(paragraphs).split()),
-            "partly": partly,
-            "lines_not_executed": tuple(first - 1 + line for line in highlighted),
-        }
+        reason = " ".join(" ".join(paragraphs).split())
+        return {"not_executed": reason, "partly": directive["partly"]}
     return {}
 
 

@@ -1,12 +1,19 @@
-"""Trace the functions that C++ calls, too. Each Python of the copy imports this.
+"""Change two things in each Python of an instrumented copy, which all import this.
 
-Python traces only the threads that it starts itself. The remote functions of RPC run in
-threads of C++, which begin without a tracer.
+Counting and checking takes time, so the machine says that it is busy. Then the limits of the build
+and of the launcher leave five times as much.
+
+Functions that C++ calls are traced, too: Python traces only the threads that it starts itself, and
+the remote functions of RPC run in threads of C++, which begin without a tracer.
 """
 
 import os
 import sys
 import threading
+
+
+LOAD = 5.0 * (os.cpu_count() or 1)
+os.getloadavg = lambda: (LOAD, LOAD, LOAD)
 
 
 def trace_remote_functions():

@@ -19,6 +19,7 @@ code_provenance_runs = {
     "sample": {"kind": "sample", "status": 0, "seconds": 5, "page": "sample",
                "executes": ["sample.py"]},
 }
+code_provenance_unexecuted = {"used.py": [7]}
 """
 USED = """\
 # [a]
@@ -173,7 +174,7 @@ def test_the_output_of_a_script_without_texts_stands_before_its_code(project):
 
 
 def test_not_executed_says_so_with_the_translated_reason(project):
-    options = "\n      :start-after: [/a]\n      :emphasize-lines: 2"
+    options = "\n      :start-after: [/a]"
     add(project, NOT_EXECUTED + PARTLY.replace("gpu.py", f"used.py{options}"))
     page = project.page()
     assert '<div class="not-executed"><p class="label">Not executed</p>\n<p>There is ' in page
@@ -199,6 +200,20 @@ def test_not_executed_says_so_with_the_translated_reason(project):
             assert reason == "`GPU` 가 없습니다."
             listing["not_executed"] = "There is no `GPU`."
     assert translated == english
+
+
+def test_a_line_that_no_run_executes_is_highlighted_or_ends_the_build(project):
+    """With the same numbers in the file, wherever a listing begins."""
+    part = "\n.. literalinclude:: used.py\n   :lines: 6-\n"
+    add(project, part)
+    status, output = project.build()
+    assert status == 1 and output.count("WARNING") == 1
+    assert "index.rst:24: WARNING: no run executes line 7 of used.py: put the listing" in output
+    add(project, PARTLY.replace("gpu.py", "used.py\n      :lines: 6-"))
+    assert '<span class="hll"><span class="n">c</span>' in project.page()
+    project.configure(CONFIGURATION.replace("[7]", "[]"))
+    add(project, part)
+    assert '<span class="hll">' not in project.page()
 
 
 def test_a_listing_without_a_proof_ends_the_build(project):

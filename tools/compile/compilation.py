@@ -10,7 +10,7 @@ from ..project.errors import BuildError
 from ..project.paths import BUILD, INSTALLED_EXTENSIONS, LOGS, relative
 from .extensions import LEFTOVERS, Extension
 
-TIMEOUT = 600  # seconds; it takes about 30
+TIMEOUT = 600  # seconds; it takes about 60
 
 
 def compile_extension(extension: Extension) -> bool:

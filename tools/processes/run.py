@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -69,8 +70,8 @@ def run(
 ) -> Outcome:
     """Run ``command``; write its output to ``log`` and ``log`` + ".stderr".
 
-    ``timeout`` is in seconds. A command that is still running then gets a
-    SIGABRT, and Python's fault handler writes where it hangs. ``popen`` starts the
+    ``timeout`` is in seconds, as ``ended`` counts them. A command that is still running then
+    gets a SIGABRT, and Python's fault handler writes where it hangs. ``popen`` starts the
     command.
     """
     if stopping.is_set():
@@ -90,10 +91,7 @@ def run(
                 stderr=err,
                 env=environment,
             )
-            try:
-                process.wait(timeout)
-            except subprocess.TimeoutExpired:
-                timed_out = True
+            if timed_out := not ended(process, timeout):
                 process.send_signal(signal.SIGABRT)
                 try:
                     process.wait(10)
@@ -116,6 +114,27 @@ def run(
     if outcome.status != 0 and _disk_is_full(outcome, log.parent):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(log.parent))
     return outcome
+
+
+def ended(process: Any, timeout: float) -> bool:
+    """Wait until a process has ended, and return whether it has within ``timeout`` seconds.
+
+    While the machine has more to do than processors, a second counts as the part of it in which
+    a process gets one. So other work makes a program late, but never too late.
+    """
+    left = timeout
+    while left > 0:
+        since = time.monotonic()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(min(left, 1))
+            return True
+        left -= (time.monotonic() - since) * min(1, (os.cpu_count() or 1) / _load())
+    return False
+
+
+def _load() -> float:
+    """Return how many processes want a processor, averaged over a minute, and at least one."""
+    return max(1.0, os.getloadavg()[0])
 
 
 def _disk_is_full(outcome: Outcome, folder: Path) -> bool:

@@ -9,7 +9,7 @@ from ..project.languages import SOURCE_LANGUAGE, Language
 from ..project.paths import DOCS, LOGS, ROOT, relative
 from .run import run
 
-TIMEOUT = 900  # seconds; a language takes about 60, and five times as long on a busy machine
+TIMEOUT = 300  # seconds; a language takes about 60
 
 
 def run_sphinx(

@@ -9,6 +9,8 @@ ROOT_FILES = DOCS / "_root"  # For the top of the site.
 GALLERY = ROOT / "gallery"
 LOCALES = ROOT / "locales"
 RUN_SECONDS = GALLERY / "run_seconds.json"
+# The lines on pages that no sample executes.
+UNEXECUTED_LINES = GALLERY / "unexecuted_lines.json"
 EXTENSIONS = tuple(sorted(path.parent for path in ROOT.glob("extension/*/setup.py")))
 # Headers that several extensions include as "frame/...".
 FRAME = ROOT / "extension" / "frame"
