@@ -35,9 +35,10 @@ html: ## build, verify and publish the whole site into _build/html
 	$(call SET_UP,execute)
 	@$(VENV_PYTHON) -m tools.html
 
+# SINCE counts only on the command line, as TORCH does.
 test: html browser ## build the site, then test the extension, the tools and the site
 	$(call SET_UP,test)
-	@$(VENV_PYTHON) -m pytest $(IN_PARALLEL)
+	@SINCE="$(if $(findstring command,$(origin SINCE)),$(SINCE))" $(VENV_PYTHON) -m pytest $(IN_PARALLEL)
 
 test-audits: html browser ## check all pages: valid HTML, accessibility, speed, room for longer texts
 	$(call SET_UP,test)

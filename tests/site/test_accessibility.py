@@ -1,9 +1,7 @@
-"""Every page of every language, in light and dark, on a desktop and a small phone."""
+"""Pages of every language, in light and dark, on a desktop and a small phone."""
 
 import pytest
-from test_pages import PAGES
-
-pytestmark = pytest.mark.audit
+from looked_at import EACH_NIGHT_ALL, pages
 
 WIDTHS = [1440, 360]
 # A score of layout shifts that nobody sees (Web Vitals call 0.1 good).
@@ -63,25 +61,26 @@ def shifts_again(visit, page, axe):
     return again.evaluate("shifted") > INVISIBLE_SHIFT
 
 
-@pytest.mark.timeout(900)
-def test_pages_have_no_barrier_and_fit(visit, address, language, axe):
+@pytest.mark.timeout(3600)
+@EACH_NIGHT_ALL
+def test_pages_have_no_barrier_and_fit(visit, address, language, axe, which):
     start = f"{address}/{language.url}/index.html"
-    pages = [visit(start, viewport={"width": x, "height": 740}) for x in WIDTHS]
+    views = [visit(start, viewport={"width": x, "height": 740}) for x in WIDTHS]
     faults = []
-    for name in PAGES:
-        for page in pages:
+    for name in pages(which, language):
+        for page in views:
             page.emulate_media(color_scheme="light")
             page.goto(f"{address}/{language.url}/{name}")
             start_check(page, axe)
         for colors in ["light", "dark"]:
-            for width, page in zip(WIDTHS, pages, strict=True):
+            for width, page in zip(WIDTHS, views, strict=True):
                 findings = page.evaluate(FINISH_CHECK)
                 faults += [f"{name}, {width} px, {colors}: {x}" for x in findings]
             if colors == "light":
-                for page in pages:
+                for page in views:
                     page.emulate_media(color_scheme="dark")
                     page.evaluate(START_CHECK_OF_COLORS)
-        for width, page in zip(WIDTHS, pages, strict=True):
+        for width, page in zip(WIDTHS, views, strict=True):
             if page.evaluate("document.scrollingElement.scrollWidth") > width:
                 faults.append(f"{name}: is wider than {width} px")
             if not page.evaluate(CAPTIONS_FIT):

@@ -1,8 +1,8 @@
 """The lines on pages that no sample executes: pages highlight them.
 
-`make test-lines` counts the lines that samples execute, and `make accept-lines` keeps those that none
-has executed in gallery/unexecuted_lines.json: for each file, each of these lines after the two lines
-before it. So a line is found again when others move it.
+`make test-lines` counts the lines that samples execute, and `make accept-lines` keeps those that
+none has executed in gallery/unexecuted_lines.json: for each file, each of these lines after the
+two lines before it. So a line is found again when others move it.
 """
 
 import json
