@@ -1,4 +1,4 @@
-"""The pages that `make test` looks at in a browser: one of each kind, and those that a change touches.
+"""The pages that `make test` looks at in a browser: one of each kind, and those of a change.
 
 A change is all since the commit SINCE: by default, since the branch left origin/main, and on that
 branch itself the last commit. Each night `make test-audits` looks at all pages.

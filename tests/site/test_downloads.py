@@ -176,7 +176,7 @@ def run(folder, *command):
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
-        timeout=250,
+        timeout=600,
     )
 
 
@@ -187,7 +187,6 @@ def printed_on_page(script):
     return "\n".join(box.get_text().strip("\n") for box in boxes)
 
 
-@pytest.mark.timeout(600)
 def test_a_zip_file_runs(tmp_path):
     unzip_and_run(tmp_path, TRANSLATIONS[-1], QUICK, [f"{QUICK.stem}.py"])
     unzip_and_run(tmp_path, TRANSLATIONS[0], QUICK, ["-c", RUN_CELLS, f"{QUICK.stem}.ipynb"])

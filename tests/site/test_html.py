@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
 from looked_at import EACH_NIGHT_ALL, pages
 
 from tools.project.languages import LANGUAGES
@@ -13,7 +12,6 @@ RULES = Path(__file__).with_name("html-validate.mjs")
 SCRIPT = "html-validate/bin/html-validate.mjs"
 
 
-@pytest.mark.timeout(600)
 @EACH_NIGHT_ALL
 def test_pages_are_valid(run_node, tmp_path, which):
     """A page with a fault beside them shows that a fault would be seen."""

@@ -24,7 +24,7 @@ def measure(run_node, address):
     return scores, failed
 
 
-@pytest.mark.timeout(330)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     "name",
     [

@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from tools.project.languages import LANGUAGES
 from tools.project.paths import SITE
 from tools.project.published import PUBLISHED
@@ -18,7 +16,6 @@ READING = re.compile(r'<p class="page-times">\D*(\d+)')
 NEXT = re.compile(r'<a class="next-page" href="([^"]+)"')
 
 
-@pytest.mark.timeout(300)
 def test_pages_load_without_a_fault(visit, address):
     """In one language; the audits look at the pages of all."""
     language = LANGUAGES[-1]

@@ -8,7 +8,7 @@ from test_diagrams_in_browser import MISPLACED
 
 from tools.translate import pseudo_locale
 
-pytestmark = [pytest.mark.audit, pytest.mark.timeout(600)]  # The first test builds the pages.
+pytestmark = pytest.mark.audit
 
 # What is the same in each language: code and its output, paths of files, and names of languages.
 SAME = "pre, code, svg .code, .code-block-caption, script, style, nav.languages, [lang]:not(html)"

@@ -29,7 +29,7 @@ requestAnimationFrame(note);
 
 
 def test_the_server_sends_it(address):
-    with urllib.request.urlopen(f"{address}/ko/index.html", timeout=10) as answer:
+    with urllib.request.urlopen(f"{address}/ko/index.html", timeout=600) as answer:
         assert answer.headers.get_all("Content-Security-Policy") == [POLICY]
 
 

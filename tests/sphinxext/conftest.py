@@ -42,7 +42,7 @@ class Documents(Folder):
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=60,
+            timeout=600,
         )
         return done.returncode, done.stdout
 

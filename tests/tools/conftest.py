@@ -71,7 +71,7 @@ class Project(Folder):
         languages = self.read("languages.toml")
         self.write("languages.toml", languages[: languages.index('[[language]]\ngettext = "ko"')])
 
-    def run(self, *command, timeout=100, **environment):
+    def run(self, *command, timeout=600, **environment):
         """Run a module of tools; return its exit status and all its output."""
         done = subprocess.run(
             [sys.executable, "-m", *command],

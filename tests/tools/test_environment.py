@@ -35,7 +35,7 @@ def set_up(clone, stage="render", release=None, **environment):
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=600,
     )
 
 

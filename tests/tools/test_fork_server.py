@@ -54,7 +54,7 @@ def start(server, tmp_path):
 
 
 def wait_until(condition):
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 600
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -185,7 +185,7 @@ def test_the_server_does_not_outlive_a_build_that_is_killed_at_once(tmp_path):
 
     command = [sys.executable, "-c", KILLED_AT_ONCE, str(tmp_path)]
     environment = {**os.environ, "THIS_TEST": str(tmp_path)}
-    subprocess.run(command, cwd=ROOT, env=environment, timeout=10)
+    subprocess.run(command, cwd=ROOT, env=environment, timeout=600)
     wait_until(lambda: not any(map(is_of_this_test, psutil.process_iter())))
 
 

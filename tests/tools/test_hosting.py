@@ -18,7 +18,7 @@ AUDIT = [BIN / "zizmor", "--offline", "--no-progress", "--pedantic"]
 
 
 def check(*command):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -8,7 +8,6 @@ import pytest
 from tools.project.published import PUBLISHED
 
 CHECK = "tools.linkcheck"
-pytestmark = pytest.mark.timeout(110)
 
 
 class Handler(BaseHTTPRequestHandler):

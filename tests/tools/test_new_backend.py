@@ -26,7 +26,7 @@ LONG = "a_long_name_that_breaks_lines_where_acme_does_not"
 
 def new_backend(*arguments, command=(sys.executable, "-m", "tools.new_backend")):
     command = [*command, *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
 
 
 def files_in(folder):
@@ -181,7 +181,6 @@ def test_only_a_name_of_the_command_line_counts():
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_the_printed_commands_work_and_a_wrong_claim_fails(tmp_path):
     """In an environment with our PyTorch; without a package index."""
     done = new_backend("my_net", tmp_path / "project")
@@ -192,7 +191,7 @@ def test_the_printed_commands_work_and_a_wrong_claim_fails(tmp_path):
     (packages / "borrowed.pth").write_text(str(Path(torch.__file__).parents[1]))
 
     go, tools, install, test = commands
-    output = shell(tmp_path, f"{go}\n{tools}\n{install}", timeout=300)
+    output = shell(tmp_path, f"{go}\n{tools}\n{install}", timeout=600)
     assert "-Wall -Wextra" in output and "warning:" not in output
     # tests/conformance runs all checks of the same transport.
     claims = tmp_path / "project" / "claims.txt"
@@ -206,7 +205,7 @@ def test_the_printed_commands_work_and_a_wrong_claim_fails(tmp_path):
     assert "names: 3 cases claimed, 2 right" in shell(tmp_path, f"{go}\n{test}", status=1)
 
 
-def shell(folder, script, *, status=0, timeout=120):
+def shell(folder, script, *, status=0, timeout=600):
     """Run commands as printed, in the environment; return their output."""
     search = [folder / "venv" / "bin", Path(sys.executable).parent, os.environ["PATH"]]
     environment = {"PATH": os.pathsep.join(map(str, search)), "PYTHONPATH": ""}

@@ -32,7 +32,7 @@ def test_it_serves_the_site_at_another_port_if_8000_is_in_use(project):
     project.write("_build/html/index.html", "the site")
     with serving(project), serving(project) as second:
         assert second.startswith("http://127.0.0.1:") and not second.endswith(":8000/")
-        assert urllib.request.urlopen(second, timeout=10).read() == b"the site"
+        assert urllib.request.urlopen(second, timeout=600).read() == b"the site"
 
 
 def test_what_prevents_it_is_said(project):

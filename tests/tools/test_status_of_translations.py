@@ -31,7 +31,7 @@ def git(folder, *arguments, day="2026-01-01"):
         check=True,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=600,
     )
     return done.stdout.strip()
 

@@ -74,7 +74,6 @@ def test_a_command_that_fails_is_named_with_its_page(monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize("command", [x for x in COMMANDS if not x.is_quick], ids=lambda x: x.typed)
 def test_a_command_that_takes_long_does_what_the_page_says(tmp_path, command):
     """One that serves pages does not end by itself: Ctrl-C ends it."""
