@@ -34,7 +34,8 @@ class Project(Folder):
                 shutil.copyfile(source, target)
         # A page that has moved leads to one that is not here.
         self.write("site.toml", re.sub(r'^".*\n', "", self.read("site.toml"), flags=re.M))
-        self.write("gallery/run_seconds.json", "{}\n")
+        for name in ("run_seconds", "unexecuted_lines"):
+            self.write(f"gallery/{name}.json", "{}\n")
         self.write("gallery/tutorial/README.rst", "Samples\n=======\n")
         for name in ("launcher.py", "result_table.py"):
             shutil.copyfile(ROOT / "gallery" / name, root / "gallery" / name)
