@@ -11,10 +11,15 @@ from .project.releases import DEFAULT, current
 
 
 def accept() -> None:
-    """Accept the last outputs; print the names of the files that change."""
+    """Accept the last outputs; print the names of the files that change.
+
+    Raises BuildError for samples without one: they were not run, or did not end well.
+    """
+    without = []
     for script in samples():
         if not last_run(script).is_file():
-            raise BuildError(f"{relative(script)} was not run: run `make execute` first")
+            without.append(relative(script))
+            continue
         now, default = last_run(script).read_text(), of_default(script)
         if current() == DEFAULT or not default.is_file():
             _write_if_other(default, now)
@@ -25,6 +30,11 @@ def accept() -> None:
     for path in sorted(GALLERY.glob("*/*/output*.txt")):
         if not path.parent.with_suffix(".py").is_file():
             _remove(path, "no sample has this name")
+    if without:
+        raise BuildError(
+            f"{', '.join(without)}: without an output that could be accepted, because the last "
+            "run failed, or there was none: run `make execute`, which says why"
+        )
 
 
 def _remove(path, reason):

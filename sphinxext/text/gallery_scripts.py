@@ -23,7 +23,7 @@ def split(script: str) -> list[tuple[str, str]]:
     """
     docstring = DOCSTRING.match(script)
     if not docstring:
-        raise ValueError('does not begin with """ on a line of its own')
+        raise ValueError('begins with no docstring: write """ on the first line, then a title')
     pieces = TEXT.split(script[docstring.end() :])
     kinds = ["code", "text"] * len(pieces)
     # The pieces are one fewer: they begin and end with code.

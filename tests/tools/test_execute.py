@@ -21,6 +21,15 @@ BROKEN = {
     "exit": "import sys\nsys.exit(3)",
     "at_once": "import os\nos._exit(0)",
     "stderr": "import os\nos.write(2, b'C++ speaks')",
+    "stderr_of_python": "import sys\nsys.stderr.write('Python speaks')",
+    "stderr_of_a_child": "import subprocess\nsubprocess.run(['sh', '-c', 'echo child >&2'])",
+    "logging": "import logging\nlogging.warning('of logging')",
+    "thread": "import threading\nt = threading.Thread(target=lambda: 1 / 0)\nt.start()\nt.join()",
+    "child": "import subprocess\nsubprocess.run(['echo', 'from a child'])",
+    "forked": "import multiprocessing\nmultiprocessing.set_start_method('fork')\n"
+    "p = multiprocessing.Process(target=print, args=['from a fork'])\np.start()\np.join()",
+    "puts": "import ctypes\nctypes.CDLL(None).puts(b'from C')\nprint('from Python')",
+    "descriptor": "import os\nos.write(1, b'one\\ntwo\\n')",
     "segfault": "import ctypes\nctypes.string_at(0)",
     "syntax": "print(",
     "rank": "from launcher import launch\nlaunch('rank/bad.py', ranks=2)",
@@ -32,6 +41,7 @@ def messages(lasting_project):
     """Run the broken samples; return the message of each, by its name."""
     for name, code in BROKEN.items():
         lasting_project.sample(code + "\n", name=name)
+    lasting_project.write("gallery/tutorial/untitled.py", "print(1)\n")
     bad = "import os\nassert os.environ['RANK'] == '0'\n"
     lasting_project.write("gallery/tutorial/rank/bad.py", bad)
     # No option of the shell takes the assertions out of samples.
@@ -52,6 +62,15 @@ def messages(lasting_project):
         ("exit", "SystemExit: 3"),
         ("at_once", "ended the process before its last line"),
         ("stderr", "unexpected output on stderr"),
+        ("stderr_of_python", "unexpected output on stderr\n    Python speaks\n"),
+        ("stderr_of_a_child", "unexpected output on stderr\n    child\n"),
+        ("logging", "unexpected output on stderr\n    WARNING:root:of logging\n"),
+        ("thread", "ZeroDivisionError: division by zero"),
+        ("child", "a child process or C code printed this, which is not on the page:\n"),
+        ("child", "    from a child\nCapture it, for example with subprocess.run("),
+        ("forked", "which is not on the page:\n    from a fork\n"),
+        ("puts", "which is not on the page:\n    from C\n"),
+        ("descriptor", "which is not on the page:\n    one\n    two\n"),
         ("segfault", "failed (signal 11)"),
         ("syntax", "SyntaxError"),
         ("rank", "rank/bad.py: rank 1 of 2: ended with exit status 1"),
@@ -62,6 +81,18 @@ def test_a_broken_sample_fails_the_build(messages, name, expected):
     assert "sphinx_gallery" not in messages[name], "only our own part of the stack"
 
 
+def test_a_script_that_cannot_be_read_gets_the_reason_alone(messages):
+    assert messages["untitled"].startswith(
+        'begins with no docstring: write """ on the first line, then a title\n'
+    )
+    reason, _ = messages["syntax"].split("The whole output")
+    assert re.fullmatch(
+        r'failed \(status 1\)\n {6}File "gallery/tutorial/syntax.py", line \d+\n'
+        r" {8}.+\n +\^\n {4}SyntaxError: .+\n",
+        reason,
+    ), reason
+
+
 # -- Samples that pass ---------------------------------------------------------------
 
 GOOD = {
@@ -69,7 +100,8 @@ GOOD = {
     "stderr": "# expected stderr: C.. speaks\nimport os\nos.write(2, b'C++ speaks')\n",
     "one": "import sys\nsys.marked = True\nprint('first')\n",
     "other": "import sys\nprint(hasattr(sys, 'marked'))\n",
-    "temporary": "import tempfile\nopen('where', 'w').write(tempfile.mkdtemp())\n",
+    "temporary": "import tempfile\nwith open('where', 'w') as file:\n"
+    "    file.write(tempfile.mkdtemp())\n",
     # Variables of a cluster's job, of a debugging session, of a git hook.
     "shell": "import os, torch\nfrom launcher import launch\nlaunch('shell/own.py', ranks=2)\n"
     "print(sorted({'GIT_DIR', 'PET_NNODES', 'PYTHONDEVMODE', 'RANK'} & set(os.environ)))\n",
@@ -86,7 +118,7 @@ SHELL |= {"GLOO_SOCKET_IFNAME": "none", "PYTHONDEVMODE": "1", "GIT_DIR": "/nowhe
 @pytest.fixture(scope="module")
 def page(lasting_project, tmp_path_factory, messages):
     """Run the good samples after the broken ones; return a function that reads their pages."""
-    for name in BROKEN:
+    for name in [*BROKEN, "untitled"]:
         (lasting_project.root / f"gallery/tutorial/{name}.py").unlink()
     for name, code in GOOD.items():
         lasting_project.sample(code, name=name)
@@ -134,7 +166,7 @@ def test_the_temporary_folder_of_a_sample_is_short_and_goes(page, lasting_projec
 def test_only_what_changed_is_executed_again(project):
     pages = project.root / "_build/execute/tutorial"
     program = project.write("gallery/tutorial/a/used.py", "text = 'old'\n")
-    project.sample("exec(open('a/used.py').read())\nprint(text)\n", name="a")
+    project.sample("import runpy\nprint(runpy.run_path('a/used.py')['text'])\n", name="a")
     project.sample("print('independent')\n", name="b")
     project.sample("print('the real output')\n", name="edited")
     broken = project.sample("raise ValueError('still broken')\n", name="broken")

@@ -72,8 +72,22 @@ def test_a_rule_says_what_may_differ(project):
 
 def test_accepting_needs_a_run_and_removes_outputs_without_a_sample(project):
     project.sample("print('new')\n")
-    assert "gallery/tutorial/sample.py was not run" in project.fail(*ACCEPT)
+    output = project.fail(*ACCEPT)
+    assert "gallery/tutorial/sample.py: without an output that could be accepted" in output
     assert project.run(*BUILD)[0] == 0
     project.write("gallery/tutorial/gone/output.txt", "old\n")
     assert "removed gallery/tutorial/gone/output.txt" in project.run(*ACCEPT)[1]
     assert not (project.root / "gallery/tutorial/gone/output.txt").exists()
+
+
+def test_stderr_is_never_accepted_and_holds_up_no_other_sample(project):
+    project.sample("print('old')\n", output="older\n")
+    assert "-older\n    +old\n" in project.fail(*BUILD)
+    code = "import sys\nprint('new')\nprint('to stderr', file=sys.stderr)\n"
+    project.sample(code, output="older\n")
+    project.sample("print('right')\n", name="other", output="wrong\n")
+    assert "unexpected output on stderr\n    to stderr\n" in project.fail(*BUILD)
+    output = project.fail(*ACCEPT)
+    assert "error: gallery/tutorial/sample.py: without an output" in output
+    assert project.read("gallery/tutorial/sample/output.txt") == "older\n"
+    assert project.read("gallery/tutorial/other/output.txt") == "right\n"

@@ -51,7 +51,7 @@ from ..state.digests import digest, files_below, generated_pages
 from ..state.records import Record
 from ..state.runs import Run
 from . import expected_outputs
-from .samples import extensions_of, files_of, page_of, samples, source_of
+from .samples import blocks_of, extensions_of, files_of, page_of, samples, source_of
 
 DEFAULT_TIME_LIMIT = 120  # seconds
 OWN_INTERPRETERS = re.compile("^# every rank starts an interpreter of its own$", re.M)
@@ -185,6 +185,7 @@ def _environment(*modules):
 def _execute_one(script, key, server):
     last_run, page = run_of(script), source_of(script)
     last_run.record.forget()
+    expected_outputs.last_run(script).unlink(missing_ok=True)  # It is not this code's.
     with last_run.recorded(key, lambda: [page]):
         text = run_sample(script, EXECUTED / page_of(script), server=server)
         expected_outputs.compare(script, text)
@@ -200,6 +201,7 @@ def run_sample(script, work, *, server=None):
     """
     shutil.rmtree(work, ignore_errors=True)
     (work / "docs").mkdir(parents=True)
+    blocks_of(script)  # Or else sphinx-gallery says what it lacks, below its own stack.
     text = script.read_text()
     limit = _time_limit(text)
     log = LOGS / f"{page_of(script).replace('/', '-')}.log"
@@ -234,6 +236,12 @@ def run_sample(script, work, *, server=None):
     if unexpected:
         lines = "\n".join(unexpected)
         raise BuildError(f"{name}: unexpected output on stderr\n{_tail(lines)}\n{hint}")
+    if done.stdout.strip():  # Python's own output is captured for the page.
+        raise BuildError(
+            f"{name}: a child process or C code printed this, which is not on the page:\n"
+            f"{_tail(_clean(done.stdout, work))}\nCapture it, for example with "
+            "subprocess.run(..., capture_output=True, text=True), and print it.\n" + hint
+        )
 
     generated = work / "docs" / "page" / f"{script.stem}.rst"
     if not generated.is_file():

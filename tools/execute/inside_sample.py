@@ -15,8 +15,28 @@ from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
+from sphinx_gallery import gen_rst
 
 from ..processes import fork_server
+
+# Their part of a stack says nothing about a sample.
+OF_THE_BUILD = re.compile(r"/sphinx(_gallery)?/|/tools/(execute|processes)/|<frozen runpy>")
+
+
+class CapturedOutput(gen_rst._LoggingTee):
+    """Captures for the page what Python prints, and leaves stderr to the build, which fails."""
+
+    def set_std_and_reset_position(self):
+        stderr = sys.stderr
+        super().set_std_and_reset_position()
+        sys.stderr = stderr
+        return self
+
+
+def capture_only_here() -> None:
+    """Let a forked process print to the descriptor, where the build finds what no page shows."""
+    if isinstance(sys.stdout, CapturedOutput):
+        sys.stdout, _ = sys.stdout.origs
 
 
 def warnings_are_errors(gallery_conf, fname):
@@ -86,8 +106,10 @@ def report(error: BaseException, script: Path) -> None:
         error = cause
     summary = traceback.TracebackException.from_exception(error)
     ours = [frame.filename == str(script) for frame in summary.stack]
-    if any(ours):
-        summary.stack = traceback.StackSummary.from_list(summary.stack[ours.index(True) :])
+    stack = summary.stack[ours.index(True) :] if any(ours) else summary.stack
+    stack = [frame for frame in stack if not OF_THE_BUILD.search(frame.filename)]
+    # A script that Python cannot read has run no line.
+    summary.stack = traceback.StackSummary.from_list(stack) if stack else None
     summary.__cause__ = summary.__context__ = None
     print("".join(summary.format()), file=sys.stderr)
 
@@ -118,6 +140,8 @@ def main() -> None:
     scraper = TableScraper()
     result_table.displays.append(scraper.show)
     use_fork_server()
+    gen_rst._LoggingTee = CapturedOutput
+    os.register_at_fork(after_in_child=capture_only_here)
     try:
         # sphinx-gallery does all its work while Sphinx starts; nothing is left to build.
         Sphinx(

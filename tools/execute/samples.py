@@ -11,8 +11,11 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from sphinxext.text.gallery_scripts import split
+
 from ..compile.extensions import EXTENSIONS, Extension
-from ..project.paths import EXECUTED, GALLERY, SUITE
+from ..project.errors import BuildError
+from ..project.paths import EXECUTED, GALLERY, SUITE, relative
 from ..state.digests import files_below
 
 USABLE = {".py", ".cpp", ".csv"}
@@ -40,6 +43,14 @@ def source_of(script: Path) -> Path:
 def folder_of(script: Path) -> Path:
     """Return the folder of what belongs to a sample."""
     return script.with_suffix("")
+
+
+def blocks_of(script: Path) -> list[tuple[str, str]]:
+    """Return the texts and the code of a sample. Raises BuildError if it is in another form."""
+    try:
+        return split(script.read_text())
+    except ValueError as error:
+        raise BuildError(f"{relative(script)}: {error}") from None
 
 
 def files_of(script: Path) -> list[Path]:

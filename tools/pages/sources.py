@@ -10,10 +10,10 @@ import re
 import shutil
 from pathlib import Path
 
-from sphinxext.text.gallery_scripts import prose, split, visible
+from sphinxext.text.gallery_scripts import prose, visible
 
 from ..execute.expected_outputs import accepted
-from ..execute.samples import page_of, samples, source_of
+from ..execute.samples import blocks_of, page_of, samples, source_of
 from ..project.errors import BuildError
 from ..project.paths import DOCS, ROOT, relative
 
@@ -68,7 +68,7 @@ def unexecuted_page(script: Path) -> str:
     """
     output = "".join(path.read_text() for path in accepted(script))
     tables, parts = TABLE.findall(output), []
-    for kind, source in split(script.read_text()):
+    for kind, source in blocks_of(script):
         if kind != "code":
             parts.append(prose(kind, source))
         elif code := visible(source):
