@@ -41,7 +41,11 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     const c10::DeviceGuard guard(storage.device());
     c10::DataPtr data = allocator.allocate(bytes);
     const size_t kept = std::min(bytes, storage.nbytes());
-    if (kept > 0) allocator.copy_data(data.get(), storage.data(), kept);
+    if (kept > 0) {
+      allocator.copy_data(data.get(), storage.data(), kept);
+      const auto stream = Guard().getStream(storage.device());
+      allocator.recordStream(storage.data_ptr(), stream); // which may not own the memory
+    }
     auto* const impl = storage.unsafeGetStorageImpl();
     impl->set_data_ptr_noswap(std::move(data));
     impl->set_nbytes(bytes);
