@@ -214,7 +214,8 @@ class Driver {
     } catch (const std::system_error& error) {
       throw std::runtime_error("device sim: no thread can be started for stream " +
           std::to_string(queue.id) + " of sim:" + std::to_string(queue.device) + ": " +
-          error.what() + "; raise the limit of threads or of memory, or use fewer streams");
+          error.what() +
+          "; raise the limit of threads or of memory, or use fewer streams");
     }
     queue.served_ = true;
   }

@@ -44,7 +44,8 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     if (kept > 0) {
       allocator.copy_data(data.get(), storage.data(), kept);
       const auto stream = Guard().getStream(storage.device());
-      allocator.recordStream(storage.data_ptr(), stream); // which may not own the memory
+      allocator.recordStream(
+          storage.data_ptr(), stream); // which may not own the memory
     }
     auto* const impl = storage.unsafeGetStorageImpl();
     impl->set_data_ptr_noswap(std::move(data));
