@@ -43,9 +43,8 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     const size_t kept = std::min(bytes, storage.nbytes());
     if (kept > 0) {
       allocator.copy_data(data.get(), storage.data(), kept);
-      const auto stream = Guard().getStream(storage.device());
-      allocator.recordStream(
-          storage.data_ptr(), stream); // which may not own the memory
+      // This may be another stream than the one that the memory belongs to.
+      allocator.recordStream(storage.data_ptr(), Guard().getStream(storage.device()));
     }
     auto* const impl = storage.unsafeGetStorageImpl();
     impl->set_data_ptr_noswap(std::move(data));
