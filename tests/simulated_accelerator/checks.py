@@ -4,6 +4,7 @@ The process of the tests does not import the device, which would become the acce
 other tests. The programs of gallery/accelerators/device print what the device does in plain uses.
 """
 
+import ctypes
 import json
 import os
 import subprocess
@@ -111,6 +112,62 @@ def check_kernels():
             assert ours.device.type == "sim" and torch.equal(ours.cpu(), theirs), dtype
     number = torch.full((2,), 1 + 2j, device=sim)
     assert number.conj().cpu().tolist() == [1 - 2j] * 2 and number.conj().imag.tolist() == [-2] * 2
+
+
+def check_inference_mode():
+    model = torch.nn.Linear(3, 2, device=sim)
+    outside = torch.ones(3, device=sim)
+    pinned = torch.ones(3).pin_memory()
+    with torch.inference_mode():
+        made = torch.ones(3, device=sim)
+        made += 1
+        made.mul_(2).sub_(outside)
+        outside += made  # a tensor of autograd may be written, too
+        assert made.is_inference() and made.tolist() == [3, 3, 3]
+        assert model(made).is_inference() and not outside.is_inference()
+        pinned.copy_(made.to("sim:1").to(sim), non_blocking=True)
+        made[:2].zero_()
+    torch.accelerator.synchronize()
+    assert (pinned.tolist(), outside.tolist(), made.cpu().tolist()) == ([3] * 3, [4] * 3, [0, 0, 3])
+    with torch.no_grad():
+        model.weight.zero_().add_(1)
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+        model.weight.zero_()
+    model(outside).sum().backward()
+    assert model.weight.grad.tolist() == [[4, 4, 4]] * 2
+    with torch.inference_mode(), torch.autocast("sim", dtype=torch.bfloat16):
+        assert model(made).dtype == torch.bfloat16
+
+
+def check_a_storage_grows_in_another_stream():
+    number, gate = torch.ones(1000, device=sim), torch.sim.Gate()
+    torch.accelerator.synchronize()
+    with torch.Stream():
+        gate.hold()
+        number.resize_(2000)  # copies what the storage had
+    torch.full((1000,), 99.0, device=sim)  # must not get the memory that is still to be copied
+    torch.sim.settle()
+    gate.open()
+    torch.accelerator.synchronize()
+    assert number[:1000].tolist() == [1] * 1000
+
+
+def check_a_thread_that_cannot_be_started():
+    stream, number = torch.Stream(), torch.ones(1, device=sim)
+    libc, usual = ctypes.CDLL(None), ctypes.create_string_buffer(64)  # a pthread_attr_t
+    libc.pthread_getattr_default_np(usual)
+    endless = ctypes.create_string_buffer(usual.raw, 64)
+    libc.pthread_attr_setstacksize(endless, ctypes.c_size_t(2**60))
+    assert libc.pthread_setattr_default_np(endless) == 0
+    try:
+        with pytest.raises(RuntimeError, match=f"no thread .* for stream {stream.stream_id} of"):
+            with stream:
+                number.fill_(2)
+    finally:
+        libc.pthread_setattr_default_np(usual)
+    with stream:
+        number.fill_(3)
+        assert number.tolist() == [3]
 
 
 def check_save_and_load():

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -118,12 +119,11 @@ class Driver {
     check_process();
     const std::lock_guard lock(mutex_);
     used_ = true;
+    if (!queue.served_) start(queue);
     note("launch", name, queue);
     queue.entries_.push_back(
         {std::move(name), std::move(run), std::move(ready), peers});
     queue.launched_.notify_one();
-    const bool served = std::exchange(queue.served_, true);
-    if (!served) std::thread([this, &queue] { serve(queue); }).detach();
     return ++queue.submitted_;
   }
   // [/launch]
@@ -207,6 +207,19 @@ class Driver {
   }
 
  private:
+  // If the system has no thread for the stream, it gets no task, so it does not stand still.
+  void start(Queue& queue) {
+    try {
+      std::thread([this, &queue] { serve(queue); }).detach();
+    } catch (const std::system_error& error) {
+      throw std::runtime_error("device sim: no thread can be started for stream " +
+          std::to_string(queue.id) + " of sim:" + std::to_string(queue.device) + ": " +
+          error.what() +
+          "; raise the limit of threads or of memory, or use fewer streams");
+    }
+    queue.served_ = true;
+  }
+
   // [serve]
   // The thread of a stream. It ends when it has nothing to do, and the next launch starts
   // another one.

@@ -41,7 +41,11 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     const c10::DeviceGuard guard(storage.device());
     c10::DataPtr data = allocator.allocate(bytes);
     const size_t kept = std::min(bytes, storage.nbytes());
-    if (kept > 0) allocator.copy_data(data.get(), storage.data(), kept);
+    if (kept > 0) {
+      allocator.copy_data(data.get(), storage.data(), kept);
+      // This may be another stream than the one that the memory belongs to.
+      allocator.recordStream(storage.data_ptr(), Guard().getStream(storage.device()));
+    }
     auto* const impl = storage.unsafeGetStorageImpl();
     impl->set_data_ptr_noswap(std::move(data));
     impl->set_nbytes(bytes);

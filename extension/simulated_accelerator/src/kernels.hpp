@@ -27,10 +27,16 @@ inline Tensor on_host(const Tensor& tensor) {
 }
 // [/view]
 
-// Queues a kernel on the current stream of the tensor's device.
+// Queues a kernel on the current stream of the tensor's device. Its caller is below
+// autograd, and so must be the thread that runs it, which does not know of the caller's
+// inference mode: autograd refuses to write to a tensor that was made in that mode.
 template <class Kernel>
 void launch(const char* name, const Tensor& tensor, Kernel kernel) {
-  current_queue(tensor.device().index()).launch(name, std::move(kernel), false);
+  auto run = [kernel = std::move(kernel)]() mutable {
+    const at::AutoDispatchBelowADInplaceOrView no_autograd;
+    kernel();
+  };
+  current_queue(tensor.device().index()).launch(name, std::move(run), false);
 }
 
 // [kernels]

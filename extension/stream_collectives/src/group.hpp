@@ -19,24 +19,26 @@ class StreamGroup {
       : options_(c10::dynamic_intrusive_pointer_cast<OptionsSimccl>(options)),
         rank_(rank),
         size_(size),
+        timeout_(options_->timeout),
         library_(std::make_shared<BackendPtr>(options_->connect(store, rank, size))),
         watchdog_([this] { watch(); }) {}
   ~StreamGroup() {
-    coalesced_.erase(this);
-    self_->store(nullptr);
+    coalesced_.erase(id_);
     const frame::WithoutGil without_gil;
+    self_->end();
     stop();
+    give_back_streams();
   }
 
   OptionsSimccl& options() const { return *options_; }
   uint64_t sequence() const { return sequence_; }
   void set_timeout(milliseconds timeout) {
-    options_->timeout = timeout;
-    (*library_)->setTimeout(timeout + kLater);
+    timeout_ = options_->timeout = timeout;
+    (*library_)->setTimeout(timeout_of_library(timeout));
   }
 
   frame::Arguments begin(Kind kind, milliseconds timeout) const {
-    const auto wins = frame::timeout_of_call(timeout, options_->timeout);
+    const auto wins = frame::timeout_of_call(timeout, timeout_);
     return {kind, wins, options_->backend, size_, kDevice};
   }
 
@@ -47,18 +49,18 @@ class StreamGroup {
         frame::name(given.note.dtype), " with ", frame::name(given.note.op));
     given.require(kind != Kind::monitored_barrier, " is one of the CPU's backend");
     Calls calls{std::make_shared<frame::Arguments>(std::move(given))};
-    const auto coalesced = coalesced_.find(this);
+    const auto coalesced = coalesced_.find(id_);
     if (coalesced == coalesced_.end()) return launch(kind, std::move(calls));
     coalesced->second.push_back(calls[0]);
     return nullptr; // the program waits for the work of all
   }
 
   void start_coalescing() {
-    TORCH_CHECK_VALUE(!coalesced_.contains(this), "Backend simccl: coalesces already");
-    coalesced_[this];
+    TORCH_CHECK_VALUE(!coalesced_.contains(id_), "Backend simccl: coalesces already");
+    coalesced_[id_];
   }
   WorkPtr end_coalescing() {
-    const auto calls = coalesced_.extract(this);
+    const auto calls = coalesced_.extract(id_);
     TORCH_CHECK_VALUE(calls, "Backend simccl: does not coalesce");
     return launch(std::nullopt, std::move(calls.mapped()));
   }
@@ -67,12 +69,12 @@ class StreamGroup {
       Kind kind, bool /* async */, size_t outputs, size_t inputs, const CallOne& call) {
     begin(kind, kNoTimeout)
         .require(outputs == inputs, " takes as many outputs as inputs");
-    const bool inside = coalesced_.contains(this);
+    const bool inside = coalesced_.contains(id_);
     if (!inside) start_coalescing();
     try {
       for (size_t i = 0; i < inputs; ++i) call(i);
     } catch (...) {
-      coalesced_.erase(this);
+      coalesced_.erase(id_);
       throw;
     }
     return inside ? nullptr : end_coalescing();
@@ -86,7 +88,7 @@ class StreamGroup {
   void shutdown() {
     const frame::WithoutGil without_gil;
     std::unique_lock lock(watched_mutex_);
-    changed_.wait_until(lock, frame::in(options_->timeout),
+    changed_.wait_until(lock, frame::in(timeout_),
         [this] { return calls_.empty() || !failure_.empty(); });
     if (failure_.empty()) failure_ = "it was destroyed";
     lock.unlock();
@@ -111,7 +113,9 @@ class StreamGroup {
   WorkPtr launch(std::optional<Kind> kind, Calls calls) {
     const std::lock_guard lock(mutex_);
     if (!calls.empty()) check(); // PyTorch aborts all groups inside of an empty batch
+    join_own_messages(calls);
     let_go();
+    end_lanes();
     const auto work = c10::make_intrusive<WorkSimccl>(rank_, kind, options_);
     const c10::impl::VirtualGuardImpl guard(kDevice);
     work->device = calls.empty() ? at::Device(kDevice) : calls[0]->device;
@@ -184,10 +188,34 @@ class StreamGroup {
         kind == Kind::receive && calls[0]->note.root < 0; // for the sender
     const bool waits = kind == Kind::barrier && options_->keeps("barrier");
     work.blocks_host |= asks || waits;
-    work.abort_group = [self = self_] {
-      if (auto* const group = self->load()) group->abort();
-    };
+    work.abort_group = [self = self_] { self->abort(); };
   }
+
+  // A message of a rank to itself is a copy, because a library may connect each rank only
+  // with others. As with NCCL, both halves are in one batch.
+  void join_own_messages(const Calls& calls) const {
+    const auto is_own = [&](const auto& call, Kind kind) {
+      return call->note.kind == kind && call->note.root == rank_;
+    };
+    for (const auto& send : calls) {
+      if (!is_own(send, Kind::send)) continue;
+      const auto receive = std::ranges::find_if(calls, [&](const auto& one) {
+        return is_own(one, Kind::receive) && one->in.empty() &&
+            one->note.tag == send->note.tag;
+      });
+      send->require(receive != calls.end(), kBothHalves);
+      send->require((*receive)->note.bytes == send->note.bytes,
+          " to its own rank: ", send->note.bytes, " bytes do not fit the receive of ",
+          (*receive)->note.bytes);
+      (*receive)->in = send->in;
+    }
+    for (const auto& one : calls) {
+      one->require(!is_own(one, Kind::receive) || !one->in.empty(), kBothHalves);
+    }
+  }
+  static constexpr const char* kBothHalves =
+      ": a message of a rank to itself needs its send and its receive in one batch; pass "
+      "both to batch_isend_irecv";
 
   // [in-the-stream]
   // On the thread of the stream, which waits for the other ranks.
@@ -290,28 +318,75 @@ class StreamGroup {
     const auto note = message ? calls[0]->note : frame::Note();
     return {device.index(), note.kind, note.root, note.tag};
   }
-  // Idle streams cost nothing, so a group that ends leaves them.
+  // A lane whose messages have ended gives its stream to the next one that needs one.
   c10::Stream stream_of(const Lane& lane) {
     const std::lock_guard lock(lanes_mutex_);
     auto& lanes = options_->keeps("group_stream") ? lanes_ : lanes_of_all_groups_;
     const auto known = lanes.find(lane);
     if (known != lanes.end()) return known->second;
-    const c10::impl::VirtualGuardImpl guard(kDevice);
-    const auto stream = guard.getNewStream({kDevice, std::get<0>(lane)});
+    auto& idle = idle_streams_[std::get<0>(lane)];
+    if (idle.empty()) {
+      const c10::impl::VirtualGuardImpl guard(kDevice);
+      idle.push_back(guard.getNewStream({kDevice, std::get<0>(lane)}));
+    }
+    const auto stream = idle.back();
+    idle.pop_back();
     return lanes.emplace(lane, stream).first->second;
+  }
+  void end_lanes() {
+    const std::lock_guard lock(lanes_mutex_);
+    std::erase_if(last_messages_, [this](const auto& last) {
+      const bool ended = last.second->query();
+      if (ended) give_back(lanes_.extract(last.first));
+      return ended;
+    });
   }
   // [/lanes]
 
+  template <class Node>
+  static void give_back(const Node& lane) {
+    if (lane) idle_streams_[std::get<0>(lane.key())].push_back(lane.mapped());
+  }
+  void give_back_streams() { // of a group that ends
+    if (forks_ != frame::fork_count()) return;
+    const std::lock_guard lock(lanes_mutex_);
+    while (!lanes_.empty()) {
+      const auto lane = lanes_.extract(lanes_.begin());
+      if (lane.mapped().query()) give_back(lane);
+    }
+  }
+
+  // The way of a work to its group, which it may outlive: abort() holds up the end.
+  class Self {
+   public:
+    explicit Self(StreamGroup* group) : group_(group) {}
+    void abort() {
+      const std::lock_guard lock(mutex_);
+      if (group_) group_->abort();
+    }
+    void end() {
+      const std::lock_guard lock(mutex_);
+      group_ = nullptr;
+    }
+
+   private:
+    std::mutex mutex_;
+    StreamGroup* group_;
+  };
+
   const OptionsPtr options_;
   const int rank_, size_;
+  std::atomic<milliseconds> timeout_;
   // Streams share the pointer to the pointer: PyTorch's own may need Python's lock
   // whenever it is copied.
   const std::shared_ptr<BackendPtr> library_;
   const uint64_t forks_ = frame::fork_count();
-  const std::shared_ptr<std::atomic<StreamGroup*>> self_ =
-      std::make_shared<std::atomic<StreamGroup*>>(this); // for works that outlive it
+  const std::shared_ptr<Self> self_ = std::make_shared<Self>(this);
   std::atomic<uint64_t> sequence_{0};
-  static inline thread_local std::map<const StreamGroup*, Calls> coalesced_;
+
+  static inline std::atomic<uint64_t> ids_{0};
+  const uint64_t id_ = ids_.fetch_add(1); // an address may be that of an earlier group
+  static inline thread_local std::map<uint64_t, Calls> coalesced_;
 
   std::mutex mutex_; // one call at a time; taken before the others
   std::shared_ptr<c10::Event> last_; // of the collectives
@@ -320,6 +395,7 @@ class StreamGroup {
 
   static inline std::mutex lanes_mutex_; // guards these
   static inline std::map<Lane, c10::Stream> lanes_of_all_groups_;
+  static inline std::map<c10::DeviceIndex, std::vector<c10::Stream>> idle_streams_;
   std::map<Lane, c10::Stream> lanes_;
 
   mutable std::mutex watched_mutex_; // guards these

@@ -24,7 +24,7 @@ struct Call {
 
   bool late() const {
     const auto start = began.load();
-    return !ended && start < Clock::now() && Clock::now() - start > timeout;
+    return !ended && start < Clock::now() && Clock::now() - start > countable(timeout);
   }
   // Why it failed, or nothing. A text, so that each thread has its own.
   std::string error() const {

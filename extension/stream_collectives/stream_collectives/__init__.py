@@ -1,7 +1,6 @@
 # [package]
 """The stream-ordered c10d backend for the device `sim`; importing it registers "simccl"."""
 
-from datetime import timedelta
 from importlib import import_module, util
 
 import simulated_accelerator  # noqa: F401
@@ -40,16 +39,15 @@ RULES = {
 
 
 # [library]
-def connect(options, store, rank, size):
+def connect(options, store, rank, size, timeout):
     """Return the backend for the CPU that moves the data of a group. C++ calls this."""
     if options.broken and options.broken not in RULES:
-        raise ValueError(f'Backend simccl: there is no rule "{options.broken}"')
-    timeout = options._timeout + timedelta(seconds=1)  # The watchdog's deadline comes first.
+        raise ValueError(f'there is no rule "{options.broken}"')
     if options.library == "gloo":
         return dist.ProcessGroupGloo(store, rank, size, timeout)
     plugin = dist.Backend._plugins.get(options.library.upper())
     if plugin is None or not plugin.extended_api:
-        raise ValueError(f"Backend simccl: no module has registered {options.library!r}")
+        raise ValueError(f"no module has registered {options.library!r}")
     group = distributed_c10d._DistributedBackendOptions()
     group.store, group.group_rank, group.group_size = store, rank, size
     group.timeout, group.group_id = timeout, f"{options.group_name}, inside of simccl"
