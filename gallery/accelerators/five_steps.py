@@ -129,7 +129,8 @@ launch("five_steps/operations.py", ranks=2)
 # --------------------
 #
 # Every launch costs time, on the host and on the device, so a program may *coalesce* calls. ``Backend.hpp``
-# has two methods for that, which ``batch_isend_irecv`` and the private ``dist._coalescing_manager`` call.
+# has two methods for that, which ``batch_isend_irecv`` calls, and the private ``dist._coalescing_manager`` if it gets a
+# device.
 # After ``startCoalescing``, the backend only collects calls; ``endCoalescing``
 # launches them and returns one ``Work`` for all. A backend whose ``supportsCoalescing`` is true must have
 # both, because their default implementations raise an error:

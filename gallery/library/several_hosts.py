@@ -127,7 +127,7 @@ run_program("several_hosts/find_the_library.py")
 #    * - Gloo
 #      - ``GLOO_SOCKET_IFNAME``
 #    * - NCCL
-#      - ``NCCL_SOCKET_IFNAME``
+#      - ``NCCL_IB_HCA`` for RDMA; ``NCCL_SOCKET_IFNAME`` for the start and, without RDMA, for the data
 #    * - UCX
 #      - ``UCX_NET_DEVICES``
 #    * - the store
