@@ -78,9 +78,9 @@ for kind in dist.DistBackendError.__mro__[:4]:
 
 # %%
 # A wrong argument raises a ``ValueError``, which C++ throws with ``TORCH_CHECK_VALUE``. The frame
-# checks all arguments before the operation gets its number, so a rank that passes a wrong one has not taken part in
-# the operation. If all ranks do so, the group remains usable. If only one does, the others wait until it repeats the
-# call with correct arguments, or until their deadline, which ends the group:
+# checks all arguments before the operation gets its number, so the group remains usable. If only one rank passes a
+# wrong one, the others wait until it repeats the call with correct arguments, or until their deadline, which ends
+# the group:
 
 import store_collectives  # importing it registers "store"
 
