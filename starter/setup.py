@@ -27,6 +27,7 @@ setup(
             # A library that moves the bytes is linked here, for example
             # library_dirs=["/opt/acme/lib"], libraries=["acme"],
             # extra_link_args=["-Wl,-rpath,/opt/acme/lib"],
+            # If it loads plug-ins, exclude it from a wheel, which would lack them.
             extra_compile_args={"cxx": fast_to_compile + strict},
         )
     ],

@@ -45,8 +45,7 @@ Steps 1 and 2: order and memory
 
 Before step 1, ``check`` refuses calls of a group that has failed, ``let_go`` drops the memory of calls that have ended,
 and the guard finds the caller's current stream. ``keeps(rule)`` is true, unless a test breaks that rule on purpose, and
-``lane`` names the stream of a call. The lines that follow, which are left out here, let further events
-keep the order of calls in different streams.
+``lane`` names the stream of a call.
 
 Next, ``launch`` takes the addresses and sizes from the tensors. Because the program may delete its tensors as
 soon as the call has returned, the group keeps them, too:
@@ -129,7 +128,8 @@ launch("five_steps/operations.py", ranks=2)
 # --------------------
 #
 # Every launch costs time, on the host and on the device, so a program may *coalesce* calls. ``Backend.hpp``
-# has two methods for that, which ``batch_isend_irecv`` and the private ``dist._coalescing_manager`` call.
+# has two methods for that, which ``batch_isend_irecv`` calls, and the private ``dist._coalescing_manager`` if it gets a
+# device.
 # After ``startCoalescing``, the backend only collects calls; ``endCoalescing``
 # launches them and returns one ``Work`` for all. A backend whose ``supportsCoalescing`` is true must have
 # both, because their default implementations raise an error:
@@ -143,11 +143,11 @@ launch("five_steps/operations.py", ranks=2)
 #
 # If all calls are ``all_reduce``, all ``all_gather_single``, or all ``reduce_scatter_single``, Python passes them
 # as a single call (a mixture of the three raises an error), so also override ``allreduce_coalesced`` and its
-# relatives, which :doc:`/tutorial/every-operation` lists.
+# relatives, which :doc:`/tutorial/every-operation` lists. The single call has the ``ReduceOp`` of the first.
 #
-# The next worker reduces three tensors, first in three calls and then coalesced. Finally, it exchanges
-# messages with ``batch_isend_irecv``, which coalesces them. A gate, as in :doc:`streams`, holds the communication
-# until everything is launched:
+# The next worker reduces three tensors, first in three calls and then coalesced, and exchanges messages with
+# ``batch_isend_irecv``, which coalesces them. A gate, as in :doc:`streams`, holds the communication until everything
+# is launched. Finally, the worker coalesces a sum and a maximum:
 #
 # .. admonition:: Three all-reduces, and messages
 #    :collapsible: closed
@@ -161,6 +161,9 @@ launch("five_steps/coalescing.py", ranks=2)
 # Coalesced, the three calls are one task. A batch runs in one stream, so its messages must also be one task:
 # as separate tasks, the receive of each rank would hold up its send, and the ranks would deadlock. Therefore
 # ``run_in_stream`` begins all calls before it waits for one.
+#
+# The maximum of 1 and 2 came out as their sum, without an error, because Python dropped its ``ReduceOp``. A backend
+# cannot notice that, so coalesce only calls with the same reduction.
 #
 # Errors: at once or late
 # -----------------------
@@ -192,7 +195,6 @@ launch("five_steps/errors.py", ranks=2, expected_stderr="Warning: Backend simccl
 #
 # A ``wait`` that is called before the error occurs returns normally, because it does not make the host wait. So
 # do not save a checkpoint, for example, after ``wait`` alone: call ``torch.accelerator.synchronize`` first, and
-# then ``wait``, which knows by then whether the call has failed. A failed group still accepts an empty
-# batch, because PyTorch calls ``abort`` between the start and the end of one.
+# then ``wait``, which knows by then whether the call has failed.
 #
 # :doc:`waiting` shows who waits for the event of step 4, the host or a stream. Not run here: NCCL.

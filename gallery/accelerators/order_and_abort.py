@@ -138,9 +138,9 @@ launch("order_and_abort/abort.py", ranks=2, expected_stderr=stderr)
 #
 # According to ``ProcessGroupNCCL.hpp`` of ``nccl-legacy``, the watchdog is a thread because the backend "can't rely on
 # the user calling certain methods like wait(), isCompleted()". What follows an error depends on
-# ``TORCH_NCCL_ASYNC_ERROR_HANDLING``: ``CleanUpOnly`` aborts the communicators, ``TearDown`` also ends the process,
-# and ``SkipCleanUp``, the default, ends it without the abort, for the case that ``ncclCommAbort`` itself hangs. The
-# header of the present ``nccl`` keeps this variable, and adds that an ``abort`` by the program never ends the
+# ``TORCH_NCCL_ASYNC_ERROR_HANDLING``: with ``NoHandling`` nothing does; ``CleanUpOnly`` aborts the communicators,
+# ``TearDown`` also ends the process, and ``SkipCleanUp``, the default, ends it without the abort, for the case that
+# ``ncclCommAbort`` itself hangs. The header of the present ``nccl`` keeps this variable, and adds that an ``abort`` by the program never ends the
 # process.
 #
 # Not run here: NCCL's backend, and a device that cannot run two collectives at once.

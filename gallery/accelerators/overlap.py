@@ -92,8 +92,8 @@ launch("overlap/ddp_buckets.py", ranks=2, expected_stderr=stderr)
 # broken, the gradient of the second layer waits for the all-reduce of the third. In both cases the host has
 # launched the whole pass before rank 1 calls, so it is the device that loses time.
 #
-# The last bucket can never overlap with the backward pass, because nothing is left to compute. That is why DDP has
-# several buckets: with a single one, all communication would come at the end.
+# The last bucket has nothing left to overlap with, unless an input of the model needs a gradient, too. That is why
+# DDP has several buckets: with a single one, all communication would come at the end.
 #
 # How many streams
 # ----------------
@@ -119,7 +119,7 @@ launch("overlap/ddp_buckets.py", ranks=2, expected_stderr=stderr)
 # NCCL's backend
 # --------------
 #
-# ``ProcessGroupNCCL.hpp`` gives the same reason for the same design: each call "is scheduled on a separate CUDA
+# ``ProcessGroupNCCL.hpp`` of ``nccl-legacy`` gives the same reason for the same design: each call "is scheduled on a separate CUDA
 # stream that is different from the current CUDA stream", in order to achieve "potentially concurrency and
 # better performance". As :doc:`streams` says, this holds today for asynchronous calls. With the option
 # ``is_high_priority_stream``, these streams have a high priority. Not run here: NCCL's backend, and kernels of

@@ -116,7 +116,7 @@ The backend
      - an abort that another thread may call
    * - keep memory alive
      - ``Stash``
-     - ``InputTensorShelf`` of PyTorch's backend
+     - ``InputTensorShelf`` of PyTorch's ``nccl``, ``TensorShelf`` of ``nccl-legacy``
      - how to learn that the library has read the input
 
 Both halves meet in the handle of a stream: the backend gets it from ``getStreamNativeHandle``, and casts it

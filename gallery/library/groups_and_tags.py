@@ -16,8 +16,9 @@ A communicator for each group
 
 The usual function is ``MPI_Comm_split``, which all ranks of an existing communicator must call. PyTorch,
 however, calls the create function only on the members of the new group. So the backend uses
-``MPI_Comm_create_from_group``, which only the members call. Its string argument tells several of these calls
-apart, and the backend passes the name of the group:
+``MPI_Comm_create_from_group`` of MPI 4, which only the members call. Its string argument tells several of these
+calls apart, and the backend passes the name of the group. (MPI 3 has ``MPI_Comm_create_group``, with a parent, and
+with a number in place of the name.)
 
 .. listing:: extension/mpi_collectives/src/world.hpp
    :start-at: MPI_Group all =
@@ -118,9 +119,8 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 #       :part: message
 #
 # Such a message must be short. Between processes of a host, MPICH copies data that is not in one place in
-# pieces of a few KiB, one in each test, and the thread naps between its tests. In a measurement, 4 MiB
-# therefore took more than 0.4 seconds. If there is more data than 8 KiB, the backend sends only the note in
-# this way. When both ranks have the note, they know each other and the size, and MPI moves the data from
+# pieces of a few KiB, one in each test, and the thread naps between its tests. So if there is more data than
+# 8 KiB, the backend sends only the note in this way. When both ranks have the note, they know each other and the size, and MPI moves the data from
 # one address to the other. The tag of the data is a number from the note, so that data of two messages is
 # not confused:
 #
@@ -189,7 +189,8 @@ launch("groups_and_tags/errors.py", ranks=2)
 #      - 64 bits, and a mask of those that must match. Put group, sender and tag into them, as MPICH does when
 #        it uses UCX; a receive from any rank leaves the sender out of the mask. A receive
 #        that is done at once does not call its callback; ``recv_info.tag_info`` of its parameters says whose
-#        message it got, since UCX 1.16. For older releases, put the sender into the message, beside the note
+#        message it got, since UCX 1.16. Before, set ``UCP_OP_ATTR_FLAG_NO_IMM_CMPL``, so that there is always a
+#        request, and ask ``ucp_tag_recv_request_test``
 #    * - libfabric
 #      - none: an endpoint receives from all addresses
 #      - 64 bits, and a mask of those to ignore, so its bits have the opposite meaning

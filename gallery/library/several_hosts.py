@@ -12,9 +12,9 @@ The network that one host hides
 -------------------------------
 
 Between ranks of one host MPICH copies through shared memory. Only ranks of different hosts use the network,
-which is other code with other bugs: it connects late, it is slower to notice a lost rank, and it may hang
-where shared memory returns. A test suite on one host never runs it, so let your tests take both ways: MPICH
-uses its network for all ranks if the environment says ``MPIR_CVAR_NOLOCAL=1`` when the first group is created.
+which is other code with other bugs: for example, it may hang where shared memory returns. A test suite on one
+host never runs it, so let your tests take both ways: MPICH uses its network for all ranks if the environment says
+``MPIR_CVAR_NOLOCAL=1`` when the first group is created, and UCX if it says ``UCX_TLS=tcp,self``.
 
 MPICH needs one more decision. It has several ways to the network, and the one it would choose by
 itself may not exist on the hosts of your users. Unless the environment names another, the extension takes
@@ -62,15 +62,13 @@ run_program("several_hosts/two_hosts.py")
 #
 # .. diagram:: library/several_hosts/measured
 #
-# The file ``extension/measurements_of_mpich.csv`` names the machine and has all cases, also those with four
-# ranks, messages to a neighbour and back, and the barrier.
+# The file ``extension/measurements_of_mpich.csv`` names the machine and has all cases.
 #
 # In the drawing, the median of ``mpich`` is below that of gloo at every size. Small collectives are fast because
 # the thread of the library looks for an answer again and again, whereas the threads of gloo sleep. In return, that
 # thread takes time from the program while a call is open. With large tensors, the copies decide. In the file, gloo
-# is ahead in one collective, the all-reduce of 16 MiB on four ranks over TCP, and in about half of the cases
-# with messages, short ones included. A message needs a second step if it is longer than 8 KiB, as
-# :doc:`groups-and-tags` explains.
+# is ahead in one collective, on four ranks over TCP, and in about half of the cases with messages. A message needs a
+# second step if it is longer than 8 KiB, as :doc:`groups-and-tags` explains.
 #
 # A virtual switch moves the packets of the simulated hosts in memory. So the times show what the software
 # costs, and not the speed of a network.
@@ -106,7 +104,8 @@ run_program("several_hosts/find_the_library.py")
 # against, and leave it out of your wheel. ``auditwheel repair`` would copy it into the wheel, so that a process
 # which also imports ``mpi4py`` has two copies of MPI, of which only one is initialized;
 # ``--exclude libmpi.so.12`` keeps it out. If pip does not install your library, write its absolute folder into
-# the run path, exclude it in the same way, and name in your README the versions that you support.
+# the run path, exclude it in the same way, and name in your README the versions that you support. The wheel
+# ``libucx-cu12`` of UCX needs the run path ``$ORIGIN/../libucx/lib`` and ``--exclude 'libuc*'``.
 # :doc:`/communicate/ship-it` has the rest of the release.
 #
 # Several interfaces
@@ -126,7 +125,7 @@ run_program("several_hosts/find_the_library.py")
 #    * - Gloo
 #      - ``GLOO_SOCKET_IFNAME``
 #    * - NCCL
-#      - ``NCCL_SOCKET_IFNAME``
+#      - ``NCCL_IB_HCA`` for RDMA; ``NCCL_SOCKET_IFNAME`` for the start and, without RDMA, for the data
 #    * - UCX
 #      - ``UCX_NET_DEVICES``
 #    * - the store

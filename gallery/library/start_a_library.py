@@ -70,7 +70,7 @@ run_program("start_a_library/dialogue.py")
 #       :part: start
 #
 # MPI asks for addresses only until its first communicator exists. The thread still serves to the end of the
-# process, because MPI can end the process if the socket is closed earlier. With the 120 lines of
+# process, because MPI can end the process if the socket is closed earlier. With
 # ``pmi_server.hpp``, ``torchrun`` starts MPI:
 #
 # .. listing:: gallery/library/start_a_library/all_reduce.py
@@ -83,7 +83,8 @@ launch("start_a_library/all_reduce.py", ranks=2)
 # ----------------------------
 #
 # A program creates and destroys groups, but ``MPI_Init`` may be called only once in a process. So MPI belongs
-# to the process, and the first group starts it:
+# to the process, and the first group starts it. (The backend does without the sessions of MPI 4, which can start
+# again.)
 #
 # .. admonition:: ``World``, one for the process
 #    :collapsible: closed
@@ -172,7 +173,7 @@ run_program("start_a_library/early_barrier.py")
 #      - the group: each communicator has an id of its own, so the first need not contain all ranks
 #    * - UCX
 #      - the address of each rank's worker, from ``ucp_worker_get_address``, for ``ucp_ep_create``
-#      - the process or the group, as you like
+#      - the process or the group; a worker costs milliseconds, descriptors and some MiB
 #    * - libfabric
 #      - the address of each rank's endpoint, from ``fi_getname``, for ``fi_av_insert``
 #      - the process or the group, as you like

@@ -149,13 +149,11 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 #
 # The first 100 looks follow each other at once, for answers that come within microseconds. Then, until 500
 # microseconds after the last event (a new job or the end of a call), the thread calls ``sched_yield`` between looks,
-# so that a rank that shares the core can send what this one waits for. With four ranks on two cores, MPICH's blocking
-# all-reduce of 4 bytes, which does not yield, took milliseconds; a nonblocking one, tested with a yield after each
-# test, took hundreds of microseconds. Finally, the thread naps, each time for an eighth of the time since the last
-# event, but at most a millisecond, so a nap adds little to an already long wait.
+# so that a rank that shares the core can send what this one waits for. Finally, the thread naps, each time for an
+# eighth of the time since the last event, but at most a millisecond, so a nap adds little to an already long wait.
 #
-# A test that takes more than 20 microseconds has copied data, so it counts as an event, too. An all-reduce of
-# 16 MiB between two simulated hosts took 19 to 31 milliseconds with naps between such tests, and 12 to 16 without.
+# A test that takes more than 20 microseconds has copied data, so it counts as an event, too. Otherwise the thread
+# would nap between the pieces of a large tensor.
 #
 # Thread levels, forks and the end of the process
 # -----------------------------------------------
@@ -195,6 +193,5 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # With a file descriptor, your thread needs no naps: it polls the descriptor together with an ``eventfd``
 # that each new job signals.
 #
-# Not run here: these libraries, for which the table follows their documentation; a test of MPI that hangs
-# after a rank was killed; and the measurements with four ranks and of 16 MiB. The next page,
-# :doc:`requests-and-works`, follows one operation to this thread and back.
+# Not run here: these libraries, for which the table follows their documentation, and a test of MPI that hangs
+# after a rank was killed. The next page, :doc:`requests-and-works`, follows one operation to this thread and back.

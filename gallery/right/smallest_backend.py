@@ -3,7 +3,8 @@ The smallest correct backend
 ============================
 
 This page develops a backend that runs every operation of ``torch.distributed`` for dense CPU tensors, reports
-useful errors, and works between hosts, in about 280 lines of C++ on top of a reusable frame.
+useful errors, and works between hosts. It has about 200 lines of C++, on top of a reusable frame of about 2,500,
+without blank lines and comments.
 
 In a real backend, a rank waits for others, which makes everything around the data hard: asynchronous
 calls, futures, deadlines, dead ranks. Because this is the same for every library, it is written once, in
@@ -30,8 +31,8 @@ What the frame does, and what you write
    * - when a deadline has passed, and what the error says
      - how one rank tells the others that it has failed
 
-Keep PyTorch's headers out of your transport, so that new releases do not touch it. It is a class with
-eleven virtual methods, of which you must write the three marked ``= 0``:
+Keep PyTorch's headers out of your transport, so that new releases do not touch it. It is a class of
+virtual methods, of which you must write the three marked ``= 0``:
 
 .. not-executed::
    :partly:

@@ -15,8 +15,8 @@ Checking the arguments
 
 A wrong argument is the error of one rank, and should not harm the others. So ``Arguments`` checks all arguments
 before the operation gets its number and before the transport is called. The error is a ``ValueError``, and
-the group remains usable: the other ranks wait until this one repeats the call with correct arguments. The
-tensors of a call must be on the CPU, of one dtype, and dense, except in an all-reduce with ``SUM``; a list has
+the group remains usable: the other ranks wait until this one repeats the call with correct arguments, or until their
+deadline, which ends the group. The tensors of a call must be on the CPU, of one dtype, and dense, except in an all-reduce with ``SUM``; a list has
 one tensor for each rank; and an output must not overlap itself or another output. (If two outputs
 overlap and one of them has gaps in memory, such as a slice with a step, neither PyTorch nor the frame notices.) The
 method below makes the piece of an output:

@@ -14,8 +14,9 @@ A program can set a timeout for a group, for a call, or for a wait. The group's 
 ``init_process_group`` and ``new_group``. Since PyTorch 2.14, ``torch.distributed.set_timeout`` changes
 it through ``setTimeout`` of the backend, which the frame overrides, because the base class only warns.
 The call's timeout is the member ``timeout`` in the options of the collective. It takes precedence over the
-group's. Likewise, a timeout in the options of the backend takes precedence over the argument of
-``init_process_group``. Only the default of 30 minutes does not, because the frame cannot tell it from no timeout:
+group's. Likewise, in the frame, a timeout in the options of the backend takes precedence over the argument of
+``init_process_group``. Only the default of 30 minutes does not, because the frame cannot tell it from no timeout.
+PyTorch's NCCL has the opposite rule: the argument, even its default, replaces the timeout in the options.
 
 .. listing:: extension/frame/options.hpp
    :part: timeouts
@@ -65,9 +66,9 @@ output = launch("timeouts_and_dead_ranks/three_timeouts.py", ranks=2)
 # The type of the error
 # ---------------------
 #
-# Programs catch errors by type, so a backend must use PyTorch's. A failed operation raises
-# ``DistBackendError``, which C++ throws as ``c10::DistBackendError``. Here is this class, followed by
-# its base classes:
+# Programs catch errors by type, so a backend should use PyTorch's. In the frame, a failed operation raises
+# ``DistBackendError``, which C++ throws as ``c10::DistBackendError``. Gloo raises a plain ``RuntimeError`` even for a
+# timeout, so a program for several backends catches that one, the third in this list of base classes:
 
 import torch
 import torch.distributed as dist
@@ -77,9 +78,9 @@ for kind in dist.DistBackendError.__mro__[:4]:
 
 # %%
 # A wrong argument raises a ``ValueError``, which C++ throws with ``TORCH_CHECK_VALUE``. The frame
-# checks all arguments before the operation gets its number, so a rank that passes a wrong one has not taken part in
-# the operation. If all ranks do so, the group remains usable. If only one does, the others wait until it repeats the
-# call with correct arguments:
+# checks all arguments before the operation gets its number, so the group remains usable. If only one rank passes a
+# wrong one, the others wait until it repeats the call with correct arguments, or until their deadline, which ends
+# the group:
 
 import store_collectives  # importing it registers "store"
 

@@ -51,7 +51,7 @@ of the all-gather differ only in how they cut the output into pieces, one for ea
    :part: all-gathers
 
 A *coalesced* method gets several tensors and returns one ``Work``. In Python, ``_coalescing_manager``
-turns several calls into one such call. The frame runs one operation for each tensor, and the work is
+turns several calls of ``all_reduce``, ``all_gather_single`` or ``reduce_scatter_single`` into one such call. The frame runs one operation for each tensor, and the work is
 complete when the last one ends. ``together`` checks all tensors before the first operation begins, because an
 error in the middle would leave the other ranks waiting:
 

@@ -68,7 +68,7 @@ Every backend has a name, options, a timeout and an end:
      - collects the tensors of all ranks in lists; ``dist.all_gather``, DDP, checkpoints
      - 2.13
 
-FSDP2 needs two more, which use one large tensor in place of a list:
+FSDP2 needs only these two, which use one large tensor in place of a list:
 
 .. list-table::
    :header-rows: 1
@@ -125,7 +125,8 @@ These have a root, or wait for all ranks:
      - returns when all ranks have called it; ``dist.barrier``
      - 2.13
    * - ``monitoredBarrier``
-     - a barrier whose error names the ranks that did not arrive; ``dist.monitored_barrier``
+     - a barrier whose error names the ranks that did not arrive; ``dist.monitored_barrier``, which calls only the
+       group's backend for CPU tensors
      - 2.13
 
 In these, each rank sends a part to each other rank:
@@ -264,7 +265,7 @@ Groups are made from groups, and bound to devices:
      - binds the group to a device; ``init_process_group`` with a ``device_id``
      - 2.14
    * - ``eagerConnectSingleDevice``
-     - may connect for a device at once; ``init_process_group`` with a ``device_id``, if
+     - may connect for a device at once; ``init_process_group`` and ``new_group`` with a bound device, if
        ``supportsSplitting`` is true
      - 2.13
 
@@ -427,6 +428,8 @@ describe("messages")
 # %%
 # * ``dstRank`` and ``srcRank`` are ranks of the group. Messages between two ranks with one ``tag`` must
 #   arrive in the order in which they were sent.
+# * A rank can be its own peer. ``dist.send`` and ``dist.recv`` refuse that, but ``isend``, ``irecv`` and
+#   ``batch_isend_irecv`` pass it on.
 # * In ``recvAnysource``, let ``Work::sourceRank`` return the rank of the sender in the group. ``dist.recv``
 #   turns it into a rank of the world.
 # * ``batch_isend_irecv`` calls ``send`` and ``recv`` in the order of the list. If ``supportsCoalescing`` is
@@ -533,8 +536,8 @@ for name, fields in backend_methods.fields_of_options(methods):
 # * ``wait`` returns when the caller may use the tensors, or throws. Its timeout is 0 if the program gave
 #   none.
 # * ``getFuture`` returns a future whose value is the list of the written tensors, which DDP needs. A
-#   program may take this value as soon as ``wait`` has returned. PyTorch calls ``getFuture`` with
-#   Python's interpreter lock, so do not wait in it. It releases the lock before ``wait``.
+#   program may take this value as soon as ``wait`` has returned. A program's call of
+#   ``getFuture`` has Python's interpreter lock, so do not wait in it. PyTorch releases the lock before ``wait``.
 # * ``isCompleted`` and ``isSuccess`` return at once.
 #
 # If ``opts.asyncOp`` is false, a method may return no ``Work`` at all, and PyTorch does not wait. But

@@ -20,8 +20,8 @@ A reduction arrives as a ``ReduceOp`` in the member ``reduceOp`` of the options:
      - who passes it in PyTorch
    * - ``SUM``
      - the sum; the default of every function
-     - DDP, tensor parallelism, FSDP2 for gradients of ``float16`` and ``float64``, and for all gradients after
-       ``set_force_sum_reduction_for_comms(True)``
+     - DDP, tensor parallelism, FSDP2 for gradients of ``float16`` and ``float64``, and for all gradients on one rank,
+       on MTIA, and after ``set_force_sum_reduction_for_comms(True)``
    * - ``AVG``
      - the sum, divided by the number of ranks
      - FSDP2, for gradients of ``float32`` and ``bfloat16``, also between the nodes of hybrid sharding; ``mean`` of

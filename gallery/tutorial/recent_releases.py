@@ -232,8 +232,8 @@ for can_split in [True, False] if release >= "2.15" else []:
 #    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #       :part: completion-hooks
 #
-# An abort hook can be a Python function, as on this page, so our thread takes Python's interpreter lock
-# to call it. A completion hook must not take that lock, according to ``Hooks.hpp``, because a backend may
+# One failure may call an abort hook more than once, so ``Hooks.hpp`` asks for one that can run again. It can be a
+# Python function, as on this page, so our thread takes Python's interpreter lock to call it. A completion hook must not take that lock, according to ``Hooks.hpp``, because a backend may
 # hold a lock of its own in the call.
 #
 # A completion hook receives the key of a ``Work``, by which c10d finds the operation. If the ``Work`` may

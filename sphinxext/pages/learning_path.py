@@ -76,12 +76,18 @@ def list_pages(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         toctrees = doctree.findall(addnodes.toctree)
         pages = [page for toctree in toctrees for _, page in toctree["entries"]]
         reading, running = zip(*(_times_below(app, page) for page in pages), strict=True)
-        total = gettext("In all: %(hours)s hours to read, %(minutes)s minutes to run.") % {
-            "hours": f"{math.ceil(sum(reading) / 30) / 2:g}",
-            "minutes": math.ceil(sum(running) / 60),
-        }
-        content = [_list(app, docname, pages), nodes.paragraph("", total)]
+        total = nodes.paragraph("", _total(sum(reading), sum(running)))
+        content = [_list(app, docname, pages), total]
         place.replace_self(nodes.container("", *content, classes=["learning-path"]))
+
+
+def _total(reading: int, running: int) -> str:
+    """Return both times, in the nearest half hours and minutes; of short times, more than 0."""
+    hours, minutes = max(1, round(reading / 30)) / 2, max(1, round(running / 60))
+    times = [gettext("In all: about %(hours)s h to read") % {"hours": f"{hours:g}"}]
+    if running:
+        times.append(gettext("%(minutes)s min to run") % {"minutes": minutes})
+    return " · ".join(times)
 
 
 def _list(app: Sphinx, docname: str, pages: list[str]) -> nodes.Node:

@@ -2,9 +2,10 @@
 
 import re
 
+import pytest
 from docutils import nodes
 
-from sphinxext.pages.learning_path import _unfolded
+from sphinxext.pages.learning_path import _total, _unfolded
 
 CONFIGURATION = """
 extensions = ["sphinxext.pages.learning_path", "sphinxext.code.program_output"]
@@ -46,8 +47,20 @@ def test_pages_stand_in_order_with_their_times_and_those_below(documents):
     text = re.sub(r"<[^>]+>|\s+", " ", path)
     assert re.search(r"Second +about 4 min to read · 70 s to run +Part", text), text
     assert re.search(r"Part +about 11 min to read (?!·)", text), text
-    assert "In all: 0.5 hours to read, 2 minutes to run." in text
+    assert "In all: about 0.5 h to read · 1 min to run" in text
     assert "First" not in text
+
+
+@pytest.mark.parametrize(
+    "minutes, seconds, total",
+    [
+        (54, 100, "In all: about 1 h to read · 2 min to run"),
+        (96, 20, "In all: about 1.5 h to read · 1 min to run"),
+        (5, 0, "In all: about 0.5 h to read"),
+    ],
+)
+def test_totals_are_rounded_to_the_nearest(minutes, seconds, total):
+    assert _total(minutes, seconds) == total
 
 
 def test_messages_of_docutils_are_not_read():

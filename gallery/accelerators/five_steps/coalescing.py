@@ -41,5 +41,12 @@ for reduce in [one_after_another, coalesced, messages]:
     if rank == 0:
         print(f"{reduce.__name__}: {torch.cat(tensors).tolist()}")
         print(lines)
+
+total, largest = torch.full((2, 1), rank + 1.0, device=device)
+with dist._coalescing_manager(group, device):
+    dist.all_reduce(total, dist.ReduceOp.SUM, group)
+    dist.all_reduce(largest, dist.ReduceOp.MAX, group)
+if rank == 0:
+    print("SUM and MAX, coalesced:", total.item(), largest.item())
 # [/program]
 end()
