@@ -162,8 +162,8 @@ launch("five_steps/coalescing.py", ranks=2)
 # as separate tasks, the receive of each rank would hold up its send, and the ranks would deadlock. Therefore
 # ``run_in_stream`` begins all calls before it waits for one.
 #
-# The maximum of 1 and 2 came out as their sum, without an error, because Python dropped its ``ReduceOp``. A backend
-# cannot notice that, so coalesce only calls with the same reduction.
+# In the last line, the maximum of 1 and 2 became their sum, without an error. So coalesce only calls with the same
+# ``ReduceOp``.
 #
 # Errors: at once or late
 # -----------------------
@@ -197,4 +197,4 @@ launch("five_steps/errors.py", ranks=2, expected_stderr="Warning: Backend simccl
 # do not save a checkpoint, for example, after ``wait`` alone: call ``torch.accelerator.synchronize`` first, and
 # then ``wait``, which knows by then whether the call has failed.
 #
-# :doc:`waiting` shows who waits for the event of step 4, the host or a stream. Not run here: NCCL.
+# Not run here: NCCL.

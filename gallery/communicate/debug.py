@@ -3,8 +3,7 @@ Debug hangs and wrong results
 =============================
 
 If a job hangs, with DDP, FSDP2 or your own backend, follow the steps of this page in their order. If it computes wrong
-results, begin with ``DETAIL``, and if it is slow, with the profiler. A section near the end is for authors of a
-backend.
+results, begin with ``DETAIL``, and if it is slow, with the profiler. Authors of a backend have a section near the end.
 
 .. diagram:: communicate/debug/diagram
 
@@ -64,8 +63,8 @@ Then compare the stacks:
   or a checkpoint.
 - If ranks are in different collectives, or all wait for a GPU, for example in ``loss.item()``, go on with the next
   step: on GPUs, collectives return before they have ended.
-- If only ``init_process_group`` or ``new_group`` takes seconds, check DNS: a connection to the store asks for the name
-  of its address, and the frame of this site makes one for each group.
+- If only ``init_process_group`` or ``new_group`` is slow, check DNS: each connection to the store asks for the name of
+  its address.
 
 Where neither tool is allowed, prepare the program with Python's ``faulthandler``. It writes the stacks from a
 thread of its own, so it works although the main thread hangs in C++. Here it writes them every half second

@@ -27,8 +27,8 @@ Three sanitizers
 
 The first and the last exclude each other, while the first two can be combined, so you need two builds
 beside the normal one. You need not change ``setup.py`` for them: the tests of this site set ``CXX`` to a
-script that appends the flags, and run most samples and tests of ``shm``, its backend for shared memory,
-with both builds. Here we compile short files with such flags:
+script that appends the flags, and run ``shm``, its backend for shared memory, with both builds. Here we compile
+short files with such flags:
 
 .. admonition:: The code
    :collapsible: closed
@@ -195,11 +195,10 @@ temporary.cleanup()
 # build in one of the images of `manylinux <https://github.com/pypa/manylinux>`__, which have an old glibc.
 # The wheels of PyTorch 2.15 are for ``manylinux_2_28``.
 #
-# If you wrap a communication library that is not part of the system, ``auditwheel`` copies it into the wheel, but not
-# the plug-ins that it loads at run time, such as the transports of UCX. The wheel then works, with a slower
-# transport and without an error. So exclude a library that loads plug-ins, as :doc:`/library/several-hosts` does, and
-# compare its log before and after: with ``UCX_LOG_LEVEL=info``, or ``FI_LOG_LEVEL=info`` of libfabric, it must name
-# the same transports.
+# ``auditwheel`` copies a communication library that is not part of the system into the wheel, but not the plug-ins that
+# it loads at run time, such as the transports of UCX. The wheel then works, with a slower transport and without an
+# error. So exclude a library that loads plug-ins, as :doc:`/library/several-hosts` does, and compare its log before and
+# after: with ``UCX_LOG_LEVEL=info``, or ``FI_LOG_LEVEL=info`` of libfabric, it must name the same transports.
 #
 # You cannot avoid the builds with PyTorch's *stable ABI*, the headers in ``torch/csrc/stable`` with which
 # one build serves several releases. It has no function of c10d, and ``Backend.hpp`` ends the compilation

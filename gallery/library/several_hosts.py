@@ -3,8 +3,7 @@ Several hosts, interfaces and linking
 =====================================
 
 A backend that works on your machine can fail on others, because ranks on several hosts use the network, and
-because the loader may not find the library. This page tests both on one machine, so that you see such failures
-before your users do.
+because the loader may not find the library. This page tests both on one machine.
 
 .. diagram:: library/several_hosts/diagram
 
@@ -125,7 +124,7 @@ run_program("several_hosts/find_the_library.py")
 #    * - Gloo
 #      - ``GLOO_SOCKET_IFNAME``
 #    * - NCCL
-#      - ``NCCL_IB_HCA`` for RDMA; ``NCCL_SOCKET_IFNAME`` for the start and, without RDMA, for the data
+#      - ``NCCL_IB_HCA`` for RDMA, ``NCCL_SOCKET_IFNAME`` for sockets
 #    * - UCX
 #      - ``UCX_NET_DEVICES``
 #    * - the store

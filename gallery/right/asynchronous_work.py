@@ -164,7 +164,8 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 #   does, because the thread that ends that operation then completes the future.
 # - On the thread that ends an operation, it must not wait for a work of that group, which this thread would have to
 #   drive.
-# - It must not wait for other callbacks, which come after it on the same thread.
+# - It must not wait for other callbacks, which come after it on the same thread. Neither gloo nor NCCL promises
+#   more.
 #
 # If callbacks start collectives, give them a group of their own, because nothing orders their calls and those
 # of the program.

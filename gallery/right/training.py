@@ -1,8 +1,8 @@
 """
-Training with the same losses as gloo
-=====================================
+Training, compared with gloo
+============================
 
-Tests of single operations check what their author thought of. This page trains with a backend instead,
+Tests of single operations check what their author thought of. This page trains on two ranks with a backend instead,
 compares the losses with gloo's bit for bit, and records what a step of training calls.
 
 .. diagram:: right/training/diagram
