@@ -20,7 +20,7 @@ from tools.pages.new_project import project_for_download
 from tools.project.configuration import read
 from tools.project.errors import BuildError
 from tools.project.languages import LANGUAGES, SOURCE_LANGUAGE
-from tools.project.paths import DOCS, RUN_SECONDS, relative
+from tools.project.paths import DOCS, NO_PAGES, RUN_SECONDS, relative
 from tools.project.published import PUBLISHED
 from tools.render.cards import card
 from tools.translate.status import for_sphinx
@@ -63,7 +63,7 @@ extensions = [
     "sphinxext.translation.translation_status",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_*", "decisions"]  # For maintainers, on no page.
+exclude_patterns = list(NO_PAGES)
 myst_enable_extensions = ["colon_fence", "deflist"]
 
 code_provenance_root = ".."
