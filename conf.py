@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from sphinx.errors import ConfigError
 
+from tools.execute import run_seconds
 from tools.execute.samples import page_of, samples
 from tools.pages import provenance
 from tools.pages.downloads import downloads
@@ -20,7 +21,7 @@ from tools.pages.new_project import project_for_download
 from tools.project.configuration import read
 from tools.project.errors import BuildError
 from tools.project.languages import LANGUAGES, SOURCE_LANGUAGE
-from tools.project.paths import DOCS, NO_PAGES, RUN_SECONDS, relative
+from tools.project.paths import DOCS, NO_PAGES, relative
 from tools.project.published import PUBLISHED
 from tools.render.cards import card
 from tools.translate.status import for_sphinx
@@ -98,7 +99,7 @@ language_switcher_languages = [
 try:
     learning_path_run_seconds = {
         name: seconds
-        for name, seconds in read(RUN_SECONDS, dict).items()
+        for name, seconds in run_seconds.by_name().items()
         if name in code_provenance_scripts
     }
     translation_status = for_sphinx()

@@ -35,7 +35,6 @@ from ..processes import fork_server
 from ..processes.one_build import stage
 from ..processes.progress import note, progress
 from ..processes.run import WITHOUT_CUDA, run
-from ..project.configuration import read
 from ..project.errors import BuildError, readable
 from ..project.paths import (
     EXECUTED,
@@ -43,7 +42,6 @@ from ..project.paths import (
     INSTALLED_EXTENSIONS,
     LOGS,
     ROOT,
-    RUN_SECONDS,
     VERSIONS,
     relative,
 )
@@ -51,7 +49,7 @@ from ..project.releases import current, pins
 from ..state.digests import digest, files_below, generated_pages
 from ..state.records import Record
 from ..state.runs import Run
-from . import expected_outputs
+from . import expected_outputs, run_seconds
 from .samples import blocks_of, extensions_of, files_of, page_of, samples, source_of
 
 DEFAULT_TIME_LIMIT = 120  # seconds
@@ -162,7 +160,7 @@ def _remove_pages_without_script():
 
 def _longest_first(scripts):
     """Sort samples, the longest first: no long one then runs alone, with a core idle."""
-    seconds = read(RUN_SECONDS, dict)
+    seconds = run_seconds.by_name()
     return sorted(scripts, key=lambda script: -seconds.get(page_of(script), math.inf))
 
 
