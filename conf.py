@@ -60,8 +60,10 @@ extensions = [
     "sphinxext.translation.language_of_parts",
     "sphinxext.translation.nothing_to_translate",
     "sphinxext.translation.translatable_comments",
+    "sphinxext.translation.translatable_images",
     "sphinxext.translation.translatable_labels",
     "sphinxext.translation.translation_status",
+    "sphinxext.translation.untranslatable_markup",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = list(NO_PAGES)
