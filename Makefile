@@ -122,9 +122,9 @@ accept-outputs: ## accept what the samples printed when they last ran
 	$(call SET_UP,execute)
 	@$(VENV_PYTHON) -m tools.accept_outputs
 
-run-times: ## measure how long each sample takes a reader; the pages show it
+run-times: ## measure how long new and changed samples take a reader (PAGE=right/training for one)
 	$(call SET_UP,execute)
-	@$(VENV_PYTHON) -m tools.run_times
+	@$(VENV_PYTHON) -m tools.run_times "$(PAGE)"
 
 render: ## stage 3: render all languages (needs neither PyTorch nor a compiler)
 	$(call SET_UP,render)

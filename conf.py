@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from sphinx.errors import ConfigError
 
+from tools.execute import run_seconds
 from tools.execute.samples import page_of, samples
 from tools.pages import provenance, unexecuted_lines
 from tools.pages.downloads import downloads
@@ -20,7 +21,7 @@ from tools.pages.new_project import project_for_download
 from tools.project.configuration import read
 from tools.project.errors import BuildError
 from tools.project.languages import LANGUAGES, SOURCE_LANGUAGE
-from tools.project.paths import DOCS, RUN_SECONDS, relative
+from tools.project.paths import DOCS, NO_PAGES, relative
 from tools.project.published import PUBLISHED
 from tools.render.cards import card
 from tools.translate.status import for_sphinx
@@ -59,11 +60,13 @@ extensions = [
     "sphinxext.translation.language_of_parts",
     "sphinxext.translation.nothing_to_translate",
     "sphinxext.translation.translatable_comments",
+    "sphinxext.translation.translatable_images",
     "sphinxext.translation.translatable_labels",
     "sphinxext.translation.translation_status",
+    "sphinxext.translation.untranslatable_markup",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_*", "decisions"]  # For maintainers, on no page.
+exclude_patterns = list(NO_PAGES)
 myst_enable_extensions = ["colon_fence", "deflist"]
 
 code_provenance_root = ".."
@@ -98,7 +101,7 @@ language_switcher_languages = [
 try:
     learning_path_run_seconds = {
         name: seconds
-        for name, seconds in read(RUN_SECONDS, dict).items()
+        for name, seconds in run_seconds.by_name().items()
         if name in code_provenance_scripts
     }
     code_provenance_unexecuted = unexecuted_lines.numbers()

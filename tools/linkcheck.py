@@ -30,7 +30,10 @@ def check() -> None:
     shutil.rmtree(CHECKED, ignore_errors=True)
     failure = None
     try:
-        run_sphinx("checking links", "linkcheck", SOURCE_LANGUAGE, sources, CHECKED)
+        doctrees = CHECKED / ".doctrees"
+        run_sphinx(
+            "checking links", "linkcheck", SOURCE_LANGUAGE, sources, CHECKED, doctrees=doctrees
+        )
     except BuildError as error:
         failure = error
     lines = ANSWERS.read_text().splitlines() if ANSWERS.is_file() else []

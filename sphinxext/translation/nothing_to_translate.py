@@ -19,19 +19,19 @@ class NothingToTranslate(Transform):
     def apply(self) -> None:
         for node in self.document.findall(nodes.TextElement):
             if isinstance(node, (nodes.paragraph, nodes.title, nodes.term, nodes.caption)):
-                if not _has_words(node):
+                if not has_words(node):
                     node["translatable"] = False
 
 
-def _has_words(node: nodes.Element) -> bool:
-    if any(node.findall(nodes.image)):
-        return True  # It may have an alternative text.
+def has_words(node: nodes.Element) -> bool:
+    """Return whether a node has a letter outside of literals, of paths and of images."""
     texts = (text for text in node.findall(nodes.Text) if not _is_literal(text))
     return any(letter.isalpha() for text in texts for letter in PATH.sub("", text))
 
 
 def _is_literal(text: nodes.Text) -> bool:
-    return isinstance(text.parent, nodes.literal)
+    """Return whether a text is code, or only the name of what is to be inserted."""
+    return isinstance(text.parent, nodes.literal | nodes.substitution_reference)
 
 
 def setup(app: Sphinx) -> dict:

@@ -55,3 +55,9 @@ class Documents(Folder):
 @pytest.fixture
 def documents(tmp_path):
     return Documents(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def make_documents(tmp_path_factory):
+    """Return a function that makes documents for all tests of a file."""
+    return lambda: Documents(tmp_path_factory.mktemp("documents"))

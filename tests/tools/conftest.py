@@ -1,5 +1,6 @@
 """A small project for each test: the tools, and nothing slow."""
 
+import json
 import os
 import re
 import shutil
@@ -65,6 +66,9 @@ class Project(Folder):
             code += r"# output may differ in: \A(?s:.*)\Z"
         else:
             self.write(f"gallery/tutorial/{name}/output.txt", output)
+        times = json.loads(self.read("gallery/run_seconds.json"))
+        times[f"tutorial/{name.replace('_', '-')}"] = {"seconds": 5}
+        self.write("gallery/run_seconds.json", json.dumps(times))
         return self.write(f"gallery/tutorial/{name}.py", title + code + "\n")
 
     def only_english(self):

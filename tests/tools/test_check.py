@@ -10,8 +10,9 @@ import shutil
 import pytest
 
 from tools.check import site as check
+from tools.execute import run_seconds
 from tools.project.errors import BuildError
-from tools.project.paths import RENDERED, ROOT
+from tools.project.paths import GALLERY, RENDERED, ROOT
 from tools.project.published import PUBLISHED
 from tools.translate import check as catalog_check
 
@@ -109,6 +110,7 @@ def findings(tmp_path_factory):
             replace(PLACES[name], old, new)
         replace("index.html", 'href="ko/index.html', 'href="kr/index.html')
         (site / "zh-cn" / OF_ONE_LANGUAGE).unlink()
+        patch.setattr(run_seconds, "samples", lambda: [GALLERY / "tutorial" / "untimed.py"])
         return for_search_engines + found()
 
 
@@ -125,6 +127,7 @@ def test_a_fault_is_found_and_its_page_is_named(findings, name):
         "ko: 2 pages share the description",
         f"zh-cn/{OF_ONE_LANGUAGE}: not in every language",
         "index.html: kr/index.html leads nowhere",
+        "gallery/tutorial/untimed.py: has no time for readers; run `make run-times`",
     ],
 )
 def test_a_fault_of_another_file_is_found(findings, expected):

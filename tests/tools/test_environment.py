@@ -13,6 +13,7 @@ import pytest
 from tools.project.paths import ROOT
 
 SCRIPT = "tools/environment.py"
+PROGRESS = [f"tools/{name}.py" for name in ("__init__", "processes/__init__", "processes/progress")]
 NO_NETWORK = {"PIP_RETRIES": "0", "PIP_NO_CACHE_DIR": "1", "PIP_CONFIG_FILE": os.devnull}
 NO_NETWORK["PIP_INDEX_URL"] = "http://127.0.0.1:9/simple"
 
@@ -22,8 +23,8 @@ def clone(tmp_path):
     """The files of the project that the script reads."""
     clone = tmp_path / "clone"
     shutil.copytree(ROOT / "requirements", clone / "requirements")
-    (clone / "tools").mkdir()
-    for name in (SCRIPT, "releases.toml"):
+    for name in (SCRIPT, "releases.toml", *PROGRESS):
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, clone / name)
     return clone
 
@@ -133,6 +134,55 @@ def test_a_disk_that_will_not_suffice_is_noticed_before_the_download(announce, m
         announce("2.15.0")
     assert "has 3.0 GB free" in str(caught.value) and "need 10.0 GB" in str(caught.value)
     assert announce("2.13.0"), "the CPU build fits"
+
+
+# A pip that talks as the real one does, and ends when its standard input does.
+PIP = """\
+#!/bin/sh
+echo "WARNING: Location is ignored: it is neither a file nor a directory." >&2
+echo "Collecting one==1"
+echo "Processing /index/two-2-py3-none-any.whl"
+echo "Progress 1000000 of 2000000"
+read line
+echo "ERROR: No matching distribution found for three"
+exit $FAKE_STATUS
+"""
+INSTALL = f"""\
+import runpy
+Environment = runpy.run_path("{SCRIPT}")["Environment"]
+from tools.processes import progress
+progress.FIRST = 0.1
+environment = Environment()
+environment.folder, environment.python = "venv", "./pip"
+environment.unfinished = "venv/unfinished"
+environment.pip_install("requirements/render.txt", [], 3)
+"""
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_pip_is_heard_only_if_it_fails(clone, status):
+    (clone / "venv").mkdir()
+    (clone / "pip").write_text(PIP)
+    (clone / "pip").chmod(0o700)
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-c", INSTALL],
+        cwd=clone,
+        env={**os.environ, "FAKE_STATUS": str(status), "PYTHONPATH": str(clone)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "installing requirements/render.txt into .venv\n"
+    line = process.stdout.readline()  # Or else pytest's limit ends it.
+    output, errors = process.communicate("\n", timeout=30)
+    assert line.startswith("    2 of 3 packages found, 1 of 2 MB of the last one, ")
+    assert process.returncode == status
+    if status:
+        assert "WARNING: Location is ignored" in errors and "ERROR: No matching" in errors
+        assert "Progress" not in errors and "error: requirements/render.txt was not" in errors
+    else:
+        assert errors == "" and "WARNING" not in output
 
 
 def test_no_network_for_npm(tmp_path, monkeypatch):

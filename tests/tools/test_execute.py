@@ -179,7 +179,7 @@ def test_only_what_changed_is_executed_again(project):
     page = (pages / "edited.rst").read_text()
     (pages / "edited.rst").write_text(page.replace("the real output", "a better one"))
     output = project.run(*BUILD)[1]
-    assert "2 of 3 samples executed" in output and "executed gallery/tutorial/a.py" in output
+    assert "2 of 3 samples executed" in output and "executed gallery/tutorial/a.py (" in output
     assert "    new\n" in (pages / "a.rst").read_text()
     assert (pages / "edited.rst").read_text() == page, "the same bytes"
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from bs4 import BeautifulSoup, NavigableString
 
+from ..processes.progress import progress
 from ..state.records import Results
 
 # Elements that lead somewhere, or load something.
@@ -69,8 +70,13 @@ def facts_of_pages(site: Path) -> dict[Path, PageFacts]:
 
 
 def _read_all(pages: list[str]) -> list[dict[str, Any]]:
-    with ProcessPoolExecutor(os.cpu_count(), get_context("fork")) as pool:
-        return list(pool.map(read, pages))
+    facts: list[dict[str, Any]] = []
+    with (
+        progress(lambda: f"{len(facts)} of {len(pages)} pages looked at"),
+        ProcessPoolExecutor(os.cpu_count(), get_context("fork")) as pool,
+    ):
+        facts.extend(pool.map(read, pages))
+    return facts
 
 
 def read(html: str) -> dict[str, Any]:

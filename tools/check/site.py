@@ -4,6 +4,7 @@ import posixpath
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from ..execute import run_seconds
 from ..processes.one_build import stage
 from ..project.errors import BuildError
 from ..project.languages import LANGUAGES, SOURCE_LANGUAGE, Language
@@ -27,7 +28,7 @@ def check() -> None:
     if not pages:
         raise BuildError(f"{relative(RENDERED)} contains no pages: run `make render` first")
     facts = facts_of_pages(RENDERED)
-    findings = _check_pages(pages, facts)
+    findings = run_seconds.findings() + _check_pages(pages, facts)
     if not findings:  # This check would report the same faults again.
         findings = findability.findings(RENDERED, pages, facts)
     if findings:

@@ -22,19 +22,19 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..compile.compilation import compile_extension
-from ..compile.extensions import EXTENSIONS
+from ..compile.extensions import EXTENSIONS, Extension
 from ..compile.toolchain import toolchain, versions
 from ..processes import fork_server
 from ..processes.one_build import stage
+from ..processes.progress import note, progress
 from ..processes.run import WITHOUT_CUDA, run
-from ..project.configuration import read
 from ..project.errors import BuildError, readable
 from ..project.paths import (
     EXECUTED,
@@ -42,7 +42,6 @@ from ..project.paths import (
     INSTALLED_EXTENSIONS,
     LOGS,
     ROOT,
-    RUN_SECONDS,
     VERSIONS,
     relative,
 )
@@ -50,7 +49,7 @@ from ..project.releases import current, pins
 from ..state.digests import digest, files_below, generated_pages
 from ..state.records import Record
 from ..state.runs import Run
-from . import expected_outputs
+from . import expected_outputs, run_seconds
 from .samples import blocks_of, extensions_of, files_of, page_of, samples, source_of
 
 DEFAULT_TIME_LIMIT = 120  # seconds
@@ -75,9 +74,23 @@ def execute() -> tuple[int, int]:
     _remove_pages_without_script()
     VERSIONS.unlink(missing_ok=True)
     failures, at_a_time = [], os.cpu_count() or 1
-    with ThreadPoolExecutor(at_a_time) as pool, _fork_server(stale) as server:
-        compiling = {pool.submit(compile_extension, x): x for x in EXTENSIONS}
-        running, waiting = dict.fromkeys(compiling), _longest_first(stale)
+    ended: list[Path] = []
+    compiling: dict[Future[bool], Extension] = {}
+    running: dict[Future[Any], Path | None] = {}
+
+    def describe() -> str:
+        now = [x.name for task, x in list(compiling.items()) if task.running()]
+        now += [page_of(x) for task, x in list(running.items()) if x and task.running()]
+        return f"{len(ended)} of {len(stale)} samples executed; now {', '.join(now)}"
+
+    with (
+        progress(describe),
+        ThreadPoolExecutor(at_a_time) as pool,
+        _fork_server(stale) as server,
+    ):
+        compiling |= {pool.submit(compile_extension, x): x for x in EXTENSIONS}
+        running |= dict.fromkeys(compiling)
+        waiting = _longest_first(stale)
         needed = {script: extensions_of(script) for script in stale}
         missing = set(EXTENSIONS)
         while running or waiting:
@@ -89,12 +102,15 @@ def execute() -> tuple[int, int]:
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for task in done:
                 script = running.pop(task)
+                if script:
+                    ended.append(script)
                 try:
                     task.result()
                     if task in compiling:
                         missing.discard(compiling[task])
                     if script:
-                        print(f"    executed {relative(script)}", flush=True)
+                        count = f"{len(ended)} of {len(stale)}"
+                        note(f"    executed {relative(script)} ({count})")
                 except BuildError as error:
                     failures.append(str(error))
                     if task in compiling:
@@ -144,7 +160,7 @@ def _remove_pages_without_script():
 
 def _longest_first(scripts):
     """Sort samples, the longest first: no long one then runs alone, with a core idle."""
-    seconds = read(RUN_SECONDS, dict)
+    seconds = run_seconds.by_name()
     return sorted(scripts, key=lambda script: -seconds.get(page_of(script), math.inf))
 
 

@@ -108,10 +108,10 @@ def report(error: BaseException, script: Path) -> None:
     ours = [frame.filename == str(script) for frame in summary.stack]
     stack = summary.stack[ours.index(True) :] if any(ours) else summary.stack
     stack = [frame for frame in stack if not OF_THE_BUILD.search(frame.filename)]
-    # A script that Python cannot read has run no line.
-    summary.stack = traceback.StackSummary.from_list(stack) if stack else None
+    summary.stack = traceback.StackSummary.from_list(stack)
     summary.__cause__ = summary.__context__ = None
-    print("".join(summary.format()), file=sys.stderr)
+    # A script that Python cannot read has run no line.
+    print("".join(summary.format() if stack else summary.format_exception_only()), file=sys.stderr)
 
 
 def use_fork_server() -> None:

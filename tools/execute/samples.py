@@ -55,13 +55,18 @@ def blocks_of(script: Path) -> list[tuple[str, str]]:
 
 def files_of(script: Path) -> list[Path]:
     """Return a sample and the files that it may use, without those of the extensions."""
-    own = [script, *_usable(folder_of(script))]
+    own = [script, *programs_of(script)]
     code = _text(own)
     common = [*_usable(script.parent / SHARED), *sorted(GALLERY.glob("*.py"))]
     files = [*own, *(path for path in common if _names(code, path))]
     if SUITE_PACKAGE in code:
         files += [x for x in files_below(SUITE) if x.relative_to(SUITE).parts[0] in SUITE_FILES]
     return files
+
+
+def programs_of(script: Path) -> list[Path]:
+    """Return the files in the folder of a sample that it may use."""
+    return _usable(folder_of(script))
 
 
 def name_for_sample(path: Path, script: Path) -> Path:

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..processes.progress import progress
 from ..processes.run import run
 from ..project.errors import BuildError, readable
 from ..project.paths import BUILD, DOCS, LOGS, ROOT, relative
@@ -107,6 +108,8 @@ def copy_clone(target: Path) -> Path:
 def run_quick_commands() -> int:
     """Run the commands that take seconds and were not run; return how many ran."""
     stale = [x for x in COMMANDS if x.is_quick and x.as_run.status is None and x.pages()]
-    with ThreadPoolExecutor() as pool:
-        list(pool.map(Command.run, stale))
+    ended: list[None] = []
+    typed = f"{len(stale)} commands of pages typed: {', '.join(x.typed for x in stale)}"
+    with progress(lambda: f"{len(ended)} of {typed}"), ThreadPoolExecutor() as pool:
+        ended.extend(pool.map(Command.run, stale))
     return len(stale)

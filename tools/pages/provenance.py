@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from ..compile.extensions import EXTENSIONS
+from ..execute import run_seconds
 from ..execute.execution import run_of
 from ..execute.samples import page_of, samples
-from ..project.configuration import read
 from ..project.languages import SOURCE_LANGUAGE
-from ..project.paths import BUILD, LOCALES, RENDERED, RUN_SECONDS, relative
+from ..project.paths import BUILD, LOCALES, RENDERED, relative
 from ..state.runs import Run
 from . import commands, versions
 
@@ -40,7 +40,7 @@ def recorded_runs() -> dict[str, Run]:
 
 def runs_for_pages() -> dict[str, dict[str, Any]]:
     """Return what the pages say about each run, and what it executes, by its name."""
-    seconds = read(RUN_SECONDS, dict)
+    seconds = run_seconds.by_name()
     catalogs = sorted(relative(path) for path in LOCALES.rglob("*.po"))
     runs: dict[str, dict[str, Any]] = {
         # While the page is written, the outcome of its own rendering is unknown.

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from ..project.errors import BuildError
+from ..project.errors import BuildError, arguments_for
 from ..project.paths import BUILD, ROOT, SITE, relative
 from .run import MARKER, forget_steering, kill_marked, kill_tree, stopping
 
@@ -63,13 +63,12 @@ def _temporary(build: str) -> Path:
     return Path(tempfile.gettempdir(), f"build-{build[:12]}")
 
 
-def main(work: Callable[[], object], *, usage: str | None) -> None:
-    """Call ``work()``; end the program with one message if it fails.
+def main(work: Callable[..., object], *, usage: str | None) -> None:
+    """Call ``work`` with the arguments of the command line; end with one message if it fails.
 
-    Shows ``usage`` if the program was given arguments.
+    Shows ``usage`` if ``work`` does not take these arguments.
     """
-    if len(sys.argv) != 1:
-        sys.exit(usage)
+    arguments = arguments_for(work, usage)
     forget_steering()
     this_build = os.urandom(16).hex()
     os.environ[MARKER] = f"{os.environ.get(MARKER, '')} {this_build}"
@@ -85,7 +84,7 @@ def main(work: Callable[[], object], *, usage: str | None) -> None:
     untouched = f"The site in {relative(SITE)} was not changed." if SITE.exists() else ""
     try:
         with only_one_build(this_build):
-            work()
+            work(*arguments)
     except KeyboardInterrupt:
         _end_all(this_build)
         message = "interrupted"

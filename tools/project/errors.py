@@ -18,14 +18,20 @@ def run_command(work: Callable[..., object], usage: str | None) -> None:
     End the program with ``usage`` if ``work`` does not take them, and with the message of a
     BuildError.
     """
+    arguments = arguments_for(work, usage)
+    try:
+        work(*arguments)
+    except BuildError as error:
+        sys.exit(f"error: {error}")
+
+
+def arguments_for(work: Callable[..., object], usage: str | None) -> list[str]:
+    """Return those of the command line, or end the program with ``usage``."""
     try:
         inspect.signature(work).bind(*sys.argv[1:])
     except TypeError:
         sys.exit(usage)
-    try:
-        work(*sys.argv[1:])
-    except BuildError as error:
-        sys.exit(f"error: {error}")
+    return sys.argv[1:]
 
 
 def readable(output: str) -> str:

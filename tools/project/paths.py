@@ -5,6 +5,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 DOCS = ROOT / "docs"
+# What is on no page; "decisions" is for maintainers.
+NO_PAGES = ("_*", "decisions")
 ROOT_FILES = DOCS / "_root"  # For the top of the site.
 GALLERY = ROOT / "gallery"
 LOCALES = ROOT / "locales"

@@ -14,7 +14,7 @@ from pathlib import Path
 from ..pages import provenance, versions
 from ..pages.sources import lay_out_executed
 from ..processes.one_build import stage
-from ..processes.sphinx import run_sphinx
+from ..processes.sphinx import counting_pages, run_sphinx
 from ..project import git
 from ..project.errors import BuildError
 from ..project.languages import LANGUAGES, Language
@@ -37,7 +37,13 @@ def render() -> int:
     stale = [x for x in LANGUAGES if not _record(x).is_made(before[x.url], _pages(x))]
     for language in stale:
         _record(language).forget()
-    with ThreadPoolExecutor(AT_A_TIME) as pool:
+    for folder in (folder for language in stale for folder in _folders(language)):
+        shutil.rmtree(folder, ignore_errors=True)
+    names = ", ".join(language.url for language in stale)
+    with (
+        counting_pages(f"rendering {names}", sources, *map(_folders, stale)),
+        ThreadPoolExecutor(AT_A_TIME) as pool,
+    ):
         failures = list(filter(None, pool.map(partial(_render_language, sources), stale)))
     if failures:
         raise BuildError("\n".join(failures))
@@ -78,18 +84,21 @@ def _pages(language: Language) -> list[Path]:
     return files_below(RENDERED / language.url)
 
 
+def _folders(language: Language) -> tuple[Path, Path]:
+    """Return the folders of what Sphinx has read, and of the pages."""
+    return BUILD / "doctrees" / language.url, RENDERED / language.url
+
+
 def _render_language(sources: Path, language: Language) -> str | None:
     """Return a description of what went wrong, or None."""
-    output, doctrees = RENDERED / language.url, BUILD / "doctrees" / language.url
-    for folder in (output, doctrees):
-        shutil.rmtree(folder, ignore_errors=True)
+    doctrees, output = _folders(language)
     for compiled in language.catalogs.rglob("*.mo"):
         compiled.unlink()  # Sphinx would use one that is newer than its catalog.
-    options: list[str | Path] = ["-d", doctrees]
-    for name, value in versions.template_values(language).items():
-        options += ["-A", f"{name}={value}"]
+    values = versions.template_values(language).items()
+    options = [x for name, value in values for x in ("-A", f"{name}={value}")]
+    what = f"rendering {language.url}"
     try:
-        run_sphinx(f"rendering {language.url}", "html", language, sources, output, *options)
+        run_sphinx(what, "html", language, sources, output, *options, doctrees=doctrees)
     except BuildError as error:
         return str(error)
     (output / ".buildinfo").unlink(missing_ok=True)  # Sphinx's own, not for readers.

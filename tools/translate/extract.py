@@ -63,7 +63,7 @@ def _require_readable_catalogs():
 def _extract():
     _require_readable_catalogs()
     templates = ",".join(str(folder) for folder in TEMPLATES)
-    options: list[str | Path] = ["-D", f"templates_path={templates}", "-d", DOCTREES]
+    options: list[str | Path] = ["-D", f"templates_path={templates}"]
     sources = lay_out(SOURCES, executed=False)
     what = "extracting the messages"
-    run_sphinx(what, "gettext", SOURCE_LANGUAGE, sources, EXTRACTION, *options)
+    run_sphinx(what, "gettext", SOURCE_LANGUAGE, sources, EXTRACTION, *options, doctrees=DOCTREES)

@@ -11,7 +11,6 @@ import math
 import re
 import shutil
 from itertools import cycle, islice
-from pathlib import Path
 
 from ..pages.sources import lay_out_executed
 from ..processes.sphinx import run_sphinx
@@ -70,9 +69,9 @@ def build():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(catalogs.write(catalog))
     sources = lay_out_executed(FOLDER / "sources")
-    options: list[str | Path] = ["-E", "-d", FOLDER / "doctrees"]
-    options += ["-D", f"locale_dirs={FOLDER / 'locales'}"]
-    run_sphinx("rendering the pseudo-locale", "html", PSEUDO, sources, PAGES, *options)
+    options = ["-E", "-D", f"locale_dirs={FOLDER / 'locales'}"]
+    doctrees, what = FOLDER / "doctrees", "rendering the pseudo-locale"
+    run_sphinx(what, "html", PSEUDO, sources, PAGES, *options, doctrees=doctrees)
 
 
 if __name__ == "__main__":
