@@ -18,10 +18,9 @@ size, dtype, ``ReduceOp`` and more. Then MPI runs the collective:
 
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
    :part: run-collective
-   :end-before: if (op.note.op ==
 
 The first branch leaves two cases to the frame: up to 1 KiB of data, which fits into the heads, and reductions of
-8-bit floats, as :doc:`types-and-reductions` explains. The lines left out at the end divide the sum for ``AVG``.
+8-bit floats, as :doc:`types-and-reductions` explains.
 
 ``meet`` exchanges the heads and compares their notes, and ``run(op)`` is the collective of MPI. Both lead to the
 next function, which hands a ``Call`` to the thread of the library and suspends until it has ended:

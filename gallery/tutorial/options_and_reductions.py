@@ -23,7 +23,8 @@ A reduction arrives as a ``ReduceOp`` in the member ``reduceOp`` of the options:
      - DDP, tensor parallelism, FSDP2 for gradients of ``float16`` and ``float64``, and for all gradients after
        ``set_force_sum_reduction_for_comms(True)``
    * - ``AVG``
-     - the sum, divided by the number of ranks
+     - the sum of the inputs, each divided first by the number of ranks, as the docstring of ``ReduceOp`` says; gloo
+       divides the sum
      - FSDP2, for gradients of ``float32`` and ``bfloat16``, also between the nodes of hybrid sharding; ``mean`` of
        a DTensor
    * - ``PREMUL_SUM``
@@ -31,11 +32,11 @@ A reduction arrives as a ``ReduceOp`` in the member ``reduceOp`` of the options:
      - FSDP2, for ``float32`` and ``bfloat16`` after ``set_gradient_divide_factor``; between the nodes it then
        requests ``SUM``
    * - ``MIN``
-     - the smallest element
+     - the smallest element; which result a NaN gives is not defined
      - pipelining (since PyTorch 2.15), whose ranks agree whether all shapes are static; ``min`` and ``torch.equal``
        of DTensors
    * - ``MAX``
-     - the largest element
+     - the largest element; as for ``MIN``
      - loss parallelism; ``max`` of a DTensor; FSDP1, for the infinity norm of gradients; DDP, with uneven inputs
    * - ``PRODUCT``
      - the product
