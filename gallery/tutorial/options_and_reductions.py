@@ -143,7 +143,7 @@ assert fields <= described, fields - described
 #    * - ``device_id``
 #      - the device of this rank, such as ``torch.device("cuda", local_rank)``, on which ``barrier`` then runs. If
 #        ``supportsSplitting`` is true, PyTorch calls ``eagerConnectSingleDevice``, with which NCCL connects, and
-#        ``new_group`` splits the default group if the backend is the same. Since PyTorch 2.15, ``nccl`` connects
+#        ``new_group`` passes the default group in ``split_from`` if the backend is the same. Since PyTorch 2.15, ``nccl`` connects
 #        at once and splits without ``device_id``, too, by default on the device of ``LOCAL_RANK``
 #    * - ``init_method``, ``store``
 #      - where the ranks meet: an address, such as the default ``env://``, or a store
@@ -181,7 +181,8 @@ assert fields <= described, fields - described
 #    * - ``process_group``
 #      - the group that will own the backend; since PyTorch 2.14
 #    * - ``split_from``
-#      - the backend of an existing group from which this one can split, if there is one; since PyTorch 2.14
+#      - the backend of the default group, if the new one can be split from it. Split it only if
+#        ``perform_nocolor_split`` takes part on the other ranks: :doc:`recent-releases`; since PyTorch 2.14
 #    * - ``enable_reconfigure``
 #      - whether the backend waits for ``reconfigure`` before it connects; since PyTorch 2.14
 #
