@@ -15,7 +15,8 @@ static_assert(static_cast<int>(Dtype::uint64) == static_cast<int>(at::kUInt64));
 static_assert(static_cast<int>(Op::premul_sum) == c10d::ReduceOp::PREMUL_SUM);
 
 // How elements of one type are combined: in the order of the sources. Floating-point types
-// of 8 and 16 bits are combined as float and rounded once.
+// of 8 and 16 bits are combined as float and rounded once. AVG divides before it adds, as
+// PyTorch documents it, so that a sum cannot overflow where the average does not.
 class Reduction {
  public:
   // Throws if there is no such operation for this type.
@@ -35,7 +36,7 @@ class Reduction {
   void operator()(Bytes target, Pieces sources) const {
     run(target, sources, divisor_);
   }
-  // The same for AVG without the division.
+  // The same for AVG without the division, for sources that have been divided.
   void combine(Bytes target, Pieces sources) const { run(target, sources, 1); }
 
  private:
@@ -51,13 +52,12 @@ class Reduction {
         return at::from_blob(bytes.data() + start, count, stored_);
       };
       at::Tensor result = view(target);
-      at::Tensor sum = widen(view(sources[0]));
+      at::Tensor sum = widen(view(sources[0]), divisor);
       at::Tensor out = combined_ == stored_ ? result : sum;
       for (const Bytes source : sources.subspan(1)) {
-        combine_(out, sum, widen(view(source)));
+        combine_(out, sum, widen(view(source), divisor));
         sum = out;
       }
-      if (divisor != 1) at::cpu::div_(sum, at::scalar_tensor(divisor));
       if (flip_) sum = widen(sum);
       if (!sum.is_same(result)) result.copy_(sum);
     }
@@ -96,9 +96,11 @@ class Reduction {
   // [/defined]
 
   // Unsigned numbers have the order of signed ones whose highest bit is flipped.
-  at::Tensor widen(const at::Tensor& source) const {
-    if (!flip_) return source.to(combined_); // the same tensor if the type is the same
-    return at::bitwise_xor(source, INT64_MIN >> (64 - 8 * source.itemsize()));
+  at::Tensor widen(const at::Tensor& source, int divisor = 1) const {
+    const auto bits = 8 * source.itemsize();
+    if (flip_) return at::bitwise_xor(source, INT64_MIN >> (64 - bits));
+    const at::Tensor wide = source.to(combined_); // the source if the type is the same
+    return divisor == 1 ? wide : at::cpu::div(wide, at::scalar_tensor(divisor));
   }
 
   using Combine = at::Tensor&(at::Tensor&, const at::Tensor&, const at::Tensor&);

@@ -74,7 +74,7 @@ auto define(py::module_& module, const std::vector<std::string>& devices) {
   options.def(py::init<milliseconds>(), py::arg("timeout") = kBackendDefaultTimeout);
   // Where init_process_group got a device_id, new_group calls perform_nocolor_split on
   // the ranks outside of the new group, because NCCL splits a communicator on all of its
-  // ranks. Here they have nothing to do.
+  // ranks. Here they have nothing to do: create() ignores split_from, and splits nothing.
   py::class_<Class, c10d::Backend, c10::intrusive_ptr<Class>> backend(
       module, "Backend");
   backend.def("perform_nocolor_split", [](Class&, const py::object& /* device */) {});

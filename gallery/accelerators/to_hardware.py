@@ -99,7 +99,7 @@ The backend
      - ``ncclCommSplit``, on all ranks of the parent
      - which ranks must call it
    * - average, premultiplied sum
-     - a division after the sum, a product before it
+     - a division or a product before the sum
      - ``ncclAvg``, ``ncclRedOpCreatePreMulSum``
      - reductions, or kernels around them: :doc:`/library/types-and-reductions`
    * - operations that the library lacks
@@ -132,8 +132,8 @@ most of what relies on gloo or on the simulation. Then adapt what names these, s
   communicator, the stream, and the addresses and sizes that ``LibraryCall`` keeps. Let ``can_reduce`` refuse what your
   library cannot reduce.
 
-  After the call, ``end`` does on the host what gloo leaves to do, such as the division for an average. On your
-  device, launch a kernel for it in the same stream.
+  On the host, ``begin`` divides the inputs of an average, and ``end`` copies results from memory of its own. On your
+  device, launch a kernel for each in the same stream.
 - **The start**, in ``options.hpp``. If your ranks share a unique id, they can hang when a rank is missing, or read
   the id of an earlier group. The frame's ``Rendezvous`` prevents both. So let ``connect(frame::Place)``, which now
   returns a null pointer, make an object that holds the communicator, and call it as the constructor of ``Group`` in

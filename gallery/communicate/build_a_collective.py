@@ -56,9 +56,9 @@ part overlap with those of the next one:
 
 With two ranks, as many bytes would pass through the slots as before, so another step would not pay.
 
-If your algorithm adds two sources at a time, as a ring all-reduce does, call ``combine``, because ``reduce`` also
-divides for ``AVG``. At the end, the rank that owns a block calls ``reduce`` with the sum as its only source, and
-the others copy the result. Cut the tensor at multiples of 16 bytes, so that no element is split.
+If your algorithm adds two sources at a time, as a ring all-reduce does, call ``combine``, because ``reduce``
+divides each source for ``AVG``. Before the first step, each rank calls ``reduce`` with its input as the only
+source, to divide it. Cut the tensor at multiples of 16 bytes, so that no element is split.
 
 The worker below reduces 10 numbers and 100,000 numbers, and compares the results of all ranks. Its slots have
 4,096 bytes, so the second tensor needs about a hundred parts:

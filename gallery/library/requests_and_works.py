@@ -18,10 +18,9 @@ size, dtype, ``ReduceOp`` and more. Then MPI runs the collective:
 
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
    :part: run-collective
-   :end-before: if (op.note.op ==
 
 The first branch leaves two cases to the frame: up to 1 KiB of data, which fits into the heads, and reductions of
-8-bit floats, as :doc:`types-and-reductions` explains. The lines left out at the end divide the sum for ``AVG``.
+8-bit floats, as :doc:`types-and-reductions` explains.
 
 ``meet`` exchanges the heads and compares their notes, and ``run(op)`` is the collective of MPI. Both lead to the
 next function, which hands a ``Call`` to the thread of the library and suspends until it has ended:
@@ -202,8 +201,9 @@ run_program("requests_and_works/memory_given_back.py")
 #    * - UCX
 #      - A call that is done at once returns ``NULL``, others an error or a request. Ask ``ucp_request_check_status``, or
 #        pass a callback, which UCX does not call after ``NULL``; release the request with ``ucp_request_free``.
-#        ``ucp_tag_send_sync_nbx`` is done when the receiver takes the message, as ``MPI_Issend`` is. At the end, close each endpoint with
-#        ``ucp_ep_close_nbx``, which flushes it, and then destroy the worker.
+#        ``ucp_tag_send_sync_nbx`` is done when the receiver takes the message, as ``MPI_Issend`` is. At the end, cancel
+#        the requests that are still open, and call ``ucp_worker_progress`` until none is. Then close each endpoint with
+#        ``ucp_ep_close_nbx``, which flushes it, and destroy the worker. If a send does not end, keep the worker.
 #    * - libfabric
 #      - You pass a context pointer, which an entry of the completion queue returns: let it point to the ``Call``,
 #        or to a ``fi_context`` in it if the provider's mode has ``FI_CONTEXT``.

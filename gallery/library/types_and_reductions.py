@@ -11,7 +11,7 @@ The page :doc:`/right/tensors-of-every-kind` lists the pairs that PyTorch define
 the defined pairs MPI has. A worker on two ranks reduces each dtype with each operation, and checks the
 result of ``mpich``. It then asks MPI alone for the same with ``MPI_Reduce_local``, which combines two
 arrays of one process, in both orders and with a NaN among the floats. "MPI" stands where a type of the standard
-is right, and "frame" where the backend uses a function of the frame. PyTorch does not define the pairs with "–":
+is right, with the same bits in both orders, and "frame" where the backend uses a function of the frame. PyTorch does not define the pairs with "–":
 
 .. admonition:: The code
    :collapsible: closed
@@ -29,14 +29,16 @@ show_table(header, rows)
 
 # %%
 # ``AVG`` and ``PREMUL_SUM`` are sums for MPI, because the frame does the rest. It multiplies by the factor
-# of ``PREMUL_SUM`` before it calls the transport. For ``AVG``, the transport lets MPI add, and then passes
-# the sum as the only source to ``op.reduce``, which divides it:
+# of ``PREMUL_SUM`` before it calls the transport. For ``AVG``, the transport passes each input as the only source
+# to ``op.reduce``, which divides it, and then lets MPI add. It divides a copy unless the call is in place, so that
+# the inputs of the program stay as they are:
 #
 # .. admonition:: The code
 #    :collapsible: closed
 #
-#    .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
-#       :part: run-collective
+#    .. listing:: extension/mpi_collectives/src/calls.hpp
+#       :start-at: const bool divides
+#       :end-before: void post
 #
 # The pairs that MPI lacks fall into two classes:
 #
@@ -44,8 +46,9 @@ show_table(header, rows)
 #   logical operations only. MPICH has two extensions. In version 5.0.2, ``MPIX_C_FLOAT16`` is right, and the
 #   backend leaves it out only to stay within the standard. ``MPIX_BFLOAT16`` can be added, but a product ends
 #   the process with a failed assertion. So test each pair before you use it.
-# - *The result is another one.* In PyTorch, the minimum and the maximum of a number and NaN are NaN. MPI
-#   has no rule for that.
+# - *The result depends on the order.* The minimum or maximum of a number and NaN is the second of the two in
+#   MPICH. Neither MPI nor c10d has a rule for NaN, as :doc:`/right/tensors-of-every-kind` explains, but the
+#   docstring of ``all_reduce`` promises the same bits on all ranks.
 #
 # A user-defined operation
 # ------------------------
@@ -65,8 +68,8 @@ show_table(header, rows)
 #       :part: reduction
 #
 # The datatype is as long as one element, so MPI never splits an element when it divides the data among the
-# ranks. ``combine`` leaves out the division of ``AVG``, because MPI calls it for one pair of arrays after
-# another, and the result must be divided only once.
+# ranks. ``combine`` does not divide for ``AVG``, because MPI calls it for one pair of arrays after another, and
+# all of them have been divided before.
 #
 # Bug: an operation that has the same name
 # ----------------------------------------
@@ -88,12 +91,12 @@ launch("types_and_reductions/maximum_of_nan.py", ranks=2)
 # %%
 # MPICH computes ``a > b ? a : b``, and a comparison with NaN is false, so the second operand wins. The
 # ranks have the operands in opposite order, and therefore get different results: one takes the step, the
-# other skips it. If the tensors have 1000 numbers, each rank reduces one half for both, so the ranks agree, but
-# half of the results are wrong. A test with finite numbers, or one that looks only at the norm on rank 1, does
-# not find this bug.
+# other skips it. If the tensors have 1000 numbers, each rank reduces one half for both, so the ranks agree on
+# NaN in one half only, as with gloo. But MPI does not say for which sizes they agree. A test with finite numbers,
+# or one that looks only at the norm on rank 1, does not find this bug.
 #
 # The fix is the condition in ``Reduction`` above, which sends ``MIN`` and ``MAX`` of floats to the frame's
-# function.
+# function. It returns NaN in both orders. A library whose ranks always agree needs no such condition.
 #
 # Order and rounding
 # ------------------
@@ -108,7 +111,7 @@ launch("types_and_reductions/maximum_of_nan.py", ranks=2)
 # rounded. The backend does both: up to 1 KiB it exchanges the bytes and reduces them in the frame, and
 # above that it calls MPI. ``float8_e4m3fn``, ``float8_e5m2`` and their ``fnuz`` forms always take the first way:
 # with two or three bits after the leading one, each rounding is a large error. On four ranks, the next worker
-# adds 256, 1, 1 and 1 in ``bfloat16``, and averages 30,000 in ``float16``:
+# adds 256, 1, 1 and 1 in ``bfloat16``, and averages 30,000 in ``float16``, also with gloo:
 #
 # .. listing:: gallery/library/types_and_reductions/rounding.py
 #    :part: sums
@@ -123,14 +126,14 @@ assert output == output[:1] * 4
 # %%
 # All ranks print the same. The exact sum, 259, lies between two numbers of ``bfloat16``, 258 and 260. The
 # short tensor has 260, the result of one rounding. The long one has 258, because a one was lost on the way:
-# 256 + 1 was rounded to 256. The average of the long tensor is infinite, since the sum of 120,000 exceeds
-# the largest number of ``float16``, 65,504. The short one was divided as ``float``.
+# 256 + 1 was rounded to 256. Both averages of ``mpich`` are right, because it divides before it adds, as PyTorch
+# documents ``AVG`` and as NCCL does. gloo adds first, and its sum of 120,000 exceeds the largest number of
+# ``float16``, 65,504. The price of dividing first is that the smallest numbers of a type can become 0.
 #
 # If your users must not see such differences, exchange the bytes for these dtypes, whatever their length:
 # ``Transport::collective`` of the frame does it with ``exchange`` alone. Each rank then receives the input
 # of all ranks, which is n times as much for n ranks. The backend keeps MPI's algorithms, because long
-# gradients would pay most for this. If their sums can overflow, divide before the sum, which loses
-# small numbers instead.
+# gradients would pay most for this.
 #
 # Other libraries
 # ---------------

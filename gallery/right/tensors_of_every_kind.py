@@ -82,17 +82,22 @@ print(error_of(torch.complex64, ReduceOp.MAX))
 dist.destroy_process_group()
 
 # %%
-# If your library reduces numbers itself, it must give the same results up to rounding, or refuse. Four
-# points are easily wrong:
+# If your library reduces numbers itself, it must give the same results up to rounding, or refuse, and all ranks
+# must get the same bits. Four points are easily wrong:
 #
-# - ``AVG`` divides the sum by the number of ranks. FSDP2 passes it for gradients, but MPI, for example, does
-#   not have it.
+# - ``AVG`` "divides values by the world size before summing across ranks", according to the docstring of
+#   ``ReduceOp``, so the average of large numbers does not overflow. NCCL and the frame do so for floating-point
+#   numbers, whereas gloo divides the sum, as :doc:`/library/types-and-reductions` shows. For integers, NCCL
+#   divides the sum, too; gloo and the frame refuse them. FSDP2 passes ``AVG`` for gradients, but MPI, for
+#   example, does not have it.
 # - ``PREMUL_SUM`` multiplies each input by a factor first. The frame does that before it calls the
 #   transport, so a library only adds.
 # - Floating-point types of 8 and 16 bits are combined as ``float`` and rounded once. A library that rounds
 #   after each addition has larger errors with more ranks.
-# - ``MIN`` and ``MAX`` return NaN if an element is NaN, and unsigned types have another order than signed
-#   ones.
+# - ``MIN`` and ``MAX`` of a number and NaN are NaN in the frame, as in ``torch.minimum`` and ``torch.maximum``.
+#   PyTorch does not promise that: NCCL returns the number, and gloo one or the other, depending on the position
+#   of the element. Use your library's operations if all ranks then get the same bits. Unsigned types have
+#   another order than signed ones.
 #
 # Leave what your library lacks to ``op.reduce``, the function of the frame: exchange the pieces, and call it
 # with all of them in the order of the ranks.
@@ -177,3 +182,5 @@ output = launch("tensors_of_every_kind/wrong_layouts.py", ranks=2)
 # %%
 # ``all_reduce_of_copy`` reduces ``tensor.contiguous()``. Its sums are right, but nothing copies them back
 # into the tensor of rank 0. :doc:`variants-and-groups` shows through which methods such tensors arrive.
+#
+# Not run here: NCCL, about which the text follows its source.

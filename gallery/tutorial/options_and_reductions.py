@@ -23,7 +23,8 @@ A reduction arrives as a ``ReduceOp`` in the member ``reduceOp`` of the options:
      - DDP, tensor parallelism, FSDP2 for gradients of ``float16`` and ``float64``, and for all gradients on one rank,
        on MTIA, and after ``set_force_sum_reduction_for_comms(True)``
    * - ``AVG``
-     - the sum, divided by the number of ranks
+     - the sum of the inputs, each divided first by the number of ranks, as the docstring of ``ReduceOp`` says; gloo
+       divides the sum
      - FSDP2, for gradients of ``float32`` and ``bfloat16``, also between the nodes of hybrid sharding; ``mean`` of
        a DTensor
    * - ``PREMUL_SUM``
@@ -31,11 +32,11 @@ A reduction arrives as a ``ReduceOp`` in the member ``reduceOp`` of the options:
      - FSDP2, for ``float32`` and ``bfloat16`` after ``set_gradient_divide_factor``; between the nodes it then
        requests ``SUM``
    * - ``MIN``
-     - the smallest element
+     - the smallest element; which result a NaN gives is not defined
      - pipelining (since PyTorch 2.15), whose ranks agree whether all shapes are static; ``min`` and ``torch.equal``
        of DTensors
    * - ``MAX``
-     - the largest element
+     - the largest element; as for ``MIN``
      - loss parallelism; ``max`` of a DTensor; FSDP1, for the infinity norm of gradients; DDP, with uneven inputs
    * - ``PRODUCT``
      - the product
@@ -142,7 +143,7 @@ assert fields <= described, fields - described
 #    * - ``device_id``
 #      - the device of this rank, such as ``torch.device("cuda", local_rank)``, on which ``barrier`` then runs. If
 #        ``supportsSplitting`` is true, PyTorch calls ``eagerConnectSingleDevice``, with which NCCL connects, and
-#        ``new_group`` splits the default group if the backend is the same. Since PyTorch 2.15, ``nccl`` connects
+#        ``new_group`` passes the default group in ``split_from`` if the backend is the same. Since PyTorch 2.15, ``nccl`` connects
 #        at once and splits without ``device_id``, too, by default on the device of ``LOCAL_RANK``
 #    * - ``init_method``, ``store``
 #      - where the ranks meet: an address, such as the default ``env://``, or a store
@@ -180,7 +181,8 @@ assert fields <= described, fields - described
 #    * - ``process_group``
 #      - the group that will own the backend; since PyTorch 2.14
 #    * - ``split_from``
-#      - the backend of an existing group from which this one can split, if there is one; since PyTorch 2.14
+#      - the backend of the default group, if the new one can be split from it. Split it only if
+#        ``perform_nocolor_split`` takes part on the other ranks: :doc:`recent-releases`; since PyTorch 2.14
 #    * - ``enable_reconfigure``
 #      - whether the backend waits for ``reconfigure`` before it connects; since PyTorch 2.14
 #

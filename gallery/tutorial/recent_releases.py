@@ -176,6 +176,15 @@ dist.destroy_process_group()
 # because init_device_mesh calls split_group only where there is one.
 cpu = torch.device("cpu", 0)
 accelerator = {"is_available": lambda: True, "current_accelerator": lambda: torch.device("cpu")}
+plugin = dist.Backend._plugins["RECENT"]
+parents = []
+
+
+def note_parent(group, given):
+    parents.append(group.split_from)
+    return plugin.creator_fn(group, given)
+
+
 for can_split in [True, False] if release >= "2.15" else []:
     options = recent.Options()
     options.can_split = can_split
@@ -191,6 +200,10 @@ for can_split in [True, False] if release >= "2.15" else []:
         dist.new_group([1])
     assert noted.mock_calls == ([mock.call(cpu)] if can_split else [])
     dist.new_group([1])
+    # On a member, new_group calls the create function with the parent, and not split.
+    with mock.patch.dict(dist.Backend._plugins, RECENT=plugin._replace(creator_fn=note_parent)):
+        dist.new_group([0])
+    assert parents.pop() is (dist.group.WORLD._get_backend(cpu) if can_split else None)
     with mock.patch.multiple(torch.accelerator, **accelerator):
         error = error_of(init_device_mesh, "cpu", (1, 2))
     assert ("its backend does not support splitting" in error) != can_split, error
@@ -205,13 +218,18 @@ for can_split in [True, False] if release >= "2.15" else []:
 #
 # A program for an accelerator passes ``device_id`` to ``init_process_group``, which binds the group to that
 # device. Then ``init_device_mesh`` with several dimensions calls ``split_group`` without looking at
-# ``supportsSplitting``, so HSDP, or tensor parallelism with FSDP2, needs a backend that can split. Besides,
-# if ``supportsSplitting`` is true, ``new_group`` calls ``perform_nocolor_split`` on the ranks outside the new
-# group. :doc:`/accelerators/groups-and-meshes` explains both.
+# ``supportsSplitting``, so HSDP, or tensor parallelism with FSDP2, needs a backend that can split.
+# :doc:`/accelerators/groups-and-meshes` explains this.
+#
+# ``new_group`` never calls ``split``. If ``supportsSplitting`` is true, it calls ``perform_nocolor_split`` on the
+# ranks outside the new group. On its members, it calls the create function, and passes the backend of the
+# default group in ``split_from`` (since PyTorch 2.14). Split that backend in your create function and take part in
+# ``perform_nocolor_split``, or do neither. If only ``perform_nocolor_split`` calls the library's collective split,
+# it waits forever for the members.
 #
 # ``c10d::Backend`` has no ``perform_nocolor_split``: Python looks it up by name in the Python class of
 # the backend. Therefore give your backend a class of its own, which pybind11 finds whenever C++ returns
-# the backend to Python. Our ranks do not communicate for a split, so the method does nothing:
+# the backend to Python. Our create function ignores ``split_from``, so the method does nothing:
 #
 # .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
 #    :part: class

@@ -1,8 +1,9 @@
-"""A backend, "defective_streams", which is simccl with one mistake about streams.
+"""A backend, "defective_streams", which is simccl with one mistake, mostly about streams.
 
-The variable C10D_DEFECT names the mistake, as for the backend "defective", whose places are used
-here, too. `DEFECTS` has for each name the checks that must notice it. Processes of ranks import
-simccl; that of the tests does not, because it must stay without an accelerator.
+The others are for checks that gloo itself fails. The variable C10D_DEFECT names the mistake, as for
+the backend "defective", whose places are used here, too. `DEFECTS` has for each name the checks
+that must notice it. Processes of ranks import simccl; that of the tests does not, because it must
+stay without an accelerator.
 """
 
 import contextlib
@@ -34,11 +35,11 @@ class Group(defective.Group):
 
 
 def defect(place, *checks):
-    """Put the decorated function into the table, under its name; the checks are of streams."""
+    """Put the decorated function into the table; checks without a module are those of streams."""
 
     def register(function):
-        checks_of_streams = tuple(f"streams.{check}" for check in checks)
-        DEFECTS[function.__name__] = Defect(place(function), checks_of_streams, 2)
+        full = tuple(check if "." in check else f"streams.{check}" for check in checks)
+        DEFECTS[function.__name__] = Defect(place(function), full, 2)
         return function
 
     return register
@@ -319,6 +320,19 @@ def the_watchdog_needs_the_gil(cls):
 
     around("allreduce")(allreduce)(cls)
     defective.with_timeout(lambda given: defective._LONG)(cls)
+
+
+# The values.
+@defect(around("allreduce"), "values.divided_first")
+def an_average_divides_the_sum(call, group, tensors, opts):
+    divisor = group.size() if opts.reduceOp == dist.ReduceOp.AVG else 1
+    if divisor > 1:
+        opts.reduceOp = dist.ReduceOp.SUM
+    work = call(tensors, opts)
+    if divisor > 1:
+        work.wait()
+        tensors[0].div_(divisor)
+    return work
 
 
 def create(opts, _):

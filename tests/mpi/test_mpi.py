@@ -29,6 +29,10 @@ def reductions(rank):
     average = torch.full((3001,), float(rank)).to(torch.bfloat16)
     dist.all_reduce(average, ReduceOp.AVG)
     results["AVG"] = average.unique().tolist()
+    # Their sum would be infinite. The other ranks keep their tensor, which is the same here.
+    large = torch.full((3001,), 30_000.0, dtype=torch.half)
+    dist.reduce(large, 0, ReduceOp.AVG)
+    results["large"] = large.unique().tolist()
     largest = torch.full((3001,), float("nan") if rank == 1 else 1.0)
     dist.all_reduce(largest, ReduceOp.MAX)
     results["MAX"] = largest.isnan().all().item()
@@ -44,6 +48,7 @@ def test_reductions_that_mpi_does_not_have(way):
     for results in run(reductions, 4):
         assert results.pop("torch.bool") == [1]
         assert results.pop("AVG") == [1.5]
+        assert results.pop("large") == [30_000]
         assert results.pop("MAX") is True and results.pop("part") is True
         assert set(map(tuple, results.values())) == {(2.0,)}
 

@@ -350,6 +350,30 @@ def premultiplied(rank: Rank, dtype: torch.dtype) -> None:
 
 
 @check(
+    "all_reduce",
+    "AVG divides before it adds, so the average of large numbers does not overflow.",
+    "torch.distributed.ReduceOp (“AVG divides values by the world size before summing”)",
+    cases=lambda rank: [
+        (f"{operation} {inputs.name(dtype)} AVG of {count} large numbers", operation, dtype, count)
+        for operation in ("all_reduce", "reduce", "reduce_scatter_single")
+        for dtype in inputs.FLOATS
+        for count in (63, 100_003)
+    ],
+)
+def divided_first(rank: Rank, operation: str, dtype: torch.dtype, count: int) -> None:
+    number = 0.75 * torch.finfo(dtype).max
+    expected = torch.full((count,), number, dtype=dtype)
+    tensor = expected.to(rank.device, copy=True)
+    if operation == "all_reduce":
+        dist.all_reduce(tensor, ReduceOp.AVG)
+    elif operation == "reduce":
+        dist.reduce(tensor, 0, ReduceOp.AVG)
+    else:
+        reduce_scatter_single(tensor, tensor.repeat(rank.size), ReduceOp.AVG)
+    compare(tensor, expected, tolerance=4 * torch.finfo(dtype).eps * number)
+
+
+@check(
     "broadcast",
     "A tensor that is negated lazily, as x.conj().imag is, is sent as the values it shows.",
     "torch.Tensor.resolve_neg",

@@ -133,9 +133,10 @@ struct Collective {
       return one.data() < other.data() + other.size() &&
           other.data() < one.data() + one.size();
     };
-    bool copied = false;
+    const bool divides = op.note.op == frame::Op::avg; // MPI has no average
     in_place = op.reduce && in.size() == 1 && op.out.size() == 1 &&
         in[0].data() == op.out[0].data();
+    bool copied = divides && !in_place;
     for (const Bytes& one : in) {
       // MPI forbids that they overlap.
       for (const Bytes other : op.out) copied |= !in_place && overlaps(one, other);
@@ -145,13 +146,9 @@ struct Collective {
         copied |= one.data() != in[index - 1].data() + in[index - 1].size();
       }
     }
-    if (!copied) return;
-    for (const Bytes piece : in) copy.insert(copy.end(), piece.begin(), piece.end());
-    Bytes rest(copy);
-    for (Bytes& piece : in) {
-      piece = rest.first(piece.size());
-      rest = rest.subspan(piece.size());
-    }
+    if (copied) copy_inputs();
+    if (!divides) return;
+    for (const Bytes& piece : in) op.reduce(piece, {&piece, 1}); // divides it
   }
 
   void post(const Line& line, Requests::List& requests) {
@@ -203,6 +200,15 @@ struct Collective {
     }
   }
   // [/collective]
+
+  void copy_inputs() {
+    for (const Bytes piece : in) copy.insert(copy.end(), piece.begin(), piece.end());
+    Bytes rest(copy);
+    for (Bytes& piece : in) {
+      piece = rest.first(piece.size());
+      rest = rest.subspan(piece.size());
+    }
+  }
 
   // Pieces as MPI describes them: how far each one is from the first.
   struct Places {

@@ -86,10 +86,6 @@ class MpiTransport final : public frame::Transport {
       require_size(op.out[rank], heads->all[rank].most, rank);
     }
     co_await run(op);
-    if (op.note.op == frame::Op::avg && !op.out.empty()) {
-      const Bytes sum[] = {op.out[0]};
-      op.reduce(op.out[0], sum); // MPI has no average
-    }
   }
   // [/run-collective]
 

@@ -34,14 +34,14 @@ inline bool is_coarse(Dtype dtype) {
 class Reduction {
  public:
   explicit Reduction(const Operation& operation) {
-    // In the order of Op. The frame multiplies before PREMUL_SUM, and divides after AVG.
+    // In the order of Op. The inputs of AVG and PREMUL_SUM have been divided or multiplied.
     static const MPI_Op kOps[] = {MPI_SUM, MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX,
         MPI_BAND, MPI_BOR, MPI_BXOR, MPI_SUM};
     const Note& note = operation.note;
     size_ = frame::size_of(note.dtype);
     type = type_of(note.dtype);
     op = kOps[static_cast<size_t>(note.op)];
-    // PyTorch defines the minimum and the maximum of a number and NaN; MPI does not.
+    // With a NaN, MPI's result depends on the order of the two, which may differ by rank.
     const bool whole = note.dtype != Dtype::float32 && note.dtype != Dtype::float64;
     const bool ordered = note.op != Op::min && note.op != Op::max;
     if (type != MPI_DATATYPE_NULL && (whole || ordered)) return;

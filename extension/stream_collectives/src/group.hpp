@@ -151,9 +151,8 @@ class StreamGroup {
 
     // 3. The library runs in the stream.
     auto* const native = static_cast<sim::Stream*>(guard.getStreamNativeHandle(stream));
-    const auto task = [call = work->call, library = library_, size = size_,
-                          library_calls]() mutable {
-      run_in_stream(*call, **library, library_calls, size);
+    const auto task = [call = work->call, library = library_, library_calls]() mutable {
+      run_in_stream(*call, **library, library_calls);
     };
     native->launch(kind ? name(*kind) : "coalesced", task, /*peers=*/true);
 
@@ -220,13 +219,13 @@ class StreamGroup {
   // [in-the-stream]
   // On the thread of the stream, which waits for the other ranks.
   static void run_in_stream(
-      Call& call, c10d::Backend& library, std::vector<LibraryCall>& calls, int size) {
+      Call& call, c10d::Backend& library, std::vector<LibraryCall>& calls) {
     call.began = Clock::now();
     try {
       if (call.failed()) throw std::runtime_error(call.error());
       std::vector<WorkPtr> works; // all begin before one is awaited: it may need others
       for (auto& one : calls) works.push_back(one.begin(library));
-      for (size_t i = 0; i < calls.size(); ++i) calls[i].end(works[i], size);
+      for (size_t i = 0; i < calls.size(); ++i) calls[i].end(works[i]);
     } catch (const std::exception&) {
       call.fail(frame::text_of(std::current_exception()));
     }

@@ -15,7 +15,7 @@ class LibraryCall {
         out_(call.out.begin(), call.out.end()),
         source_(call.source) {}
 
-  // Whether every library can reduce these numbers. It adds for an average.
+  // Whether every library can reduce these numbers. For an average, it adds quotients.
   static bool can_reduce(const frame::Note& note) {
     using enum at::ScalarType;
     const auto type = static_cast<at::ScalarType>(note.dtype);
@@ -29,6 +29,9 @@ class LibraryCall {
   // [library]
   WorkPtr begin(c10d::Backend& library) {
     Tensors from = views(in_), to = views(out_);
+    if (note_.op == frame::Op::avg) { // gloo would divide the sum, which may overflow
+      for (auto& tensor : from) tensor = tensor.div(library.getSize());
+    }
     std::vector<Tensors> from_lists, to_lists;
     if (!from.empty()) from_lists = {from};
     if (!to.empty()) to_lists = {to};
@@ -72,14 +75,13 @@ class LibraryCall {
   }
 
   // What the library leaves to do.
-  void end(const WorkPtr& work, int ranks) {
+  void end(const WorkPtr& work) {
     if (work) work->wait(); // none: it has ended
     auto to = views(out_);
     if (all_.defined() && !to.empty()) {
       const auto parts = all_.split_with_sizes(sizes(out_, to[0].element_size()));
       for (size_t i = 0; i < to.size(); ++i) to[i].copy_(parts[i]);
     }
-    if (note_.op == frame::Op::avg && !to.empty()) to[0].div_(ranks);
     if (note_.kind == Kind::receive && note_.root < 0)
       source_->store(work->sourceRank());
   }

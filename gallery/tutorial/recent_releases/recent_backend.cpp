@@ -148,8 +148,8 @@ class BackendRecent : public c10d::Backend {
         c10::dynamic_intrusive_pointer_cast<OptionsRecent>(opts));
   }
 
-  // For new_group(), on a rank that is not in the new group. A library whose
-  // split needs all ranks of the parent takes part in it here.
+  // For new_group(), on a rank that is not in the new group. If create_backend()
+  // split the parent, and that needed all of its ranks, they would join it here.
   void perform_nocolor_split(const at::Device& /* device */) {}
   // [/split]
 
