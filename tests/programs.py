@@ -11,7 +11,7 @@ from ranks import client, error_of
 from torch.distributed import ReduceOp
 from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
 
-SOON = timedelta(milliseconds=200)
+SOON = timedelta(milliseconds=500)
 
 
 def power_sgd(rank):
@@ -68,10 +68,19 @@ def without_rank_2(rank, how, timeout=None):
         client().wait(["2 has left"])
     if how in ("destroys", "destroyed"):  # the other rank could still send
         del groups["recv of any rank"]
-    errors = {name: error_of(CALLS[name], groups[name]) for name in groups}
+    errors = {}
+    for name, group in groups.items():
+        meet(f"{rank} {name}", f"{1 - rank} {name}")
+        errors[name] = error_of(CALLS[name], group)
     errors["barrier after all_reduce"] = error_of(dist.barrier, groups["all_reduce"])
     client().set(f"{rank} has ended", "")
     return errors
+
+
+def meet(mine, other):
+    """Let two ranks make a call at the same time, so that neither is late on a busy machine."""
+    client().set(mine, "")
+    client().wait([other])
 
 
 MISMATCHES = {
@@ -111,10 +120,10 @@ def mismatches(rank, calls=MISMATCHES):
     return {name: error_of(call, rank % 2, dist.new_group()) for name, (call, _) in calls.items()}
 
 
-def assert_described(answers, limit, calls=MISMATCHES):
-    """Require that the errors of `mismatches` came within the limit, and name the calls."""
+def assert_described(answers, calls=MISMATCHES):
+    """Require that the errors of `mismatches` name the calls, and not that their time is over."""
     for name, (_, expected) in calls.items():
-        for rank, (kind, text, seconds) in enumerate(errors[name] for errors in answers):
-            assert kind == "DistBackendError" and seconds < limit, text
+        for rank, (kind, text, _) in enumerate(errors[name] for errors in answers):
+            assert kind == "DistBackendError", text
             assert f"failed on rank {rank}: " in text and "the ranks do not agree: " in text
             assert expected in text, f"{name}: {text}"

@@ -25,8 +25,8 @@ def run(
     function,
     size,
     *arguments,
-    timeout=100,
-    group_timeout=20,
+    timeout=600,
+    group_timeout=300,
     init=True,
     options=None,
     port=None,
@@ -121,7 +121,7 @@ def _collect(ranks, timeout):
     return [answer for _, answer in answers]
 
 
-def start_group(timeout=20, options=None, backend="shm"):
+def start_group(timeout=300, options=None, backend="shm"):
     """Initialize the default group from what `run` put into the environment."""
     size, store = int(os.environ["WORLD_SIZE"]), os.environ["STORE"]
     dist.init_process_group(
@@ -188,7 +188,7 @@ def run_by_server(start, function, size, *arguments, init=True, **group):
     """Return what `function(rank, *arguments)` returns in each rank, or `Killed`.
 
     The ranks meet in the server of a store that is no rank. With `init`, each begins with
-    `start(**group)`. All have a minute.
+    `start(**group)`.
     """
 
     def in_group(rank):
@@ -198,7 +198,7 @@ def run_by_server(start, function, size, *arguments, init=True, **group):
 
     with store_server() as (server, port):
         os.environ["STORE_SERVER"] = str(server)
-        return run(in_group, size, timeout=60, init=False, port=port, may_be_killed=True)
+        return run(in_group, size, init=False, port=port, may_be_killed=True)
 
 
 def client():
@@ -206,7 +206,7 @@ def client():
     return dist.TCPStore("127.0.0.1", int(os.environ["STORE"]), wait_for_workers=False)
 
 
-def start_by_server(backend, options, seconds=30):
+def start_by_server(backend, options, seconds=300):
     """Make the default group in the store of the ranks, with a timeout of `seconds`."""
     dist.init_process_group(
         backend,

@@ -36,8 +36,11 @@ def wakes(rank, message):
 def test_a_post_wakes_a_rank_that_sleeps(message):
     options = Options()
     options.yield_for = timedelta(0)
-    late, took = zip(*run(wakes, 2, message, options=options), strict=True)
-    assert max(took) - sum(late) < 0.4  # A rank that is not woken sleeps 0.04 s too long.
+    for _ in range(4):  # A busy machine may be late, too.
+        late, took = zip(*run(wakes, 2, message, options=options), strict=True)
+        if (slept := max(took) - sum(late)) < 0.8:
+            return
+    assert slept < 0.8  # 40 times 0.04 s, if no rank is woken
 
 
 @in_ranks(2)
@@ -61,7 +64,7 @@ def test_a_future_is_complete_when_wait_returns(rank):
     torch.futures.wait_all(futures)
 
 
-@in_ranks(2, timeout=15)
+@in_ranks(2)
 def test_a_callback_starts_something_while_another_thread_waits(rank):
     """Rank 0 waits for a message while a callback starts to wait for another one."""
     tensor = torch.ones(1)
@@ -80,7 +83,7 @@ def test_a_callback_starts_something_while_another_thread_waits(rank):
     own.wait()
 
 
-@in_ranks(2, timeout=15)
+@in_ranks(2)
 def test_callbacks_of_two_groups_use_each_other(rank):
     """The threads of two groups are in callbacks, each of which uses the other group."""
     groups = [dist.new_group() for _ in range(2)]
@@ -103,7 +106,7 @@ def test_callbacks_of_two_groups_use_each_other(rank):
     assert [float(future.wait()[0]) for future in futures] == [2, 2]
 
 
-@in_ranks(2, timeout=15)
+@in_ranks(2)
 def test_a_group_is_aborted_while_a_callback_waits(rank):
     if rank:
         time.sleep(0.05)
@@ -187,7 +190,7 @@ def test_a_work_may_outlive_its_group(rank):
     assert work.get_future().value()[0].sum() == 200_000
 
 
-@in_ranks(2, timeout=15)
+@in_ranks(2)
 def test_the_finalizer_of_a_tensor_may_destroy_its_group(rank):
     """The thread of a group drops the last tensor, whose finalizer destroys the group."""
     destroyed, tensor = threading.Event(), torch.ones(100_000)
@@ -210,7 +213,7 @@ def test_threads_may_make_the_same_calls_in_any_order(rank):
             future.result()
 
 
-@in_ranks(2, timeout=20)
+@in_ranks(2)
 def test_several_threads_wait_in_one_group(rank):
     for _ in range(10):
         tensors = [torch.ones(50_000) for _ in range(10)]
@@ -252,7 +255,7 @@ def test_a_new_group_does_not_coalesce_what_an_earlier_one_did(rank):
 
 
 @pytest.mark.skipif("san.so" in os.environ.get("LD_PRELOAD", ""), reason="it needs memory, too")
-@in_ranks(2, timeout=15)
+@in_ranks(2)
 def test_works_end_although_there_is_no_thread_to_be_had(rank):
     """All works call back although there is no memory for the stack of a thread."""
     if rank == 1:
@@ -276,7 +279,7 @@ def test_works_end_although_there_is_no_thread_to_be_had(rank):
 
 
 @pytest.mark.filterwarnings("ignore")
-@in_ranks(2, timeout=30)
+@in_ranks(2)
 def test_the_profiler_does_not_hold_up_who_asks_for_a_future(rank):
     """Ask for futures while a thread ends works with hooks that are Python's."""
     random.seed(rank)

@@ -36,6 +36,6 @@ def keeps_too_much(rank):
 
 @pytest.mark.skipif("san.so" in os.environ.get("LD_PRELOAD", ""), reason="ends the process")
 def test_a_message_that_cannot_be_kept():
-    for kind, text, seconds in run(keeps_too_much, 2):
-        assert kind == "DistBackendError" and seconds < 10
+    for kind, text, _ in run(keeps_too_much, 2):
+        assert kind == "DistBackendError"
         assert "rank 0 cannot keep a message: std::bad_alloc" in text
