@@ -4,6 +4,7 @@ import codecs
 import os
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 from babel.messages.pofile import read_po
@@ -231,6 +232,33 @@ def test_what_is_no_catalog_is_refused_in_one_line(pages, change, reason, tmp_pa
         assert len(lines) == 1 and re.match(PAGE + reason, lines[0]), f"{name}: {text}"
     assert (pages.root / PAGE).read_bytes() == content
     assert not (tmp_path / "copies").exists()
+
+
+# What real editors and tools wrote: Poedit 3.2.2, gettext 0.21, polib 1.2, translate-toolkit 3.
+WRITTEN = sorted(Path(__file__).with_name("editors").glob("*.po"))
+LONG = (
+    "A text that is long enough for Poedit to break its lines, since it is longer than a line "
+    "of a catalog."
+)
+LONG_KO = "Poedit이 줄을 나눌 만큼 긴 글입니다. 한 줄의 길이보다 더 길기 때문입니다."
+
+
+@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.stem)
+def test_what_editors_wrote_is_read(pages, path):
+    pages.messages["index"].append(LONG)
+    (pages.root / PAGE).write_bytes(path.read_bytes())
+    for _ in range(2):
+        catalog = catalogs.read(pages.root / PAGE)
+        assert translations(catalog) == {
+            "Title": "제목!",
+            "The `first` text.": "`first` 문장입니다.",
+            LONG: LONG_KO,
+        }
+        assert [x.string for x in catalog.obsolete.values()] == ["없음"]
+        assert catalog.get("The `first` text.").fuzzy == (path.stem == "msgmerge")
+        assert ("A Translator" in " ".join(catalog.header.comments)) == (path.stem == "toolkit")
+        update.update()
+    assert "its form" not in pages.check()
 
 
 # -- Losses ------------------------------------------------------------------------

@@ -174,6 +174,8 @@ def parse(text: str) -> PageCatalog:
     catalog.header = header
     for message in [*catalog, *catalog.obsolete.values()]:
         _take_over_previous_id(message)
+        if not any(message.user_comments):
+            message.user_comments.clear()  # Lines that keep entries apart.
     return catalog
 
 

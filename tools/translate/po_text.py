@@ -32,7 +32,7 @@ COMMENT = re.compile(r"#(?![,.:|~])(.*)")
 # What gettext's tools put where a name should be.
 PLACEHOLDER = re.compile(
     r"SOME DESCRIPTIVE TITLE|FIRST AUTHOR|FULL NAME|EMAIL@ADDRESS|\bYEAR\b|LL@li\.org|"
-    r"noreply@weblate\.org|^(?:LANGUAGE|none|Automatically generated)$"
+    r"noreply@weblate\.org|^(?:LANGUAGE|none)$|^ ?Automatically generated|'S COPYRIGHT HOLDER$"
 )
 
 
