@@ -42,8 +42,7 @@ def run_sphinx(
     if done.timed_out:
         raise BuildError(f"{what} took longer than {TIMEOUT} s")
     if done.status != 0:
-        text = re.sub(rf"{re.escape(str(sources))}/([\w./-]+)", _as_edited, done.text)
-        raise BuildError(f"{what} failed:\n{readable(text)}")
+        raise BuildError(f"{what} failed:\n{readable(original_names(done.text, f'{sources}/'))}")
 
 
 def counting_pages(
@@ -70,7 +69,14 @@ def _is_no_page(source: Path) -> bool:
     return any(fnmatch(source.parts[0], pattern) for pattern in NO_PAGES)
 
 
-def _as_edited(copy: re.Match[str]) -> str:
-    """Return the name of the file in docs/; the pages of samples have none."""
-    original = DOCS / copy[1]
-    return relative(original) if original.is_file() else copy[0]
+def original_names(text: str, copies: str) -> str:
+    """Return a text with the names of files in docs/ for those of their copies.
+
+    The pages of samples are copies of none.
+    """
+
+    def original(copy: re.Match[str]) -> str:
+        path = DOCS / copy[1]
+        return relative(path) if path.is_file() else copy[0]
+
+    return re.sub(rf"{re.escape(copies)}([\w./-]+)", original, text)

@@ -17,15 +17,18 @@ from ..processes.one_build import stage
 from ..processes.sphinx import counting_pages, run_sphinx
 from ..project import git
 from ..project.errors import BuildError
-from ..project.languages import LANGUAGES, Language
+from ..project.languages import LANGUAGES, SOURCE_LANGUAGE, Language
 from ..project.paths import BUILD, DOCS, RENDERED, ROOT
 from ..project.published import PUBLISHED
 from ..state.digests import digest, files_below, generated_pages, installed, project_files
 from ..state.records import Record, record
 from ..translate import status as translation_status
+from ..translate.catalogs import catalogs_of
+from ..translate.laid_out import lay_out_catalogs
 from .root_files import write_root_files
 
 AT_A_TIME = 2  # languages; a run of Sphinx keeps one core busy
+CATALOGS = BUILD / "locales"  # For Sphinx.
 CATALOG = re.compile(r"locales/[\w/.-]+\.po\b")
 
 
@@ -66,7 +69,7 @@ def keys() -> dict[str, str]:
         *(sys.version, installed(), git.commit(), versions.versions()),
         *(provenance.runs_for_pages(), translation_status.for_sphinx()),
     )
-    return {x.url: digest(sorted(x.catalogs.rglob("*.po")), common) for x in LANGUAGES}
+    return {x.url: digest(catalogs_of(x), common) for x in LANGUAGES}
 
 
 def _catalogs_on_pages() -> list[Path]:
@@ -92,12 +95,13 @@ def _folders(language: Language) -> tuple[Path, Path]:
 def _render_language(sources: Path, language: Language) -> str | None:
     """Return a description of what went wrong, or None."""
     doctrees, output = _folders(language)
-    for compiled in language.catalogs.rglob("*.mo"):
-        compiled.unlink()  # Sphinx would use one that is newer than its catalog.
     values = versions.template_values(language).items()
-    options = [x for name, value in values for x in ("-A", f"{name}={value}")]
-    what = f"rendering {language.url}"
+    options: list[str | Path] = [x for name, value in values for x in ("-A", f"{name}={value}")]
     try:
+        if language != SOURCE_LANGUAGE:
+            lay_out_catalogs(language, CATALOGS)
+            options += ["-D", f"locale_dirs={CATALOGS}"]
+        what = f"rendering {language.url}"
         run_sphinx(what, "html", language, sources, output, *options, doctrees=doctrees)
     except BuildError as error:
         return str(error)
