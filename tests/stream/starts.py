@@ -1,4 +1,4 @@
-"""One rank of a start at a store that stays: `python starts.py PORT RANK`. It waits to be killed."""
+"""One rank of a start at a store that stays, until it is killed: `python starts.py PORT RANK`."""
 
 import sys
 import time

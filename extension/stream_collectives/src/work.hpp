@@ -100,7 +100,7 @@ class WorkSimccl final : public c10d::Work {
     const auto current = guard.getStream(device);
     if (options_->keeps("output")) {
       end->block(current);
-      call->waiting = current.id();
+      call->waiting = current.id(); // the group may soon use the stream again
     }
     stash->clear();
   }
