@@ -36,7 +36,8 @@ launch("groups_and_meshes/two_devices.py", ranks=2)
 # the device.
 #
 # The library of ``simccl`` is gloo, too. When PyTorch splits such a group, both backends get the same store,
-# in which two gloos would take each other for their peers. So ``simccl`` adds a prefix:
+# in which two gloos would take each other for their peers. An earlier start whose ranks were killed may have left keys
+# there, too. So ``simccl`` adds a prefix, which rank 0 draws when all ranks have met:
 #
 # .. admonition:: ``connect`` with a prefix
 #    :collapsible: closed
@@ -114,6 +115,10 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 #
 # .. listing:: extension/stream_collectives/src/group.hpp
 #    :part: lanes
+#
+# Each stream of ``sim`` has a thread, so a program that uses a new tag for each message must not get a stream for each
+# tag. Therefore ``free_stream`` looks for a stream whose messages can no longer hold up the new one. Only messages that
+# are under way at the same time, and for which the program does not wait in between, need a stream each.
 #
 # If your library has no tags, or its communicator must not run in several streams, return the collectives' lane
 # for messages, too, and refuse tags other than 0 and receives from any rank. Both ranks must then use one order.

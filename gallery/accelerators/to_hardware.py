@@ -134,15 +134,12 @@ most of what relies on gloo or on the simulation. Then adapt what names these, s
 
   On the host, ``begin`` divides the inputs of an average, and ``end`` copies results from memory of its own. On your
   device, launch a kernel for each in the same stream.
-- **The start**, in ``options.hpp``. If your ranks share a unique id, they can hang when a rank is missing, or read
-  the id of an earlier group. The frame's ``Rendezvous`` prevents both. So let ``connect(frame::Place)``, which now
-  returns a null pointer, make an object that holds the communicator, and call it as the constructor of ``Group`` in
-  ``frame/group.hpp`` does. :doc:`/library/start-a-library` shows the constructor of such an object, and
-  :doc:`groups-and-meshes` from where a communicator gets its device.
+- **The start**, in ``registration.cpp``. If your ranks share a unique id, they can hang when a rank is missing, or read
+  the id of an earlier group. The frame's ``Rendezvous`` prevents both. So keep ``connect``, share the id as the prefix
+  is shared, and let ``start_library`` create the communicator. :doc:`/library/start-a-library` shows how a library
+  is started, and :doc:`groups-and-meshes` from where a communicator gets its device.
 
-  ``Rendezvous`` makes only transports, so derive the object from ``frame::Transport``, and throw in ``exchange``,
-  ``send`` and ``receive``, which nothing calls. Close the communicator in ``shutdown``, because ``simccl`` has
-  no engine that would call ``leave``.
+  Close the communicator in ``shutdown``, because ``simccl`` has no engine that would call ``leave``.
 - **The end of a call**, in ``group.hpp``. A stream of the simulation runs ``run_in_stream``, code of the host that sets
   ``began`` and ``ended`` of a ``Call``, or its error. The stream of your device does not run such code for a call of
   the library, so let ``watch`` set them. Record one more event before the call. In each round, ask the library for

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import sys
+import time
 from datetime import timedelta
 
 import stream_collectives
@@ -77,6 +78,107 @@ def batch_behind_messages(where):
     return list(outputs)
 
 
+def own_messages(where):
+    """A batch may have messages of a rank to itself, which gloo does not deliver."""
+    if where.type == "cpu":
+        return [numbers(where), numbers(where) + 10 * ((rank - 1) % size - rank)]
+    outputs = torch.zeros(2, 4, device=where)
+    works = dist.batch_isend_irecv(
+        [
+            dist.P2POp(dist.irecv, outputs[0], rank),
+            dist.P2POp(dist.irecv, outputs[1], (rank - 1) % size),
+            dist.P2POp(dist.isend, numbers(where), (rank + 1) % size),
+            dist.P2POp(dist.isend, numbers(where), rank),
+        ]
+    )
+    for work in works:
+        work.wait()
+    return list(outputs)
+
+
+def inference(where):
+    """Tensors of inference mode, and leaves of autograd, are inputs and outputs."""
+    leaf = torch.nn.Parameter(numbers(where))
+    with torch.no_grad():
+        dist.all_reduce(leaf)
+    # The threads of gloo do not write to such tensors of the CPU.
+    with torch.inference_mode() if where == device else torch.no_grad():
+        total, columns = numbers(where), torch.zeros(size * 4, device=where)
+        dist.all_reduce(total)
+        dist.all_gather_single(columns, total * 2)
+        strided = torch.zeros(4, 2, device=where).t()[1]
+        received = strided if where == device else strided.clone()
+        dist.broadcast(received.copy_(total + rank), 1)
+        parts = list(torch.zeros(size, 4, device=where))
+        dist.all_gather(parts, leaf)
+        send = dist.isend(total, (rank + 1) % size)
+        dist.recv(got := torch.zeros(4, device=where), (rank - 1) % size)
+        send.wait()
+        dist.all_reduce(leaf)
+    return [x.detach().clone() for x in (leaf, total, columns, received, *parts, got)]
+
+
+def nothing_from_one_rank(where):
+    """Rank 0 gives nothing; then no rank does."""
+    gives = [0 if rank == 0 else 2] * size
+    takes = [0 if source == 0 else 2 for source in range(size)]
+    dist.all_to_all_single(
+        output := torch.zeros(sum(takes), 3, device=where),
+        numbers(where, 3 * sum(gives)).view(-1, 3),
+        takes,
+        gives,
+    )
+    dist.all_to_all_single(nothing := torch.zeros(0, 3, device=where), torch.zeros(0, 3).to(where))
+    return [output, nothing]
+
+
+def no_elements(where):
+    """Nothing is sent, and the shapes stay."""
+    empty, both = torch.zeros(1, 0, 2, device=where), torch.zeros(size, 0, 2, device=where)
+    dist.all_reduce(empty)
+    dist.broadcast(empty, 0)
+    dist.reduce(empty, 0)
+    dist.all_gather_single(both, empty)
+    dist.reduce_scatter_single(empty, both)
+    dist.all_gather(parts := [torch.ones_like(empty) for _ in range(size)], empty)
+    send = dist.isend(empty, (rank + 1) % size)
+    dist.recv(empty, (rank - 1) % size)
+    send.wait()
+    dist.all_reduce(after := numbers(where))
+    return [empty, both, *parts, after]
+
+
+def polling(where):
+    """A work is completed without a wait: of the device's, for gloo's messages are never."""
+    if where.type == "cpu":
+        return torch.tensor(True)
+    works = [dist.isend(numbers(where), (rank + 1) % size)]
+    works += [dist.irecv(numbers(where), (rank - 1) % size)]
+    works += [dist.all_reduce(numbers(where), async_op=True)]
+    while not all(work.is_completed() for work in works):
+        time.sleep(0.001)
+    return torch.tensor(True)
+
+
+def threads_for_many_tags(where):
+    """Tags need streams, and so threads, only while their messages are under way."""
+    if where.type == "cpu":
+        return torch.tensor(True)
+    tensor, before = numbers(where), torch.Stream(device).stream_id
+    for tag in range(300):
+        work = dist.isend(tensor, (rank + 1) % size, tag=tag)
+        dist.recv(torch.zeros(4, device=where), (rank - 1) % size, tag=tag)
+        work.wait()
+    streams = torch.Stream(device).stream_id - before
+    backwards = [dist.isend(tensor, (rank + 1) % size, tag=tag) for tag in range(50)]
+    for tag in reversed(range(50)):  # in one stream, they would wait for each other
+        backwards.append(dist.irecv(torch.zeros(4, device=where), (rank - 1) % size, tag=tag))
+    for work in backwards:
+        work.wait()
+    torch.accelerator.synchronize()
+    return torch.tensor(streams < 20)
+
+
 def split(where):
     if where.type == "cpu":
         return numbers(where)
@@ -107,7 +209,8 @@ def perform_operations_of_the_suite():
 
 
 perform_operations_of_the_suite()
-calls = [uneven_all_to_all, messages, any_source, batch_behind_messages, split]
+calls = [uneven_all_to_all, messages, any_source, batch_behind_messages, own_messages, inference]
+calls += [nothing_from_one_rank, no_elements, polling, threads_for_many_tags, split]
 print(json.dumps({call.__name__: same(call) for call in calls}))
 sys.stdout.flush()
 dist.barrier(device_ids=[device.index])

@@ -1,12 +1,16 @@
 """The backend `simccl`: values with each library, errors, groups."""
 
+import contextlib
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from launcher import launch
+from torch.distributed import TCPStore
 
 from tools.project.paths import SUITE
 
@@ -24,6 +28,47 @@ def test_operations_are_those_of_gloo(library, monkeypatch):
     for line in run("operations"):
         results = json.loads(line)
         assert [name for name, right in results.items() if not right] == []
+
+
+ONE_PROCESS = HERE / "one_process.py"
+
+
+@pytest.fixture(scope="module")
+def results_in_one_process():
+    done = subprocess.run(
+        [sys.executable, ONE_PROCESS], capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", re.findall(r"^def check_(\w+)", ONE_PROCESS.read_text(), re.M))
+def test_in_one_process(name, results_in_one_process):
+    assert results_in_one_process[f"check_{name}"] == "", results_in_one_process[f"check_{name}"]
+
+
+@contextlib.contextmanager
+def started(store):
+    """Rank 1, and then rank 0 when that one waits for it; both are killed in the end."""
+    ranks = []
+    try:
+        for rank in (1, 0):
+            command = [sys.executable, HERE / "starts.py", str(store.port), str(rank)]
+            ranks.insert(0, subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+            assert ranks[0].stdout.readline() == "begins\n"
+        yield ranks
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.wait()
+            rank.stdout.close()
+
+
+def test_a_start_after_a_kill_at_the_same_store():
+    store = TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
+    for _ in range(2):
+        with started(store) as ranks:
+            assert [rank.stdout.readline() for rank in ranks] == ["3.0\n"] * 2
 
 
 @pytest.fixture(scope="module")

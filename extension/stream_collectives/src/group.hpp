@@ -81,7 +81,11 @@ class StreamGroup {
   }
 
   // The stream of the collectives.
-  c10::Stream stream(at::Device device) { return stream_of(lane(device, {}, {})); }
+  c10::Stream stream(at::Device device) {
+    const frame::WithoutGil without_gil;
+    const std::lock_guard lock(mutex_);
+    return stream_of(lane(device, {}, {}), kNoStream);
+  }
 
   // [end]
   // Waits for calls that other ranks need, which have deadlines.
@@ -122,7 +126,7 @@ class StreamGroup {
     if (!work->device.has_index()) work->device = guard.getDevice(); // a barrier
     const auto current = guard.getStream(work->device);
     const auto stream = options_->keeps("own_stream")
-        ? stream_of(lane(work->device, kind, calls))
+        ? stream_of(lane(work->device, kind, calls), current.id())
         : current;
     describe(*work, kind, calls);
 
@@ -138,8 +142,8 @@ class StreamGroup {
     for (const auto& one : calls) {
       if (!is_message(one->note.kind)) continue;
       auto& last = last_messages_[lane(work->device, one->note.kind, {one})];
-      if (last) last->block(stream);
-      last = work->end;
+      if (last.end) last.end->block(stream);
+      last = {work->end, work->call};
     }
 
     // 2. The memory stays, whatever the program does with its tensors.
@@ -317,31 +321,42 @@ class StreamGroup {
     const auto note = message ? calls[0]->note : frame::Note();
     return {device.index(), note.kind, note.root, note.tag};
   }
-  // A lane whose messages have ended gives its stream to the next one that needs one.
-  c10::Stream stream_of(const Lane& lane) {
+  c10::Stream stream_of(const Lane& lane, c10::StreamId current) {
     const std::lock_guard lock(lanes_mutex_);
     auto& lanes = options_->keeps("group_stream") ? lanes_ : lanes_of_all_groups_;
-    const auto known = lanes.find(lane);
-    if (known != lanes.end()) return known->second;
-    auto& idle = idle_streams_[std::get<0>(lane)];
+    if (!lanes.contains(lane)) lanes.emplace(lane, free_stream(lane, current));
+    return lanes.at(lane);
+  }
+
+  // A stream is free when its messages have ended, and already when the program's stream
+  // waits for their end, because what that launches now begins later anyway.
+  c10::Stream free_stream(const Lane& lane, c10::StreamId current) {
+    const auto device = std::get<0>(lane);
+    for (const auto& [other, message] : last_messages_) {
+      const bool same_device = std::get<0>(other) == device;
+      if (!same_device || !message.call->is_waited_for_by(current)) continue;
+      if (const auto freed = lanes_.extract(other)) return freed.mapped();
+    }
+    auto& idle = idle_streams_[device];
     if (idle.empty()) {
       const c10::impl::VirtualGuardImpl guard(kDevice);
-      idle.push_back(guard.getNewStream({kDevice, std::get<0>(lane)}));
+      return guard.getNewStream({kDevice, device});
     }
     const auto stream = idle.back();
     idle.pop_back();
-    return lanes.emplace(lane, stream).first->second;
+    return stream;
   }
+  // [/lanes]
+
+  // For messages that have ended: their order counts no more, and their streams are idle.
   void end_lanes() {
     const std::lock_guard lock(lanes_mutex_);
     std::erase_if(last_messages_, [this](const auto& last) {
-      const bool ended = last.second->query();
+      const bool ended = last.second.end->query();
       if (ended) give_back(lanes_.extract(last.first));
       return ended;
     });
   }
-  // [/lanes]
-
   template <class Node>
   static void give_back(const Node& lane) {
     if (lane) idle_streams_[std::get<0>(lane.key())].push_back(lane.mapped());
@@ -389,7 +404,11 @@ class StreamGroup {
 
   std::mutex mutex_; // one call at a time; taken before the others
   std::shared_ptr<c10::Event> last_; // of the collectives
-  std::map<Lane, std::shared_ptr<c10::Event>> last_messages_;
+  struct Message {
+    std::shared_ptr<c10::Event> end;
+    std::shared_ptr<Call> call;
+  };
+  std::map<Lane, Message> last_messages_; // that have not ended
   std::vector<std::pair<std::shared_ptr<c10::Event>, std::shared_ptr<Stash>>> kept_;
 
   static inline std::mutex lanes_mutex_; // guards these

@@ -35,7 +35,7 @@ class LibraryCall {
     std::vector<Tensors> from_lists, to_lists;
     if (!from.empty()) from_lists = {from};
     if (!to.empty()) to_lists = {to};
-    if (is_message(note_.kind) && note_.root == library.getRank()) { // see Group
+    if (is_message(note_.kind) && note_.root == library.getRank()) { // its own
       if (!to.empty()) to[0].copy_(from[0]);
       return nullptr;
     }

@@ -8,6 +8,7 @@
 namespace stream_collectives {
 
 constexpr auto kDevice = c10::DeviceType::PrivateUse1;
+constexpr auto kNoStream = std::numeric_limits<c10::StreamId>::min();
 
 using frame::Clock;
 using OptionsPtr = c10::intrusive_ptr<OptionsSimccl>;
@@ -21,10 +22,14 @@ struct Call {
   milliseconds timeout{0};
   std::atomic<Clock::time_point> began{Clock::time_point::max()}; // on the stream
   std::atomic<bool> ended{false};
+  std::atomic<c10::StreamId> waiting{kNoStream}; // the program's stream, after wait()
 
   bool late() const {
     const auto start = began.load();
     return !ended && start < Clock::now() && Clock::now() - start > countable(timeout);
+  }
+  bool is_waited_for_by(c10::StreamId stream) const {
+    return stream != kNoStream && stream == waiting;
   }
   // Why it failed, or nothing. A text, so that each thread has its own.
   std::string error() const {
@@ -92,7 +97,11 @@ class WorkSimccl final : public c10d::Work {
   // may go: if it belongs to that stream, its next owner writes to it after that, too.
   void synchronize() override {
     const c10::impl::VirtualGuardImpl guard(end->device_type());
-    if (options_->keeps("output")) end->block(guard.getStream(device));
+    const auto current = guard.getStream(device);
+    if (options_->keeps("output")) {
+      end->block(current);
+      call->waiting = current.id(); // the group may soon use the stream again
+    }
     stash->clear();
   }
 

@@ -5,6 +5,9 @@ import torch.distributed as dist
 from two_ways import device, end, new_group, rank
 
 
+gate = torch.sim.Gate()  # open after the first exchange has begun both messages
+
+
 # [messages]
 def exchange(group, wait_for_each):
     """Rank 0 sends tag 1 and then tag 2, and rank 1 receives tag 2 first."""
@@ -17,7 +20,7 @@ def exchange(group, wait_for_each):
             works[-1].wait()
     for work in works:
         work.wait()
-    torch.accelerator.synchronize()
+    gate.open(), torch.accelerator.synchronize()
     for work in works:
         work.wait()  # raises what the host could not know before
     return [number.item() for number in numbers.values()]
@@ -27,6 +30,7 @@ def exchange(group, wait_for_each):
 
 
 torch.sim.start_trace()
+gate.hold()
 print("wait at the end:", exchange(new_group(), wait_for_each=False))
 trace = torch.sim.stop_trace()
 streams = {stream for what, name, _, stream in trace if name in ("send", "recv")}

@@ -1,0 +1,139 @@
+"""Checks of `simccl` that need one process: `python one_process.py` runs them all."""
+
+import json
+import threading
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+import shm_collectives  # noqa: F401
+import stream_collectives
+import torch
+import torch.distributed as dist
+
+sim = torch.device("sim")
+
+
+def make(timeout=timedelta(seconds=20), rank=0, size=1, store=None, **options):
+    """Return a backend of its own, as the dispatcher of PyTorch makes it."""
+    group = dist.distributed_c10d._DistributedBackendOptions()
+    group.store, group.group_id = store or dist.HashStore(), "own"
+    group.group_rank, group.group_size, group.timeout = rank, size, timeout
+    given = stream_collectives.Options()
+    for name, value in options.items():
+        setattr(given, name, value)
+    return dist.Backend._plugins["SIMCCL"].creator_fn(group, given)
+
+
+def make_two(timeout, **options):
+    """Return the backends of both ranks of a group."""
+    store = dist.HashStore()
+    with ThreadPoolExecutor(2) as ranks:
+        return list(ranks.map(lambda rank: make(timeout, rank, 2, store, **options), range(2)))
+
+
+def check_a_group_does_not_coalesce_for_an_earlier_one():
+    """A thread begins to coalesce in groups that others destroy; new ones get their addresses."""
+    with ThreadPoolExecutor(1) as other:
+        for _ in range(20):
+            group = [make()]
+            group[0]._start_coalescing()
+            other.submit(group.clear).result()
+            assert make().allreduce([torch.ones(1, device=sim)]) is not None
+
+
+def check_timeouts_that_clocks_cannot_count():
+    for library in ("gloo", "shm"):
+        for days in (109_500, 100_000_000):  # as many as PyTorch itself can pass
+            timeout = timedelta(days=days)
+            groups = make_two(timeout, library=library)
+            for change in (False, True):
+                works = []
+                for group in groups:
+                    if change:
+                        group.set_timeout(timeout)
+                    works.append(group.allreduce([torch.ones(1, device=sim)]))
+                    time.sleep(0.2)  # the watchdog looks while the first one waits
+                for work in works:
+                    work.wait(timeout)
+
+
+def check_a_timeout_that_is_changed_later():
+    for library in ("gloo", "shm"):
+        for message in (False, True):
+            group, _ = make_two(timedelta(seconds=60), library=library)
+            group.set_timeout(timedelta(milliseconds=300))
+            number = [torch.ones(1, device=sim)]
+            work = group.recv(number, 1, 0) if message else group.allreduce(number)
+            with pytest.raises(dist.DistBackendError, match="not ended within 300 ms"):
+                work.wait(timedelta(seconds=20))
+
+
+def check_messages_to_itself():
+    group = make()
+    numbers, got = [torch.full((2,), 1.0 + i, device=sim) for i in range(3)], torch.zeros(3, 2)
+    got = list(got.to(sim))
+    group._start_coalescing()
+    group.recv([got[0]], 0, 1)
+    for i, tag in enumerate((1, 2, 2)):
+        group.send([numbers[i]], 0, tag)
+    for i in (1, 2):
+        group.recv([got[i]], 0, 2)
+    group._end_coalescing().wait()
+    assert torch.stack(got).tolist() == [[1, 1], [2, 2], [3, 3]]
+    for call in (group.send, group.recv):
+        with pytest.raises(ValueError, match="simccl: (send|recv): a message .* to itself needs"):
+            call([numbers[0]], 0, 0)
+    group._start_coalescing()
+    group.send([numbers[0]], 0, 0)
+    group.recv([got[0][:1]], 0, 0)
+    with pytest.raises(ValueError, match="8 bytes do not fit the receive of 4"):
+        group._end_coalescing()
+    group.allreduce([numbers[0]]).wait()
+
+
+def check_ranks_that_do_not_come_are_named():
+    for library in ("gloo", "shm"):
+        text = (
+            'Backend simccl: rank 1 of 3 cannot join group "own": rank 0 did not come within 300 ms'
+        )
+        with pytest.raises(dist.DistStoreError, match=text):
+            make(timedelta(milliseconds=300), 1, 3, library=library)
+
+
+def check_a_rank_that_does_not_connect_is_named():
+    gloo, end = dist.ProcessGroupGloo, threading.Event()
+
+    def late_on_rank_1(store, rank, *rest):
+        if rank == 1:
+            end.wait(60)
+        return gloo(store, rank, *rest)
+
+    dist.ProcessGroupGloo = late_on_rank_1
+    store, text = (
+        dist.HashStore(),
+        r"rank 1 did not come within 1000 ms; rank 0: its library gloo: ",
+    )
+    try:
+        with ThreadPoolExecutor(2) as ranks:
+            both = [ranks.submit(make, timedelta(seconds=1), rank, 2, store) for rank in range(2)]
+            with pytest.raises(dist.DistStoreError, match=text):
+                both[0].result()
+            end.set()
+            with pytest.raises(dist.DistStoreError, match=text):
+                both[1].result()
+    finally:
+        dist.ProcessGroupGloo = gloo
+
+
+if __name__ == "__main__":
+    results = {}
+    for name in [x for x in globals() if x.startswith("check_")]:
+        try:
+            globals()[name]()
+            results[name] = ""
+        except Exception:
+            results[name] = traceback.format_exc()
+    print(json.dumps(results))
