@@ -384,6 +384,17 @@ def the_maximum_starts_at_the_lowest_number(group, tensors, opts):
         tensors[0].clamp_(min=torch.finfo(tensors[0].dtype).min)
 
 
+@defect(around("allreduce"), "values.same_bits_with_nan")
+def the_maximum_of_nan_is_the_second_operand(call, group, tensors, opts):
+    """As in MPICH, where the ranks have the two in opposite order."""
+    mine = tensors[0].clone()
+    work = call(tensors, opts)
+    if opts.reduceOp == ReduceOp.MAX and mine.is_floating_point():
+        work.wait()
+        tensors[0].copy_(torch.where(mine.isnan(), mine, tensors[0].nan_to_num()))
+    return work
+
+
 @defect(instead("broadcast"), "values.broadcast_types")
 def broadcast_adds_zeros(self, tensors, opts):
     """The tensor of a receiver may hold NaN, which times 0 is NaN."""

@@ -29,6 +29,7 @@ from c10d_conformance.operations import (
     ROOTED,
     finish,
     for_all_ranks,
+    op_name,
     perform,
     reduce_scatter_single,
 )
@@ -310,10 +311,34 @@ def same_bits(rank: Rank, dtype: torch.dtype, count: int) -> None:
             f"element {place}: expected {float(exact[place])} within "
             f"{float(allowed[place]):.3g}, got {float(tensor[place])}"
         )
+    _require_same_bits(rank, tensor)
+
+
+def _require_same_bits(rank: Rank, tensor: torch.Tensor) -> None:
     digest = hashlib.sha256(bytes(tensor.cpu().view(torch.uint8).tolist())).hexdigest()
-    digests = rank.share(digest)
-    if digest != digests[0]:
+    if digest != rank.share(digest)[0]:
         raise Wrong(f"the bits differ between rank 0 and rank {rank.rank}")
+
+
+@check(
+    "all_reduce",
+    "all_reduce with MIN or MAX leaves the same bits on every rank, also where one has a NaN.",
+    "torch.distributed.all_reduce (“the tensor is going to be bitwise identical in all processes”)",
+    cases=lambda rank: [
+        (f"all_reduce {inputs.name(dtype)} {op_name(op)} of {count} with NaN", dtype, op, count)
+        for dtype in inputs.FLOATS
+        for op in (ReduceOp.MIN, ReduceOp.MAX)
+        for count in (1, 1000)
+    ],
+)
+def same_bits_with_nan(rank: Rank, dtype: torch.dtype, op: ReduceOp.RedOpType, count: int) -> None:
+    contents = [inputs.values(r, (count,), dtype, op=op) for r in range(rank.size)]
+    expected = inputs.reduction(contents, op)
+    contents[0][::2] = float("nan")  # whose result PyTorch does not define
+    tensor = contents[rank.rank].to(rank.device)
+    dist.all_reduce(tensor, op)
+    compare(tensor[1::2], expected[1::2])
+    _require_same_bits(rank, tensor)
 
 
 @check(
