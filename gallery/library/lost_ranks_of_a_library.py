@@ -167,7 +167,7 @@ assert output[1] == ""
 #
 #       .. listing:: extension/mpi_collectives/src/exits.hpp
 #          :part: exits
-#          :emphasize-lines: 21-23
+#          :emphasize-lines: 21-25
 #
 # Open MPI with ULFM
 # ------------------
