@@ -27,6 +27,8 @@ class Keys {
   // Adds to a counter, which begins at 0, and returns its value.
   virtual int64_t add(const std::string& key, int64_t amount) = 0;
   virtual void erase(const std::string& key) = 0;
+  // Sets a text that no rank has set yet, and returns the text that counts.
+  virtual std::string set_first(const std::string& key, const std::string& text) = 0;
 
   void set_text(const std::string& key, const std::string& text) {
     set(key, std::as_bytes(std::span(text)));

@@ -65,8 +65,11 @@ class Library {
     thread.detach();
   }
 
-  // Runs a function on the thread. Throws what it throws, or that it takes too long.
-  void run(std::function<void()> function, Clock::time_point limit, const char* what) {
+  // Runs a function on the thread. Throws what it throws, or that it takes too long, or
+  // what look() throws meanwhile.
+  void run(
+      std::function<void()> function, Clock::time_point limit, const char* what,
+      const std::function<void()>& look = [] {}) {
     if (getpid() != process_) {
       throw std::runtime_error(name_ +
           " runs in the parent of this process, and not in a "
@@ -75,7 +78,10 @@ class Library {
     const auto task = std::make_shared<std::packaged_task<void()>>(std::move(function));
     auto result = task->get_future();
     add([task] { (*task)(); });
-    if (result.wait_until(limit) != std::future_status::ready) {
+    const auto soon = [&] { return std::min(limit, Clock::now() + kEvery); };
+    while (result.wait_until(soon()) != std::future_status::ready) {
+      look();
+      if (Clock::now() < limit) continue;
       throw std::runtime_error(name_ + " could not " + what + " in time");
     }
     result.get();
@@ -149,6 +155,7 @@ class Library {
   }
   // [/serve]
 
+  static constexpr milliseconds kEvery{50}; // looks of the caller of run()
   static constexpr int kSpins = 100; // looks
   static constexpr microseconds kShortLook{20};
   static constexpr microseconds kYieldFor{500}, kLongestNap{1000};

@@ -71,8 +71,7 @@ class StoreKeys final : public Keys {
     ask([&] { store_->deleteKey(prefix_ + key); });
   }
 
-  // Sets a text that no rank has set yet, and returns the text that counts.
-  std::string set_first(const std::string& key, const std::string& text) {
+  std::string set_first(const std::string& key, const std::string& text) override {
     return compare_set(key, "", text);
   }
 

@@ -24,9 +24,10 @@ with a number in place of the name.)
    :start-at: MPI_Group all =
    :end-before: MPI_Group_free(&group);
 
-The call needs the members as ranks of ``MPI_COMM_WORLD``. These are PyTorch's global ranks, because the first
-group contains all ranks in their order, as :doc:`start-a-library` explains. The list of members has the order
-of the group, so both number the ranks alike, and no later call has to translate.
+The call needs the members as ranks of ``MPI_COMM_WORLD``. PyTorch's global ranks may be others, because a
+program can start its default group again in another order, so each rank tells the others its number in MPI, as
+:doc:`start-a-library` explains. The list of members has the order of the group, so both number its ranks alike,
+and no later call has to translate.
 
 Why messages of two groups never mix
 ------------------------------------

@@ -54,7 +54,8 @@ run_program("start_a_library/dialogue.py")
 #    .. not-executed::
 #       :partly:
 #
-#       MPICH does not ask for the size of the universe in these runs, nor for anything unknown.
+#       MPICH does not ask for the size of the universe in these runs, nor for anything unknown. All ranks come to
+#       the barrier.
 #
 #       .. listing:: extension/mpi_collectives/src/pmi_server.hpp
 #          :part: answer
@@ -70,7 +71,8 @@ run_program("start_a_library/dialogue.py")
 #       :part: start
 #
 # MPI asks for addresses only until its first communicator exists. The thread still serves to the end of the
-# process, because MPI can end the process if the socket is closed earlier. With
+# process, because MPI can end the process if the socket is closed earlier. MPICH also ends the process if an
+# address is not as it was put, so ``checked`` compares each one with its digest. With
 # ``pmi_server.hpp``, ``torchrun`` starts MPI:
 #
 # .. listing:: gallery/library/start_a_library/all_reduce.py
@@ -97,10 +99,15 @@ launch("start_a_library/all_reduce.py", ranks=2)
 # may have left some behind. Since MPI thus never tidies up, the backend does so right after the start:
 #
 # - MPI shares memory between the ranks of a host under names in ``/dev/shm``. All ranks have opened it when
-#   the communicator exists, so the backend then removes the names. It also removes those of a killed start,
-#   if they are older than a minute and no process uses them.
+#   the communicator exists, so the backend then removes the names that this process maps. It leaves those of
+#   a killed start, because it cannot see whether a process of another container uses them.
 # - The variables of PMI exist only during the start, because a program that the rank starts later would take
-#   them for its own. None is left in the output above.
+#   them for its own. None is left in the output above. ``setenv`` may move the list of variables while another
+#   thread reads it, so the backend puts a new list in its place (``environment.hpp``).
+#
+# If the host is short of something, MPI ends the process without an error of Python. So each rank first asks
+# for what MPI will take, and refuses with an error that says what to raise (``needs.hpp``): a little more than
+# 1 MiB in ``/dev/shm`` for each rank of the host, file descriptors, address space and a thread.
 #
 # If ``mpiexec`` has started the process, the variables exist already. Then the backend starts no PMI thread, and
 # only checks that MPI and PyTorch number the ranks alike. So the same extension runs under both launchers.
@@ -135,9 +142,13 @@ launch("start_a_library/first_group.py", ranks=3)
 # :doc:`/right/rendezvous` shows. MPI has not started then, so the program can create the right group
 # afterwards. If the ranks with the highest numbers are missing, MPI starts without them, because c10d tells
 # the backend the ranks of the group but not the size of the world. Later, a group of all three is refused
-# at once, because each rank first writes to the store how many ranks its MPI has, and the numbers differ. A
+# at once, because each rank first writes to the store which start of MPI it has, and these differ. A
 # program that passes ``"mpich"`` to ``init_process_group`` avoids all this, because the world is then the
 # first group.
+#
+# With its start, each rank writes its number in MPI. Only from these can a group know its members, because a program
+# may destroy its default group and create another one, in which the same processes have other ranks or some
+# are missing.
 #
 # Bug: a barrier that is answered at once
 # ---------------------------------------
@@ -182,12 +193,8 @@ run_program("start_a_library/early_barrier.py")
 #        put, barrier and get. PMIx defines functions and no lines of text, so a server links its library
 #      - the process, as here
 #
-# With a unique id or an address for each rank, no second thread has to answer. The constructor of your
-# transport can then look like that of ``mpich``, with another function in ``run``:
-#
-# .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
-#    :start-at: MpiTransport(
-#    :end-before: bool can_block
+# With a unique id or an address for each rank, no second thread has to answer. In the constructor of your
+# transport, let ``library().run`` execute the function that connects, as ``World`` does.
 #
 # Before that call, rank 0 gets the id, also with ``run``, and sets it with ``place.keys->set``, which takes
 # any bytes. The others read it with ``place.await``, which also ends when a rank has failed. Begin your keys

@@ -144,9 +144,9 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # .. admonition:: All ranks set a key before MPI starts
 #    :collapsible: closed
 #
-#    .. listing:: extension/mpi_collectives/src/world.hpp
-#       :start-at: place.keys->set_text
-#       :end-before: for (int rank
+#    .. listing:: extension/mpi_collectives/src/turn.hpp
+#       :start-at: keys.set_text(turn_keys_
+#       :end-before: } catch
 #
 # In ``joined``, which the frame calls after the second round, start what needs every rank, such as a thread that
 # watches the others. For MPI, :doc:`/library/start-a-library` has the other steps.

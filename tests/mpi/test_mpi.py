@@ -1,12 +1,14 @@
 """The backend `mpich`: values and starts. The suite makes groups again."""
 
+import ctypes
+import itertools
 import os
 from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
-from mpi_ranks import BOTH_WAYS, by_mpiexec, run
+from mpi_ranks import BOTH_WAYS, by_mpiexec, run, start
 from random_operations import play
 from torch.distributed import ReduceOp
 
@@ -62,6 +64,28 @@ def traces(rank):
 def test_other_programs_see_nothing_of_the_start():
     """Neither names in shared memory nor variables for the programs that a rank starts."""
     assert run(traces, 2) == [([], [])] * 2
+
+
+def list_of_variables():
+    environ = ctypes.POINTER(ctypes.c_void_p).in_dll(ctypes.CDLL(None), "environ")
+    return ctypes.cast(environ, ctypes.POINTER(ctypes.c_void_p))  # not the variable, which changes
+
+
+def variables_while_mpi_starts(rank):
+    """Return the addresses of all variables in the list before the start, and after it."""
+    os.environ["OF_THIS_TEST"] = "here"  # lets the C library have the list in memory of its own
+    variables = list_of_variables()
+    count = next(i for i in itertools.count() if not variables[i])
+    before = variables[: count + 1]
+    start()
+    now = list_of_variables()
+    return before, variables[: count + 1], now[: count + 1]
+
+
+def test_another_thread_can_read_variables_while_mpi_starts():
+    """The list that a thread has begun to read stays as it was, and so do the variables."""
+    for before, list_of_before, now in run(variables_while_mpi_starts, 2, init=False):
+        assert before == list_of_before and before == now
 
 
 def test_mpiexec_starts_the_ranks():

@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "stuck.hpp"
+
 namespace mpi_collectives {
 
 // [exits]
@@ -32,8 +34,9 @@ class Exits {
 
  private:
   static void exit(int status) {
-    while (of_library_) ::pause();
-    ::exit(status); // another package of the process has called MPI
+    if (!of_library_) ::exit(status); // another package of the process has called MPI
+    Stuck::forever("MPI has ended itself with the exit code " + std::to_string(status) +
+        ", perhaps with a reason on standard error; start the processes again");
   }
 
   static void take_from(const dl_phdr_info& object) {

@@ -15,11 +15,8 @@ class MpiTransport final : public frame::Transport {
  public:
   MpiTransport(
       const frame::Place& place, const std::string& interface, milliseconds heartbeat)
-      : Transport(place), watch_(place, heartbeat, bell()) {
-    const auto comm = std::make_shared<MPI_Comm>(); // the thread may come too late
-    library().run([=] { *comm = World::get().communicator(place, interface); },
-        place.deadline, "connect the ranks");
-    line_ = Line{*comm, rank(), size()};
+      : Transport(place), heartbeat_(heartbeat), watch_(place, heartbeat, bell()) {
+    line_ = Line{World::get().communicator(place, interface), rank(), size()};
   }
 
   bool can_block() const override { return false; }
@@ -126,7 +123,11 @@ class MpiTransport final : public frame::Transport {
   }
   // [/messages]
 
-  std::optional<std::string> failure() override { return watch_.failure(); }
+  // A dead rank may be why MPI is stuck, so the watch has time to name it.
+  std::optional<std::string> failure() override {
+    if (auto reason = watch_.failure()) return reason;
+    return Stuck::reason(heartbeat_ + milliseconds(1000));
+  }
   std::optional<std::string> lost(const std::vector<int>& missing) override {
     return watch_.lost(missing);
   }
@@ -216,6 +217,7 @@ class MpiTransport final : public frame::Transport {
 
   static constexpr milliseconds kDelivery{250};
 
+  const milliseconds heartbeat_;
   Line line_;
   frame::Watch watch_;
   uint64_t long_messages_ = 0; // that this rank has sent; numbers for their tags

@@ -1,8 +1,7 @@
 #pragma once
 
+#include <cstring>
 #include <map>
-#include <memory>
-#include <random>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -10,7 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "frame/keys.hpp"
+#include "frame/transport.hpp"
+
+#include "stuck.hpp"
 
 namespace mpi_collectives {
 
@@ -20,8 +21,7 @@ using std::to_string;
 // other ranks, in lines of text through a socket (version 1.1 of PMI). Here a thread
 // answers from the keys of the group, so that any launcher will do.
 //
-//   pmi/name: tells apart what several jobs leave in the shared memory of one host
-//   pmi/key/<key>: what a rank has put
+//   pmi/key/<key>: what a rank has put, after a digest of it
 //   pmi/barrier/<number>: how many ranks have come
 //
 // MPI asks for addresses until its first communicator exists. The thread goes on until
@@ -29,35 +29,37 @@ using std::to_string;
 class PmiServer {
  public:
   // [start]
-  // Sets the variables of the environment from which MPI learns of the server.
-  static void start(std::shared_ptr<frame::Keys> keys, int rank, int size) {
+  // Returns the variables of the environment from which MPI learns of the server. The name
+  // tells apart what several jobs leave in the shared memory of one host.
+  static std::map<std::string, std::string> start(
+      const frame::Place& place, const std::string& name) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-      throw std::runtime_error("cannot connect MPI to its launcher (socketpair)");
+      throw std::runtime_error(
+          "cannot connect MPI to its launcher: " + std::string(strerror(errno)));
     }
-    if (rank == 0)
-      keys->set_text("pmi/name", "c10d_" + to_string(std::random_device()()));
-    setenv("PMI_FD", to_string(ends[0]).c_str(), 1);
-    setenv("PMI_RANK", to_string(rank).c_str(), 1);
-    setenv("PMI_SIZE", to_string(size).c_str(), 1);
-    std::thread([server = PmiServer(std::move(keys), size, ends[1])]() mutable {
+    std::thread([server = PmiServer(place, name, ends[1])]() mutable {
       server.serve();
     }).detach();
+    return {{"PMI_FD", to_string(ends[0])}, {"PMI_RANK", to_string(place.rank)},
+        {"PMI_SIZE", to_string(place.size)}};
   }
   // [/start]
 
  private:
-  PmiServer(std::shared_ptr<frame::Keys> keys, int size, int socket)
-      : keys_(std::move(keys)), size_(size), socket_(socket) {}
+  PmiServer(const frame::Place& place, const std::string& name, int socket)
+      : place_(place), name_(name), socket_(socket) {}
 
   void serve() {
     char line[4096];
     FILE* const lines = fdopen(socket_, "r");
     while (fgets(line, sizeof(line), lines) != nullptr) {
-      std::string text = "cmd=error rc=-1 msg=store_lost"; // MPI reports the failure
+      std::string text;
       try {
         text = answer({line, strcspn(line, "\n")});
-      } catch (const std::exception&) {
+      } catch (const std::exception& error) {
+        // MPI would end the process. Without an answer, it waits for ever.
+        return Stuck::because("MPI cannot start: " + std::string(error.what()));
       }
       if (dprintf(socket_, "%s\n", text.c_str()) < 0) break;
     }
@@ -73,24 +75,27 @@ class PmiServer {
     const auto command = field(line, "cmd");
     if (constants.contains(command)) return "cmd=" + constants.at(command);
     if (command == "get_universe_size") {
-      return "cmd=universe_size rc=0 size=" + to_string(size_);
+      return "cmd=universe_size rc=0 size=" + to_string(place_.size);
     }
-    if (command == "get_my_kvsname") {
-      return "cmd=my_kvsname rc=0 kvsname=" + wait_for("pmi/name");
-    }
+    if (command == "get_my_kvsname") return "cmd=my_kvsname rc=0 kvsname=" + name_;
+    const auto key = "pmi/key/" + field(line, "key");
     if (command == "put") {
-      keys_->set_text("pmi/key/" + field(line, "key"), field(line, "value"));
+      const auto value = field(line, "value");
+      place_.keys->set_text(key, digest(value) + " " + value);
       return "cmd=put_result rc=0";
     }
     if (command == "get") {
-      const auto value = keys_->text("pmi/key/" + field(line, "key"));
-      if (value.empty()) return "cmd=get_result rc=-1 msg=key_not_found";
-      return "cmd=get_result rc=0 value=" + value;
+      const auto text = place_.keys->text(key);
+      if (text.empty()) return "cmd=get_result rc=-1 msg=key_not_found";
+      return "cmd=get_result rc=0 value=" + checked(text);
     }
     if (command == "barrier_in") {
-      const auto key = "pmi/barrier/" + to_string(barriers_++);
-      keys_->add(key, 1);
-      while (keys_->add(key, 0) < size_) nap();
+      const auto barrier = "pmi/barrier/" + to_string(barriers_++);
+      place_.keys->add(barrier, 1);
+      const auto all = [&] { return place_.keys->add(barrier, 0) >= place_.size; };
+      if (!frame::poll_until(all, place_.deadline)) {
+        throw std::runtime_error("not all ranks have come to its barrier");
+      }
       return "cmd=barrier_out rc=0";
     }
     return "cmd=" + command + " rc=-1 msg=not_supported";
@@ -106,16 +111,26 @@ class PmiServer {
     return line.substr(begin, end - begin);
   }
 
-  std::string wait_for(const std::string& key) {
-    std::string text;
-    while ((text = keys_->text(key)).empty()) nap();
-    return text;
+  // What a rank has put, as MPI wrote it: MPI ends the process for any other text.
+  static std::string checked(const std::string& text) {
+    const auto value = text.substr(std::min(text.size(), text.find(' ') + 1));
+    if (text == digest(value) + " " + value && value.find('\n') == value.npos) {
+      return value;
+    }
+    throw std::runtime_error(
+        "another program has changed an address of MPI in the store; "
+        "let no other program use the store of this job");
   }
 
-  static void nap() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
+  static std::string digest(const std::string& text) { // FNV-1a
+    uint64_t digest = 14695981039346656037u;
+    for (const unsigned char c : text) digest = (digest ^ c) * 1099511628211u;
+    return to_string(digest);
+  }
 
-  std::shared_ptr<frame::Keys> keys_;
-  int size_, socket_;
+  const frame::Place place_;
+  const std::string name_;
+  const int socket_;
   int barriers_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "requests.hpp"
+#include "stuck.hpp"
 
 namespace mpi_collectives {
 
@@ -73,9 +74,20 @@ class Reduction {
       return Bytes(static_cast<std::byte*>(data), *count * size);
     };
     const Bytes sources[] = {view(in_out), view(in)};
-    static_cast<const Operation*>(value)->combine(sources[0], sources);
+    combine_or_stop(*static_cast<const Operation*>(value), sources);
   }
   // [/reduction]
+
+  // An exception must not pass through MPI. After a return, MPI would send a wrong result.
+  static void combine_or_stop(const Operation& operation, frame::Pieces sources) {
+    try {
+      operation.combine(sources[0], sources);
+    } catch (const std::exception& error) {
+      const std::string text = error.what();
+      Stuck::forever("a reduction has failed, and MPI with it: " +
+          text.substr(0, text.find('\n')) + "; start the processes again");
+    }
+  }
 
   static MPI_Op create_op() {
     MPI_Op op = MPI_OP_NULL;

@@ -1,19 +1,23 @@
 #pragma once
 
-#include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include <net/if.h>
 
+#include "environment.hpp"
 #include "exits.hpp"
-#include "requests.hpp"
+#include "needs.hpp"
 #include "pmi_server.hpp"
+#include "requests.hpp"
+#include "turn.hpp"
 
 namespace mpi_collectives {
 
 // [world]
 // MPI in this process, from the first group to the end of the process, and the
-// communicators of its groups. Only the thread of the library uses it.
+// communicators of its groups. Only the thread of the library calls it; the threads that
+// create groups wait for the other ranks.
 class World {
  public:
   static World& get() {
@@ -21,17 +25,59 @@ class World {
     return world;
   }
 
-  // Creates the communicator of a group, on each of its ranks. MPI numbers the processes
-  // once, with the ranks of the first group. So the first group must contain all.
+  // Creates the communicator of a group, on each of its ranks.
   MPI_Comm communicator(const frame::Place& place, const std::string& interface) {
-    if (size_ == 0) prepare(place, interface);
-    require_one_world(place);
-    if (size_ == 0) start(place);
-    const auto& ranks = place.names.global_ranks; // empty: those of the group
-    std::vector<int> members(ranks.begin(), ranks.end());
-    for (int rank = 0; ranks.empty() && rank < place.size; ++rank) {
-      members.push_back(rank);
+    const auto needs = std::make_shared<std::unique_ptr<Needs>>();
+    run(place, "start", [=, this] { *needs = prepare(place, interface); });
+    const auto turn = std::make_shared<Turn>(place);
+    const auto members = this->members(place, turn->meet(mine(place)));
+    const auto comm = std::make_shared<MPI_Comm>(); // the thread may come too late
+    run(place, "connect the ranks", [=, this] {
+      needs->reset(); // for MPI
+      if (start_ == kNone) start(place, interface, turn->first());
+      *comm = create(place, members);
+    });
+    return *comm;
+  }
+  // [/world]
+
+ private:
+  // Whether the ranks are in the same MPI: the number of the process of rank 0 at its
+  // start, and the rank in it.
+  std::string mine(const frame::Place& place) const {
+    return start_ + " " + to_string(start_ == kNone ? place.rank : rank_);
+  }
+
+  // MPI numbers processes once, at its start. A later group may number them otherwise.
+  // Returns the members as MPI numbers them, from what each rank says.
+  std::vector<int> members(
+      const frame::Place& place, const std::vector<std::string>& said) const {
+    std::vector<int> members;
+    std::map<std::string, std::string> starts;
+    for (int rank = 0; rank < place.size; ++rank) {
+      std::istringstream text(said[rank]);
+      std::string start;
+      int number = -1;
+      if (!(text >> start >> number)) {
+        throw std::runtime_error("another program has changed the keys of the store");
+      }
+      auto& ranks = starts[start];
+      ranks += (ranks.empty() ? "" : ", ") + place.names.who(rank);
+      members.push_back(number);
     }
+    if (starts.size() == 1) return members;
+    std::string list;
+    for (const auto& [start, ranks] : starts) {
+      list += (list.empty() ? "" : "; ") + ranks +
+          (start == kNone ? " in none" : " in one of them");
+    }
+    throw std::runtime_error(
+        "MPI cannot connect processes of different starts of it (" + list +
+        "); the first group of backend mpich in each process must contain all ranks of "
+        "later groups, so create it first, or use another backend for this group");
+  }
+
+  MPI_Comm create(const frame::Place& place, const std::vector<int>& members) const {
     MPI_Group all = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
     MPI_Comm comm = MPI_COMM_NULL;
     check(MPI_Comm_group(MPI_COMM_WORLD, &all), "MPI_Comm_group");
@@ -44,12 +90,25 @@ class World {
     forget_names();
     return comm;
   }
-  // [/world]
 
- private:
+  // Runs a function on the thread of MPI. It may wait there for the other ranks, so the
+  // caller also looks whether they or MPI have failed.
+  static void run(
+      const frame::Place& place, const char* what, std::function<void()> function) {
+    library().run(std::move(function), place.deadline, what, [&place] {
+      const auto reason = Stuck::reason(frame::milliseconds(0));
+      if (reason) throw std::runtime_error(*reason);
+      if (place.keys->has({frame::Place::kFailed})) {
+        throw std::runtime_error("another rank cannot connect");
+      }
+    });
+  }
+
   // All that a rank alone can refuse. Later the others would wait for it in MPI, which
   // does not notice its error, as await() does.
-  static void prepare(const frame::Place& place, const std::string& interface) {
+  std::unique_ptr<Needs> prepare(
+      const frame::Place& place, const std::string& interface) const {
+    if (start_ != kNone) return nullptr;
     const bool launched = getenv("PMI_SIZE") != nullptr;
     if (launched) {
       require_same("PMI_SIZE", place.size);
@@ -66,51 +125,37 @@ class World {
           "the first group of backend mpich must contain all "
           "ranks, in their order");
     }
-    // [network]
-    // The network that a wheel of MPICH can use everywhere, unless the environment names
-    // another.
-    setenv("MPIR_CVAR_CH4_NETMOD", "ofi", 0);
-    setenv("FI_PROVIDER", "tcp", 0);
-    if (!interface.empty()) {
-      if (if_nametoindex(interface.c_str()) == 0) {
-        throw std::runtime_error("this host has no network interface \"" + interface +
-            "\"; `ip link` lists those that it has");
-      }
-      setenv("FI_TCP_IFACE", interface.c_str(), 1);
+    if (!interface.empty() && if_nametoindex(interface.c_str()) == 0) {
+      throw std::runtime_error("this host has no network interface \"" + interface +
+          "\"; `ip link` lists those that it has");
     }
-    // [/network]
+    return is_initialized() ? nullptr : std::make_unique<Needs>(place.size);
   }
 
-  // A rank that the first group lacked would wait for the others to start MPI again. So all
-  // tell each other first in how many ranks their MPI runs.
-  void require_one_world(const frame::Place& place) const {
-    frame::Keys::Names keys;
-    for (int rank = 0; rank < place.size; ++rank) {
-      keys.push_back("world/" + to_string(rank));
-    }
-    place.keys->set_text(keys[place.rank], to_string(size_));
-    const auto sizes = place.await(keys);
-    for (int rank = 0; rank < place.size; ++rank) {
-      if (sizes[rank] == to_string(size_)) continue;
-      const int without = size_ == 0 ? place.rank : rank;
-      throw std::runtime_error("MPI runs without " + place.names.who(without) +
-          ", which the first group of backend mpich lacked; create a group of all ranks "
-          "first");
-    }
+  // [network]
+  // The network that a wheel of MPICH can use everywhere, unless the environment names
+  // another.
+  static std::map<std::string, std::string> network(const std::string& interface) {
+    std::map<std::string, std::string> variables{
+        {"MPIR_CVAR_CH4_NETMOD", "ofi"}, {"FI_PROVIDER", "tcp"}};
+    std::erase_if(variables, [](const auto& one) { return getenv(one.first.c_str()); });
+    if (!interface.empty()) variables["FI_TCP_IFACE"] = interface;
+    return variables;
   }
+  // [/network]
 
-  void start(const frame::Place& place) {
+  void start(const frame::Place& place, const std::string& interface,
+      const std::string& number) {
+    Exits::take();
     // [launched]
+    auto variables = network(interface);
     const bool launched = getenv("PMI_SIZE") != nullptr; // by mpiexec
-    if (!launched) PmiServer::start(place.keys, place.rank, place.size);
+    if (!launched) variables.merge(PmiServer::start(place, "c10d_" + number));
     if (!is_initialized()) {
+      const Environment environment(variables);
       int provided = 0;
       check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided),
           "MPI_Init_thread");
-    }
-    // Programs that this process starts must not take them for those of mpiexec.
-    if (!launched) {
-      for (const char* name : {"PMI_FD", "PMI_RANK", "PMI_SIZE"}) unsetenv(name);
     }
     // [/launched]
     // Errors that belong to no communicator, such as that of a lost connection, would end
@@ -118,8 +163,8 @@ class World {
     for (const MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) {
       MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     }
-    Exits::take();
-    MPI_Comm_size(MPI_COMM_WORLD, &size_);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    start_ = number;
   }
 
   static bool is_initialized() {
@@ -138,34 +183,23 @@ class World {
   }
 
   // MPI shares memory between the ranks of a host under names, which it would leave behind,
-  // because it is never finalized. All have opened it by now. A start that was killed has
-  // left names that no process uses.
+  // because it is never finalized. All ranks have opened it by now. Other starts have names
+  // that this process does not map.
   static void forget_names() {
-    namespace fs = std::filesystem;
-    const auto uses = [](const fs::path& process, const std::string& name) {
-      std::ifstream maps(process / "maps");
-      std::string line;
-      while (std::getline(maps, line) && line.find(name) == std::string::npos) {
-      }
-      return bool(maps);
-    };
-    std::error_code none; // others may erase the same
-    for (const auto& entry : fs::directory_iterator("/dev/shm", none)) {
-      const auto name = entry.path().string();
-      if (name.find("/mpich_") == std::string::npos) continue;
-      bool used = false;
-      const auto age = fs::file_time_type::clock::now() - entry.last_write_time(none);
-      if (!uses("/proc/self", name)) {
-        used = age < std::chrono::minutes(1); // another start goes on
-        for (const auto& process : fs::directory_iterator("/proc", none)) {
-          used = used || uses(process, name);
-        }
-      }
-      if (!used) fs::remove(name, none);
+    static const std::string folder = "/dev/shm/";
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+      const size_t found = line.find(folder + "mpich_");
+      if (found != line.npos) ::unlink(line.c_str() + found); // or another rank has
     }
   }
 
-  int size_ = 0; // of MPI_COMM_WORLD, once it is started
+  static constexpr const char* kNone = "none";
+
+  // The start of MPI that this process took part in, and its rank there. The thread that
+  // has the Turn of this process uses them.
+  std::string start_ = kNone;
+  int rank_ = 0;
 };
 
 } // namespace mpi_collectives
