@@ -88,7 +88,7 @@ class World {
     for (int rank = 0; rank < place.size; ++rank) {
       keys.push_back("world/" + to_string(rank));
     }
-    place.keys->set_text(keys[place.rank], to_string(size_));
+    place.keys->publish(keys[place.rank], to_string(size_));
     const auto sizes = place.await(keys);
     for (int rank = 0; rank < place.size; ++rank) {
       if (sizes[rank] == to_string(size_)) continue;
