@@ -174,10 +174,10 @@ class Watch {
       place.keys->add(beats_of(place.rank), 1);
       Keys::Names names;
       for (const auto& [rank, heard] : far) names.push_back(beats_of(rank));
-      auto beats = place.keys->get(names).begin();
-      for (auto& [rank, heard] : far) {
-        if (*beats != heard.beats) heard = {*beats, now};
-        ++beats;
+      const auto beats = place.keys->get(names);
+      for (size_t i = 0; auto& [rank, heard] : far) {
+        const auto& its = beats[i++];
+        if (its != heard.beats) heard = {its, now};
         if (now - heard.since < heartbeat) continue;
         const std::lock_guard lock(mutex);
         end(rank,
