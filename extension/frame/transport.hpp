@@ -50,13 +50,17 @@ struct Operation {
   std::shared_ptr<const void> owner;
 };
 
-// Returns whether done(), at the latest when the time is over.
+// Returns whether done(), at the latest when the time is over. The longer it takes, the
+// less often it asks, so that many ranks do not keep the store busy.
 template <class Done>
 bool poll_until(const Done& done, Clock::time_point limit) {
-  constexpr microseconds kLongestPause{5000};
-  for (microseconds pause(100); !done(); pause = std::min(2 * pause, kLongestPause)) {
-    if (Clock::now() > limit) return false;
-    std::this_thread::sleep_for(pause);
+  constexpr microseconds kFirstPause{100}, kLongestPause{100'000};
+  const auto begin = Clock::now();
+  for (auto now = begin; !done(); now = Clock::now()) {
+    if (now > limit) return false;
+    const auto waited = std::chrono::duration_cast<microseconds>(now - begin);
+    const auto pause = std::clamp(waited / 4, kFirstPause, kLongestPause);
+    std::this_thread::sleep_until(std::min(now + pause, limit + kFirstPause));
   }
   return true;
 }
@@ -199,13 +203,14 @@ class Transport {
 
   // Called when nothing could advance, by several threads if the transport cannot block.
   // Waits a while, or until the limit or wake(). May look() once more, whether anything
-  // advances, and returns what that says. The default polls, with naps from 50 us to
-  // 2 ms.
+  // advances, and returns what that says. The default polls, with naps that grow with
+  // the time that it has waited.
   using Look = std::function<bool()>;
   virtual bool rest(const Idle& idle, Clock::time_point limit, const Look& /* look */) {
-    const auto nap =
-        std::min(microseconds(50) * (1 << std::min(idle.looks, 6)), kLongestNap);
-    heard_ = bell_->wait(heard_, std::min(limit, Clock::now() + nap));
+    const auto now = Clock::now();
+    const auto waited = std::chrono::duration_cast<microseconds>(now - idle.since);
+    const auto nap = std::clamp(waited / 4, kShortestNap, kLongestNap);
+    heard_ = bell_->wait(heard_, std::min(limit, now + nap));
     return false;
   }
   virtual void wake() { bell_->ring(); }
@@ -224,7 +229,7 @@ class Transport {
   }
 
  private:
-  static constexpr microseconds kLongestNap{2000};
+  static constexpr microseconds kShortestNap{50}, kLongestNap{20'000};
 
   const Place place_;
   const std::shared_ptr<Bell> bell_ = std::make_shared<Bell>();

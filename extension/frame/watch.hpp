@@ -21,28 +21,34 @@ namespace frame {
 //
 //   failed: why the group cannot go on
 //
-//   left/<rank>: the rank has left the group
+//   state/<rank>: "left", or "failed" when the rank knows that the group has failed
+//
+//   news: a counter that increases when a rank has set its state
+//
+//   leavers: how many ranks have left; the last one erases these keys
 // [/watch]
 class Watch {
  public:
-  // Rings when the group has failed, and when this rank has left.
+  // Waits for the homes of all ranks, so make it in connect(). Rings when the group has
+  // failed, when the store has answered to is_up_to_date(), and when this rank has left.
   Watch(const Place& place, milliseconds heartbeat, std::shared_ptr<Bell> bell)
       : state_(std::make_shared<State>(place, heartbeat, std::move(bell))) {
-    place.keys->set_text(
-        "home/" + std::to_string(place.rank), std::to_string(getpid()) + " " + home());
-  }
-  ~Watch() { leave(); }
-
-  // When all ranks have set their homes.
-  void start() {
     state_->find_homes();
     std::thread([state = state_] { state->watch(); }).detach();
   }
+  ~Watch() { leave(false); }
 
   std::optional<std::string> failure() const {
     const std::lock_guard lock(state_->mutex);
     state_->is_asked = true;
-    return state_->failure;
+    return state_->failure ? state_->failure : state_->loss_of_store();
+  }
+  // Whether the store has been asked for a failure of late; if not, it is asked now. What
+  // others have sent before they failed may be here all the same: a call of a rank that
+  // is late must not succeed on it alone.
+  bool is_up_to_date() const {
+    const std::lock_guard lock(state_->mutex);
+    return state_->is_up_to_date();
   }
   std::optional<std::string> lost(const std::vector<int>& missing) const {
     state_->look_at_processes();
@@ -54,9 +60,11 @@ class Watch {
     state_->announcement = reason;
     state_->changed.notify_all();
   }
-  void leave() {
+  // If all ranks leave together, rank 0 can wait for them longer.
+  void leave(bool together) {
     const std::lock_guard lock(state_->mutex);
     state_->leaves = true;
+    state_->together |= together;
     state_->changed.notify_all();
   }
   bool has_left() const {
@@ -65,8 +73,6 @@ class Watch {
   }
 
  private:
-  static constexpr milliseconds kEvery{100};
-
   // The thread keeps it if the store holds up the thread.
   struct State {
     using Lock = std::unique_lock<std::mutex>;
@@ -75,65 +81,105 @@ class Watch {
         : place(place), heartbeat(heartbeat), bell(std::move(bell)), ends(place.size) {}
 
     void find_homes() {
-      const auto mine = home_of(place.rank);
+      Keys::Names keys;
       for (int rank = 0; rank < place.size; ++rank) {
-        const auto [process, home] = home_of(rank);
-        if (home != mine.second) {
-          far[rank] = {0, Clock::now()};
-        } else if (process != mine.first) {
+        keys.push_back("home/" + std::to_string(rank));
+      }
+      const auto own = home();
+      place.keys->add(beats_of(place.rank), 0); // others ask for it if this is far
+      place.keys->publish(keys[place.rank], std::to_string(getpid()) + " " + own);
+      const auto homes = place.await(keys);
+      for (int rank = 0; rank < place.size; ++rank) {
+        Words words(keys[rank], homes[rank], "the number of a process, and its host");
+        const auto process = words.number<pid_t>();
+        if (words.rest() != own) {
+          far[rank] = {{}, Clock::now()};
+        } else if (process != getpid()) {
           near[rank] = {process, Process::find(process), std::nullopt};
         }
       }
     }
 
-    std::pair<pid_t, std::string> home_of(int rank) const {
-      const auto text = place.keys->text("home/" + std::to_string(rank));
-      return {std::stoi(text), text.substr(text.find(' '))};
-    }
-
     void watch() {
       Lock lock(mutex);
       while (!has_left) {
-        changed.wait_for(lock, kEvery, [&] { return leaves || announcement; });
-        const auto reason = std::exchange(announcement, std::nullopt);
-        const bool asks = std::exchange(is_asked, false) || reason;
-        const bool last = leaves;
-        lock.unlock();
-        try {
-          if (asks) ask(reason);
-          if (last) place.keys->set_text("left/" + std::to_string(place.rank), "left");
-          if (!last && !far.empty()) count_beats();
-        } catch (const std::exception&) {
-          // Without the store, operations end at their deadlines.
+        changed.wait_for(
+            lock, every, [&] { return leaves || announcement || is_wanted; });
+        const auto now = Clock::now();
+        const bool beats = !far.empty() && now >= next_beat;
+        const bool asks = is_asked || is_wanted || beats || now - answered > kIdle;
+        if (!asks && !announcement && !leaves) continue;
+        is_asked = false;
+        const bool ring = std::exchange(is_wanted, false) || leaves;
+        if (store_is_lost) {
+          has_left = leaves;
+          if (ring) bell->ring();
+          continue;
         }
-        lock.lock();
-        has_left = last;
-        if (has_left || failure) bell->ring();
+        use_store(lock, now, beats);
+        if (ring || failure) bell->ring();
       }
     }
 
+    // Without the mutex, because the store may not answer.
+    void use_store(Lock& lock, Clock::time_point now, bool beats) {
+      const auto reason = std::exchange(announcement, std::nullopt);
+      const bool last = leaves;
+      unanswered = now;
+      lock.unlock();
+      bool lost = false;
+      try {
+        ask(reason);
+        if (beats && !last) count_beats(now);
+        if (last) say_goodbye();
+      } catch (const std::exception&) {
+        lost = true; // for ever: a client does not connect again
+      }
+      lock.lock();
+      has_left = last;
+      store_is_lost = lost;
+      if (lost) return;
+      unanswered.reset();
+      answered = now;
+    }
+
+    // Makes one request, unless there are news.
     void ask(const std::optional<std::string>& reason) {
       auto& keys = *place.keys;
-      const auto failed = keys.text("failed");
-      if (failed.empty() && reason) keys.set_text("failed", *reason);
+      const auto count = keys.text("news");
+      if (count == news && !reason) return;
+      news = count;
+      std::vector<int> left;
       for (int rank = 0; rank < place.size; ++rank) {
-        if (rank != place.rank) end_if_left(rank);
+        if (rank != place.rank && keys.text(state_of(rank)) == "left")
+          left.push_back(rank);
       }
+      // Now, because a rank sets its reason before it leaves.
+      auto failed = keys.text("failed");
+      if (failed.empty() && reason) keys.set_text("failed", failed = *reason);
+      if (!failed.empty() && !std::exchange(knows, true)) tell("failed");
       const std::lock_guard lock(mutex);
       if (!failed.empty()) failure = failed;
+      for (const int rank : left) end(rank, kLeft);
+    }
+
+    void tell(const std::string& state) {
+      place.keys->set_text(state_of(place.rank), state);
+      place.keys->add("news", 1);
     }
 
     // [beats]
-    void count_beats() {
-      const auto now = Clock::now();
-      if (now < next_beat) return;
+    void count_beats(Clock::time_point now) {
       next_beat = now + heartbeat / 4;
-      place.keys->add("beats/" + std::to_string(place.rank), 1);
-      for (auto& [rank, heard] : far) {
-        const auto beats = place.keys->add("beats/" + std::to_string(rank), 0);
-        if (beats != heard.first) heard = {beats, now};
-        if (now - heard.second < heartbeat) continue;
-        end_if_left(rank);
+      place.keys->add(beats_of(place.rank), 1);
+      Keys::Names names;
+      for (const auto& [rank, heard] : far) names.push_back(beats_of(rank));
+      const auto beats = place.keys->get(names);
+      for (size_t i = 0; auto& [rank, heard] : far) {
+        const auto& its = beats[i++];
+        if (its != heard.beats) heard = {its, now};
+        if (now - heard.since < heartbeat) continue;
+        const std::lock_guard lock(mutex);
         end(rank,
             " has not been heard from for " + std::to_string(heartbeat.count()) +
                 " ms (its host or the network may be down)");
@@ -141,8 +187,44 @@ class Watch {
     }
     // [/beats]
 
-    void end_if_left(int rank) {
-      if (place.keys->has({"left/" + std::to_string(rank)})) end(rank, kLeft);
+    // [goodbye]
+    // Rank 0 often hosts the store, and its process may end after this. So it waits: until
+    // all have left, or, if the group has failed, until those who live know why.
+    void say_goodbye() {
+      auto& keys = *place.keys;
+      tell("left");
+      if (keys.add("leavers", 1) == place.size) return erase_keys();
+      if (place.rank != 0) return;
+      const auto may_go = [&] {
+        return !keys.has({"leavers"}) || (knows && all_know());
+      };
+      poll_until(may_go, Clock::now() + (knows || together ? kLastWords : kTogether));
+    }
+    // [/goodbye]
+
+    bool all_know() const {
+      for (int rank = 0; rank < place.size; ++rank) {
+        if (!is_dead(rank) && place.keys->text(state_of(rank)).empty()) return false;
+      }
+      return true;
+    }
+
+    bool is_dead(int rank) const {
+      const auto close = near.find(rank);
+      if (close != near.end()) return close->second.process->ended();
+      const auto distant = far.find(rank);
+      return distant != far.end() &&
+          Clock::now() - distant->second.since > heartbeat;
+    }
+
+    void erase_keys() {
+      for (int rank = 0; rank < place.size; ++rank) {
+        place.keys->erase(beats_of(rank));
+        place.keys->erase(state_of(rank));
+      }
+      place.keys->erase("failed");
+      place.keys->erase("news");
+      place.keys->erase("leavers"); // the last, because rank 0 waits for it
     }
 
     // A rank that leaves says so before its process ends, so the thread looks into the
@@ -152,17 +234,34 @@ class Watch {
       for (auto& [rank, one] : near) {
         if (!one.process->ended()) continue;
         if (!one.ended) one.ended = now;
-        if (now - *one.ended < kEvery * 3 / 2) continue;
+        if (now - *one.ended < every * 3 / 2) continue;
+        const std::lock_guard lock(mutex);
         end(rank, " has died (process " + std::to_string(one.id) + ")");
       }
     }
 
+    // The mutex is held in the following.
     void end(int rank, const std::string& how) {
-      const std::lock_guard lock(mutex);
       if (ends[rank].empty()) ends[rank] = how;
     }
 
-    // The mutex is held.
+    bool is_up_to_date() {
+      const auto now = Clock::now();
+      const bool silent = unanswered && now - *unanswered > heartbeat;
+      if (now - answered <= 2 * every || silent || store_is_lost) return true;
+      if (!std::exchange(is_wanted, true)) changed.notify_all();
+      return false;
+    }
+
+    // A rank that no longer hears of those on other hosts cannot wait for them.
+    std::optional<std::string> loss_of_store() const {
+      if (far.empty() || !unanswered) return std::nullopt;
+      if (Clock::now() - *unanswered < heartbeat) return std::nullopt;
+      return "the store has not answered for " + std::to_string(heartbeat.count()) +
+          " ms, so it is not known which ranks of other hosts live (the process that "
+          "hosts the store, its host or the network may be down)";
+    }
+
     std::optional<std::string> lost(const std::vector<int>& missing) const {
       for (const int rank : missing) {
         if (!ends[rank].empty()) return place.names.who(rank) + ends[rank];
@@ -180,28 +279,47 @@ class Watch {
       return "all other ranks have left the group (they destroyed or lost it)";
     }
 
+    static std::string beats_of(int rank) { return "beats/" + std::to_string(rank); }
+    static std::string state_of(int rank) { return "state/" + std::to_string(rank); }
+
     static constexpr const char* kLeft =
         " has left the group (it destroyed or lost it)";
+    static constexpr milliseconds kIdle{1000};
+    // For rank 0 at the end. Others learn of a failure in kIdle, and leave() has two
+    // seconds.
+    static constexpr milliseconds kTogether{100}, kLastWords{1500};
 
     const Place place;
     const milliseconds heartbeat;
+    // All ranks together ask at most a thousand times in a second.
+    const milliseconds every{std::max(100, place.size)};
     const std::shared_ptr<Bell> bell;
 
     mutable std::mutex mutex; // guards these
     std::condition_variable changed;
-    bool is_asked = false, leaves = false, has_left = false;
+    bool is_asked = false, is_wanted = false; // soon, or now
+    bool leaves = false, together = false, has_left = false;
+    bool store_is_lost = false;
+    Clock::time_point answered = Clock::now();
+    std::optional<Clock::time_point> unanswered; // since when the store is asked in vain
     std::optional<std::string> announcement, failure;
     std::vector<std::string> ends; // how each rank has ended; empty: it has not
 
     struct Neighbour {
       pid_t id;
       std::shared_ptr<const Process> process;
-      std::optional<Clock::time_point> ended; // since when that is known
+      std::optional<Clock::time_point> ended; // since when the thread that drives knows
     };
-    std::map<int, Neighbour> near; // of the thread that drives
+    std::map<int, Neighbour> near;
     // Of the watch's thread: the last beat of each rank that this host cannot see.
-    std::map<int, std::pair<int64_t, Clock::time_point>> far;
+    struct Distant {
+      Keys::Value beats;
+      Clock::time_point since;
+    };
+    std::map<int, Distant> far;
     Clock::time_point next_beat;
+    std::string news;
+    bool knows = false; // that the group has failed
   };
 
   const std::shared_ptr<State> state_;

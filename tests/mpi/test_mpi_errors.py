@@ -5,13 +5,16 @@ import os
 import re
 import signal
 import time
+from datetime import timedelta
 from pathlib import Path
 
+import mpi_collectives
 import pytest
 import torch.distributed as dist
 from mpi_ranks import BOTH_WAYS, by_mpiexec, run, start
 from programs import MISMATCHES, assert_described, mismatches, ones, without_rank_2
 from ranks import client, error_of
+from stores import PassingStore, counting, junk_at, lost_at, slow_at
 
 # MPI tells the sender of a message nothing.
 OF_COLLECTIVES = {x: y for x, y in MISMATCHES.items() if x != "message"}
@@ -83,6 +86,121 @@ def test_a_message_of_another_size_is_described(way):
     assert "recv of 8 bytes of float32 with tag 0 from rank 0 of group" in received[1]
     for _, text, _ in (received, later):
         assert "MPI_Test: Message truncated" in text
+
+
+def start_with(store, rank, seconds=20, options=None):
+    """Make the default group of two ranks with a store of this rank's own."""
+    return dist.init_process_group(
+        "mpich",
+        store=store,
+        rank=rank,
+        world_size=int(os.environ["WORLD_SIZE"]),
+        timeout=timedelta(seconds=seconds),
+        pg_options=options,
+    )
+
+
+def loses_the_store_at_the_homes(rank):
+    store = PassingStore(client(), lost_at("home/")) if rank == 1 else client()
+    return error_of(start_with, store, rank, seconds=2)
+
+
+def test_a_rank_that_cannot_read_the_homes_keeps_all_from_starting():
+    for kind, text, seconds in run(loses_the_store_at_the_homes, 2, init=False):
+        assert kind == "DistStoreError" and 'cannot join group "' in text and seconds < 20, text
+
+
+@pytest.mark.parametrize("junk", [b"junk", b"7", b"-1 somewhere", "7\N{SNOWMAN} x".encode()])
+def test_a_home_that_no_rank_has_written_is_refused(junk):
+    def junk_in_the_home(rank):
+        store = PassingStore(client(), junk_at("home/1", junk)) if rank == 0 else client()
+        return error_of(start_with, store, rank, seconds=2)
+
+    for kind, text, _ in run(junk_in_the_home, 2, init=False):
+        assert kind == "DistStoreError" and 'cannot join group "' in text
+        expected = 'in the key "home/1", which should be the number of a process, and its host'
+        assert "rank 0: the store has " in text and expected in text, text
+
+
+def cannot_connect(rank, path):
+    """Rank 0 hosts the store, and ends with its error. Rank 1, which has the reason, is slow."""
+    if rank == 0:
+        store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        path.with_suffix(".new").write_text(str(store.port))
+        path.with_suffix(".new").rename(path)
+    else:
+        while not path.exists():
+            time.sleep(0.001)
+        store = dist.TCPStore("127.0.0.1", int(path.read_text()), is_master=False)
+    options = mpi_collectives.Options()
+    if rank == 1:
+        options.interface = "none"
+        store = PassingStore(store, slow_at("made/verdict", 0.3))
+    return error_of(start_with, store, rank, options=options)
+
+
+def test_the_store_stays_until_all_know_why_there_is_no_group(tmp_path):
+    for kind, text, _ in run(cannot_connect, 3, tmp_path / "port", init=False):
+        assert kind == "DistStoreError" and 'no network interface "none"' in text, text
+        assert "the store is lost" not in text
+
+
+def loses_the_store_and_has_a_reason(rank):
+    options = mpi_collectives.Options()
+    store = client()
+    if rank == 1:
+        options.interface = "none"
+        store = PassingStore(store, lost_at("made/verdict"))
+    return error_of(start_with, store, rank, options=options)
+
+
+def test_a_rank_without_the_store_says_its_own_reason():
+    _, text, _ = run(loses_the_store_and_has_a_reason, 2, init=False)[1]
+    assert 'no network interface "none"' in text and "the connection is cut" in text
+
+
+def late(rank):
+    """Return what a call of rank 1 does when it has failed on rank 0 long ago."""
+    group = dist.new_group(timeout=timedelta(seconds=0.5))
+    dist.all_reduce(ones(), group=group)
+    if rank == 1:
+        client().wait(["rank 0 has failed"])
+        first = error_of(dist.barrier, group=group)
+        return first, error_of(dist.all_reduce, ones(), group=group)
+    error = error_of(dist.barrier, group=group)
+    client().set("rank 0 has failed", "")
+    return (error,)
+
+
+@BOTH_WAYS
+def test_a_late_call_does_not_succeed_after_the_others_have_failed(way):
+    for errors in run(late, 2):
+        for kind, text, _ in errors:
+            assert kind == "DistBackendError"
+            assert "Timed out after 500 ms: rank 0 has waited in barrier" in text, text
+
+
+def requests_of_a_watch(rank):
+    """Return the requests that a waiting rank makes in a second."""
+    counts = []
+    start_with(PassingStore(client(), counting(counts)), rank)
+    if rank == 3:
+        client().wait(["0 has counted", "1 has counted", "2 has counted"])
+        dist.barrier()
+        return 0
+    work = dist.barrier(async_op=True)
+    time.sleep(0.5)
+    before = len(counts)
+    time.sleep(1)
+    requests = len(counts) - before
+    client().set(f"{rank} has counted", "")
+    work.wait()
+    return requests
+
+
+def test_a_watch_asks_the_store_once_in_a_tick():
+    # Ten ticks, whatever the number of ranks is.
+    assert max(run(requests_of_a_watch, 4, init=False)) <= 15
 
 
 def libmpi():

@@ -66,6 +66,26 @@ def test_a_rank_that_dies_on_another_host_is_named(ranks):
     assert "rank 3 has died" in others[2][2]
 
 
+@pytest.mark.parametrize("orders", [["die", "", "", ""], ["die", "die", "", ""]])
+def test_the_rank_that_hosts_the_store_dies(ranks, orders):
+    """Those on other hosts notice it after a heartbeat, and not at the deadline."""
+    others = errors(ranks, *orders)
+    assert len(others) == orders.count("")
+    for kind, seconds, text in others:
+        assert kind == "DistBackendError" and float(seconds) < 4, text
+        noticed = "the store has not answered for 1000 ms" in text
+        assert noticed or "rank 0 has died" in text or "rank 1 has died" in text, text
+
+
+def test_a_host_dies(hosts, ranks):
+    """All ranks that live learn it, although the first of them ends with the store."""
+    others = errors(ranks, "", "", "die", "die")
+    assert len(others) == 2
+    for kind, seconds, text in others:
+        assert kind == "DistBackendError" and float(seconds) < 4, text
+        assert "has not been heard from for 1000 ms" in text, text
+
+
 def test_a_cut_link_ends_every_rank_at_its_deadline(hosts, ranks):
     """Those on the side of the store, and those on the other one."""
     hosts[1].cut()

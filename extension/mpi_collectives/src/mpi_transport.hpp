@@ -20,7 +20,6 @@ class MpiTransport final : public frame::Transport {
   }
 
   bool can_block() const override { return false; }
-  void joined() override { watch_.start(); }
 
   // [exchange]
   // Data that is too long for the heads goes through MPI's exchange of all with all, in
@@ -138,6 +137,7 @@ class MpiTransport final : public frame::Transport {
   // have come here, at most for kDelivery, which is enough for the few bytes that MPI has
   // buffered.
   Steps leave(bool orderly) override {
+    bool together = false;
     if (orderly) {
       const auto limit = frame::Clock::now() + kDelivery;
       Operation barrier;
@@ -145,11 +145,12 @@ class MpiTransport final : public frame::Transport {
       library().begin(call);
       frame::Until ended([&] { return call->done() || frame::Clock::now() > limit; });
       co_await ended;
-      if (call->done()) {
+      together = call->done();
+      if (together) {
         library().add([comm = line_.comm]() mutable { MPI_Comm_free(&comm); });
       }
     }
-    watch_.leave();
+    watch_.leave(together);
     frame::Until left([this] { return watch_.has_left(); });
     co_await left;
   }
@@ -212,6 +213,11 @@ class MpiTransport final : public frame::Transport {
         });
     co_await done;
     if (!call->error().empty()) throw std::runtime_error(call->error());
+    // The others may have failed long ago, and have sent before what this call needed.
+    frame::Until known([this] { return watch_.is_up_to_date(); },
+        [this] { return std::vector{rank()}; });
+    co_await known;
+    if (const auto reason = watch_.failure()) throw std::runtime_error(*reason);
   }
   // [/run]
 

@@ -17,7 +17,7 @@ inline Memory create_or_open(const frame::Place& place, const Layout& layout) {
   if (place.rank == 0) {
     const uint64_t nonce = Clock::now().time_since_epoch().count();
     Memory memory = Memory::create(layout, nonce);
-    place.keys->set_text(kKey,
+    place.keys->publish(kKey,
         to_string(getpid()) + " " + to_string(memory.descriptor()) + " " +
             to_string(nonce) + " " + frame::home());
     return memory;

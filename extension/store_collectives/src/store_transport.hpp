@@ -2,6 +2,7 @@
 
 #include <list>
 #include <map>
+#include <set>
 
 #include "frame/transport.hpp"
 
@@ -48,12 +49,15 @@ class StoreTransport : public frame::Transport {
     }
     keys().set(mine, head(note, sizes)); // the last: a rank that sees it finds all
     for (int rank = 0; rank < size(); ++rank) all.push_back(round + to_string(rank));
-    Until present([&] { return keys().has(all); }, [&] { return ranks_without(all); });
+    Late late(all);
+    Until present([&] { return keys().has(all); }, [&] { return late.ranks(keys()); });
     co_await present;
 
     const auto heads = keys().get(all);
     std::vector<Note> notes;
-    for (const auto& head : heads) notes.push_back(note_of(head));
+    for (int rank = 0; rank < size(); ++rank) {
+      notes.push_back(note_of(all[rank], heads[rank]));
+    }
     frame::compare(notes, names());
     erase_kept();
     if (rank() == 0 && !last_.empty()) keys().erase(last_ + "read");
@@ -62,15 +66,14 @@ class StoreTransport : public frame::Transport {
 
     for (int rank = 0; rank < size(); ++rank) {
       if (from != frame::kEveryone && from != rank) continue;
-      const auto pieces = sizes_of(heads[rank]);
+      const auto pieces = sizes_of(all[rank], heads[rank]);
       if (pieces.empty()) continue; // it has shown nothing
       const size_t which = pieces.size() == 1 ? 0 : index();
-      received[rank].resize(pieces[which]);
       if (rank == this->rank()) {
-        frame::copy(received[rank], shown[which]);
+        received[rank].assign(shown[which].begin(), shown[which].end());
       } else {
         const auto key = all[rank] + "/" + reader(pieces.size(), index());
-        read(key, received[rank], /*erase=*/pieces.size() > 1);
+        received[rank] = read(key, pieces[which], /*erase=*/pieces.size() > 1);
       }
     }
     keys().add(round + "read", 1);
@@ -98,13 +101,13 @@ class StoreTransport : public frame::Transport {
         });
     co_await sent;
     waiting_.erase(place);
-    const auto note = note_of(keys().get({key}).at(0));
+    const auto note = note_of(key, keys().get({key}).at(0));
     if (note.bytes != op.note.bytes || note.dtype != op.note.dtype) {
       throw std::runtime_error("the ranks do not agree: " + names().who(from) +
           " runs " + describe(note) + ", " + names().who(rank()) + " runs " +
           describe(op.note));
     }
-    read(key, op.out[0], /*erase=*/true);
+    frame::copy(op.out[0], read(key, op.out[0].size(), /*erase=*/true));
     keys().erase(key);
     op.source->store(from);
   }
@@ -118,16 +121,17 @@ class StoreTransport : public frame::Transport {
 
   std::optional<std::string> lost(const std::vector<int>& missing) override {
     const char* text = " left the group (destroyed or lost it)";
+    const auto leavers = keys().count("leavers"); // one request, if none has left since
+    for (int rank = 0; rank < size() && leavers != leavers_; ++rank) {
+      if (keys().has({"left/" + to_string(rank)})) left_.insert(rank);
+    }
+    leavers_ = leavers;
     for (const int rank : missing) {
-      if (has_left(rank)) return names().who(rank) + " has" + text;
+      if (left_.contains(rank)) return names().who(rank) + " has" + text;
     }
-    int others = missing.empty() ? size() - 1 : 0; // who could send to kAnySource
-    for (int rank = 0; rank < size() && others > 0; ++rank) {
-      if (rank != this->rank() && has_left(rank) && --others == 0) {
-        return std::string("all other ranks have") + text;
-      }
-    }
-    return std::nullopt;
+    const bool any_other = missing.empty() && size() > 1; // could send to kAnySource
+    if (!any_other || std::ssize(left_) < size() - 1) return std::nullopt;
+    return std::string("all other ranks have") + text;
   }
 
   void announce(const std::string& reason) override {
@@ -152,8 +156,9 @@ class StoreTransport : public frame::Transport {
       co_return;
     }
     for (int rank = 0; rank < size(); ++rank) keys().erase("left/" + to_string(rank));
-    for (const char* key : {"failed", "leavers"}) keys().erase(key);
     keys().erase(last_ + "read");
+    keys().erase("failed");
+    keys().erase("leavers"); // the last, because the others wait for it
   }
   // [/leave]
 
@@ -177,15 +182,32 @@ class StoreTransport : public frame::Transport {
     return false;
   }
 
-  std::vector<int> ranks_without(const Keys::Names& names) {
-    std::vector<int> ranks;
-    for (int rank = 0; rank < size(); ++rank) {
-      if (!keys().has({names[rank]})) ranks.push_back(rank);
-    }
-    return ranks;
-  }
+  // The ranks whose keys do not exist. To find them takes a request for each, so a rank
+  // that waits for long looks less and less often.
+  class Late {
+   public:
+    explicit Late(const Keys::Names& names) : names_(names) {}
 
-  bool has_left(int rank) { return keys().has({"left/" + to_string(rank)}); }
+    std::vector<int> ranks(Keys& keys) {
+      const auto now = frame::Clock::now();
+      if (now < next_) return ranks_;
+      next_ = now + std::min<frame::Clock::duration>((now - begin_) / 4, kLongest);
+      ranks_.clear();
+      for (size_t rank = 0; rank < names_.size(); ++rank) {
+        if (!keys.has({names_[rank]})) ranks_.push_back(static_cast<int>(rank));
+      }
+      return ranks_;
+    }
+
+   private:
+    static constexpr frame::milliseconds kLongest{1000};
+
+    const Keys::Names& names_;
+    const frame::Clock::time_point begin_ = frame::Clock::now();
+    frame::Clock::time_point next_ = begin_;
+    std::vector<int> ranks_;
+  };
+
   std::string me() const { return to_string(rank()); }
   size_t index() const { return static_cast<size_t>(rank()); }
   static std::string reader(size_t pieces, size_t rank) {
@@ -204,16 +226,25 @@ class StoreTransport : public frame::Transport {
     bytes.insert(bytes.end(), rest.begin(), rest.end());
     return bytes;
   }
-  static Note note_of(const Keys::Value& head) {
+  static Note note_of(const std::string& key, const Keys::Value& head) {
     Note note;
-    std::memcpy(&note, head.data(), std::min(head.size(), sizeof(note)));
+    if (head.size() < sizeof(note)) refuse(key, head, "the note of an operation");
+    std::memcpy(&note, head.data(), sizeof(note));
     return note;
   }
-  static std::vector<uint64_t> sizes_of(const Keys::Value& head) {
-    std::vector<uint64_t> sizes((head.size() - sizeof(Note)) / sizeof(uint64_t));
+  std::vector<uint64_t> sizes_of(const std::string& key, const Keys::Value& head) const {
     const auto bytes = std::as_bytes(std::span(head)).subspan(sizeof(Note));
+    std::vector<uint64_t> sizes(bytes.size() / sizeof(uint64_t));
+    const bool fits = sizes.size() <= 1 || std::ssize(sizes) == size();
+    if (!fits || sizes.size() * sizeof(uint64_t) != bytes.size()) {
+      refuse(key, head, "the note of an operation and the sizes of its pieces");
+    }
     frame::copy(std::as_writable_bytes(std::span(sizes)), bytes);
     return sizes;
+  }
+  [[noreturn]] static void refuse(
+      const std::string& key, const Keys::Value& value, const std::string& expected) {
+    frame::Words(key, {value.begin(), value.end()}, expected).refuse();
   }
 
   // Returns the keys.
@@ -226,13 +257,18 @@ class StoreTransport : public frame::Transport {
     return names;
   }
 
-  void read(const std::string& key, Bytes data, bool erase) {
-    for (size_t i = 0; i * kPieceBytes < data.size(); ++i) {
+  frame::Blob read(const std::string& key, size_t size, bool erase) {
+    frame::Blob data;
+    for (size_t i = 0; data.size() < size; ++i) {
       const auto name = key + "/" + to_string(i);
       const auto piece = keys().get({name}).at(0);
-      frame::copy(frame::part(data, i, kPieceBytes), std::as_bytes(std::span(piece)));
+      const auto expected = std::min(size - data.size(), kPieceBytes);
+      if (piece.size() != expected) refuse(name, piece, to_string(expected) + " bytes");
+      const auto bytes = std::as_bytes(std::span(piece));
+      data.insert(data.end(), bytes.begin(), bytes.end());
       if (erase) keys().erase(name);
     }
+    return data;
   }
 
   void erase_kept() {
@@ -245,6 +281,8 @@ class StoreTransport : public frame::Transport {
   std::string last_; // its prefix
   std::map<std::pair<int, int64_t>, uint64_t> sent_, received_; // by other rank and tag
   std::list<Note> waiting_; // receives in the order of their calls
+  int64_t leavers_ = 0; // how many ranks have left,
+  std::set<int> left_; // and which ones
 };
 
 } // namespace store_collectives
