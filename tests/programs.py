@@ -1,9 +1,11 @@
 """What ranks run in the tests of several backends, and what their answers must be."""
 
+import itertools
 import os
 import signal
 import time
 from datetime import timedelta
+from functools import partial
 
 import torch
 import torch.distributed as dist
@@ -118,3 +120,56 @@ def assert_described(answers, limit, calls=MISMATCHES):
             assert kind == "DistBackendError" and seconds < limit, text
             assert f"failed on rank {rank}: " in text and "the ranks do not agree: " in text
             assert expected in text, f"{name}: {text}"
+
+
+# In the int64 of an argument, sums of these overflow.
+LIMITS = [2**63 - 1, -(2**63), 2**62, 2**32, -1]
+
+
+def wrong_splits(rows):
+    """Return split sizes for three ranks that are wrong, although their sum in int64 is right."""
+    triples = []
+    for first, second in itertools.product([0, 1, *LIMITS], repeat=2):
+        third = (rows - first - second + 2**63) % 2**64 - 2**63
+        triples.append([first, second, third])
+    return [triple for triple in triples if min(triple) < 0 or sum(triple) != rows]
+
+
+def wrong_calls():
+    """Return calls of rank 1 of 3 with numbers of up to the limits of their types, by text."""
+    tensor, three = torch.ones(3), [ones() for _ in range(3)]
+    calls = {}
+    for splits in wrong_splits(3):
+        calls[f"sends {splits}"] = partial(dist.all_to_all_single, ones(3), tensor, None, splits)
+        calls[f"gets {splits}"] = partial(dist.all_to_all_single, tensor, ones(3), splits)
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    for name, kind, arguments in [
+        ("broadcast", dist.BroadcastOptions, [three[:1]]),
+        ("reduce", dist.ReduceOptions, [three[:1]]),
+        ("gather", dist.GatherOptions, [[three], [ones()]]),
+        ("scatter", dist.ScatterOptions, [[ones()], [three]]),
+    ]:
+        for root in [3, *LIMITS]:
+            options = kind()
+            options.rootRank = root
+            calls[f"{name} of {root}"] = partial(getattr(backend, name), *arguments, options)
+    for number in [3, 2**31 - 1, -(2**31), *LIMITS]:
+        calls[f"send to {number}"] = partial(backend.send, [ones()], number, 0)
+        calls[f"receive from {number}"] = partial(backend.recv, [ones()], number, 0)
+        if not 0 <= number < 2**31:
+            calls[f"tag {number}"] = partial(backend.send, [ones()], 0, number)
+    return calls
+
+
+def numbers_at_the_limits(rank):
+    """Return the wrong calls that were not refused, and a sum that comes after them."""
+    accepted = []
+    for text, call in wrong_calls().items() if rank == 1 else ():
+        try:
+            call()
+        except (ValueError, TypeError):  # pybind11 raises the second if no int can be that large
+            continue
+        accepted.append(text)
+    total = ones()
+    dist.all_reduce(total)
+    return accepted, float(total)

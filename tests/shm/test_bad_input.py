@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.distributed as dist
+from programs import numbers_at_the_limits
 from ranks import error_of, run
 
 
@@ -97,6 +98,10 @@ def test_is_refused_where_it_is_called(answers, name):
     for answer in answers:
         kind, text, _ = answer[name]
         assert (kind, BAD[name][1] in text) == ("ValueError", True), text
+
+
+def test_numbers_at_the_limits_of_their_types_are_refused():
+    assert run(numbers_at_the_limits, 3) == [([], 3.0)] * 3
 
 
 def closed(rank):

@@ -11,7 +11,14 @@ import pytest
 import store_collectives
 import torch
 import torch.distributed as dist
-from programs import SOON, assert_described, mismatches, ones, without_rank_2
+from programs import (
+    SOON,
+    assert_described,
+    mismatches,
+    numbers_at_the_limits,
+    ones,
+    without_rank_2,
+)
 from ranks import client, error_of
 from store_ranks import run, start
 
@@ -86,6 +93,10 @@ def test_a_timeout_in_the_options_wins_over_that_of_the_group():
 @BOTH_WAYS
 def test_calls_that_do_not_agree_are_described(can_block):
     assert_described(run(mismatches, 2, can_block=can_block), 15)  # seconds; the timeout is 30
+
+
+def test_numbers_at_the_limits_of_their_types_are_refused():
+    assert run(numbers_at_the_limits, 3) == [([], 3.0)] * 3
 
 
 def test_ranks_that_do_not_come_are_named():
