@@ -158,7 +158,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // Calls back when the operation has ended: on the thread for that; in a callback, on
   // the thread that ends it, because PyTorch's PowerSGD hook waits there for another
   // future, which its own thread cannot complete. A callback must not wait for other
-  // callbacks: neither gloo nor NCCL promises that.
+  // callbacks: neither gloo nor NCCL promises that. Where it waits for a future that this
+  // thread is to complete later, it hangs: no timeout ends PyTorch's Future.wait().
   void when_ended(const PendingPtr& pending, Callback callback) {
     if (pending->ended()) return callback(); // also in a fork, where nobody unlocks
     add_callback(
