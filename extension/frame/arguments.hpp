@@ -1,9 +1,8 @@
 #pragma once
 
-#include <numeric>
-
 #include <ATen/MemoryOverlap.h>
 #include <c10/util/SmallVector.h>
+#include <c10/util/safe_numerics.h>
 
 #include "reductions.hpp"
 #include "sparse.hpp"
@@ -58,6 +57,10 @@ class Arguments {
     results.push_back(tensor);
     for (const int64_t size : tensor.sizes()) add_to_tag(size);
     add_to_tag(1 + tensor.sparse_dim());
+    const auto count = static_cast<uint64_t>(tensor.numel());
+    const uint64_t size = tensor.element_size();
+    // A dense tensor of these sizes may have more bytes than can be counted.
+    if (c10::mul_overflows(count, size, &note.bytes)) note.bytes = UINT64_MAX;
     packed_ = std::make_shared<Blobs>(ranks_);
     return keep(packed(tensor));
   }
@@ -102,11 +105,8 @@ class Arguments {
       const at::Tensor& tensor, Bytes all, std::vector<int64_t> numbers) const {
     const int64_t total = tensor.dim() == 0 ? 1 : tensor.size(0);
     if (numbers.empty()) numbers.assign(ranks_, total / ranks_);
-    const auto sum = std::accumulate(numbers.begin(), numbers.end(), int64_t{0});
-    require(static_cast<int>(numbers.size()) == ranks_ &&
-            std::ranges::min(numbers) >= 0 && sum == total,
-        " cannot split ", total, " rows into ", ranks_, " pieces of ",
-        at::IntArrayRef(numbers), " rows");
+    require(splits(total, numbers, ranks_), " cannot split ", total, " rows into ",
+        ranks_, " pieces of ", at::IntArrayRef(numbers), " rows");
     const size_t row = total == 0 ? 0 : all.size() / total;
     PieceList pieces;
     for (const int64_t number : numbers) {
@@ -192,6 +192,17 @@ class Arguments {
   // numbers.
   void add_to_tag(uint64_t number) {
     note.tag = static_cast<uint64_t>(note.tag) * 0x9E3779B97F4A7C15 + number;
+  }
+
+  // Whether these numbers, one for each rank, are parts of the total. A sum of numbers
+  // that a program gives could overflow, and come out right.
+  static bool splits(int64_t total, at::IntArrayRef numbers, int ranks) {
+    int64_t left = total;
+    for (const int64_t number : numbers) {
+      if (number < 0 || number > left) return false;
+      left -= number;
+    }
+    return left == 0 && static_cast<int64_t>(numbers.size()) == ranks;
   }
 
   PieceList checked(PieceList pieces, const char* what, const Bytes* one) const {

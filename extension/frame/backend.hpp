@@ -272,7 +272,6 @@ class BackendOn : public c10d::Backend {
     set_reduction(call, tensor, op);
     if (root == kEveryone && tensor.is_sparse()) {
       call.in = {call.sparse(tensor)};
-      call.note.bytes = tensor.numel() * tensor.element_size();
       return group_.run(std::move(call), async);
     }
     if (root == kEveryone || root == getRank()) {

@@ -21,7 +21,9 @@ inline at::Tensor sum_of(Blobs& tensors, const at::Tensor& like) {
   const int64_t dimensions = like.sparse_dim();
   std::vector<int64_t> sizes = like.sizes().slice(dimensions).vec(); // of one value
   const size_t index_bytes = dimensions * sizeof(int64_t);
-  const size_t value_bytes = c10::multiply_integers(sizes) * like.element_size();
+  // Unsigned: if no rank has a value, one may have more bytes than can be counted.
+  const size_t elements = c10::multiply_integers(sizes);
+  const size_t value_bytes = elements * like.element_size();
   const size_t item = std::max<size_t>(1, index_bytes + value_bytes);
   sizes.insert(sizes.begin(), 0); // the number of values
   std::vector<at::Tensor> indices, values;

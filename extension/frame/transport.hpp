@@ -95,7 +95,7 @@ struct Place {
 
 // How often in a row nothing could advance, and since when.
 struct Idle {
-  int looks = 0;
+  int64_t looks = 0;
   Clock::time_point since;
 };
 

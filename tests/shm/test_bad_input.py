@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.distributed as dist
+from programs import numbers_at_the_limits
 from ranks import error_of, run
 
 
@@ -97,6 +98,23 @@ def test_is_refused_where_it_is_called(answers, name):
     for answer in answers:
         kind, text, _ = answer[name]
         assert (kind, BAD[name][1] in text) == ("ValueError", True), text
+
+
+def test_numbers_at_the_limits_of_their_types_are_refused():
+    assert run(numbers_at_the_limits, 3) == [([], 3.0)] * 3
+
+
+def sparse_beside_a_barrier(rank):
+    if rank == 1:
+        return error_of(dist.barrier)
+    sizes = (2**62,)  # of as many floats as have 2**64 bytes
+    return error_of(dist.all_reduce, torch.sparse_coo_tensor([[1]], torch.ones(1), sizes))
+
+
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks")
+def test_a_sparse_tensor_of_more_bytes_than_can_be_counted():
+    for _, text, _ in run(sparse_beside_a_barrier, 2):
+        assert "rank 0 runs all_reduce #1 of 18446744073709551615 bytes" in text, text
 
 
 def closed(rank):
