@@ -10,7 +10,7 @@ namespace shm_collectives {
 
 using std::to_string;
 
-constexpr const char* kPlaceOfMemory = "memory"; // a key, erased once all have joined
+constexpr const char* kPlaceOfMemory = "memory"; // a key
 
 // Rank 0 makes the memory and says where it is: its process, a descriptor, the time at
 // which it made it, and its home. The other ranks open it.
@@ -55,7 +55,6 @@ class ShmTransport final : public frame::Transport {
   bool can_block() const override { return false; } // it only looks at memory
 
   void joined() override {
-    if (rank() == 0) forget_place();
     memory_.close_descriptor();
     others_.emplace(memory_, rank(), names());
     bool one_session = true;
@@ -100,13 +99,6 @@ class ShmTransport final : public frame::Transport {
   void wake() override { memory_.member(rank()).bell.ring(); }
 
  private:
-  void forget_place() {
-    try {
-      keys().erase(kPlaceOfMemory);
-    } catch (const std::exception&) { // the store has gone, with its keys
-    }
-  }
-
   const std::optional<microseconds> yield_for_;
   WaitingPolicy policy_{false, false, microseconds(0)};
   Memory memory_;
