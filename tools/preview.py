@@ -6,25 +6,36 @@ Needs neither PyTorch nor a compiler: samples that were never run are shown with
 output. Works in _build/preview, and leaves the state of `make html` unchanged.
 """
 
+import filecmp
 import logging
+import os
+import re
 import shutil
+import signal
 import socket
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from io import StringIO
+from pathlib import Path
 
 from livereload import Server
 from livereload.handlers import LiveReloadHandler
 from livereload.watcher import Watcher
 from sphinx.application import Sphinx
-from sphinx.errors import SphinxError
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 from tornado.ioloop import PeriodicCallback
 
 from .pages.sources import lay_out
-from .project.errors import BuildError, run_command
+from .processes.sphinx import counting_pages, original_names
+from .project.editors import is_editors_file
+from .project.errors import BuildError, readable, run_command
 from .project.languages import LANGUAGES, SOURCE_LANGUAGE, Language
-from .project.paths import BUILD, DOCS, GALLERY, LOCALES, ROOT
+from .project.paths import BUILD, DOCS, GALLERY, LOCALES, ROOT, relative
+from .project.ports import port_error, port_of
+from .translate.catalogs import path_of
+from .translate.laid_out import lay_out_catalogs
 
 PREVIEW = BUILD / "preview"
 FIRST_PORT = 8001
@@ -35,83 +46,229 @@ def main(name: str, port: str = "") -> None:
     if name not in languages:
         raise BuildError(f"name a language: make preview LANGUAGE={'|'.join(languages)}")
     with suppress(KeyboardInterrupt):
-        preview(languages[name], _open_port(int(port) if port else None))
+        preview(languages[name], _open_port(port_of(port)))
 
 
 def preview(language: Language, port: int) -> None:
-    sources = lay_out(PREVIEW, executed=True)
-    output = PREVIEW / "html" / language.url
-    output.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(ROOT / "LICENSE", output.parent / "license.txt")
-    site = Site(language, sources, output)
-    site.build()
-    server = Server(watcher=QuickWatcher())
+    site = Site(language)
+    site.output.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(ROOT / "LICENSE", site.output.parent / "license.txt")
     # The texts of the language and all sources; whatever it is, only what depends on it
     # is read again.
-    for folder in [LOCALES / language.gettext, DOCS, GALLERY]:
-        server.watch(str(folder), site.build, ignore=_is_made_by_the_build)
-    LiveReloadHandler.DEFAULT_RELOAD_TIME = 0  # Follow an edit right after another, too.
-    print(f"http://127.0.0.1:{port}/{language.url}/index.html follows your edits.")
-    print("Stop with Ctrl-C.", flush=True)
-    logging.getLogger("livereload").disabled = True
-    logging.getLogger("tornado.access").disabled = True
-    server.serve(port=port, host="127.0.0.1", root=str(PREVIEW / "html"))
+    watcher = EditWatcher([LOCALES / language.gettext, DOCS, GALLERY], site.build)
+    with watcher.ended_with_this():
+        watcher.build_once()
+        LiveReloadHandler.DEFAULT_RELOAD_TIME = 0  # Follow an edit right after another, too.
+        print(f"http://127.0.0.1:{port}/{language.url}/index.html follows your edits.")
+        print("Stop with Ctrl-C.", flush=True)
+        logging.getLogger("livereload").disabled = True
+        logging.getLogger("tornado.access").disabled = True
+        server = Server(watcher=watcher)
+        server.serve(port=port, host="127.0.0.1", root=str(PREVIEW / "html"))
 
 
-class QuickWatcher(Watcher):
-    """Looks five times a second whether there was an edit."""
+class EditWatcher(Watcher):
+    """Looks five times a second whether there was an edit, and builds after each.
+
+    A build has a process of its own, because Python and Sphinx keep each catalog that a process
+    has read. An edit that comes while one runs is built after it.
+    """
+
+    def __init__(self, folders: list[Path], build: Callable[[], object]) -> None:
+        super().__init__()
+        self.folders, self.build = folders, build
+        self.seen = self._files()
+        self.process: int | None = None
 
     def start(self, examine):
         PeriodicCallback(examine, 200).start()
         return True  # Or else livereload looks, and not as often.
 
+    def examine(self):
+        """Return what livereload wants: a path once it may load pages again, and no delay."""
+        if self.process is not None:
+            if os.waitpid(self.process, os.WNOHANG)[0] == 0:
+                return None, None
+            self.process = None
+            self.filepath = "all"
+            return self.filepath, None
+        files = self._files()
+        if files != self.seen:
+            self.seen = files
+            self._start_build()
+        return None, None
+
+    def build_once(self):
+        os.waitpid(self._start_build(), 0)
+        self.process = None
+
+    @contextmanager
+    def ended_with_this(self) -> Iterator[None]:
+        """End a build that still runs when the preview ends."""
+        try:
+            yield
+        finally:
+            if self.process is not None:
+                os.killpg(self.process, signal.SIGKILL)
+                os.waitpid(self.process, 0)
+
+    def _start_build(self) -> int:
+        sys.stdout.flush()
+        process = os.fork()
+        if process == 0:
+            try:
+                os.setpgid(0, 0)  # With the processes that Sphinx starts.
+                self.build()
+            finally:
+                sys.stdout.flush()
+                os._exit(0)
+        with suppress(OSError):  # The process may have done so already.
+            os.setpgid(process, process)
+        self.process = process
+        return process
+
+    def _files(self) -> dict[str, tuple[int, int]]:
+        """Return when each file was changed, and its size."""
+        files = {}
+        for folder in self.folders:
+            for place, folders, names in os.walk(folder):
+                folders[:] = [name for name in folders if not is_editors_file(name)]
+                for name in names:
+                    if not is_editors_file(name) and not name.endswith(".mo"):
+                        with suppress(OSError):  # It may be gone.
+                            status = os.stat(f"{place}/{name}")
+                            files[f"{place}/{name}"] = status.st_mtime_ns, status.st_size
+        return files
+
 
 class Site:
-    """The pages of one language, built in this process, where all is loaded."""
+    """The pages of one language."""
 
-    def __init__(self, language, sources, output):
-        self.language, self.sources, self.output = language, sources, output
-        self.overrides = {"language": language.gettext}
-        if language == SOURCE_LANGUAGE:
-            self.overrides["locale_dirs"] = []  # As run_sphinx does.
+    def __init__(self, language: Language) -> None:
+        self.language = language
+        self.output = PREVIEW / "html" / language.url
+        self.doctrees = PREVIEW / "doctrees" / language.url
+        self.catalogs = PREVIEW / "locales"
+        self.sources = PREVIEW / "sources" / language.url
+        # Where pages are before they are compared with those of the last build.
+        self.laid_out = PREVIEW / "laid-out" / language.url
+        # Is there while pages are written, and stays if that is cut short.
+        self.unfinished = PREVIEW / f"unfinished-{language.url}"
+        self.titles: dict[str, str] = {}
 
-    def build(self):
+    def build(self) -> None:
         started = time.monotonic()
-        doctrees = PREVIEW / "doctrees" / self.language.url
+        warnings = StringIO()
         try:
-            shutil.copytree(DOCS, self.sources, dirs_exist_ok=True)
-            with patch_docutils(ROOT), docutils_namespace():  # As if for the first time.
-                app = Sphinx(
-                    self.sources,
-                    ROOT,
-                    self.output,
-                    doctrees,
-                    "html",
-                    confoverrides=self.overrides,
-                    status=None,
-                    # For a few pages, other processes are not worth their start.
-                    parallel=1 if doctrees.is_dir() else 2,
-                )
-                app.build()
-        except (SphinxError, OSError, ValueError) as error:
-            print(f"not built: {error}", file=sys.stderr, flush=True)
-        print(f"built in {time.monotonic() - started:.1f} s", flush=True)
+            self._build(warnings)
+        except Exception as error:
+            print(f"not built: {self._in_names(error)}", file=sys.stderr, flush=True)
+        else:
+            if text := self._in_names(warnings.getvalue()):
+                print(text, file=sys.stderr, flush=True)
+            print(f"built in {time.monotonic() - started:.1f} s", flush=True)
+
+    def _build(self, warnings: StringIO) -> None:
+        sources = self.sources / DOCS.name
+        _bring_up_to_date(self.sources, lay_out(self.laid_out, executed=True).parent)
+        is_translated = self.language != SOURCE_LANGUAGE
+        changed = lay_out_catalogs(self.language, self.catalogs) if is_translated else set()
+        # The texts around the pages are on each page, which Sphinx does not know.
+        if "sphinx" in changed or self.unfinished.exists():
+            shutil.rmtree(self.doctrees, ignore_errors=True)
+        counting: AbstractContextManager[None] = nullcontext()
+        if not self.doctrees.exists():
+            print("building all pages, which takes half a minute or more", flush=True)
+            counting = counting_pages("building", sources, (self.doctrees, self.output))
+        with counting, patch_docutils(ROOT), docutils_namespace():
+            app = Sphinx(
+                sources,
+                ROOT,
+                self.output,
+                self.doctrees,
+                "html",
+                confoverrides={
+                    "language": self.language.gettext,
+                    "locale_dirs": [str(self.catalogs)] if is_translated else [],
+                },
+                status=None,
+                warning=warnings,
+                parallel=2,
+            )
+            app.connect("env-get-outdated", self._note_titles)
+            app.connect("env-updated", self._pages_with_titles)
+            self.unfinished.touch()
+            app.build()
+            self.unfinished.unlink()
+
+    def _note_titles(self, app, env, *pages):
+        self.titles = {page: title.astext() for page, title in env.titles.items()}
+        return []
+
+    def _pages_with_titles(self, app, env):
+        """Return the pages to write again: all, when the menu on each of them has changed."""
+        titles = {page: title.astext() for page, title in env.titles.items()}
+        return env.found_docs if titles != self.titles else []
+
+    def _in_names(self, message: object) -> str:
+        """Return what Sphinx says, with the names of the files that a translator edits."""
+        text = readable(str(message).replace(str(self.catalogs), str(LOCALES)))
+        copies = f"{relative(self.sources / DOCS.name)}/"
+        lines = [
+            self._in_catalog(line, copies) if "transla" in line else original_names(line, copies)
+            for line in text.splitlines()
+        ]
+        return "\n".join(lines)
+
+    def _in_catalog(self, line: str, copies: str) -> str:
+        """Return what is said of a page as what is said of its catalog."""
+
+        def catalog(match: re.Match[str]) -> str:
+            return relative(path_of(self.language, match[1]))
+
+        page = (
+            rf"{re.escape(copies)}([\w./-]+)\.(?:md|rst)(?::\d+)?(?::<translated>)?(?::\d+)?(?=:)"
+        )
+        return re.sub(page, catalog, line)
 
 
-def _is_made_by_the_build(path):
-    return path.endswith(".mo")
+def _bring_up_to_date(folder: Path, source: Path) -> None:
+    """Make a folder as another is.
+
+    What differs gets the time of now: an edit that was made while a page was read counts as new.
+    """
+    for place, folders, names in os.walk(source):
+        target = folder / Path(place).relative_to(source)
+        target.mkdir(parents=True, exist_ok=True)
+        for name in set(os.listdir(target)) - {*folders, *names}:
+            _remove(target / name)
+        for name in folders + names:
+            there, here = Path(place, name), target / name
+            if there.is_symlink():
+                _remove(here)
+                here.symlink_to(there.readlink())
+            elif there.is_file() and not (here.is_file() and filecmp.cmp(there, here, False)):
+                shutil.copyfile(there, here)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _open_port(choice: int | None) -> int:
     """Return the port of choice or, without one, the first or any that is free."""
-    for port in [choice] if choice else [FIRST_PORT, 0]:
+    for port in [FIRST_PORT, 0] if choice is None else [choice]:
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
-            except OSError:
+            except OSError as error:
+                reason = port_error(port, error)
                 continue
             return probe.getsockname()[1]
-    raise BuildError(f"port {choice} is in use: name another, or none at all")
+    raise BuildError(reason)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,11 @@ Content-Security-Policy that allows nothing from other hosts and no script withi
 import errno
 import functools
 import http.server
-import sys
 from pathlib import Path
 
+from .project.errors import BuildError, run_command
 from .project.paths import SITE, relative
+from .project.ports import port_error, port_of
 
 # The drawings and the theme have styles in the page.
 CONTENT_SECURITY_POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'"
@@ -45,20 +46,17 @@ def make_server(port, folder=SITE):
     return http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
 
 
-def main():
-    if len(sys.argv) > 2 or (len(sys.argv) == 2 and not sys.argv[1].isdigit()):
-        sys.exit(__doc__)
+def main(text: str = "") -> None:
+    port = port_of(text)
     if not (SITE / "index.html").is_file():
-        sys.exit(f"error: there is no site in {relative(SITE)}: run `make html` first")
-    port = int(sys.argv[1]) if len(sys.argv) == 2 else None
+        raise BuildError(f"there is no site in {relative(SITE)}: run `make html` first")
     try:
         server = make_server(8000 if port is None else port)
     except OSError as error:
-        if error.errno != errno.EADDRINUSE:
-            raise
-        if port is not None:
-            sys.exit(f"error: port {port} is in use: name another, or none at all")
-        server = make_server(0)
+        if port is None and error.errno == errno.EADDRINUSE:
+            server = make_server(0)
+        else:
+            raise BuildError(port_error(port, error)) from None
     print(f"Serving {relative(SITE)} at http://127.0.0.1:{server.server_port}/", flush=True)
     print("Stop with Ctrl-C.", flush=True)
     try:
@@ -68,4 +66,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main, __doc__)

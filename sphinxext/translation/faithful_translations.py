@@ -61,6 +61,23 @@ def strange_characters(node: nodes.Element) -> set[str]:
     return set(STRANGE.findall("".join(texts)))
 
 
+# What translators call the nodes of docutils.
+NAMES = {"literal": "code", "reference": "link", "pending_xref": "link", "raw": "HTML"}
+
+
+def _in_words(found: Counter[Any]) -> str:
+    """Return what ``markup`` and ``strange_characters`` found, as a translator reads it."""
+    words = []
+    for item in found.elements():
+        if isinstance(item, str):
+            words.append(f"the character U+{ord(item):04X}")
+        else:
+            name, *details = item
+            shown = dict.fromkeys(repr(x) for x in details if x)
+            words.append(" ".join([NAMES.get(name, name.replace("_", " ")), *shown]))
+    return ", ".join(words) or "nothing"
+
+
 def _is_code(node: nodes.Element) -> bool:
     """Return whether the text of a node must stay. That of a link is translated."""
     if isinstance(node, nodes.literal):
@@ -115,8 +132,8 @@ class RefuseUnfaithful(SphinxTransform):
                 "refused a translation whose markup is not that of its source, %r: "
                 "it lacks %s, and adds %s",
                 node.source_message,
-                list(source - translated),
-                list(translated - source),
+                _in_words(source - translated),
+                _in_words(translated - source),
                 location=node,
             )
 

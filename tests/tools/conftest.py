@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from tests.folders import Folder
+from tests.tools.small_catalogs import pages  # noqa: F401 - A fixture.
 from tools.project.paths import INSTALLED_EXTENSIONS, ROOT
 
 COPIED = ["tools", "conformance", "extension", "sphinxext", "docs/_templates", "docs/_static"]

@@ -1,88 +1,16 @@
 """Catalogs: each fault is reported with file and line, and the commands find and mend it."""
 
-import json
 import re
 
 import pytest
-from babel.messages.catalog import Catalog
 
-from tests.folders import Folder
-from tools.project import languages, paths
-from tools.project.errors import BuildError
-from tools.project.languages import TRANSLATIONS
+from tests.tools.small_catalogs import EXEMPTIONS, PAGE, TEXTS
 from tools.project.paths import LOCALES
-from tools.state import records
-from tools.translate import catalogs, check, exemptions, extract, update
+from tools.translate import update
 from tools.translate.update import follow_markup
 
-PAGE = "locales/ko/LC_MESSAGES/index.po"
 CHINESE = PAGE.replace("ko", "zh_CN")
-EXEMPTIONS = "locales/exemptions.csv"
 COLUMNS = "language,rule,texts,reason\n"
-
-TEXTS = {
-    "ko": {"Title": "제목", "Other page": "다른 쪽", "The `first` text.": "`first` 문장입니다."},
-    "zh_CN": {"Title": "标题", "Other page": "另一页", "The `first` text.": "`first` 文字。"},
-}
-
-
-class Pages(Folder):
-    """Two pages with complete catalogs, whose messages need no Sphinx."""
-
-    def __init__(self, root):
-        super().__init__(root)
-        self.write("docs/index.md", "")
-        # The messages of each page, and which of them are plain: see sphinxext's plain_messages.
-        self.messages = {"index": ["Title", "The `first` text."], "tutorial/sample": ["Other page"]}
-        self.plain = {"index": {}, "tutorial/sample": {}}
-
-    def replace(self, old, new, name=PAGE):
-        super().replace(old, new, name)
-
-    def translate(self, texts, name=PAGE):
-        super().translate(texts, name)
-
-    def extracted(self):
-        """Return a catalog of msgids for each page, as the extraction by Sphinx leaves them."""
-        self.write("gettext/plain-messages.json", json.dumps(self.plain))
-        for page, texts in self.messages.items():
-            template = Catalog()
-            for text in texts:
-                template.add(text)
-            self.write(f"gettext/{page}.pot", catalogs.write(template))
-        return {page: self.root / f"gettext/{page}.pot" for page in self.messages}
-
-    def check(self):
-        """Return the findings of the check."""
-        try:
-            check.check()
-        except BuildError as error:
-            return str(error)
-        return ""
-
-
-@pytest.fixture
-def pages(tmp_path, monkeypatch):
-    locales = tmp_path / "locales"
-    for module in (languages, catalogs):
-        monkeypatch.setattr(module, "LOCALES", locales)
-    for module in (catalogs, check, update):
-        of_test = [x for x in TRANSLATIONS if x.gettext in TEXTS]
-        monkeypatch.setattr(module, "TRANSLATIONS", of_test)
-    monkeypatch.setattr(paths, "ROOT", tmp_path)
-    monkeypatch.setattr(exemptions, "FILE", tmp_path / EXEMPTIONS)
-    monkeypatch.setattr(check, "DOCS", tmp_path / "docs")
-    monkeypatch.setattr(check, "EXTRACTION", tmp_path / "gettext")
-    monkeypatch.setattr(records, "RECORDS", tmp_path / "records")
-    pages = Pages(tmp_path)
-    for module in (check, extract):
-        monkeypatch.setattr(module, "extracted", pages.extracted)
-    update.update()
-    for language, texts in TEXTS.items():
-        for page in pages.messages:
-            pages.translate(texts, PAGE.replace("ko", language).replace("index", page))
-    return pages
-
 
 # -- The commands ------------------------------------------------------------------
 
@@ -184,16 +112,11 @@ def test_complete_catalogs_pass(pages):
         ('msgstr "제목"', 'msgstr "제목"\nmsgstr "쪽"', "without a msgid"),
         ('msgid "Title"', 'msgid "Title"\nmsgstr "쪽"\n\nmsgid "Title"', "stands twice"),
         ('msgid "Title"', '#, c-format\nmsgid "Title"', "its form is not that"),
-        ("nplurals=1; plural=0;", "nplurals=x;", "malformed catalog"),
-        ("charset=utf-8", "charset=none", "malformed catalog"),
-        ("charset=utf-8", "charset=iso-8859-1", "write charset=utf-8"),
-        ("charset=utf-8", "charset=utf-7", "malformed catalog"),
         ('msgstr "제목"', 'msgstr  "제목"', "its form is not that"),
     ],
     ids=[
         *("untranslated", "fuzzy", "msgid", "keyword", "unterminated", "quotation mark", "rule"),
-        *("escape", "msgstr", "twice", "flag", "plural forms", "charset", "Latin charset"),
-        *("charset of escapes", "format"),
+        *("escape", "msgstr", "twice", "flag", "format"),
     ],
 )
 def test_a_fault_is_named_with_its_place(pages, old, new, expected):
@@ -242,10 +165,10 @@ def test_a_fault_of_the_exemptions_is_named(pages, text, expected):
         ("locales/xx/LC_MESSAGES/index.po", "is in the folder of no translation"),
         ("locales/ko/index.po", "is in the folder of no translation"),
         ("locales/ko/LC_MESSAGES/gone.mo", "is no catalog"),
-        ("locales/ko/LC_MESSAGES/index.po~", "is no catalog"),
+        ("locales/ko/LC_MESSAGES/index.txt", "is no catalog"),
         ("locales/ko/LC_MESSAGES/gone.po", "its page is gone"),
     ],
-    ids=["source language", "no language", "no folder", "compiled", "backup", "no page"],
+    ids=["source language", "no language", "no folder", "compiled", "other", "no page"],
 )
 def test_a_file_that_is_no_catalog_is_named(pages, name, expected):
     pages.write(name, pages.read(PAGE))

@@ -1,6 +1,7 @@
 """The preview follows an edit of a catalog, and leaves the build alone."""
 
-import shutil
+import os
+import re
 import signal
 import socket
 import subprocess
@@ -11,8 +12,6 @@ from contextlib import contextmanager
 
 import pytest
 
-from tools.project.paths import LOCALES
-
 CATALOG = "locales/ko/LC_MESSAGES/index.po"
 
 
@@ -20,7 +19,7 @@ CATALOG = "locales/ko/LC_MESSAGES/index.po"
 def pages(project):
     project.write(
         "docs/index.md",
-        "# Title\n\nA text.\n\n```{toctree}\ntutorial/sample\n```\n"
+        "# Title\n\nA text.\n\nThe `first` text.\n\n```{toctree}\ntutorial/sample\n```\n"
         "```{literalinclude} ../gallery/tutorial/sample/shown.py\n```\n",
     )
     project.write("gallery/tutorial/sample/shown.py", "x = 1\n")
@@ -29,9 +28,8 @@ def pages(project):
         "# sphinx_gallery_start_ignore\nassert 1\n# sphinx_gallery_end_ignore\n"
     )
     project.write_catalog("index", {"A text.": "첫 번째 글."})
-    shutil.copyfile(
-        LOCALES / "ko/LC_MESSAGES/sphinx.po", project.root / "locales/ko/LC_MESSAGES/sphinx.po"
-    )
+    project.write_catalog("tutorial/sample", {"A text.": "첫 번째 표본."})
+    project.write_catalog("sphinx", {"Site navigation": "첫 번째 메뉴"})
     return project
 
 
@@ -43,13 +41,13 @@ def previewing(project):
     with open(project.root / "preview.log", "w") as log:
         process = subprocess.Popen(command, cwd=project.root, stdout=log, stderr=log)
     try:
-        yield f"http://127.0.0.1:{port}/ko"
+        yield f"http://127.0.0.1:{port}/ko", process.pid
     finally:
         process.kill()
         process.wait()
 
 
-def wait_for(address, expected, seconds=40):
+def wait_for(address, expected, seconds=90):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
@@ -62,26 +60,73 @@ def wait_for(address, expected, seconds=40):
     raise AssertionError(f"{expected!r} did not appear at {address}")
 
 
-def test_an_edit_of_a_message_appears(pages):
-    with previewing(pages) as address:
-        wait_for(f"{address}/index.html", "첫 번째 글.")
-        wait_for(f"{address}/tutorial/sample.html", "never run")
-        with urllib.request.urlopen(f"{address}/tutorial/sample.html") as answer:
+def test_every_edit_of_every_catalog_appears(pages):
+    with previewing(pages) as (address, process):
+        index, sample = f"{address}/index.html", f"{address}/tutorial/sample.html"
+        wait_for(index, "첫 번째 글.")
+        wait_for(sample, "never run")
+        with urllib.request.urlopen(sample) as answer:
             assert "assert" not in answer.read().decode()
+        before = set(os.listdir(f"/proc/{process}/fd"))
+        last = {"index": "첫 번째", "tutorial/sample": "첫 번째", "sphinx": "첫 번째"}
+        for number in ("두", "세", "네"):
+            for page, shown_on in (("index", index), ("tutorial/sample", sample)):
+                last[page] = edit(pages, page, last[page], f"{number} 번째")
+                wait_for(shown_on, last[page] + (" 글." if page == "index" else " 표본."))
+        for number in ("두", "세"):
+            last["sphinx"] = edit(pages, "sphinx", last["sphinx"], f"{number} 번째")
+            wait_for(sample, last["sphinx"] + " 메뉴")
+        with urllib.request.urlopen(index) as answer:
+            assert "세 번째 메뉴" in answer.read().decode()
+        wait_until(lambda: not (pages.root / "_build/preview/unfinished-ko").exists())
+        assert len(set(os.listdir(f"/proc/{process}/fd")) - before) < 5, "descriptors are closed"
+    assert not (pages.root / "_build/html").exists()
+    assert not (pages.root / "docs/tutorial").exists()
+
+
+def edit(project, page, old, new):
+    project.replace(old, new, CATALOG.replace("index", page))
+    return new
+
+
+def test_an_edit_while_pages_are_built_appears_after_it(pages):
+    """Also before the server listens."""
+    with previewing(pages) as (address, _):
+        wait_until((pages.root / "_build/preview/doctrees").exists)
+        edit(pages, "index", "첫 번째", "두 번째")
+        wait_for(f"{address}/index.html", "두 번째 글.")
+        edit(pages, "index", "두 번째", "세 번째")
+        wait_until((pages.root / "_build/preview/unfinished-ko").exists)
+        edit(pages, "index", "세 번째", "네 번째")
+        wait_for(f"{address}/index.html", "네 번째 글.")
+
+
+def test_faults_are_named_as_a_translator_knows_them(pages):
+    pages.write_catalog("index", {"A text.": "첫 번째 글.", "The `first` text.": "`second` 글."})
+    with previewing(pages) as (address, _):
+        wait_for(f"{address}/index.html", "첫 번째 글.")
         good = pages.read(CATALOG)
         pages.write(CATALOG, good.replace('msgid "A text."', "nonsense"))
         log_has(pages, "not built: ")
         pages.write(CATALOG, good.replace("첫 번째", "두 번째"))
         wait_for(f"{address}/index.html", "두 번째 글.")
-    assert not (pages.root / "_build/html").exists()
-    assert not (pages.root / "docs/tutorial").exists()
+        log_has(pages, "built in", times=2)
+    log = pages.read("preview.log")
+    refused = "refused a translation whose markup is not that of its source, 'The `first` text.'"
+    assert f"{CATALOG}: WARNING: {refused}: it lacks code 'first', and adds code 'second'" in log
+    assert re.search(r"not built: .*\nlocales.*\nbuilt in [^\n]*\n\Z", log), log
+    assert "_build" not in log and "None" not in log
 
 
-def log_has(project, text):
-    end = time.monotonic() + 20
-    while text not in project.read("preview.log"):
-        assert time.monotonic() < end, project.read("preview.log")
-        time.sleep(0.05)
+def log_has(project, text, times=1):
+    wait_until(lambda: project.read("preview.log").count(text) >= times)
+
+
+def wait_until(is_so, seconds=60):
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def test_an_interrupt_while_it_builds(pages):
@@ -102,3 +147,6 @@ def test_what_prevents_it_is_said(pages):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         assert f"port {port} is in use" in pages.fail("tools.preview", "ko", port)
+    for port in ("abc", "99999", "-1"):
+        expected = f"error: PORT={port}: a port is a number up to 65535\n"
+        assert pages.run("tools.preview", "ko", port) == (1, expected)

@@ -41,6 +41,9 @@ def test_what_prevents_it_is_said(project):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         assert f"port {port} is in use" in project.fail("tools.serve", port)
+    for port in ("abc", "99999", "-1"):
+        expected = f"error: PORT={port}: a port is a number up to 65535\n"
+        assert project.run("tools.serve", port) == (1, expected)
 
 
 def test_it_listens_on_loopback_only():

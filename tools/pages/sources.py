@@ -14,6 +14,7 @@ from sphinxext.text.gallery_scripts import prose, visible
 
 from ..execute.expected_outputs import accepted
 from ..execute.samples import blocks_of, page_of, samples, source_of
+from ..project.editors import is_editors_file
 from ..project.errors import BuildError
 from ..project.paths import DOCS, ROOT, relative
 
@@ -40,7 +41,8 @@ def lay_out(folder: Path, *, executed: bool) -> Path:
     """
     target = folder / DOCS.name
     shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(DOCS, target)  # With its times: Sphinx reads what is new.
+    # With its times: Sphinx reads what is new.
+    shutil.copytree(DOCS, target, ignore=lambda _, names: filter(is_editors_file, names))
     for name in INCLUDED:
         link = folder / name
         if link.is_symlink():

@@ -30,6 +30,14 @@ def commit():
     return name, day, bool(git("status", "--porcelain"))
 
 
+def changed_files(folder):
+    """Return the paths in a folder that differ from the last commit, or are gone since."""
+    if git("rev-parse", "--show-toplevel") != str(ROOT):
+        return []
+    names = git("-c", "core.quotePath=false", "diff", "--name-only", "HEAD", "--", folder) or ""
+    return [ROOT / name for name in names.splitlines()]
+
+
 @cache
 def has_history():
     """Return whether this is a clone of its own with all its commits."""

@@ -17,15 +17,18 @@ from ..processes.one_build import stage
 from ..processes.sphinx import counting_pages, run_sphinx
 from ..project import git
 from ..project.errors import BuildError
-from ..project.languages import LANGUAGES, Language
+from ..project.languages import LANGUAGES, SOURCE_LANGUAGE, Language
 from ..project.paths import BUILD, DOCS, RENDERED, ROOT
 from ..project.published import PUBLISHED
 from ..state.digests import digest, files_below, generated_pages, installed, project_files
 from ..state.records import Record, record
 from ..translate import status as translation_status
+from ..translate.catalogs import catalogs_of
+from ..translate.laid_out import lay_out_catalogs
 from .root_files import write_root_files
 
 AT_A_TIME = 2  # languages; a run of Sphinx keeps one core busy
+CATALOGS = BUILD / "locales"  # For Sphinx.
 CATALOG = re.compile(r"locales/[\w/.-]+\.po\b")
 
 
@@ -37,8 +40,6 @@ def render() -> int:
     stale = [x for x in LANGUAGES if not _record(x).is_made(before[x.url], _pages(x))]
     for language in stale:
         _record(language).forget()
-    for folder in (folder for language in stale for folder in _folders(language)):
-        shutil.rmtree(folder, ignore_errors=True)
     names = ", ".join(language.url for language in stale)
     with (
         counting_pages(f"rendering {names}", sources, *map(_folders, stale)),
@@ -66,7 +67,7 @@ def keys() -> dict[str, str]:
         *(sys.version, installed(), git.commit(), versions.versions()),
         *(provenance.runs_for_pages(), translation_status.for_sphinx()),
     )
-    return {x.url: digest(sorted(x.catalogs.rglob("*.po")), common) for x in LANGUAGES}
+    return {x.url: digest(catalogs_of(x), common) for x in LANGUAGES}
 
 
 def _catalogs_on_pages() -> list[Path]:
@@ -92,12 +93,15 @@ def _folders(language: Language) -> tuple[Path, Path]:
 def _render_language(sources: Path, language: Language) -> str | None:
     """Return a description of what went wrong, or None."""
     doctrees, output = _folders(language)
-    for compiled in language.catalogs.rglob("*.mo"):
-        compiled.unlink()  # Sphinx would use one that is newer than its catalog.
+    for folder in (output, doctrees):
+        shutil.rmtree(folder, ignore_errors=True)
     values = versions.template_values(language).items()
-    options = [x for name, value in values for x in ("-A", f"{name}={value}")]
+    options: list[str | Path] = [x for name, value in values for x in ("-A", f"{name}={value}")]
     what = f"rendering {language.url}"
     try:
+        if language != SOURCE_LANGUAGE:
+            lay_out_catalogs(language, CATALOGS)
+            options += ["-D", f"locale_dirs={CATALOGS}"]
         run_sphinx(what, "html", language, sources, output, *options, doctrees=doctrees)
     except BuildError as error:
         return str(error)

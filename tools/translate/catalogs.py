@@ -4,32 +4,42 @@ Every page has one catalog, locales/LANGUAGE/LC_MESSAGES/PAGE.po; the text of
 templates and of the theme is in sphinx.po. No message has plural forms, as Sphinx extracts none.
 """
 
-import codecs
 import io
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from babel.messages.catalog import Catalog, Message
-from babel.messages.pofile import PoFileError, denormalize, normalize, read_po, write_po
+from babel.messages.pofile import PoFileError, PoFileParser, denormalize, normalize
 
+from ..project.editors import is_editors_file
 from ..project.errors import BuildError
 from ..project.languages import TRANSLATIONS, Language
 from ..project.paths import LOCALES, relative
+from .po_text import Header, Unreadable, decoded, for_babel, header_text
 
+NONE = Header()
 WIDTH = 78
 LARGEST = 1_000_000  # bytes; ours have up to 25,000
-# Headers that say when something happened would change with every run.
-VOLATILE = re.compile(
-    r'^"(POT-Creation-Date|PO-Revision-Date|Generated-By|Report-Msgid-Bugs-To|'
-    r"Last-Translator|Language-Team): .*\n",
-    re.M,
-)
 
 # One line of a catalog: empty, a comment, or a keyword and a string, or a string.
-LINE = re.compile(r'\s*(#.*|((msg(ctxt|id|str)\s+)?"(\\[\\"abfnrtv]|[^"\\])*"\s*)?)$')
-ENTRY = re.compile(r'^(?:msgctxt (?:".*"\s*)+)?msgid (?:".*"\s*)+', re.M)
+KEYWORD = r"msg(?:ctxt|id|str)(?=[\s\"])"
+LINE = re.compile(rf'\s*(#.*|(?:({KEYWORD})\s*)?"(?:\\["\\nrt]|[^"\\])*"\s*|)$')
+ENTRY = re.compile(r'^\s*(?:msgctxt\s*(?:".*"\s*)+)?msgid\s*(?:".*"\s*)+', re.M)
+# What stands in the place of a line in some files, and what it is.
+KNOWN_FAULTS = {
+    r"<<<<<<<|=======|>>>>>>>": "a conflict that git left there: keep one of the two sides",
+    r"msgid_plural|msgstr\[": "a plural form, which no text of this site has: remove it",
+    r".*[“”]\s*$": "a curved quotation mark in the place of a straight one",
+    r'.*\\[^"\\nrt]': "an escape that stands for a character: write the character itself",
+}
+
+
+class PageCatalog(Catalog):
+    """A catalog with the header of its file, of which Babel reads only some."""
+
+    header = NONE
 
 
 def path_of(language: Language, page: str) -> Path:
@@ -49,26 +59,46 @@ def catalogs_of(language: Language) -> list[Path]:
     """
     if dangerous := list(_dangerous_files()):
         raise BuildError("\n".join(dangerous))
-    return sorted(language.catalogs.rglob("*.po"))
+    found = language.catalogs.rglob("*.po")
+    return sorted(path for path in found if not is_editors_file(path.name))
+
+
+def read_all(language: Language) -> dict[Path, PageCatalog]:
+    """Read all catalogs of a language. Raises BuildError with the faults of all of them."""
+    return read_everything([language])[language]
+
+
+def read_everything(languages: Iterable[Language]) -> dict[Language, dict[Path, PageCatalog]]:
+    """Read all catalogs of some languages. Raises BuildError with the faults of all of them."""
+    result: dict[Language, dict[Path, PageCatalog]] = {}
+    faults = []
+    for language in languages:
+        result[language] = {}
+        for path in catalogs_of(language):
+            try:
+                result[language][path] = read(path, language)
+            except BuildError as error:
+                faults.append(str(error))
+    if faults:
+        raise BuildError("\n".join(faults))
+    return result
 
 
 def foreign_files() -> Iterator[str]:
-    """Yield a fault for each file in locales/ that is no catalog of a translation.
-
-    Sphinx would use some of them: a catalog of the source language, or a compiled one.
-    """
+    """Yield a fault for each file in locales/ that is no catalog of a translation."""
     folders = [language.catalogs for language in TRANSLATIONS]
     for path in _all_files():
+        # Poedit compiles a catalog when it saves one.
         is_compiled = path.suffix == ".mo" and path.with_suffix(".po").is_file()
         if path == LOCALES / "exemptions.csv":
             continue
         if not any(folder in path.parents for folder in folders):
             yield (
                 f"{_printable(path)}: is in the folder of no translation of languages.toml; "
-                "remove it"
+                "move it away"
             )
         elif path.suffix != ".po" and not is_compiled:
-            yield f"{_printable(path)}: is no catalog; remove it"
+            yield f"{_printable(path)}: is no catalog; move it away"
 
 
 def _dangerous_files() -> Iterator[str]:
@@ -84,8 +114,10 @@ def _dangerous_files() -> Iterator[str]:
 
 def _all_files() -> Iterator[Path]:
     for place, folders, names in os.walk(LOCALES):
+        folders[:] = [name for name in folders if not is_editors_file(name)]
         links = [name for name in folders if Path(place, name).is_symlink()]
-        yield from sorted(Path(place, name) for name in [*names, *links])
+        names = [name for name in [*names, *links] if not is_editors_file(name)]
+        yield from sorted(Path(place, name) for name in names)
 
 
 def _printable(path: Path) -> str:
@@ -93,61 +125,105 @@ def _printable(path: Path) -> str:
     return "".join(x if x.isprintable() else ascii(x)[1:-1] for x in relative(path))
 
 
-def read(path: Path) -> Catalog:
-    """Read a catalog. Raises BuildError with the places of what is no catalog."""
-    if malformed := list(_malformed_lines(path)):
-        raise BuildError(
-            "\n".join(f"{relative(path)}:{n}: malformed catalog: {what}" for n, what in malformed)
-        )
+def read(path: Path, language: Language | None = None) -> PageCatalog:
+    """Read a catalog, as any editor leaves it.
+
+    Raises BuildError, in one line, with the first place of what is no catalog, or if it is one of
+    another language.
+    """
+    return checked(path.read_bytes(), path, language)
+
+
+def checked(content: bytes, path: Path, language: Language | None = None) -> PageCatalog:
+    """Return the catalog in the content of a file, as ``read`` does."""
+    text = text_of(content, path)
     try:
-        catalog = parse(path.read_bytes())
-        catalog.num_plurals  # noqa: B018 - Babel reads the header when it is asked.
-        if codecs.lookup(catalog.charset).name != "utf-8":
-            raise ValueError(f"charset={catalog.charset}; write charset=utf-8")
-    except (PoFileError, ValueError, LookupError, TypeError) as error:
-        line = (getattr(error, "lineno", None) or 0) + 1  # Babel counts from 0.
+        _require_well_formed(text)
+        catalog = parse(decoded(content))
+    except Unreadable as error:
+        raise _malformed(path, error.line, str(error)) from None
+    except PoFileError as error:
         reason = re.sub(r" on \d+$", "", str(error))
-        raise BuildError(f"{relative(path)}:{line}: malformed catalog: {reason}") from None
+        raise _malformed(path, error.lineno + 1, reason) from None
+    named = catalog.header.fields.get("language", "")
+    if language and not _is_spelling_of(named, language.gettext):
+        raise BuildError(
+            f"{relative(path)}:1: its header says `Language: {named}`, not "
+            f"{language.gettext}: correct it, or move the file to its own language"
+        )
     return catalog
 
 
-def parse(content: bytes) -> Catalog:
-    """Return the catalog that a file holds. Raises what Babel raises if it holds none."""
-    # Gettext's tools write this above an obsolete text, and Babel does not read it.
-    content = content.replace(b"\n#~| ", b"\n#| ")
-    catalog = read_po(io.BytesIO(content), abort_invalid=True)
+def text_of(content: bytes, path: Path) -> str:
+    """Return the text in the content of a file as Babel reads it, with the lines of the file."""
+    try:
+        return for_babel(decoded(content))[0]
+    except Unreadable as error:
+        raise _malformed(path, error.line, str(error)) from None
+
+
+def _malformed(path: Path, line: int, reason: str) -> BuildError:
+    return BuildError(f"{relative(path)}:{line}: malformed catalog: {reason}")
+
+
+def parse(text: str) -> PageCatalog:
+    """Return the catalog that a text holds. Raises PoFileError if it holds none."""
+    text, header = for_babel(text)
+    catalog = PageCatalog()
+    PoFileParser(catalog, abort_invalid=True).parse(io.StringIO(text))
+    catalog.header = header
     for message in [*catalog, *catalog.obsolete.values()]:
         _take_over_previous_id(message)
+        if not any(message.user_comments):
+            message.user_comments.clear()  # Lines that keep entries apart.
     return catalog
 
 
-def _malformed_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the number of each line that Babel would make something of, and the fault."""
-    content = path.read_bytes()
-    last = None
-    for number, line in enumerate(content.split(b"\n"), start=1):
-        try:
-            text = line.decode()
-        except UnicodeDecodeError:
-            yield number, "not UTF-8"
-            continue
-        if not LINE.match(text):
-            yield (
-                number,
-                f"{text.strip()!r}; a line is a comment, or msgid or msgstr and a string in "
-                'quotation marks, and quotation marks within the string are written \\"',
-            )
-        keyword = text.split(" ")[0]
-        if keyword == last == "msgstr":
-            yield number, "a msgstr without a msgid"
-        if keyword.startswith("msg"):
-            last = keyword
-    text, msgids = content.decode(errors="replace"), set()
-    for entry in ENTRY.finditer(text):
-        msgid = "".join(re.findall('"(.*)"', entry[0]))
-        if msgid in msgids:
-            yield text.count("\n", 0, entry.start()) + 1, f"the msgid {msgid!r} stands twice"
-        msgids.add(msgid)
+def _is_spelling_of(named: str, gettext: str) -> bool:
+    """Return whether a header that names a language, or none, is one of a catalog of another."""
+    ours, theirs = (x.replace("-", "_").lower().split("_") for x in (gettext, named))
+    territories = {x[-1] for x in (ours, theirs) if len(x) > 1 and len(x[-1]) == 2}
+    return not named or (ours[0] == theirs[0] and len(territories) < 2)
+
+
+def _require_well_formed(text: str) -> None:
+    """Raise Unreadable for the first line that Babel would make something of."""
+    last, lines = None, text.split("\n")
+    for number, line in enumerate(lines, start=1):
+        match = LINE.match(line)
+        if not match:
+            raise Unreadable(number, f"{line.strip()[:60]!r}; {_explained(line)}")
+        if match[2] == last == "msgstr":
+            raise Unreadable(number, "a msgstr without a msgid")
+        last = match[2] or last
+    obsolete = "\n".join(x[2:] if re.match("#~[^|]", x) else "" for x in lines)
+    found = 0
+    for kind in (text, obsolete):
+        first_line: dict[str, int] = {}
+        for entry in ENTRY.finditer(kind):
+            found += 1
+            number = kind.count("\n", 0, entry.end() - len(entry[0].lstrip())) + 1
+            msgid = "".join(re.findall('"(.*)"', entry[0]))
+            if msgid in first_line:
+                raise Unreadable(
+                    number,
+                    f"the msgid {msgid[:60]!r} stands twice, in line {first_line[msgid]}, too: "
+                    "keep one of the two",
+                )
+            first_line[msgid] = number
+    if not found:
+        raise Unreadable(1, "it has no message; its editor may have damaged it")
+
+
+def _explained(line: str) -> str:
+    """Return what a line is that is none of a catalog."""
+    for pattern, what in KNOWN_FAULTS.items():
+        if re.match(rf"\s*(?:{pattern})", line):
+            return what
+    return (
+        "a line is a comment, or msgid or msgstr and a string in quotation marks, and "
+        'quotation marks within the string are written \\"'
+    )
 
 
 def _take_over_previous_id(message: Message) -> None:
@@ -159,14 +235,28 @@ def _take_over_previous_id(message: Message) -> None:
         message.previous_id = [denormalize("\n".join(f'"{text}"' for text in texts))]
 
 
-def write(catalog: Catalog) -> str:
-    """Return the text of a catalog, with obsolete texts last. Locations are left out."""
-    header = io.BytesIO()
-    write_po(header, catalog, width=WIDTH)
-    header_text = VOLATILE.sub("", header.getvalue().decode()).partition("\n\n")[0] + "\n"
+def write(catalog: Catalog, language: Language | None = None, header: Header = NONE) -> str:
+    """Return the text of a catalog, with obsolete texts last. Locations are left out.
+
+    Of its present header, the comments stay, and the fields that name people. The others are
+    ours, or would change with each editor and day.
+    """
+    title, fields = "", {"MIME-Version": "1.0"}
+    if language:
+        title = f"{language.name} ({language.gettext})"
+        fields = {
+            "Project-Id-Version": "c10d-backend-tutorial 1",
+            "Last-Translator": header.credit("Last-Translator"),
+            "Language-Team": header.credit("Language-Team"),
+            "Language": language.gettext,
+            "Plural-Forms": Catalog(locale=language.gettext).plural_forms,
+            **fields,
+        }
+    fields["Content-Type"] = "text/plain; charset=utf-8"
+    fields["Content-Transfer-Encoding"] = "8bit"
     entries = [_entry(message) for message in catalog if message.id]
     entries += [_entry(message, "#~ ") for message in catalog.obsolete.values()]
-    return "\n".join([header_text, *entries]) + "\n"
+    return "\n".join([header_text(title, fields, header), *entries]) + "\n"
 
 
 def _entry(message: Message, prefix: str = "") -> str:

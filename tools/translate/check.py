@@ -24,6 +24,7 @@ from ..state.records import Results
 from . import catalogs
 from .exemptions import Exemptions, advice
 from .extract import EXTRACTION, extracted
+from .losses import losses
 from .rules import apply_rules
 from .rules.message import Message
 from .rules.terms import GLOSSARY, first_uses, glosses
@@ -85,9 +86,13 @@ def _check(templates: dict[str, Path], checked: list[Path]) -> int:
     for language in TRANSLATIONS:
         faults += _files_without_page(language, templates)
         pages = {}
+        lost = _losses(language, templates.values())
+        faults += lost.values()
         for page, template in templates.items():
             path = catalogs.path_of(language, page)
             checked.append(path)
+            if path in lost:
+                continue
             if not path.is_file():
                 faults.append(f"{relative(path)}: missing; run `make i18n-update` and translate it")
                 continue
@@ -109,6 +114,13 @@ def _check(templates: dict[str, Path], checked: list[Path]) -> int:
     if faults := faults or exemptions.unused():
         raise BuildError("message catalogs:\n" + "\n".join(faults))
     return total
+
+
+def _losses(language: Language, templates: Iterable[Path]) -> dict[Path, str]:
+    try:
+        return losses(language, lambda: {x.id for path in templates for x in catalogs.read(path)})
+    except BuildError:
+        return {}  # One of the catalogs is malformed, which is reported for itself.
 
 
 def _files_without_page(language: Language, templates: Iterable[str]) -> Iterator[str]:
@@ -134,11 +146,11 @@ def _check_page(
     ``plain`` are its messages without markup; None if all are so.
     """
     try:
-        catalog, template = catalogs.read(path), catalogs.read(template_path)
+        catalog, template = catalogs.read(path, language), catalogs.read(template_path)
     except BuildError as error:
         return asdict(CheckedPage(faults=[str(error)]))
     faults = list(_check_completeness(path, catalog, template, language))
-    faults = faults or list(_check_form(path, catalog, template, language))
+    faults = faults or list(_check_form(path, template, language))
     messages = [
         Message(
             entry.id,
@@ -172,13 +184,8 @@ def _check_page(
     return asdict(CheckedPage(len(template), faults, messages, findings))
 
 
-def _check_form(
-    path: Path, catalog: Catalog, template: Catalog, language: Language
-) -> Iterator[str]:
-    if catalog.locale_identifier != language.gettext:
-        wrong = catalog.locale_identifier
-        yield f"{relative(path)}:1: is for {wrong!r}, not for {language.gettext}"
-    if updated_text(catalogs.read(path), template, language) != path.read_bytes().decode():
+def _check_form(path: Path, template: Catalog, language: Language) -> Iterator[str]:
+    if updated_text(catalogs.read(path), template, language).encode() != path.read_bytes():
         yield (
             f"{relative(path)}:1: its form is not that of the others; `make i18n-update` "
             "mends it and changes no translation"

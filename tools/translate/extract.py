@@ -10,12 +10,11 @@ from pathlib import Path
 
 from ..pages.sources import lay_out
 from ..processes.sphinx import run_sphinx
-from ..project.errors import BuildError
 from ..project.languages import SOURCE_LANGUAGE, TRANSLATIONS
 from ..project.paths import BUILD, ROOT, ROOT_FILES
 from ..state.digests import digest, files_below, installed, project_files
 from ..state.records import record
-from .catalogs import catalogs_of, read
+from .catalogs import read, read_everything
 
 EXTRACTION = BUILD / "gettext"
 SOURCES = BUILD / "extraction"
@@ -47,21 +46,8 @@ def extracted():
     }
 
 
-def _require_readable_catalogs():
-    """Raise BuildError for malformed catalogs, which Sphinx would show with a traceback."""
-    malformed = []
-    for language in TRANSLATIONS:
-        for path in catalogs_of(language):
-            try:
-                read(path)
-            except BuildError as error:
-                malformed.append(str(error))
-    if malformed:
-        raise BuildError("\n".join(malformed))
-
-
 def _extract():
-    _require_readable_catalogs()
+    read_everything(TRANSLATIONS)  # Sphinx would show what is malformed with a traceback.
     templates = ",".join(str(folder) for folder in TEMPLATES)
     options: list[str | Path] = ["-D", f"templates_path={templates}"]
     sources = lay_out(SOURCES, executed=False)

@@ -64,7 +64,7 @@ def _changes(language: Language, commit: str) -> Iterator[Change]:
     names = git("ls-tree", "-r", "--name-only", commit, "--", folder) or ""
     before = {name: _catalog_of(commit, name) for name in names.splitlines()}
     everywhere = {entry.id: entry for catalog in before.values() for entry in catalog}
-    now = {path: catalogs.read(path) for path in catalogs.catalogs_of(language)}
+    now = catalogs.read_all(language)
     in_use = {entry.id for catalog in now.values() for entry in catalog}
     gone = {msgid: entry for msgid, entry in everywhere.items() if msgid not in in_use}
     for path, catalog in now.items():
@@ -78,8 +78,8 @@ def _changes(language: Language, commit: str) -> Iterator[Change]:
 
 def _catalog_of(commit: str, name: str) -> Catalog:
     try:
-        return catalogs.parse((git("show", f"{commit}:{name}") or "").encode())
-    except (PoFileError, ValueError, LookupError, TypeError):
+        return catalogs.parse(git("show", f"{commit}:{name}") or "")
+    except (PoFileError, ValueError):
         return Catalog()  # Whatever it was, it was no catalog.
 
 

@@ -63,7 +63,7 @@ def status_of(language: Language) -> dict[str, PageStatus]:
     pages = {}
     results = Results(f"status-{language.gettext}")
     for path in catalogs.catalogs_of(language):
-        total, messages = results.get(digest([path]), partial(_read, path))
+        total, messages = results.get(digest([path]), partial(_read, path, language))
         pages[catalogs.page_of(language, path)] = PageStatus(
             catalog=relative(path),
             total=total,
@@ -75,9 +75,9 @@ def status_of(language: Language) -> dict[str, PageStatus]:
     return pages
 
 
-def _read(path: Path) -> list:
+def _read(path: Path, language: Language) -> list:
     """Return how many messages a catalog has, and a list of those that are open."""
-    messages = [message for message in catalogs.read(path) if message.id]
+    messages = [message for message in catalogs.read(path, language) if message.id]
     open_messages = [
         asdict(OpenMessage(FUZZY if x.fuzzy else UNTRANSLATED, x.id, x.lineno))
         for x in messages

@@ -8,13 +8,16 @@ from pathlib import Path
 
 from babel.messages.catalog import Catalog, Message
 
+from ..project.errors import BuildError
 from ..project.languages import TRANSLATIONS, Language
 from ..project.paths import relative
-from .catalogs import catalogs_of, path_of, read, write
+from .catalogs import PageCatalog, parse, path_of, read_everything, write
 from .extract import extract
+from .losses import losses
 
 SIMILAR = 0.6  # How much of a gone text a new one of its page must have in common with it.
 SIMILAR_ELSEWHERE = 0.75  # The same for one of another page.
+REPORTED = 8  # How many files, and how many messages, a report names for each language.
 # The comment of an old text, of which a fuzzy one was made: it may come back.
 SUPERSEDED = "kept until its new text is reviewed"
 
@@ -26,26 +29,59 @@ def update() -> None:
     it was gone. A text that was changed keeps its translation, marked fuzzy; it is not
     marked if only markup changed and the translation can follow. No translation is lost:
     what is in no page any more is kept as obsolete.
+
+    Raises BuildError, and changes nothing, if a catalog is malformed or has lost translations.
     """
     templates = extract()
-    for language in TRANSLATIONS:
-        catalogs = {path: read(path) for path in catalogs_of(language)}
+    present = read_everything(TRANSLATIONS)
+    in_use = {entry.id for template in templates.values() for entry in template if entry.id}
+    faults = [x for language in TRANSLATIONS for x in losses(language, lambda: in_use).values()]
+    if faults:
+        raise BuildError("\n".join(faults))
+    for language, catalogs in present.items():
+        written: list[str] = []
+        filled: list[str] = []
         for path, text in updated(catalogs, templates, language):
             if not path.is_file() or path.read_bytes() != text.encode():
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text)
-                print(f"    updated {relative(path)}")
+                _write_whole(path, text)
+                written.append(relative(path))
+                filled += _filled(path, catalogs.get(path), text)
+        _report("updated", written, language)
+        _report("filled with the translation of the same text elsewhere:", filled, language)
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write a file so that, whenever this is interrupted, the old one or the new one is there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.tmp")
+    unfinished.write_text(text)
+    unfinished.replace(path)
+
+
+def _filled(path: Path, before: Catalog | None, text: str) -> Iterator[str]:
+    """Yield the place of each message that an update has translated."""
+    for entry in parse(text):
+        present = before.get(entry.id) if before is not None else None
+        if entry.id and entry.string and not entry.fuzzy and not (present and present.string):
+            yield f"{relative(path)}:{entry.lineno} {entry.id[:60]!r}"
+
+
+def _report(what: str, items: list[str], language: Language) -> None:
+    for item in items[:REPORTED]:
+        print(f"    {what} {item}")
+    if (rest := len(items) - REPORTED) > 0:
+        print(f"    {what} {rest} more of {language.gettext}")
 
 
 def updated(
-    catalogs: dict[Path, Catalog], templates: dict[str, Catalog], language: Language
+    catalogs: dict[Path, PageCatalog], templates: dict[str, Catalog], language: Language
 ) -> Iterator[tuple[Path, str]]:
     """Yield the path and the text of each catalog of a language, from all that there are."""
     in_use = {entry.id for template in templates.values() for entry in template}
     memory = Memory.of(catalogs.values(), in_use)
     for page, template in templates.items():
         path = path_of(language, page)
-        catalog = catalogs.get(path, Catalog())
+        catalog = catalogs.get(path, PageCatalog())
         yield path, updated_text(catalog, template, language, memory)
 
 
@@ -75,17 +111,11 @@ class Memory:
 
 
 def updated_text(
-    catalog: Catalog, template: Catalog, language: Language, memory: Memory | None = None
+    catalog: PageCatalog, template: Catalog, language: Language, memory: Memory | None = None
 ) -> str:
     """Return the text of a catalog brought up to date, by default from itself alone."""
-    catalog = _merge(catalog, template, memory or Memory())
-    catalog.locale = language.gettext
-    catalog.project, catalog.version = "c10d-backend-tutorial", "1"
-    catalog.header_comment = f"# {language.name} ({language.gettext})"
-    catalog.fuzzy = False
-    plural_forms = Catalog(locale=language.gettext).plural_forms
-    catalog.mime_headers = [("Plural-Forms", plural_forms)]
-    return write(catalog)
+    merged = _merge(catalog, template, memory or Memory())
+    return write(merged, language, catalog.header)
 
 
 def _merge(catalog: Catalog, template: Catalog, memory: Memory) -> Catalog:
