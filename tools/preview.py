@@ -28,6 +28,7 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 from tornado.ioloop import PeriodicCallback
 
 from .pages.sources import lay_out
+from .processes import progress
 from .processes.sphinx import counting_pages, original_names
 from .project.editors import is_editors_file
 from .project.errors import BuildError, readable, run_command
@@ -111,6 +112,7 @@ class EditWatcher(Watcher):
             if self.process is not None:
                 os.killpg(self.process, signal.SIGKILL)
                 os.waitpid(self.process, 0)
+                progress.clear()
 
     def _start_build(self) -> int:
         sys.stdout.flush()
