@@ -7,7 +7,7 @@
 .PHONY: test-reproducible test-releases accept-releases
 .PHONY: bench-backend accept-bench-backend accept-lines serve clean
 .PHONY: compile execute render check accept-outputs run-times
-.PHONY: format preview i18n-add i18n-update i18n-check i18n-review i18n-status
+.PHONY: format preview i18n-add i18n-remove i18n-update i18n-check i18n-review i18n-status
 .PHONY: linkcheck browser cards new-backend
 
 PYTHON ?= python3
@@ -143,6 +143,11 @@ i18n-add: ## add a language to the site (LANGUAGE=ja)
 	@$(VENV_PYTHON) -m tools.i18n_add "$(LANGUAGE)"
 	@$(VENV_PYTHON) -m tools.i18n_update
 	@echo "Now edit locales/$(LANGUAGE)/LC_MESSAGES, and see the result with make preview LANGUAGE=$(LANGUAGE)"
+	@echo "CONTRIBUTING.md lists what else a new language needs."
+
+i18n-remove: ## remove a language from the site (LANGUAGE=ja)
+	$(call SET_UP,render)
+	@$(VENV_PYTHON) -m tools.i18n_remove "$(LANGUAGE)"
 
 i18n-check: ## check the message catalogs
 	$(call SET_UP,render)

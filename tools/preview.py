@@ -16,7 +16,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from io import StringIO
 from pathlib import Path
 
@@ -28,7 +28,8 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 from tornado.ioloop import PeriodicCallback
 
 from .pages.sources import lay_out
-from .processes.sphinx import original_names
+from .processes import progress
+from .processes.sphinx import counting_pages, original_names
 from .project.editors import is_editors_file
 from .project.errors import BuildError, readable, run_command
 from .project.languages import LANGUAGES, SOURCE_LANGUAGE, Language
@@ -111,6 +112,7 @@ class EditWatcher(Watcher):
             if self.process is not None:
                 os.killpg(self.process, signal.SIGKILL)
                 os.waitpid(self.process, 0)
+                progress.clear()
 
     def _start_build(self) -> int:
         sys.stdout.flush()
@@ -176,9 +178,11 @@ class Site:
         # The texts around the pages are on each page, which Sphinx does not know.
         if "sphinx" in changed or self.unfinished.exists():
             shutil.rmtree(self.doctrees, ignore_errors=True)
+        counting: AbstractContextManager[None] = nullcontext()
         if not self.doctrees.exists():
             print("building all pages, which takes half a minute or more", flush=True)
-        with patch_docutils(ROOT), docutils_namespace():
+            counting = counting_pages("building", sources, (self.doctrees, self.output))
+        with counting, patch_docutils(ROOT), docutils_namespace():
             app = Sphinx(
                 sources,
                 ROOT,

@@ -9,8 +9,10 @@ import time
 
 import pytest
 
+from tools.execute.samples import page_of, samples
 from tools.processes import one_build
-from tools.project.paths import BUILD
+from tools.processes.sphinx import original_names
+from tools.project.paths import BUILD, relative
 
 
 def test_an_argument_is_answered_with_the_usage(project):
@@ -65,6 +67,16 @@ def test_a_sphinx_warning_in_any_language_is_an_error(pages):
     for language in ("en", "ko", "zh-cn"):
         assert f"rendering {language} failed" in output
     assert "docs/index.md:3: WARNING" in output
+
+
+def test_a_message_names_the_files_that_are_edited():
+    script = samples()[0]
+    copies = f"x/index.md:3: one\nx/{page_of(script)}.rst:12: two\nx/gone.md:1: three"
+    assert original_names(copies, "x/").splitlines() == [
+        "docs/index.md:3: one",
+        f"{relative(script)}, on its page:12: two",
+        "x/gone.md:1: three",
+    ]
 
 
 def test_a_second_build_of_the_same_clone_waits_and_says_so(project):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tools.translate.add import tag
+from tools.project.errors import BuildError
+from tools.translate.add import add, named, tag, whole
 
 
 @pytest.mark.parametrize(
@@ -55,8 +56,54 @@ def test_a_language_is_added_once_and_may_be_incomplete(project):
     assert "has pt_BR already" in project.fail("tools.i18n_add", "pt_BR")
 
 
-def test_a_language_that_nobody_speaks(project):
-    before = project.read("languages.toml")
-    assert "'klingon' is no language" in project.fail("tools.i18n_add", "klingon")
-    assert "'../x' is no language" in project.fail("tools.i18n_add", "../x")
-    assert project.read("languages.toml") == before
+@pytest.mark.parametrize(
+    "spelling, expected",
+    [
+        *((x, "languages.toml has ko already") for x in ("ko", "KO", "Ko", "ko_KR", "ko_kore")),
+        *((x, "languages.toml has zh_CN already") for x in ("zh_cn", "zh", "zh-Hans", "zh-CN")),
+        *((x, "languages.toml has en already") for x in ("en", "en_US")),
+        ("zh-TW", "gettext spells 'zh-TW' zh_TW: write LANGUAGE=zh_TW"),
+        ("PT_br", "gettext spells 'PT_br' pt_BR: write LANGUAGE=pt_BR"),
+        *((x, f"{x!r} is no language; ") for x in ("fr@x", "pt_BR;touch x", "klingon", "../x")),
+        *((x, f"{x!r} is no language; ") for x in ("ja_JP.UTF-8", "ko_XX", "xx", "ja\n", "ja ")),
+    ],
+)
+def test_a_language_is_not_added_under_another_spelling(spelling, expected):
+    with pytest.raises(BuildError) as error:
+        add(spelling)
+    assert str(error.value).startswith(expected) and "\n" not in str(error.value)
+
+
+def test_the_name_of_a_language_is_in_its_own_script():
+    assert named("sr@latin")[1].get_display_name() == "srpski (latinica)"
+    assert whole("sr@latin") != whole("sr") and whole("en_GB") != whole("en")
+
+
+def test_a_language_of_the_same_address_is_refused(project):
+    english = project.read("languages.toml")
+    again = '[[language]]\ngettext = "KO"\nurl = "ko"\nhtml = "KO"\nname = "x"\n'
+    project.write("languages.toml", f"{english}\n{again}")
+    expected = "error: languages.toml: two languages have the gettext ko: remove one\n"
+    assert project.run("tools.i18n_status") == (1, expected)
+
+
+def test_a_language_is_removed_unless_translations_would_be_lost(project):
+    project.write("docs/index.md", "# Title\n")
+    project.write("docs/tutorial/sample.rst", ":orphan:\n\nPage\n====\n")
+    project.only_english()
+    before = project.read("languages.toml").rstrip()
+    assert project.run("tools.i18n_add", "ja")[0] == 0
+    status, output = project.run("tools.i18n_update")
+    assert status == 0 and len(output.splitlines()) < 20, output
+    project.write("locales/exemptions.csv", "language,rule,texts,reason\nja,x,y,z\n")
+    project.translate({"Title": "題"}, "locales/ja/LC_MESSAGES/index.po")
+    expected = "locales/ja has translations that no commit has, such as those of locales/ja/LC_ME"
+    assert expected in project.fail("tools.i18n_remove", "ja")
+    project.replace('"題"', '""', "locales/ja/LC_MESSAGES/index.po")
+    status, output = project.run("tools.i18n_remove", "ja")
+    assert status == 0 and "Removed 日本語 (ja) from languages.toml, with locales/ja." in output
+    assert project.read("languages.toml").rstrip() == before
+    assert not (project.root / "locales/ja").exists()
+    assert project.read("locales/exemptions.csv") == "language,rule,texts,reason\n"
+    for name in ("ja", "en"):
+        assert "name a translation: " in project.fail("tools.i18n_remove", name)

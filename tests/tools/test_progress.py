@@ -123,6 +123,11 @@ def test_pages_are_counted_over_all_languages(tmp_path, monkeypatch):
         (tmp_path / name).touch()
     monkeypatch.setattr(sphinx, "progress", lambda describe: describe())
     folders = [(tmp_path / f"{x}.read", tmp_path / x) for x in ("en", "ko")]
+    old = tmp_path / "ko" / "of-the-last-build.html"
+    old.parent.mkdir()
+    old.touch()
+    os.utime(old, (1, 1))
+    monkeypatch.setattr(sphinx.time, "time", lambda: 2)
     assert sphinx.counting_pages("rendering en, ko", tmp_path / "docs", *folders) == (
         "rendering en, ko: 3 of 4 pages read, 3 written"
     )

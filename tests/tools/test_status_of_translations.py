@@ -60,23 +60,40 @@ def report(project, **environment):
 
 
 def test_states_and_days(history):
-    output = report(history, TZ="Asia/Seoul")
-    assert "한국어 (ko): 1 of 3 messages translated" in output
-    page = r"index +1 translated, 1 fuzzy, 1 untranslated, behind since 2026-01-05$"
-    assert re.search(page, output, re.M)
-    assert f"{CATALOG}:10: untranslated" in output
-    assert f"{CATALOG}:14: fuzzy" in output
+    lines = report(history, TZ="Asia/Seoul").splitlines()
+    assert re.fullmatch(
+        rf"{CATALOG}:10: +1 fuzzy, 1 untranslated, behind since 2026-01-05", lines[0]
+    )
+    assert lines[1:] == [
+        "한국어 (ko): 1 of 3 messages translated, 0 of 1 catalogs complete",
+        "简体中文 (zh_CN): 0 of 0 messages translated, 0 of 0 catalogs complete",
+    ]
 
 
-def test_a_complete_page_is_not_behind(history):
+def test_a_complete_page_is_not_listed(history):
     commit(history, FIRST, "2026-01-20")
-    assert re.search(r"index +1 translated$", report(history), re.M)
+    assert report(history).startswith("한국어 (ko): 1 of 1 messages translated, 1 of 1 catalogs")
+
+
+def test_it_prints_one_page_and_ends_with_the_totals(history):
+    for number in range(60):
+        history.write(CATALOG.replace("index", f"page-{number}"), HEADER + SECOND)
+    lines = report(history).splitlines()
+    assert len(lines) == 11 and lines[8] == "53 more catalogs: 53 fuzzy or untranslated"
+    assert lines[9] == "한국어 (ko): 1 of 63 messages translated, 0 of 61 catalogs complete"
 
 
 def test_what_is_not_committed_has_no_day(history):
     commit(history, FIRST, "2026-01-20")
     history.write(CATALOG, HEADER + FIRST + SECOND)
-    assert re.search(r"index +1 translated, 0 fuzzy, 1 untranslated$", report(history), re.M)
+    assert re.search(r"index.po:10: +0 fuzzy, 1 untranslated$", report(history), re.M)
+
+
+def test_a_catalog_that_lost_translations_is_named(history):
+    history.write(CATALOG, HEADER + SECOND)
+    assert f"{CATALOG}:1: lacks 1 messages that the last commit" in history.fail(
+        "tools.i18n_status"
+    )
 
 
 def test_a_shallow_clone_has_no_days(history):

@@ -64,8 +64,7 @@ def progress(describe: Callable[[], str]) -> Iterator[None]:
         ended.set()
         shower.join()
         _display.work.pop()
-        if _moves():
-            _write(CLEAR)
+        clear()
 
 
 def note(text: str) -> None:
@@ -73,6 +72,12 @@ def note(text: str) -> None:
     if not (_display.work and _moves()):
         print(text, flush=True)
         _display.last_line = time.monotonic()
+
+
+def clear() -> None:
+    """Clear the line that moves, also after a process that was killed while it showed it."""
+    if _moves():
+        _write(CLEAR)
 
 
 def _write(text: str) -> None:

@@ -2,17 +2,18 @@
 
 import re
 import sys
+import time
 from contextlib import AbstractContextManager
 from fnmatch import fnmatch
 from pathlib import Path
 
 from ..project.errors import BuildError, readable
 from ..project.languages import SOURCE_LANGUAGE, Language
-from ..project.paths import DOCS, LOGS, NO_PAGES, ROOT, relative
+from ..project.paths import DOCS, GALLERY, LOGS, NO_PAGES, ROOT, relative
 from .progress import progress
 from .run import run
 
-TIMEOUT = 300  # seconds; a language takes about 60
+TIMEOUT = 900  # seconds; a language takes about 60, and five times as long on a busy machine
 SOURCES, WRITTEN = {".md", ".rst"}, {".html", ".pot"}
 
 
@@ -48,18 +49,19 @@ def run_sphinx(
 def counting_pages(
     what: str, sources: Path, *folders: tuple[Path, Path]
 ) -> AbstractContextManager[None]:
-    """Show how many pages Sphinx has read and written, over all of its runs.
+    """Show how many pages Sphinx has read and written from now on, over all of its runs.
 
-    Each run fills the ``folders`` of its doctrees and of its output, which are empty at first.
+    ``folders`` are those of the doctrees and of the output of each run.
     """
+    started = time.time()
     files = [path.relative_to(sources) for path in sources.rglob("*")]
     pages = [x for x in files if x.suffix in SOURCES and not _is_no_page(x)]
     count = len(pages) * len(folders)
 
     def describe() -> str:
-        read = sum(len(list(doctrees.rglob("*.doctree"))) for doctrees, _ in folders)
+        read = sum(_count_new(doctrees, {".doctree"}, started) for doctrees, _ in folders)
+        written = sum(_count_new(output, WRITTEN, started) for _, output in folders)
         # Those that Sphinx adds, such as the page of the search, are not among the pages.
-        written = sum(x.suffix in WRITTEN for _, output in folders for x in output.rglob("*"))
         return f"{what}: {read} of {count} pages read, {min(written, count)} written"
 
     return progress(describe)
@@ -69,14 +71,22 @@ def _is_no_page(source: Path) -> bool:
     return any(fnmatch(source.parts[0], pattern) for pattern in NO_PAGES)
 
 
+def _count_new(folder: Path, suffixes: set[str], since: float) -> int:
+    files = (path for path in folder.rglob("*") if path.suffix in suffixes)
+    return sum(path.stat().st_mtime >= since for path in files)
+
+
 def original_names(text: str, copies: str) -> str:
     """Return a text with the names of files in docs/ for those of their copies.
 
-    The pages of samples are copies of none.
+    The page of a sample is a copy of none: its place is the sample, with the line of the page.
     """
 
     def original(copy: re.Match[str]) -> str:
-        path = DOCS / copy[1]
-        return relative(path) if path.is_file() else copy[0]
+        path, line = DOCS / copy[1], copy[2] or ""
+        script = GALLERY / Path(copy[1].replace("-", "_")).with_suffix(".py")
+        if path.is_file():
+            return relative(path) + line
+        return f"{relative(script)}, on its page{line}" if script.is_file() else copy[0]
 
-    return re.sub(rf"{re.escape(copies)}([\w./-]+)", original, text)
+    return re.sub(rf"{re.escape(copies)}([\w./-]+)(:\d+)?", original, text)

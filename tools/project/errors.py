@@ -4,12 +4,24 @@ import inspect
 import re
 import sys
 from collections.abc import Callable
+from types import TracebackType
 
 from .paths import ROOT
 
 
 class BuildError(Exception):
     """An error whose message says what went wrong, where, and what to do about it."""
+
+
+def _show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Show a BuildError as ``run_command`` does, also that of a file that an import reads."""
+    if isinstance(error, BuildError):
+        print(f"error: {error}", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, trace)
+
+
+sys.excepthook = _show
 
 
 def run_command(work: Callable[..., object], usage: str | None) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from .configuration import read
+from .errors import BuildError
 from .paths import LOCALES, ROOT
 
 LANGUAGES_FILE = ROOT / "languages.toml"
@@ -23,8 +24,18 @@ class Language:
         return LOCALES / self.gettext / "LC_MESSAGES"
 
 
-LANGUAGES = read(
-    LANGUAGES_FILE, lambda file: tuple(Language(**entry) for entry in file["language"])
-)
+def _languages(file: dict) -> tuple[Language, ...]:
+    languages = tuple(Language(**entry) for entry in file["language"])
+    for name in ("gettext", "url", "html"):
+        values = [getattr(language, name).lower() for language in languages]
+        for value in values:
+            if values.count(value) > 1:
+                raise BuildError(
+                    f"{LANGUAGES_FILE.name}: two languages have the {name} {value}: remove one"
+                )
+    return languages
+
+
+LANGUAGES = read(LANGUAGES_FILE, _languages)
 SOURCE_LANGUAGE = LANGUAGES[0]
 TRANSLATIONS = LANGUAGES[1:]

@@ -40,8 +40,6 @@ def render() -> int:
     stale = [x for x in LANGUAGES if not _record(x).is_made(before[x.url], _pages(x))]
     for language in stale:
         _record(language).forget()
-    for folder in (folder for language in stale for folder in _folders(language)):
-        shutil.rmtree(folder, ignore_errors=True)
     names = ", ".join(language.url for language in stale)
     with (
         counting_pages(f"rendering {names}", sources, *map(_folders, stale)),
@@ -95,13 +93,15 @@ def _folders(language: Language) -> tuple[Path, Path]:
 def _render_language(sources: Path, language: Language) -> str | None:
     """Return a description of what went wrong, or None."""
     doctrees, output = _folders(language)
+    for folder in (output, doctrees):
+        shutil.rmtree(folder, ignore_errors=True)
     values = versions.template_values(language).items()
     options: list[str | Path] = [x for name, value in values for x in ("-A", f"{name}={value}")]
+    what = f"rendering {language.url}"
     try:
         if language != SOURCE_LANGUAGE:
             lay_out_catalogs(language, CATALOGS)
             options += ["-D", f"locale_dirs={CATALOGS}"]
-        what = f"rendering {language.url}"
         run_sphinx(what, "html", language, sources, output, *options, doctrees=doctrees)
     except BuildError as error:
         return str(error)

@@ -5,7 +5,10 @@ catalogs. The switcher, the start page and the tests find it there. Until the li
 ``complete = false`` is removed, pages may be untranslated in part, and say so.
 """
 
+import re
+
 from babel import Locale, UnknownLocaleError
+from babel.core import get_global
 
 from ..project.errors import BuildError
 from ..project.languages import LANGUAGES, LANGUAGES_FILE
@@ -20,8 +23,14 @@ name = "{name}"
 """
 
 
-# Modifiers of gettext that name a script; others, such as valencia, name a variant.
+# Modifiers of gettext that name a script; others name a variant.
 SCRIPTS = {"latin": "Latn", "cyrillic": "Cyrl", "devanagari": "Deva", "arabic": "Arab"}
+VARIANTS = {"valencia", "tarask"}
+# Language, script, territory, modifier.
+NAME = re.compile(
+    r"([a-z]{2,3})(?:[_-]([a-z]{4}))?(?:[_-]([a-z]{2}|\d{3}))?(?:@([a-z]+))?", re.I | re.A
+)
+EXAMPLE = "name one as gettext does: ja, pt_BR"
 
 
 def tag(gettext):
@@ -36,14 +45,12 @@ def tag(gettext):
 def add(gettext: str) -> None:
     if not gettext:
         raise BuildError("name a language: make i18n-add LANGUAGE=ja")
-    if gettext in {language.gettext for language in LANGUAGES}:
-        raise BuildError(f"{LANGUAGES_FILE.name} has {gettext} already")
-    try:
-        locale = Locale.parse(gettext)
-    except (UnknownLocaleError, ValueError):
-        raise BuildError(
-            f"{gettext!r} is no language; name one as gettext does: ja, pt_BR"
-        ) from None
+    spelled, locale = named(gettext)
+    for language in LANGUAGES:
+        if whole(language.gettext) == whole(spelled):
+            raise BuildError(f"{LANGUAGES_FILE.name} has {language.gettext} already")
+    if spelled != gettext:
+        raise BuildError(f"gettext spells {gettext!r} {spelled}: write LANGUAGE={spelled}")
     html = tag(gettext)
     is_rtl = locale.character_order == "right-to-left"
     entry = ENTRY.format(
@@ -55,3 +62,47 @@ def add(gettext: str) -> None:
     )
     with open(LANGUAGES_FILE, "a", encoding="utf-8") as file:
         file.write(entry)
+
+
+def named(text: str) -> tuple[str, Locale]:
+    """Return gettext's spelling of the name of a language, and what Babel knows of it."""
+    match = NAME.fullmatch(text)
+    if match:
+        language, script, territory, modifier = (part or "" for part in match.groups())
+        modifier = modifier.lower()
+        parts = language.lower(), script.title() or SCRIPTS.get(modifier, ""), territory.upper()
+        try:
+            locale = Locale.parse("_".join(filter(None, parts)))
+        except (UnknownLocaleError, ValueError):
+            locale = None
+        if locale and modifier in {"", *SCRIPTS, *VARIANTS}:
+            name = "_".join(filter(None, [locale.language, script.title(), territory.upper()]))
+            return f"{name}@{modifier}" if modifier else name, locale
+    raise BuildError(f"{text!r} is no language; {EXAMPLE}")
+
+
+def whole(gettext: str) -> tuple[str | None, ...]:
+    """Return language, script, territory and variant of a name, also those that it leaves out.
+
+    They are the same for zh_CN, zh and zh_Hans.
+    """
+    name, _, modifier = gettext.partition("@")
+    parts: dict[str, str] = {}
+    for part in name.split("_")[1:]:
+        parts["script" if len(part) == 4 else "territory"] = part
+    if modifier in SCRIPTS:
+        parts["script"] = SCRIPTS[modifier]
+    language = name.split("_")[0]
+    likely = get_global("likely_subtags")
+    script, territory = parts.get("script"), parts.get("territory")
+    for known in (
+        f"{language}_{script}_{territory}",
+        f"{language}_{territory}",
+        f"{language}_{script}",
+        language,
+    ):
+        if known in likely:
+            language, likely_script, likely_territory = likely[known].split("_")[:3]
+            script, territory = script or likely_script, territory or likely_territory
+            break
+    return language, script, territory, modifier if modifier in VARIANTS else None

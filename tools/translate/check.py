@@ -15,6 +15,7 @@ from pathlib import Path
 from babel.messages.catalog import Catalog
 
 from ..pages.commands import CATALOGS
+from ..processes.progress import progress
 from ..project.errors import BuildError
 from ..project.languages import TRANSLATIONS, Language
 from ..project.paths import DOCS, relative
@@ -66,6 +67,17 @@ def check() -> int:
     What a catalog alone has is kept for as long as nothing changes that it depends on.
     """
     templates = extracted()
+    checked: list[Path] = []
+
+    def describe() -> str:
+        return f"{len(checked)} of {len(TRANSLATIONS) * len(templates)} catalogs checked"
+
+    with progress(describe):
+        return _check(templates, checked)
+
+
+def _check(templates: dict[str, Path], checked: list[Path]) -> int:
+    """Do as ``check`` does; add each catalog to ``checked``."""
     plain = json.loads((EXTRACTION / "plain-messages.json").read_text())
     results = Results("catalogs")
     exemptions = Exemptions()
@@ -78,6 +90,7 @@ def check() -> int:
         faults += lost.values()
         for page, template in templates.items():
             path = catalogs.path_of(language, page)
+            checked.append(path)
             if path in lost:
                 continue
             if not path.is_file():

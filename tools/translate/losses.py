@@ -7,7 +7,7 @@ commit does: it has translations whose messages are now in no catalog of the lan
 from collections.abc import Callable
 from pathlib import Path
 
-from babel.messages.catalog import Catalog
+from babel.messages.catalog import Catalog, Message
 from babel.messages.pofile import PoFileError
 
 from ..project.git import changed_files, git
@@ -16,25 +16,39 @@ from ..project.paths import relative
 from .catalogs import parse, read_all
 
 
-def losses(language: Language, in_use: Callable[[], set[str]]) -> dict[Path, str]:
+def losses(language: Language, in_use: Callable[[], set[str]] | None = None) -> dict[Path, str]:
     """Return a fault for each catalog whose translations of messages ``in_use`` are gone.
 
-    A message without a translation is no loss: a translator may have emptied it.
+    Without ``in_use``, messages count that the last commit has translated: if their text is gone
+    since, an update has kept them as obsolete. A message without a translation is no loss: a
+    translator may have emptied it.
     """
     if not (changed := changed_files(language.catalogs)):
         return {}
     catalogs = read_all(language).values()
-    wanted = in_use() - {entry.id for x in catalogs for entry in [*x, *x.obsolete.values()]}
+    present = {entry.id for x in catalogs for entry in [*x, *x.obsolete.values()]}
+    wanted = in_use() if in_use else None
     faults = {}
     for path in changed:
         name = relative(path)
-        if lost := [x.id for x in _committed(name) if x.string and x.id in wanted]:
+        lost = [
+            entry.id
+            for entry in _committed(name)
+            if entry.id and entry.string and entry.id not in present
+            if (entry.id in wanted if wanted is not None else _is_kept(entry))
+        ]
+        if lost:
             faults[path] = (
                 f"{name}:1: lacks {len(lost)} messages that the last commit has translated, "
                 f"such as {lost[0][:60]!r}: get the file back with `git restore {name}`, or, "
                 "if they shall go, commit it first"
             )
     return faults
+
+
+def _is_kept(entry: Message) -> bool:
+    """Return whether an update keeps an entry whose text is gone."""
+    return not entry.fuzzy and entry.string != entry.id
 
 
 def _committed(name: str) -> Catalog:
