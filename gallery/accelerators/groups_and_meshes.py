@@ -118,7 +118,13 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 #
 # Each stream of ``sim`` has a thread, so a program that uses a new tag for each message must not get a stream for each
 # tag. Therefore ``free_stream`` looks for a stream whose messages can no longer hold up the new one. Only messages that
-# are under way at the same time, and for which the program does not wait in between, need a stream each.
+# are under way at the same time, and for which the program does not wait in between, need a stream each:
+#
+# .. admonition:: ``free_stream``
+#    :collapsible: closed
+#
+#    .. listing:: extension/stream_collectives/src/group.hpp
+#       :part: free-stream
 #
 # If your library has no tags, or its communicator must not run in several streams, return the collectives' lane
 # for messages, too, and refuse tags other than 0 and receives from any rank. Both ranks must then use one order.

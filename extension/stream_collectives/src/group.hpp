@@ -327,7 +327,9 @@ class StreamGroup {
     if (!lanes.contains(lane)) lanes.emplace(lane, free_stream(lane, current));
     return lanes.at(lane);
   }
+  // [/lanes]
 
+  // [free-stream]
   // A stream is free when its messages have ended, and already when the program's stream
   // waits for their end, because what that launches now begins later anyway.
   c10::Stream free_stream(const Lane& lane, c10::StreamId current) {
@@ -346,7 +348,7 @@ class StreamGroup {
     idle.pop_back();
     return stream;
   }
-  // [/lanes]
+  // [/free-stream]
 
   // For messages that have ended: their order counts no more, and their streams are idle.
   void end_lanes() {
