@@ -11,7 +11,8 @@ The page :doc:`/right/tensors-of-every-kind` lists the pairs that PyTorch define
 the defined pairs MPI has. A worker on two ranks reduces each dtype with each operation, and checks the
 result of ``mpich``. It then asks MPI alone for the same with ``MPI_Reduce_local``, which combines two
 arrays of one process, in both orders and with a NaN among the floats. "MPI" stands where a type of the standard
-is right, with the same bits in both orders, and "frame" where the backend uses a function of the frame. PyTorch does not define the pairs with "–":
+is right, with the same bits in both orders, and "frame" where the backend uses a function of the frame. PyTorch does
+not define the pairs with "–":
 
 .. admonition:: The code
    :collapsible: closed
