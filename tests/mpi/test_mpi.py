@@ -3,12 +3,11 @@
 import ctypes
 import itertools
 import os
-from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
-from mpi_ranks import BOTH_WAYS, by_mpiexec, run, start
+from mpi_ranks import BOTH_WAYS, by_mpiexec, names_in_shared_memory, run, start
 from random_operations import play
 from torch.distributed import ReduceOp
 
@@ -56,9 +55,7 @@ def test_reductions_that_mpi_does_not_have(way):
 
 
 def traces(rank):
-    maps = Path("/proc/self/maps").read_text()
-    names = {line.split()[5] for line in maps.splitlines() if "/dev/shm/mpich" in line}
-    return [name for name in names if Path(name).exists()], [x for x in os.environ if "PMI" in x]
+    return names_in_shared_memory(), [x for x in os.environ if "PMI" in x]
 
 
 def test_other_programs_see_nothing_of_the_start():

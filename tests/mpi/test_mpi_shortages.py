@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch.distributed as dist
-from mpi_ranks import ChangedStore, backend, run, sum_in
+from mpi_ranks import ChangedStore, backend, names_in_shared_memory, run, sum_in
 from ranks import client, error_of, memory_limit
 
 HERE = Path(__file__).parent
@@ -64,7 +64,7 @@ def test_little_shared_memory():
 @contextmanager
 def few_files():
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 8, before[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 6, before[1]))
     try:
         yield
     finally:
@@ -112,14 +112,14 @@ def with_changed_addresses(rank, change):
     store = dist.PrefixStore("group", client())
     if rank == 1:
         store = ChangedStore(store, changed)
-    return error_of(backend, "group", rank, 2, store=store)
+    return error_of(backend, "group", rank, 2, store=store), names_in_shared_memory()
 
 
 @pytest.mark.parametrize("way", ["network"], indirect=True)  # over memory, few addresses are needed
 @pytest.mark.parametrize("change", CHANGES)
 def test_addresses_that_another_program_has_changed(change, way):
-    for kind, text, seconds in run(with_changed_addresses, 2, change, init=False):
-        assert kind == "DistStoreError" and seconds < 15
+    for (kind, text, seconds), names in run(with_changed_addresses, 2, change, init=False):
+        assert kind == "DistStoreError" and seconds < 15 and names == []
         assert 'cannot join group "group"' in text
         assert "another program has changed an address of MPI in the store" in text
 
@@ -129,11 +129,11 @@ def without_an_address(rank):
     store = dist.PrefixStore("group", client())
     if rank == 1:
         store = ChangedStore(store, lambda key, value: b"" if "pmi/key/" in key else value)
-    return error_of(backend, "group", rank, 2, store=store)
+    return error_of(backend, "group", rank, 2, store=store), names_in_shared_memory()
 
 
 @pytest.mark.parametrize("way", ["network"], indirect=True)
 def test_an_address_that_is_missing(way):
-    for kind, text, seconds in run(without_an_address, 2, init=False):
-        assert kind == "DistStoreError" and seconds < 15
+    for (kind, text, seconds), names in run(without_an_address, 2, init=False):
+        assert kind == "DistStoreError" and seconds < 15 and names == []
         assert "MPI has ended itself with the exit code" in text

@@ -95,13 +95,19 @@ class World {
   // caller also looks whether they or MPI have failed.
   static void run(
       const frame::Place& place, const char* what, std::function<void()> function) {
-    library().run(std::move(function), place.deadline, what, [&place] {
+    const auto look = [&place] {
       const auto reason = Stuck::reason(frame::milliseconds(0));
       if (reason) throw std::runtime_error(*reason);
       if (place.keys->has({frame::Place::kFailed})) {
         throw std::runtime_error("another rank cannot connect");
       }
-    });
+    };
+    try {
+      library().run(std::move(function), place.deadline, what, look);
+    } catch (const std::exception&) {
+      forget_names(); // a start that has failed never comes to that
+      throw;
+    }
   }
 
   // All that a rank alone can refuse. Later the others would wait for it in MPI, which
