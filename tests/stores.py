@@ -47,11 +47,11 @@ def counting(counts):
 
 
 def lost_at(word):
-    """Return an `alter` to which the store is lost from the first key with this word on."""
+    """Return an `alter` to which the store is lost once a key with this word is read."""
     lost = []
 
     def alter(name, keys, answer):
-        if lost or any(word in key for key in keys):
+        if lost or (name != "set" and any(word in key for key in keys)):
             lost.append(keys)
             raise dist.DistNetworkError("the connection is cut")
         return answer
