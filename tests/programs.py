@@ -1,5 +1,6 @@
 """What ranks run in the tests of several backends, and what their answers must be."""
 
+import errno
 import itertools
 import os
 import signal
@@ -9,7 +10,7 @@ from functools import partial
 
 import torch
 import torch.distributed as dist
-from ranks import client, error_of
+from ranks import client, error_of, refuse
 from torch.distributed import ReduceOp
 from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
 
@@ -173,3 +174,61 @@ def numbers_at_the_limits(rank):
     total = ones()
     dist.all_reduce(total)
     return accepted, float(total)
+
+
+CLONE3 = 435  # the system call that starts a thread, and no process
+
+
+def without_threads(rank, start):
+    """Return the error of rank 1, which cannot start a thread, and that of the other's barrier."""
+    if rank == 1:
+        refuse(CLONE3, errno.EAGAIN)
+        return error_of(start)
+    start()
+    return error_of(dist.barrier)
+
+
+def assert_names_the_shortage(answers, backend):
+    for rank, (kind, text, seconds) in enumerate(answers):
+        assert kind == "Dist" + ("StoreError" if rank else "BackendError"), text
+        assert f"Backend {backend}: " in text and 'group "0"' in text and seconds < 15, text
+        assert "rank 1 cannot start a thread: Resource temporarily unavailable (see" in text, text
+
+
+def timeouts_at_the_limits(rank):
+    """Return the errors of timeouts that no group can have, and whether the others work."""
+    refused = []
+    for timeout in (timedelta(0), timedelta(seconds=-5), timedelta.max):
+        refused.append(error_of(dist.set_timeout, timeout)[:2])
+        refused.append(error_of(dist.new_group, timeout=timeout)[:2])
+    work = None
+    for timeout in (timedelta(days=109_500), timedelta(days=100_000_000)):
+        dist.set_timeout(timeout)
+        dist.barrier(dist.new_group(timeout=timeout))
+        work = dist.barrier(async_op=True)
+        # PyTorch takes the second for a negative time, and that for none.
+        work.wait(timeout if rank else timedelta.max)
+    return refused, work.is_completed()
+
+
+def assert_timeouts_are_right(answers):
+    for refused, completed in answers:
+        assert completed
+        for kind, text in refused:
+            assert kind == "ValueError" and "must be from 1 ms to 292,000 years, got" in text, text
+
+
+def polls(rank):
+    """Return the values of an all_reduce and a message, awaited by is_completed() alone."""
+    if rank == 1:
+        client().wait(["polling"])
+    total, got = ones(), torch.zeros(1)
+    works = [dist.all_reduce(total, async_op=True)]
+    works.append(dist.irecv(got, 1) if rank == 0 else dist.isend(ones() * 7, 0))
+    if rank == 0:
+        assert not works[0].is_completed()
+        client().set("polling", "")
+    deadline = time.monotonic() + 20
+    while not all(work.is_completed() for work in works):
+        assert time.monotonic() < deadline, [work.is_completed() for work in works]
+    return float(total), float(got) if rank == 0 else 7.0

@@ -1,11 +1,13 @@
 """Run a function in several ranks, which are forks of this process."""
 
 import contextlib
+import ctypes
 import functools
 import inspect
 import os
 import resource
 import signal
+import struct
 import tempfile
 import time
 import traceback
@@ -147,6 +149,20 @@ def memory_limit(more):
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def refuse(number, error, third_argument=None):
+    """Let a system call of this thread, and of threads to come, fail with an error."""
+    length, allow = (1, 3)[third_argument is not None], (6, 0, 0, 0x7FFF0000)
+    lines = [(0x20, 0, 0, 0), (0x15, 0, length, number)]
+    if third_argument is not None:
+        lines += [(0x20, 0, 0, 32), (0x15, 0, 1, third_argument)]
+    lines += [(6, 0, 0, 0x50000 | error), allow]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in lines))
+    program = struct.pack("HxxxxxxP", len(lines), ctypes.addressof(code))
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.prctl(38, 1, 0, 0, 0) == 0  # PR_SET_NO_NEW_PRIVS
+    assert libc.prctl(22, 2, program, 0, 0) == 0, os.strerror(ctypes.get_errno())  # a filter
 
 
 def error_of(call, *arguments, **options):

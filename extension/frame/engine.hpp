@@ -34,6 +34,14 @@ class Engine : public std::enable_shared_from_this<Engine> {
  public:
   using Callback = Pending::Callback;
 
+  // The right to go on with a collective that at_once() has begun and not ended. Until
+  // submit() or run() takes it, no thread calls the transport. If neither does, because
+  // the caller throws before, the group fails: others may have the data of this rank.
+  struct GiveUp {
+    void operator()(Engine* engine) const { engine->give_up(); }
+  };
+  using Turn = std::unique_ptr<Engine, GiveUp>;
+
   explicit Engine(std::unique_ptr<Transport> transport)
       : names_(transport->names()),
         rank_(transport->rank()),
@@ -41,10 +49,23 @@ class Engine : public std::enable_shared_from_this<Engine> {
         state_(can_block_ ? kNotAtOnce : 0),
         transport_(std::move(transport)) {}
 
+  // Throws if it cannot start the threads. The other ranks have begun, so this one tells
+  // them itself: the driver is the last thread, and not there yet.
   void start() {
-    const std::lock_guard lock(mutex_);
-    add_thread(&Engine::drive_for_others, "driver");
-    add_thread(&Engine::call_back, "callbacks");
+    try {
+      const std::lock_guard lock(mutex_);
+      add_thread(&Engine::call_back, "callbacks");
+      add_thread(&Engine::drive_for_others, "driver");
+    } catch (const std::system_error& error) {
+      const auto reason = names_.who(rank_) +
+          " cannot start a thread: " + error.code().message() +
+          " (see the limits of this user, ulimit -u, and of the container)";
+      quietly([&] { transport_->announce(reason); });
+      close(reason);
+      C10_THROW_ERROR(DistStoreError,
+          "Backend " + names_.backend + ": " + names_.who(rank_) +
+              " cannot join group \"" + names_.group + "\": " + reason);
+    }
   }
 
   const Names& names() const { return names_; }
@@ -61,28 +82,33 @@ class Engine : public std::enable_shared_from_this<Engine> {
   }
 
   // Tries to run a collective on this thread alone: without the mutex, an allocation or
-  // a coroutine. If it returns false, the caller must submit() or run() the same one.
-  bool at_once(Arguments& arguments) {
+  // a coroutine. If it returns false, it may have begun: submit() or run() it with the
+  // turn.
+  bool at_once(Arguments& arguments, Turn& turn) {
     check_process();
     uint64_t state = state_;
     if (state % kOneCollective != 0) return false; // something runs
     const uint64_t begun = state + kOneCollective;
     if (!state_.compare_exchange_strong(state, begun | kLooking)) return false;
+    turn.reset(this);
     arguments.note.sequence = begun / kOneCollective;
     bool ended = false;
     quietly([&] { // the steps find the same problem, and fail
       const auto& operation = arguments.operation();
       ended = operation.packed == nullptr && transport_->at_once(operation);
-      if (ended) arguments.finish();
     });
-    if (ended) state_ &= ~kLooking;
+    if (ended) {
+      turn.release();
+      state_ &= ~kLooking;
+      arguments.finish(); // may throw, which concerns this rank alone
+    }
     PythonExit::keep_other_threads();
     return ended;
   }
 
   // Begins an operation.
-  void submit(const PendingPtr& pending) {
-    add(pending);
+  void submit(const PendingPtr& pending, Turn turn = nullptr) {
+    add(pending, std::move(turn));
     if (can_block_) wake_driver();
   }
 
@@ -96,8 +122,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   }
 
   // Runs an operation to its end.
-  void run(const PendingPtr& pending) {
-    add(pending);
+  void run(const PendingPtr& pending, Turn turn = nullptr) {
+    add(pending, std::move(turn));
     if (can_block_) wake_driver();
     wait([&] { return pending->ended(); }, kNever);
   }
@@ -132,7 +158,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // Calls back when the operation has ended: on the thread for that; in a callback, on
   // the thread that ends it, because PyTorch's PowerSGD hook waits there for another
   // future, which its own thread cannot complete. A callback must not wait for other
-  // callbacks: neither gloo nor NCCL promises that.
+  // callbacks: neither gloo nor NCCL promises that. Where it waits for a future that this
+  // thread is to complete later, it hangs: no timeout ends PyTorch's Future.wait().
   void when_ended(const PendingPtr& pending, Callback callback) {
     if (pending->ended()) return callback(); // also in a fork, where nobody unlocks
     add_callback(
@@ -204,12 +231,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
     if (ended) callback();
   }
 
-  void add(const PendingPtr& pending) {
+  void add(const PendingPtr& pending, Turn turn) {
     check_process();
     PythonExit::keep_other_threads();
+    std::list<PendingPtr> one{pending}; // the last allocation before it has the turn
     const std::lock_guard lock(mutex_);
     Note& note = pending->arguments->note;
-    const bool tried = note.sequence != 0; // at_once()
+    const bool tried = turn.release() != nullptr; // at_once()
     state_ |= kRunning;
     if (tried) state_ &= ~kLooking;
     TORCH_CHECK_WITH(DistBackendError, !closed_, "Backend ", names_.backend,
@@ -218,8 +246,17 @@ class Engine : public std::enable_shared_from_this<Engine> {
       note.sequence = (state_ += kOneCollective) / kOneCollective;
     }
     if (failure_) return pending->end(pending->error_of(*failure_, names_, rank_));
-    tried ? unfinished_.push_front(pending) : unfinished_.push_back(pending);
+    unfinished_.splice(tried ? unfinished_.begin() : unfinished_.end(), one);
     start_clock();
+  }
+
+  void give_up() {
+    state_ &= ~kLooking;
+    quietly([this] {
+      fail(names_.who(rank_) +
+          " cannot go on with a collective that it has begun; the error of its call "
+          "says why");
+    });
   }
 
   bool has_work() const { return !unfinished_.empty() || (failure_ && !told_); }
@@ -390,13 +427,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   void check_deadline(Lock& lock, Clock::time_point now) {
     if (now < deadline_) return;
-    std::string reason;
     for (const auto& each : unfinished_) {
-      if (each->deadline == deadline_) reason = each->timed_out(names_, rank_);
+      if (each->deadline != deadline_) continue;
+      const auto reason = each->timed_out(names_, rank_);
+      lock.unlock();
+      fail(reason);
+      return lock.lock();
     }
-    lock.unlock();
-    fail(reason);
-    lock.lock();
   }
 
   // Waits for a change.
@@ -430,12 +467,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // Unlocks. The last owner of a tensor may need Python's lock to let go of it, and the
   // thread that has that lock may wait for the mutex: none goes while it is held.
   void end(std::list<PendingPtr> ended, const std::string* reason, Lock& lock) {
+    start_clock(); // of the next: callbacks may last longer than the deadlines of these
     std::vector<Callback> now;
     for (const auto& each : ended) {
       while (!each->before_end.empty()) { // nobody else ends it meanwhile
         const auto callbacks = std::exchange(each->before_end, {});
         lock.unlock();
-        for (const auto& callback : callbacks) callback();
+        for (const auto& callback : callbacks) call(callback);
         lock.lock();
       }
     }
@@ -445,14 +483,23 @@ class Engine : public std::enable_shared_from_this<Engine> {
       for (auto& one : std::exchange(each->callbacks, {}))
         calls_.push_back(std::move(one));
     }
-    start_clock();
     ++changes_;
     const bool calls = !calls_.empty();
     lock.unlock();
     changed_.notify_all();
     if (calls) called_.notify_one();
     transport_->wake();
-    for (const auto& callback : now) callback();
+    for (const auto& callback : now) call(callback);
+  }
+
+  // An exception of a callback ends the process, as with gloo: the thread that ends an
+  // operation has nobody to raise it to, and other callbacks would never be called.
+  static void call(const Callback& callback) {
+    try {
+      callback();
+    } catch (const std::exception&) {
+      std::terminate(); // which prints it
+    }
   }
 
   // [callbacks]
@@ -466,7 +513,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
       auto callback = std::move(calls_.front());
       calls_.pop_front();
       lock.unlock();
-      callback(); // may take any time, and needs Python's lock
+      call(callback); // may take any time, and needs Python's lock
       callback = nullptr;
       lock.lock();
       changed_.notify_all(); // a thread may wait for the future

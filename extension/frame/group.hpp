@@ -40,7 +40,7 @@ class Group {
       : options_(std::move(options)),
         rank_(rank),
         size_(size),
-        timeout_(options_->timeout) {
+        timeout_(checked(options_->timeout)) {
     const Names names{
         options_->backend, options_->group_name, options_->global_ranks_in_group};
     Rendezvous rendezvous(store, rank, size, names, options_->timeout);
@@ -85,7 +85,9 @@ class Group {
   int rank() const { return rank_; }
   int size() const { return size_; }
   uint64_t sequence() const { return engine_->sequence(); }
-  void set_timeout(milliseconds timeout) { timeout_ = options_->timeout = timeout; }
+  void set_timeout(milliseconds timeout) {
+    timeout_ = options_->timeout = checked(timeout);
+  }
 
   Arguments begin(Kind kind, milliseconds timeout) const {
     const auto wins = timeout_of_call(timeout, timeout_);
@@ -96,7 +98,8 @@ class Group {
   WorkPtr run(Arguments&& arguments, bool async) {
     const bool plain = !is_message(arguments.note.kind) && !coalesced() &&
         !at::hasCallbacks(); // a profiler, which sees the Work
-    const bool ended = plain && engine_->at_once(arguments);
+    Engine::Turn turn;
+    const bool ended = plain && engine_->at_once(arguments, turn);
     if (ended && !async) return nullptr;
     const Tensors results(arguments.results.begin(), arguments.results.end());
     const auto operation = std::make_shared<Pending>(std::move(arguments));
@@ -104,7 +107,7 @@ class Group {
     if (ended) operation->end(nullptr);
     if (joins && !coalesce(operation, results, async)) return nullptr;
     if (async && !ended && !joins) {
-      engine_->submit(operation);
+      engine_->submit(operation, std::move(turn));
       engine_->leave(operation);
     }
     WorkPtr work;
@@ -112,7 +115,7 @@ class Group {
       work = this->work(operation->note().kind, {operation}, results);
     }
     if (async) return work;
-    engine_->run(operation);
+    engine_->run(operation, std::move(turn));
     if (const auto error = operation->error()) std::rethrow_exception(error);
     return nullptr;
   }
@@ -159,6 +162,15 @@ class Group {
   }
 
  private:
+  // The timeout of a group. pybind11 counts microseconds in 64 bits, so that a longer one
+  // comes as any number.
+  milliseconds checked(milliseconds timeout) const {
+    TORCH_CHECK_VALUE(timeout > kNoTimeout, "Backend ", options_->backend,
+        ": the timeout of a group must be from 1 ms to 292,000 years, got ",
+        timeout.count(), " ms");
+    return timeout;
+  }
+
   struct Coalesced {
     bool submit = true; // each call at once
     Operations operations;

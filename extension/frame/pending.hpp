@@ -15,7 +15,7 @@ constexpr milliseconds kLastMoments{2000}; // for sends and goodbyes, at the end
 inline const Clock::time_point kNever = Clock::now() + kLongest;
 
 inline Clock::time_point in(milliseconds time) {
-  return Clock::now() + std::min(time, kLongest);
+  return Clock::now() + std::clamp(time, milliseconds(0), kLongest);
 }
 
 // The text of an error, without the stack of C++ calls that PyTorch's errors have.

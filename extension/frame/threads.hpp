@@ -15,9 +15,9 @@ namespace frame {
 // Threads that own what they use, so that they can be left alone when they do not end.
 class Threads {
  public:
+  // Throws std::system_error if there are too many threads.
   void add(const std::string& name, std::function<void()> serve) {
     const std::lock_guard lock(state_->mutex);
-    ++state_->running;
     threads_.emplace_back([state = state_, name, serve = std::move(serve)]() mutable {
       c10::setThreadName(name.substr(0, 15)); // the limit of Linux
       inside_ = true;
@@ -27,6 +27,7 @@ class Threads {
       --state->running;
       state->ended.notify_all();
     });
+    ++state_->running; // none if it could not be started; it cannot end before
   }
 
   // Joins the threads, if all end in time. None of them waits for others: two could

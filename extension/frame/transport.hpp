@@ -91,7 +91,7 @@ struct Place {
 
 // How often in a row nothing could advance, and since when.
 struct Idle {
-  int looks = 0;
+  int64_t looks = 0;
   Clock::time_point since;
 };
 
@@ -203,8 +203,8 @@ class Transport {
   // 2 ms.
   using Look = std::function<bool()>;
   virtual bool rest(const Idle& idle, Clock::time_point limit, const Look& /* look */) {
-    const auto nap =
-        std::min(microseconds(50) * (1 << std::min(idle.looks, 6)), kLongestNap);
+    const int doubled = 1 << std::min<int64_t>(idle.looks, 6);
+    const auto nap = std::min(microseconds(50) * doubled, kLongestNap);
     heard_ = bell_->wait(heard_, std::min(limit, Clock::now() + nap));
     return false;
   }

@@ -109,12 +109,13 @@ def test_samples(run):
     "tests",
     [
         ["tests/extension"],
+        ["tests/frame"],
         ["tests/store"],
         SHM_TESTS,
         ["tests/mpi"],
         ["tests/simulated_accelerator", "tests/stream"],
     ],
-    ids=["dummy", "store", "shm", "mpi", "device"],
+    ids=["dummy", "frame", "store", "shm", "mpi", "device"],
 )
 def test_tests_of_the_extensions(run, tests):
     assert "passed" in run(*PYTEST, *tests)

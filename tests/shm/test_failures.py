@@ -7,13 +7,25 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
-from programs import MISMATCHES, OF_TWO, assert_described, mismatches, without_rank_2
+from programs import (
+    MISMATCHES,
+    OF_TWO,
+    assert_described,
+    assert_timeouts_are_right,
+    mismatches,
+    polls,
+    timeouts_at_the_limits,
+    without_rank_2,
+)
 from ranks import error_of, in_ranks, run, run_by_server, start_by_server
 from shm_collectives import Options
+
+from tools.project.paths import EXTENSIONS, FRAME
 
 SOON = 1.5  # seconds; 0.5 on a machine with nothing else to do
 
@@ -141,13 +153,19 @@ def test_a_message_is_delivered_although_its_group_ends(rank):
         assert not tensor.any()
 
 
-@in_ranks(2)
-def test_a_timeout_may_be_longer_than_the_clock_counts(rank):
-    dist.set_timeout(timedelta(days=1_000_000))
-    if rank == 1:
-        time.sleep(0.2)
-    dist.all_reduce(torch.ones(1), async_op=True).wait(timedelta(days=1_000_000))
-    all_reduce()
+def test_timeouts_at_the_limits():
+    assert_timeouts_are_right(run(timeouts_at_the_limits, 2))
+
+
+def test_a_work_ends_for_a_program_that_only_polls():
+    assert run_by_server(BEGIN, polls, 2, options=None) == [(2.0, 7.0)] * 2
+
+
+@pytest.mark.parametrize("days", [109_500, -1])
+def test_a_time_to_yield_may_be_longer_than_the_clock_counts(days):
+    options = Options()
+    options.yield_for = timedelta(days=days)
+    assert run_by_server(BEGIN, polls, 2, options=options) == [(2.0, 7.0)] * 2
 
 
 @in_ranks(2)
@@ -218,6 +236,17 @@ def test_a_fork_does_not_have_the_group(rank):
     assert text.count("belongs to the process that created it") == 4
     assert text.count("call init_process_group in the new process") == 4
     assert text.endswith("a group of its own: None")
+
+
+def test_a_long_reason_ends_with_a_whole_letter(tmp_path):
+    shm = next(x for x in EXTENSIONS if x.name == "shm_collectives")
+    command = [os.environ.get("CXX", "c++"), "-std=c++20", f"-I{FRAME.parent}", f"-I{shm}/src"]
+    command += [Path(__file__).with_name("reason.cpp"), "-o", tmp_path / "reason"]
+    subprocess.run(command, check=True)
+    for before in range(3):  # A letter has three bytes.
+        reason = "." * before + "\uac00" * 2000
+        done = subprocess.run([tmp_path / "reason", reason], capture_output=True, check=True)
+        assert reason.startswith(done.stdout.decode()) and len(done.stdout) > 1900
 
 
 START = """

@@ -14,10 +14,14 @@ import torch.distributed as dist
 from programs import (
     SOON,
     assert_described,
+    assert_names_the_shortage,
+    assert_timeouts_are_right,
     mismatches,
     numbers_at_the_limits,
     ones,
+    timeouts_at_the_limits,
     without_rank_2,
+    without_threads,
 )
 from ranks import client, error_of
 from store_ranks import run, start
@@ -97,6 +101,15 @@ def test_calls_that_do_not_agree_are_described(can_block):
 
 def test_numbers_at_the_limits_of_their_types_are_refused():
     assert run(numbers_at_the_limits, 3) == [([], 3.0)] * 3
+
+
+@BOTH_WAYS
+def test_timeouts_at_the_limits(can_block):
+    assert_timeouts_are_right(run(timeouts_at_the_limits, 2, can_block=can_block))
+
+
+def test_a_shortage_of_threads_is_an_error_on_all_ranks():
+    assert_names_the_shortage(run(without_threads, 2, start, init=False), "store")
 
 
 def test_ranks_that_do_not_come_are_named():

@@ -8,7 +8,7 @@ import time
 import pytest
 import torch
 import torch.distributed as dist
-from programs import power_sgd
+from programs import polls, power_sgd
 from random_operations import play
 from store_ranks import run
 
@@ -29,6 +29,11 @@ def test_random_operations(size, can_block):
 def test_a_callback_waits_for_another_future(can_block):
     one, other = run(power_sgd, 2, can_block=can_block)
     assert one == other
+
+
+@BOTH_WAYS
+def test_a_work_ends_for_a_program_that_only_polls(can_block):
+    assert run(polls, 2, can_block=can_block) == [(2.0, 7.0)] * 2
 
 
 def many_threads(rank):

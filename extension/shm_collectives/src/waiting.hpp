@@ -79,8 +79,11 @@ class Bell {
 struct WaitingPolicy {
   WaitingPolicy(bool fit, bool one_session, std::optional<microseconds> yield_for)
       : spins(fit ? 100 : 0),
-        yield_for(yield_for.value_or(microseconds(fit || one_session ? 500 : 0))) {}
+        yield_for(std::min(
+            yield_for.value_or(microseconds(fit || one_session ? 500 : 0)), kLongest)) {
+  }
 
+  static constexpr microseconds kLongest = std::chrono::hours(24); // clocks count less
   int spins;
   microseconds yield_for; // and then sleep
 };
