@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -82,7 +83,13 @@ inline std::string home() {
   gethostname(host, sizeof(host) - 1);
   std::string boot;
   std::ifstream file("/proc/sys/kernel/random/boot_id");
-  if (!(file >> boot)) boot = std::strerror(errno);
+  if (!(file >> boot)) {
+    boot = std::strerror(errno);
+    if (errno == EMFILE || errno == ENFILE) {
+      throw std::runtime_error("cannot read which host this is: " + boot +
+          " (see the limits, ulimit -n and fs.file-max)");
+    }
+  }
   char space[64] = "?";
   const auto length = readlink("/proc/self/ns/pid", space, sizeof(space));
   return "user " + std::to_string(geteuid()) + ", host " + host + ", boot " + boot +

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace frame {
@@ -79,6 +80,7 @@ struct Note {
   uint8_t reserved = 0; // no padding, so that the note can be sent as it is
   bool operator==(const Note&) const = default;
 };
+static_assert(std::has_unique_object_representations_v<Note>);
 
 inline bool is_message(Kind kind) {
   return kind == Kind::send || kind == Kind::receive;

@@ -8,7 +8,6 @@ import os
 import re
 import resource
 import signal
-import struct
 import threading
 import time
 from datetime import timedelta
@@ -19,7 +18,18 @@ import pytest
 import shm_collectives
 import torch
 import torch.distributed as dist
-from ranks import error_of, in_ranks, run, start_group, store_server
+from programs import assert_names_the_shortage, without_threads
+from ranks import (
+    client,
+    error_of,
+    in_ranks,
+    refuse,
+    run,
+    run_by_server,
+    start_by_server,
+    start_group,
+    store_server,
+)
 from shm_collectives import Options
 
 
@@ -86,27 +96,29 @@ def store():
         yield server
 
 
-def meet_at(rank, port, files_left=None):
-    """Return the error of a group of two ranks whose store is at a port."""
+def meet_at(rank, port, without_files=None):
+    """Return the error of a group of two ranks whose store is at a port; one can open one file."""
     store = dist.TCPStore("127.0.0.1", port, is_master=False)
-    if files_left and rank == 0:
+    if rank == without_files:
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
         opened = []
         with contextlib.suppress(OSError):
             while True:
                 opened.append(os.open("/dev/null", os.O_RDONLY))
-        for file in opened[:files_left]:
-            os.close(file)
+        os.close(opened[0])  # for the connection of the group
     time_limit = timedelta(seconds=20)
     options = {"store": store, "rank": rank, "world_size": 2, "timeout": time_limit}
     return error_of(dist.init_process_group, "shm", **options)
 
 
 @pytest.mark.skipif("san.so" in os.environ.get("LD_PRELOAD", ""), reason="it needs files, too")
-def test_too_many_open_files_are_the_reason(store):
+@pytest.mark.parametrize("rank", [0, 1])
+def test_too_many_open_files_are_the_reason(store, rank):
     _, port = store
-    for kind, text, _ in run(meet_at, 2, port, 1, init=False):
-        assert kind == "DistStoreError" and "oo many open files" in text
+    for kind, text, _ in run(meet_at, 2, port, rank, init=False):
+        assert kind == "DistStoreError" and "gloo" not in text
+        assert re.search(rf'Backend shm: .* group "0": .*rank {rank}: cannot', text), text
+        assert "oo many open files (see the limits, ulimit -n" in text, text
 
 
 def test_a_store_that_is_lost_is_named(store):
@@ -243,26 +255,26 @@ def test_memory_is_reserved_when_it_is_used(refused):
     assert 128 << 10 <= after_message - after_barrier < 256 << 10
 
 
-def refuse(number, error, third_argument=None):
-    """Let a system call of this thread, and of threads to come, fail with an error."""
-    length, allow = (1, 3)[third_argument is not None], (6, 0, 0, 0x7FFF0000)
-    lines = [(0x20, 0, 0, 0), (0x15, 0, length, number)]
-    if third_argument is not None:
-        lines += [(0x20, 0, 0, 32), (0x15, 0, 1, third_argument)]
-    lines += [(6, 0, 0, 0x50000 | error), allow]
-    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in lines))
-    program = struct.pack("HxxxxxxP", len(lines), ctypes.addressof(code))
-    libc = ctypes.CDLL(None, use_errno=True)
-    assert libc.prctl(38, 1, 0, 0, 0) == 0  # PR_SET_NO_NEW_PRIVS
-    assert libc.prctl(22, 2, program, 0, 0) == 0, os.strerror(ctypes.get_errno())  # a filter
-
-
 @in_ranks(2)
 def test_a_shortage_of_memory_is_an_error_on_all_ranks(rank):
     if rank == 1:
         refuse(MADVISE, errno.ENOMEM, MADV_POPULATE_WRITE)
     kind, text, _ = error_of(dist.barrier)
     assert kind == "DistBackendError" and "cannot reserve 262272 bytes of memory" in text
+
+
+def test_a_shortage_of_threads_is_an_error_on_all_ranks():
+    assert_names_the_shortage(run(without_threads, 2, start_group, init=False), "shm")
+
+
+def keys_of_the_memory(rank):
+    dist.barrier()
+    return [key for key in client().list_keys() if key.endswith("memory")]
+
+
+def test_the_place_of_the_memory_does_not_stay_in_the_store():
+    start = partial(start_by_server, "shm", None)
+    assert run_by_server(start, keys_of_the_memory, 2) == [[], []]
 
 
 def without_pidfds(rank):

@@ -124,8 +124,7 @@ class Memory {
     if (absurd) errno = ENOMEM; // or the kernel would end processes when it is used
     if (absurd || ftruncate(fd, size) != 0 || fallocate(fd, 0, 0, first) != 0) {
       fail("cannot reserve " + std::to_string(size) + " bytes of shared memory for " +
-          std::to_string(layout.ranks) +
-          " ranks (a smaller slot_bytes in the options needs less)");
+          std::to_string(layout.ranks) + " ranks" + kSmaller);
     }
     // Not readable for other users, even if they can see this process's files; and
     // no process can make it shorter.
@@ -133,7 +132,9 @@ class Memory {
       fail("cannot protect the shared memory");
     }
     memory.map();
-    // The pages are zero, which is the right start for every counter.
+    // The pages are zero, which is the right start for every counter. Nobody constructs
+    // the objects in them: C++ takes this for undefined before std::start_lifetime_as of
+    // C++23, and every compiler does what is meant.
     memory.header().nonce = nonce;
     memory.header().protocol = kProtocol;
     memory.header().layout = layout;
@@ -179,7 +180,10 @@ class Memory {
   void fail(int rank, const std::string& reason) const {
     int nobody = kGood;
     if (!header().failed.compare_exchange_strong(nobody, 1 + rank)) return;
-    std::strncpy(header().reason, reason.c_str(), sizeof(header().reason) - 1);
+    size_t size = std::min(reason.size(), sizeof(header().reason) - 1);
+    // Not in the middle of a letter, which Python could not decode.
+    while (size < reason.size() && (reason[size] & 0xC0) == 0x80) --size;
+    std::memcpy(header().reason, reason.data(), size);
     // From now on the others can read the reason, which is never written again.
     header().explained.store(true);
     ring_others(rank);
@@ -296,7 +300,7 @@ class Memory {
     const size_t before = reinterpret_cast<uintptr_t>(begin) % page;
     if (madvise(begin - before, before + bytes, MADV_POPULATE_WRITE) != 0) {
       if (errno != EINVAL) {
-        fail("cannot reserve " + std::to_string(bytes) + " bytes of memory");
+        fail("cannot reserve " + std::to_string(bytes) + " bytes of memory" + kSmaller);
       }
       // An older kernel. The slot is new, so it is zero.
       for (size_t i = 0; i < bytes; i += page) {
@@ -307,8 +311,14 @@ class Memory {
     return slot;
   }
 
+  static constexpr const char* kSmaller =
+      " (a smaller slot_bytes in the options needs less)";
+
+  // With the error of the last call of the kernel.
   [[noreturn]] static void fail(const std::string& what) {
-    throw std::runtime_error(what + ": " + std::strerror(errno));
+    const bool files = errno == EMFILE || errno == ENFILE;
+    throw std::runtime_error(what + ": " + std::strerror(errno) +
+        (files ? " (see the limits, ulimit -n and fs.file-max)" : ""));
   }
 
   template <class T>

@@ -47,6 +47,7 @@ class Reached final : public frame::Awaited {
   int reached_ = 0; // of the ranks
 };
 
+static_assert(sizeof(Note) % sizeof(uint64_t) == 0);
 // Equal for equal notes; of others, about one pair in 2^64 is equal, too.
 inline uint64_t digest(const Note& note) {
   uint64_t words[sizeof(Note) / sizeof(uint64_t)], digest = 0;

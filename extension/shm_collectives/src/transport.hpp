@@ -10,19 +10,20 @@ namespace shm_collectives {
 
 using std::to_string;
 
+constexpr const char* kPlaceOfMemory = "memory"; // a key, erased once all have joined
+
 // Rank 0 makes the memory and says where it is: its process, a descriptor, the time at
 // which it made it, and its home. The other ranks open it.
 inline Memory create_or_open(const frame::Place& place, const Layout& layout) {
-  static constexpr const char* kKey = "memory";
   if (place.rank == 0) {
     const uint64_t nonce = Clock::now().time_since_epoch().count();
     Memory memory = Memory::create(layout, nonce);
-    place.keys->set_text(kKey,
+    place.keys->set_text(kPlaceOfMemory,
         to_string(getpid()) + " " + to_string(memory.descriptor()) + " " +
             to_string(nonce) + " " + frame::home());
     return memory;
   }
-  std::istringstream text(place.await({kKey})[0]);
+  std::istringstream text(place.await({kPlaceOfMemory})[0]);
   pid_t process = 0;
   int descriptor = 0;
   uint64_t nonce = 0;
@@ -54,6 +55,7 @@ class ShmTransport final : public frame::Transport {
   bool can_block() const override { return false; } // it only looks at memory
 
   void joined() override {
+    if (rank() == 0) forget_place();
     memory_.close_descriptor();
     others_.emplace(memory_, rank(), names());
     bool one_session = true;
@@ -98,6 +100,13 @@ class ShmTransport final : public frame::Transport {
   void wake() override { memory_.member(rank()).bell.ring(); }
 
  private:
+  void forget_place() {
+    try {
+      keys().erase(kPlaceOfMemory);
+    } catch (const std::exception&) { // the store has gone, with its keys
+    }
+  }
+
   const std::optional<microseconds> yield_for_;
   WaitingPolicy policy_{false, false, microseconds(0)};
   Memory memory_;
