@@ -41,6 +41,12 @@ def pieces_of_two_types():
     group().allgather([[torch.ones(1), torch.ones(1, dtype=torch.int32)]], [torch.ones(1)])
 
 
+def freed(step=1):
+    tensor = torch.ones(1000)[::step]
+    tensor.untyped_storage().resize_(4)
+    return tensor
+
+
 # The suite makes more such calls, and reads no texts.
 BAD = {
     "meta": (lambda: group().allreduce([torch.ones(1, device="meta")]), "of the CPU, got one of m"),
@@ -59,6 +65,8 @@ BAD = {
     "destination": (lambda: group().send([torch.ones(1)], 2, 0), "destination 2 is not"),
     "source": (lambda: group().recv([torch.ones(1)], -1, 0), "source -1 is not"),
     "tag": (lambda: group().send([torch.ones(1)], 1, -3), "tag -3 is negative"),
+    "freed": (lambda: group().allreduce([freed()]), "storage was resized to 4 bytes"),
+    "freed columns": (lambda: group().allreduce([freed(step=2)]), "resized to 4 bytes, too few"),
     "expanded": (lambda: group().allreduce([torch.ones(1).expand(4)]), "overlap in memory"),
     "strided": (
         lambda: group().allreduce([torch.ones(9).as_strided((3, 3), (2, 1))]),
@@ -102,6 +110,19 @@ def test_is_refused_where_it_is_called(answers, name):
 
 def test_numbers_at_the_limits_of_their_types_are_refused():
     assert run(numbers_at_the_limits, 3) == [([], 3.0)] * 3
+
+
+def sparse_beside_a_barrier(rank):
+    if rank == 1:
+        return error_of(dist.barrier)
+    sizes = (2**62,)  # of as many floats as have 2**64 bytes
+    return error_of(dist.all_reduce, torch.sparse_coo_tensor([[1]], torch.ones(1), sizes))
+
+
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks")
+def test_a_sparse_tensor_of_more_bytes_than_can_be_counted():
+    for _, text, _ in run(sparse_beside_a_barrier, 2):
+        assert "rank 0 runs all_reduce #1 of 18446744073709551615 bytes" in text, text
 
 
 def closed(rank):
