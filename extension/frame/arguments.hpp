@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/MemoryOverlap.h>
 #include <c10/util/SmallVector.h>
 #include <c10/util/safe_numerics.h>
@@ -182,6 +183,9 @@ class Arguments {
     require(dense || (sum && tensor.is_sparse()),
         " takes dense tensors, got one of layout ", tensor.layout(), " and dtype ",
         tensor.scalar_type());
+    require(!dense || has_memory(tensor), " got a tensor whose storage was resized to ",
+        tensor.has_storage() ? tensor.storage().nbytes() : 0,
+        " bytes, too few for its elements");
     const auto dtype = static_cast<Dtype>(tensor.scalar_type());
     require(note.dtype == Dtype::none || note.dtype == dtype,
         " takes tensors of one dtype, got ", name(note.dtype), " and ", name(dtype));
@@ -214,6 +218,14 @@ class Arguments {
           one ? one->size() : 0, " bytes");
     }
     return pieces;
+  }
+
+  // A program can shrink the storage below a tensor, as FSDP does between uses.
+  static bool has_memory(const at::Tensor& tensor) {
+    return tensor.numel() == 0 ||
+        at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(),
+            tensor.element_size(),
+            tensor.storage_offset()) <= tensor.storage().nbytes();
   }
 
   // The memory of the tensor is its elements in order, as they are.

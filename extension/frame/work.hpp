@@ -28,7 +28,8 @@ class Work : public c10d::Work {
   // [/profiler]
 
   // If this is true, the future, if there is one, has its value or error. A callback does
-  // not ask the future, because it cannot wait for one that is completed after it.
+  // not ask the future, because it cannot wait for one that is completed after it. The
+  // engine asks with its mutex held, so nothing calls the engine while it holds mutex_.
   bool isCompleted() override {
     const auto ended = [](const auto& operation) { return operation->ended(); };
     if (!std::ranges::all_of(operations_, ended)) return false;

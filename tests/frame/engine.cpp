@@ -1,7 +1,7 @@
-// Programs that drive frame::Engine with a transport whose operations the test ends. Each
+// Programs that drive the frame's engine with a transport whose operations the test ends. Each
 // returns what is wrong, or nothing.
 
-#include "frame/engine.hpp"
+#include "frame/work.hpp"
 
 using namespace std::chrono_literals;
 using frame::Arguments, frame::Blobs, frame::Clock, frame::Engine, frame::Kind;
@@ -133,6 +133,26 @@ std::string a_result_that_cannot_be_written() {
   }
 }
 
+// A sanitizer sees in which order the threads lock.
+std::string a_work_that_three_threads_ask() {
+  Plan plan;
+  auto engine = engine_of(plan);
+  for (int round = 0; round < 100; ++round) {
+    const auto operation = std::make_shared<Pending>(barrier());
+    const auto work = c10::make_intrusive<frame::Work>(0, c10d::OpType::BARRIER,
+        nullptr, engine, frame::Operations{operation}, frame::Tensors{});
+    std::thread calls_back([&] { work->getFuture()->addCallback([](auto&) {}); });
+    std::thread polls([&] {
+      while (!work->isCompleted()) std::this_thread::yield();
+    });
+    engine->submit(operation);
+    work->wait();
+    calls_back.join();
+    polls.join();
+  }
+  return end(std::move(engine)) + plan.announced;
+}
+
 } // namespace
 
 extern "C" const char* run_program(const char* name) {
@@ -142,6 +162,7 @@ extern "C" const char* run_program(const char* name) {
       {"a turn that is lost", a_turn_that_is_lost},
       {"a turn that is used", a_turn_that_is_used},
       {"a result that cannot be written", a_result_that_cannot_be_written},
+      {"a work that three threads ask", a_work_that_three_threads_ask},
   };
   static std::string answer;
   answer = programs.at(name)();

@@ -45,6 +45,7 @@ def answer(tmp_path_factory):
         "a turn that is lost",
         "a turn that is used",
         "a result that cannot be written",
+        "a work that three threads ask",
     ],
 )
 def test_program(answer, name):

@@ -41,6 +41,12 @@ def pieces_of_two_types():
     group().allgather([[torch.ones(1), torch.ones(1, dtype=torch.int32)]], [torch.ones(1)])
 
 
+def freed(step=1):
+    tensor = torch.ones(1000)[::step]
+    tensor.untyped_storage().resize_(4)
+    return tensor
+
+
 # The suite makes more such calls, and reads no texts.
 BAD = {
     "meta": (lambda: group().allreduce([torch.ones(1, device="meta")]), "of the CPU, got one of m"),
@@ -59,6 +65,8 @@ BAD = {
     "destination": (lambda: group().send([torch.ones(1)], 2, 0), "destination 2 is not"),
     "source": (lambda: group().recv([torch.ones(1)], -1, 0), "source -1 is not"),
     "tag": (lambda: group().send([torch.ones(1)], 1, -3), "tag -3 is negative"),
+    "freed": (lambda: group().allreduce([freed()]), "storage was resized to 4 bytes"),
+    "freed columns": (lambda: group().allreduce([freed(step=2)]), "resized to 4 bytes, too few"),
     "expanded": (lambda: group().allreduce([torch.ones(1).expand(4)]), "overlap in memory"),
     "strided": (
         lambda: group().allreduce([torch.ones(9).as_strided((3, 3), (2, 1))]),
