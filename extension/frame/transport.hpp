@@ -41,8 +41,8 @@ struct Operation {
   // Combines the sources, each at least as long as the target, in their order. The
   // target may be the first of them, or either one of two. All are whole elements:
   // multiples of 16 bytes fit every dtype. A library that reduces itself looks at the
-  // note's dtype and op. For AVG, reduce() divides each source before it adds. Who combines
-  // two at a time calls it for the input alone, and then combine(), which does not divide.
+  // note's dtype and op. For AVG, reduce() divides each source before it adds. To combine
+  // two at a time, call it for the input alone, and then combine(), which does not divide.
   std::function<void(Bytes target, Pieces sources)> reduce, combine;
   Blobs* packed = nullptr; // of a sparse all_reduce: receives the input of each rank
   std::shared_ptr<std::atomic<int>> source; // of a receive: write the sender here

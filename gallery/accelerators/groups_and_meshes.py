@@ -54,8 +54,8 @@ launch("groups_and_meshes/two_devices.py", ranks=2)
 #
 # A library for an accelerator connects devices, and not processes. Without further information, a backend
 # knows its device only when the first tensor arrives, and must connect the ranks in the middle of the first call.
-# (The present ``nccl`` guesses instead: it takes the device with the number ``LOCAL_RANK``, or the global rank if that
-# is not set, modulo the number of devices.) With ``device_id=``
+# (The present ``nccl`` guesses instead: it takes ``LOCAL_RANK`` or, if that is not set, the global rank, each modulo the
+# number of devices.) With ``device_id=``
 # in ``init_process_group``, PyTorch tells the backend its device right after the constructor and calls
 # ``eagerConnectSingleDevice`` if ``supportsSplitting`` returns true. If your library needs the device in the
 # constructor, ask ``process_group->getBoundDeviceId()`` in the create function (since PyTorch 2.14), and in ``split``

@@ -103,8 +103,8 @@ run_program("several_hosts/find_the_library.py")
 # against, and leave it out of your wheel. ``auditwheel repair`` would copy it into the wheel, so that a process
 # which also imports ``mpi4py`` has two copies of MPI, of which only one is initialized;
 # ``--exclude libmpi.so.12`` keeps it out. If pip does not install your library, write its absolute folder into
-# the run path, exclude it in the same way, and name in your README the versions that you support. The wheel
-# ``libucx-cu12`` of UCX needs the run path ``$ORIGIN/../libucx/lib`` and ``--exclude 'libuc*'``.
+# the run path, exclude it in the same way, and name in your README the versions that you support. If it
+# is the wheel ``libucx-cu12`` of UCX, yours needs the run path ``$ORIGIN/../libucx/lib`` and ``--exclude 'libuc*'``.
 # :doc:`/communicate/ship-it` has the rest of the release.
 #
 # Several interfaces

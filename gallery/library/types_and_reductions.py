@@ -92,8 +92,8 @@ launch("types_and_reductions/maximum_of_nan.py", ranks=2)
 # %%
 # MPICH computes ``a > b ? a : b``, and a comparison with NaN is false, so the second operand wins. The
 # ranks have the operands in opposite order, and therefore get different results: one takes the step, the
-# other skips it. If the tensors have 1000 numbers, each rank reduces one half for both, so the ranks agree on
-# NaN in one half only, as with gloo. But MPI does not say for which sizes they agree. A test with finite numbers,
+# other skips it. If the tensors have 1000 numbers, each rank reduces one half for both, so the ranks agree, and
+# only one half of the result is NaN, as with gloo. But MPI does not say for which sizes they agree. A test with finite numbers,
 # or one that looks only at the norm on rank 1, does not find this bug.
 #
 # The fix is the condition in ``Reduction`` above, which sends ``MIN`` and ``MAX`` of floats to the frame's

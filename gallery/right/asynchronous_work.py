@@ -165,8 +165,7 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 # - On the thread that ends an operation, it must not wait for a work of that group, which this thread would have to
 #   drive.
 # - It must not wait for other callbacks, nor for a future that the program has asked for and that completes later:
-#   both come after it on the same thread. It would hang, because ``Future.wait`` has no timeout. Neither gloo nor
-#   NCCL promises more.
+#   both come after it on the same thread. It would hang, because ``Future.wait`` has no timeout.
 #
 # If callbacks start collectives, give them a group of their own, because nothing orders their calls and those
 # of the program.

@@ -148,8 +148,8 @@ class BackendRecent : public c10d::Backend {
         c10::dynamic_intrusive_pointer_cast<OptionsRecent>(opts));
   }
 
-  // For new_group(), on a rank that is not in the new group. If create_backend()
-  // split the parent, and that needed all of its ranks, they would join it here.
+  // For new_group(), on a rank that is not in the new group. If create_backend() split
+  // the parent, and that needed all of its ranks, this rank would take part in it here.
   void perform_nocolor_split(const at::Device& /* device */) {}
   // [/split]
 
