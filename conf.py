@@ -23,6 +23,7 @@ from tools.project.languages import LANGUAGES, SOURCE_LANGUAGE
 from tools.project.paths import DOCS, RUN_SECONDS, relative
 from tools.project.published import PUBLISHED
 from tools.render.cards import card
+from tools.translate import credits
 from tools.translate.status import for_sphinx
 
 # -- Project ---------------------------------------------------------------------
@@ -61,6 +62,7 @@ extensions = [
     "sphinxext.translation.translatable_comments",
     "sphinxext.translation.translatable_labels",
     "sphinxext.translation.translation_status",
+    "sphinxext.translation.translators",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_*", "decisions"]  # For maintainers, on no page.
@@ -102,6 +104,7 @@ try:
         if name in code_provenance_scripts
     }
     translation_status = for_sphinx()
+    translators = credits.translators()
 except BuildError as error:
     raise ConfigError(str(error)) from None
 term_table_proposal = PUBLISHED.issue_address(
