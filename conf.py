@@ -24,6 +24,7 @@ from tools.project.languages import LANGUAGES, SOURCE_LANGUAGE
 from tools.project.paths import DOCS, NO_PAGES, relative
 from tools.project.published import PUBLISHED
 from tools.render.cards import card
+from tools.translate import credits
 from tools.translate.status import for_sphinx
 
 # -- Project ---------------------------------------------------------------------
@@ -63,6 +64,7 @@ extensions = [
     "sphinxext.translation.translatable_images",
     "sphinxext.translation.translatable_labels",
     "sphinxext.translation.translation_status",
+    "sphinxext.translation.translators",
     "sphinxext.translation.untranslatable_markup",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
@@ -106,6 +108,7 @@ try:
     }
     code_provenance_unexecuted = unexecuted_lines.numbers()
     translation_status = for_sphinx()
+    translators = credits.translators()
 except BuildError as error:
     raise ConfigError(str(error)) from None
 term_table_proposal = PUBLISHED.issue_address(

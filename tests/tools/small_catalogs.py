@@ -10,7 +10,7 @@ from tools.project import git, languages, paths
 from tools.project.errors import BuildError
 from tools.project.languages import TRANSLATIONS
 from tools.state import records
-from tools.translate import catalogs, check, exemptions, extract, update
+from tools.translate import catalogs, check, credits, exemptions, extract, update
 
 PAGE = "locales/ko/LC_MESSAGES/index.po"
 EXEMPTIONS = "locales/exemptions.csv"
@@ -62,7 +62,7 @@ def pages(tmp_path, monkeypatch):
     locales = tmp_path / "locales"
     for module in (languages, catalogs):
         monkeypatch.setattr(module, "LOCALES", locales)
-    for module in (catalogs, check, extract, update):
+    for module in (catalogs, check, credits, extract, update):
         of_test = [x for x in TRANSLATIONS if x.gettext in TEXTS]
         monkeypatch.setattr(module, "TRANSLATIONS", of_test)
     monkeypatch.setattr(paths, "ROOT", tmp_path)

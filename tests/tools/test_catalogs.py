@@ -125,6 +125,12 @@ def test_a_fault_is_named_with_its_place(pages, old, new, expected):
     assert re.match(rf"{PAGE}:\d+: ", line)
 
 
+@pytest.mark.parametrize("wrong", ["``first`` 문장", "`other` 문장"], ids=["backticks", "code"])
+def test_a_fault_of_markup_is_reported_once(pages, wrong):
+    pages.replace("`first` 문장", wrong)
+    assert len(re.findall(rf"{PAGE}:\d+: ", pages.check())) == 1
+
+
 def test_an_exemption_holds_until_a_text_changes(pages):
     pages.replace("`first` 문장", "`other` 문장")
     [row] = set(re.findall(rf"add to {EXEMPTIONS}:  (ko,markup,.*)REASON", pages.check()))

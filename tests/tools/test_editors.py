@@ -13,7 +13,7 @@ from tests.tools.small_catalogs import PAGE
 from tools.project.errors import BuildError
 from tools.project.languages import TRANSLATIONS
 from tools.project.paths import ROOT
-from tools.translate import catalogs, laid_out, status, update
+from tools.translate import catalogs, credits, laid_out, status, update
 
 KO = next(x for x in TRANSLATIONS if x.gettext == "ko")
 TITLE = 'msgid "Title"\nmsgstr "제목"\n'
@@ -339,3 +339,23 @@ def test_credits_are_kept(pages):
     assert pages.check() == ""
     update.update()
     assert pages.read(PAGE) == before
+    assert credits.translators() == {"ko": ["김 씨"]}
+
+
+@pytest.mark.parametrize(
+    "comment, names",
+    [
+        ("Translators:", []),
+        ("A. Translator <a@example.org>, 2026.", ["A. Translator"]),
+        ("Translator: 다른 번역자, 2025, 2026", ["다른 번역자"]),
+        ("A. Translator <a@example.org>", ["A. Translator"]),
+        ("Copyright (C) 2026 The authors", []),
+        ("FIRST AUTHOR <EMAIL@ADDRESS>, YEAR.", []),
+        ("Automatically generated, 2026.", []),
+        ("This file is distributed under the same license as the package.", []),
+        ("See https://example.org, 2026", []),
+    ],
+)
+def test_the_people_of_a_header(pages, comment, names):
+    pages.replace("# 한국어 (ko)\n", f"# 한국어 (ko)\n# {comment}\n")
+    assert credits.translators() == ({"ko": names} if names else {})

@@ -25,6 +25,8 @@ BROKEN = {
     "stderr_of_a_child": "import subprocess\nsubprocess.run(['sh', '-c', 'echo child >&2'])",
     "logging": "import logging\nlogging.warning('of logging')",
     "thread": "import threading\nt = threading.Thread(target=lambda: 1 / 0)\nt.start()\nt.join()",
+    "late_thread": "import threading\n"
+    "threading.Thread(target=lambda: [threading.main_thread().join(), print('late')]).start()",
     "child": "import subprocess\nsubprocess.run(['echo', 'from a child'])",
     "forked": "import multiprocessing\nmultiprocessing.set_start_method('fork')\n"
     "p = multiprocessing.Process(target=print, args=['from a fork'])\np.start()\np.join()",
@@ -66,9 +68,10 @@ def messages(lasting_project):
         ("stderr_of_a_child", "unexpected output on stderr\n    child\n"),
         ("logging", "unexpected output on stderr\n    WARNING:root:of logging\n"),
         ("thread", "ZeroDivisionError: division by zero"),
-        ("child", "a child process or C code printed this, which is not on the page:\n"),
+        ("child", "a child process, C code or a thread that outlived the sample printed this, "),
         ("child", "    from a child\nCapture it, for example with subprocess.run("),
         ("forked", "which is not on the page:\n    from a fork\n"),
+        ("late_thread", "which is not on the page:\n    late\n"),
         ("puts", "which is not on the page:\n    from C\n"),
         ("descriptor", "which is not on the page:\n    one\n    two\n"),
         ("segfault", "failed (signal 11)"),

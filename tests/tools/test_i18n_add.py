@@ -3,7 +3,8 @@
 import pytest
 
 from tools.project.errors import BuildError
-from tools.translate.add import add, named, tag, whole
+from tools.translate.add import add, named, tag
+from tools.translate.names import whole
 
 
 @pytest.mark.parametrize(

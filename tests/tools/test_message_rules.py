@@ -110,11 +110,31 @@ FAULTS = [
     ("character", "de", "plain", "a text", "ein \u0301Text"),
     ("character", "pt_BR", "plain", "a text", "um texto lo\u0301gico"),
     ("number", "pt_BR", "plain", "It takes 0.5 s.", "Leva 0,6 s."),
+    *(("english", x, "plain", "Message passing", "Message passing") for x in (KO, ZH, "ja", "ru")),
+    *(("english", x, "plain", "memory", "memory") for x in (KO, ZH, "ja")),
+    ("english", KO, "plain", "Rows of a table.", "Rows of the Table"),
+    ("english", KO, "myst", "The `first` text", "The `first` text"),
+    ("english", KO, "rest", "Rows of ``torch.profiler``", "Rows of ``torch.profiler``"),
+    ("english", KO, "myst", "[The guide](guide.md)", "[The guide](guide.md)"),
+    ("english", ZH, "plain", "gloo's deadline", "gloo's deadline"),
+    ("english", "de", "plain", "Message passing", "Message passing"),
 ]
 
 GOOD = [
     ("de", "rest", "Call ``wait`` in *one* rank.", "*Ein* Rang ruft ``wait`` auf; in Ruhe."),
     ("de", "plain", "Name", "Name"),
+    *(
+        (KO, "plain", x, x)
+        for x in ("NCCL 2.30", "64 KiB", "SUM, PRODUCT", "Python", "gloo, store")
+    ),
+    (KO, "plain", "%(what)s: %(status)s", "%(what)s: %(status)s"),
+    (KO, "plain", "Intel GPUs", "Intel GPU"),
+    (KO, "myst", "[RPC](rpc.rst)", "[RPC](rpc.rst)"),
+    (KO, "myst", "DTensor, `parallelize_module`", "DTensor, `parallelize_module`"),
+    (KO, "myst", "{ref}`a/error-messages#calls`", "{ref}`a/error-messages#calls`"),
+    (KO, "rest", ":doc:`waiting`, :doc:`futures`", ":doc:`waiting`, :doc:`futures`"),
+    (ZH, "plain", "rank {}", "rank {}"),
+    (ZH, "plain", "at_once()", "at_once()"),
     ("ja", "myst", "Call `wait` three times.", "`wait` を三回呼び出します。"),
     (KO, "rest", "``wait`` *in* :doc:`a`.", ":doc:`a`\\ *에서* ``wait``\\ 합니다."),
     (KO, "rest", "See `the site <https://a.org>`__.", "`사이트 <https://a.org>`__\\ 를 봅니다."),

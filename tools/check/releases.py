@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+from ..processes.progress import progress
 from ..processes.run import WITHOUT_CUDA, Outcome, run
 from ..project.errors import BuildError
 from ..project.paths import BUILD, DOCS, ROOT, relative
@@ -61,7 +62,8 @@ class Trial:
         python = self.root / self.environment.name / "bin" / "python"
         command = ["env", "-C", self.root, python, *arguments]
         log = COPIES / "logs" / f"{self.release.version}-{name}.log"
-        return run(command, timeout=TIMEOUT, log=log, env=variables)
+        with progress(lambda: f"PyTorch {self.release.version}: {name}"):
+            return run(command, timeout=TIMEOUT, log=log, env=variables)
 
     def row(self) -> list[str]:
         """Return the row of the table: the results with this release, and the tests that fail."""

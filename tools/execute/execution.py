@@ -254,9 +254,10 @@ def run_sample(script, work, *, server=None):
         raise BuildError(f"{name}: unexpected output on stderr\n{_tail(lines)}\n{hint}")
     if done.stdout.strip():  # Python's own output is captured for the page.
         raise BuildError(
-            f"{name}: a child process or C code printed this, which is not on the page:\n"
-            f"{_tail(_clean(done.stdout, work))}\nCapture it, for example with "
-            "subprocess.run(..., capture_output=True, text=True), and print it.\n" + hint
+            f"{name}: a child process, C code or a thread that outlived the sample printed this, "
+            f"which is not on the page:\n{_tail(_clean(done.stdout, work))}\n"
+            "Capture it, for example with subprocess.run(..., capture_output=True, text=True), "
+            f"and print it.\n{hint}"
         )
 
     generated = work / "docs" / "page" / f"{script.stem}.rst"

@@ -22,6 +22,7 @@ from ..project.paths import BUILD, DOCS, RENDERED, ROOT
 from ..project.published import PUBLISHED
 from ..state.digests import digest, files_below, generated_pages, installed, project_files
 from ..state.records import Record, record
+from ..translate import credits
 from ..translate import status as translation_status
 from ..translate.catalogs import catalogs_of
 from ..translate.laid_out import lay_out_catalogs
@@ -66,6 +67,7 @@ def keys() -> dict[str, str]:
         [*project_files(), *generated_pages(), *_catalogs_on_pages()],
         *(sys.version, installed(), git.commit(), versions.versions()),
         *(provenance.runs_for_pages(), translation_status.for_sphinx()),
+        credits.translators(),
     )
     return {x.url: digest(catalogs_of(x), common) for x in LANGUAGES}
 

@@ -8,10 +8,10 @@ catalogs. The switcher, the start page and the tests find it there. Until the li
 import re
 
 from babel import Locale, UnknownLocaleError
-from babel.core import get_global
 
 from ..project.errors import BuildError
 from ..project.languages import LANGUAGES, LANGUAGES_FILE
+from .names import SCRIPTS, VARIANTS, whole
 
 ENTRY = """
 [[language]]
@@ -23,9 +23,6 @@ name = "{name}"
 """
 
 
-# Modifiers of gettext that name a script; others name a variant.
-SCRIPTS = {"latin": "Latn", "cyrillic": "Cyrl", "devanagari": "Deva", "arabic": "Arab"}
-VARIANTS = {"valencia", "tarask"}
 # Language, script, territory, modifier.
 NAME = re.compile(
     r"([a-z]{2,3})(?:[_-]([a-z]{4}))?(?:[_-]([a-z]{2}|\d{3}))?(?:@([a-z]+))?", re.I | re.A
@@ -79,30 +76,3 @@ def named(text: str) -> tuple[str, Locale]:
             name = "_".join(filter(None, [locale.language, script.title(), territory.upper()]))
             return f"{name}@{modifier}" if modifier else name, locale
     raise BuildError(f"{text!r} is no language; {EXAMPLE}")
-
-
-def whole(gettext: str) -> tuple[str | None, ...]:
-    """Return language, script, territory and variant of a name, also those that it leaves out.
-
-    They are the same for zh_CN, zh and zh_Hans.
-    """
-    name, _, modifier = gettext.partition("@")
-    parts: dict[str, str] = {}
-    for part in name.split("_")[1:]:
-        parts["script" if len(part) == 4 else "territory"] = part
-    if modifier in SCRIPTS:
-        parts["script"] = SCRIPTS[modifier]
-    language = name.split("_")[0]
-    likely = get_global("likely_subtags")
-    script, territory = parts.get("script"), parts.get("territory")
-    for known in (
-        f"{language}_{script}_{territory}",
-        f"{language}_{territory}",
-        f"{language}_{script}",
-        language,
-    ):
-        if known in likely:
-            language, likely_script, likely_territory = likely[known].split("_")[:3]
-            script, territory = script or likely_script, territory or likely_territory
-            break
-    return language, script, territory, modifier if modifier in VARIANTS else None

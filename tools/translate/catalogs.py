@@ -156,8 +156,13 @@ def checked(content: bytes, path: Path, language: Language | None = None) -> Pag
 
 def text_of(content: bytes, path: Path) -> str:
     """Return the text in the content of a file as Babel reads it, with the lines of the file."""
+    return text_and_header(content, path)[0]
+
+
+def text_and_header(content: bytes, path: Path) -> tuple[str, Header]:
+    """Return the text in the content of a file as Babel reads it, and the header of the file."""
     try:
-        return for_babel(decoded(content))[0]
+        return for_babel(decoded(content))
     except Unreadable as error:
         raise _malformed(path, error.line, str(error)) from None
 

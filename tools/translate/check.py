@@ -163,10 +163,9 @@ def _check_page(
         if entry.id and entry.string and not entry.fuzzy
     ]
     phrases_of_rules = [
-        (message, rule, phrase)
+        (message, rule, "; ".join(dict.fromkeys(phrases)))
         for message in messages
         for rule, phrases in apply_rules(message).items()
-        for phrase in phrases
     ]
     if plain is not None:
         # Readers meet prose, headings and descriptions on their way; labels are no first use, and

@@ -58,4 +58,6 @@ def apply_rules(message: Message) -> dict[str, list[str]]:
         name: [phrase for rule in rules for phrase in rule(message)]
         for name, rules in rules_of(message.language).items()
     }
+    if phrases["markup"]:
+        del phrases["symbol"]  # The same fault, character by character.
     return {name: of_rule for name, of_rule in phrases.items() if of_rule}
