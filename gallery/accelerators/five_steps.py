@@ -43,9 +43,9 @@ Steps 1 and 2: order and memory
    :part: launch
    :end-before: // The library wants one order
 
-Before step 1, ``check`` refuses calls of a group that has failed, ``join_own_messages`` pairs the messages of a rank to
-itself, ``let_go`` and ``end_lanes`` drop what calls that have ended still hold, and the guard finds the caller's current
-stream. ``keeps(rule)`` is true, unless a test breaks that rule on purpose, and ``lane`` names the stream of a call.
+Before step 1, ``prepare`` refuses calls of a group that has failed and drops the memory of calls that have ended, and
+the guard finds the caller's current stream. ``keeps(rule)`` is true, unless a test breaks that rule on purpose, and
+``lane`` names the stream of a call.
 
 Next, ``launch`` takes the addresses and sizes from the tensors. Because the program may delete its tensors as
 soon as the call has returned, the group keeps them, too:
@@ -175,8 +175,8 @@ launch("five_steps/coalescing.py", ranks=2)
 # - *Late*, from the stream. Only the library can find out that ranks disagree, or that a rank is dead. By
 #   then the call has returned, and perhaps ``wait`` has, too.
 #
-# In the worker, the library is ``store``, because it compares the calls of the ranks. With gloo, which does not compare
-# them, tensors of different sizes can end the process with ``SIGABRT``. ``show_error`` makes a call
+# In the worker, the library is ``store``, because it compares the calls of the ranks; with gloo, different sizes can end
+# the process with ``SIGABRT``. ``show_error`` makes a call
 # and prints the beginning of its error. Rank 0 reduces one number, and rank 1 reduces two:
 #
 # .. listing:: gallery/accelerators/five_steps/errors.py

@@ -118,9 +118,8 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # .. listing:: extension/stream_collectives/src/group.hpp
 #    :part: lanes
 #
-# Each stream of ``sim`` has a thread, so a program that uses a new tag for each message must not get a stream for each
-# tag. Therefore ``free_stream`` looks for a stream whose messages can no longer hold up the new one. Only messages that
-# are under way at the same time, and for which the program does not wait in between, need a stream each:
+# Each stream of ``sim`` has a thread, so a new tag for each message must not need a new stream. Therefore ``free_stream``
+# takes one whose messages can no longer hold up the new message:
 #
 # .. admonition:: ``free_stream``
 #    :collapsible: closed

@@ -41,11 +41,7 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     const c10::DeviceGuard guard(storage.device());
     c10::DataPtr data = allocator.allocate(bytes);
     const size_t kept = std::min(bytes, storage.nbytes());
-    if (kept > 0) {
-      allocator.copy_data(data.get(), storage.data(), kept);
-      // This may be another stream than the one that the memory belongs to.
-      allocator.recordStream(storage.data_ptr(), Guard().getStream(storage.device()));
-    }
+    if (kept > 0) copy(storage, data.get(), kept);
     auto* const impl = storage.unsafeGetStorageImpl();
     impl->set_data_ptr_noswap(std::move(data));
     impl->set_nbytes(bytes);
@@ -53,6 +49,12 @@ class Hooks final : public at::PrivateUse1HooksInterface {
   // [/hooks]
 
  private:
+  // The current stream copies. The memory may belong to another one.
+  static void copy(const c10::Storage& from, void* to, size_t bytes) {
+    allocator.copy_data(to, from.data(), bytes);
+    allocator.recordStream(from.data_ptr(), Guard().getStream(from.device()));
+  }
+
   std::vector<at::Generator> generators_;
 };
 

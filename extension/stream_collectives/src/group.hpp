@@ -116,10 +116,7 @@ class StreamGroup {
   // The five steps of a call. The host waits in none of them.
   WorkPtr launch(std::optional<Kind> kind, Calls calls) {
     const std::lock_guard lock(mutex_);
-    if (!calls.empty()) check(); // PyTorch aborts all groups inside of an empty batch
-    join_own_messages(calls);
-    let_go();
-    end_lanes();
+    prepare(calls);
     const auto work = c10::make_intrusive<WorkSimccl>(rank_, kind, options_);
     const c10::impl::VirtualGuardImpl guard(kDevice);
     work->device = calls.empty() ? at::Device(kDevice) : calls[0]->device;
@@ -174,6 +171,13 @@ class StreamGroup {
     return work;
   }
   // [/launch]
+
+  void prepare(const Calls& calls) {
+    if (!calls.empty()) check(); // PyTorch aborts all groups inside of an empty batch
+    join_own_messages(calls);
+    let_go();
+    end_lanes();
+  }
 
   void describe(WorkSimccl& work, std::optional<Kind> kind, const Calls& calls) {
     const bool counts = std::ranges::any_of( // messages are calls of two ranks alone

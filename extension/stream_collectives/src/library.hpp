@@ -35,10 +35,7 @@ class LibraryCall {
     std::vector<Tensors> from_lists, to_lists;
     if (!from.empty()) from_lists = {from};
     if (!to.empty()) to_lists = {to};
-    if (is_message(note_.kind) && note_.root == library.getRank()) { // its own
-      if (!to.empty()) to[0].copy_(from[0]);
-      return nullptr;
-    }
+    if (is_own(library.getRank())) return copy(from, to);
     switch (note_.kind) {
       case Kind::all_reduce:
         to[0].copy_(from[0]);
@@ -89,6 +86,13 @@ class LibraryCall {
 
  private:
   using Pieces = std::vector<frame::Bytes>;
+
+  // A message of the rank to itself. Its send has nothing to do; its receive has the input.
+  bool is_own(int rank) const { return is_message(note_.kind) && note_.root == rank; }
+  static WorkPtr copy(const Tensors& from, const Tensors& to) {
+    if (!to.empty()) to[0].copy_(from[0]);
+    return nullptr;
+  }
 
   // Flat tensors of the CPU at these addresses: numbers to reduce, or else bytes.
   Tensors views(const Pieces& pieces) const {
