@@ -1,17 +1,19 @@
 """What `mpich` says if this host is short of what MPI needs: it would end the process."""
 
+import contextlib
+import ctypes
 import json
 import os
 import resource
 import shutil
 import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import torch
 import torch.distributed as dist
-from mpi_ranks import ChangedStore, backend, names_in_shared_memory, run, sum_in
+from mpi_ranks import ChangedStore, backend, names_in_shared_memory, run, start, sum_in
 from ranks import client, error_of, memory_limit
 
 HERE = Path(__file__).parent
@@ -19,7 +21,7 @@ HERE = Path(__file__).parent
 # Runs where nothing else is in /dev/shm, and prints what two ranks say for each size of it.
 IN_SMALL_MEMORY = """
 import json, os, subprocess, sys
-from mpi_ranks import backend, run, sum_in
+from mpi_ranks import backend, run, start, sum_in
 from ranks import error_of
 
 def text(rank):
@@ -61,7 +63,7 @@ def test_little_shared_memory():
             assert "/dev/shm is full: MPI needs 1.02 MiB there for each rank" in text
 
 
-@contextmanager
+@contextlib.contextmanager
 def few_files():
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 6, before[1]))
@@ -137,3 +139,37 @@ def test_an_address_that_is_missing(way):
     for (kind, text, seconds), names in run(without_an_address, 2, init=False):
         assert kind == "DistStoreError" and seconds < 15 and names == []
         assert "MPI has ended itself with the exit code" in text
+
+
+def reduces_with_little_memory(rank):
+    """Leave memory for what MPI asks for in a reduction, but not for the frame's part of it."""
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    libc.free.argtypes = [ctypes.c_void_p]
+    libc.mallopt(-8, 1)  # M_ARENA_MAX: all threads have the same memory
+    libc.mallopt(-3, 128 << 10)  # M_MMAP_THRESHOLD: what is larger goes back when it is freed
+    start()
+    dist.all_reduce(torch.ones(1000, dtype=torch.bfloat16))
+    tensor = torch.ones(300_000, dtype=torch.bfloat16)
+    dist.barrier()  # Until then, MPI may give memory back.
+    with contextlib.ExitStack() as stack:
+        if rank == 1:
+            room, *small = [libc.malloc(x) for x in (700_000, *[8 << 10] * 400)]
+            stack.enter_context(memory_limit(0))
+            while libc.malloc(32 << 10):
+                pass
+            for block in (room, *small[::2]):
+                libc.free(block)
+        try:
+            dist.all_reduce(tensor)
+            dist.barrier()
+        except dist.DistBackendError as error:
+            return str(error)
+
+
+def test_a_reduction_without_memory():
+    """No exception may pass through MPI, which may go on only on ranks that need no more of it."""
+    attempts = (run(reduces_with_little_memory, 2, init=False) for _ in range(5))
+    for text in next(x for x in attempts if any(x)):  # None: there was enough memory after all
+        assert "rank 1: a reduction has failed, and MPI with it: " in text, text
+        assert "memory" in text

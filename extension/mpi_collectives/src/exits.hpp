@@ -36,7 +36,8 @@ class Exits {
   static void exit(int status) {
     if (!of_library_) ::exit(status); // another package of the process has called MPI
     Stuck::forever("MPI has ended itself with the exit code " + std::to_string(status) +
-        ", perhaps with a reason on standard error; start the processes again");
+            ", perhaps with a reason on standard error; start the processes again",
+        Stuck::kPerhapsElsewhere);
   }
 
   static void take_from(const dl_phdr_info& object) {

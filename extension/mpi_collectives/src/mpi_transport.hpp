@@ -122,10 +122,9 @@ class MpiTransport final : public frame::Transport {
   }
   // [/messages]
 
-  // A dead rank may be why MPI is stuck, so the watch has time to name it.
   std::optional<std::string> failure() override {
-    if (auto reason = watch_.failure()) return reason;
-    return Stuck::reason(heartbeat_ + milliseconds(1000));
+    const auto failure = watch_.failure();
+    return failure ? failure : stuck();
   }
   std::optional<std::string> lost(const std::vector<int>& missing) override {
     return watch_.lost(missing);
@@ -167,6 +166,14 @@ class MpiTransport final : public frame::Transport {
   // [/rest]
 
  private:
+  // Why MPI goes on no more in this process. It may be the death of another rank, so the
+  // watch has time to name that one.
+  std::optional<std::string> stuck() const {
+    const auto reason = Stuck::reason(heartbeat_ + milliseconds(1000));
+    if (!reason) return std::nullopt;
+    return names().who(rank()) + ": " + *reason;
+  }
+
   Head head(const Note& note, Pieces shown, int to) const {
     Head head{note, 0, 0, {}};
     if (shown.empty()) return head;

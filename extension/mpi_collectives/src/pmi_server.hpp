@@ -59,7 +59,8 @@ class PmiServer {
         text = answer({line, strcspn(line, "\n")});
       } catch (const std::exception& error) {
         // MPI would end the process. Without an answer, it waits for ever.
-        return Stuck::because("MPI cannot start: " + std::string(error.what()));
+        return Stuck::because(
+            "MPI cannot start: " + std::string(error.what()), Stuck::kHere);
       }
       if (dprintf(socket_, "%s\n", text.c_str()) < 0) break;
     }

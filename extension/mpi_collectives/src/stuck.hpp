@@ -15,17 +15,19 @@ class Stuck {
   using Clock = std::chrono::steady_clock;
 
  public:
-  static void because(const std::string& reason) {
+  enum Cause { kHere, kPerhapsElsewhere }; // such as the death of another rank
+
+  static void because(const std::string& reason, Cause cause) {
     const std::lock_guard lock(mutex_);
     if (!reason_.empty()) return;
     reason_ = reason;
-    since_ = Clock::now();
+    if (cause == kPerhapsElsewhere) since_ = Clock::now();
   }
-  [[noreturn]] static void forever(const std::string& reason) {
-    because(reason);
+  [[noreturn]] static void forever(const std::string& reason, Cause cause) {
+    because(reason, cause);
     while (true) ::pause();
   }
-  // The reason, once it has been known for this time.
+  // The reason, after this time if the cause may become known elsewhere.
   static std::optional<std::string> reason(std::chrono::milliseconds time) {
     const std::lock_guard lock(mutex_);
     if (reason_.empty() || Clock::now() < since_ + time) return std::nullopt;
@@ -35,7 +37,7 @@ class Stuck {
  private:
   static inline std::mutex mutex_;
   static inline std::string reason_;
-  static inline Clock::time_point since_;
+  static inline Clock::time_point since_; // of another cause
 };
 // [/stuck]
 

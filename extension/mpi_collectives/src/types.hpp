@@ -85,7 +85,8 @@ class Reduction {
     } catch (const std::exception& error) {
       const std::string text = error.what();
       Stuck::forever("a reduction has failed, and MPI with it: " +
-          text.substr(0, text.find('\n')) + "; start the processes again");
+              text.substr(0, text.find('\n')) + "; start the processes again",
+          Stuck::kHere);
     }
   }
 
