@@ -40,7 +40,7 @@ class Group {
       : options_(std::move(options)),
         rank_(rank),
         size_(size),
-        timeout_(checked(options_->timeout)) {
+        timeout_(checked(options_->timeout, options_->backend)) {
     const Names names{
         options_->backend, options_->group_name, options_->global_ranks_in_group};
     Rendezvous rendezvous(store, rank, size, names, options_->timeout);
@@ -86,7 +86,7 @@ class Group {
   int size() const { return size_; }
   uint64_t sequence() const { return engine_->sequence(); }
   void set_timeout(milliseconds timeout) {
-    timeout_ = options_->timeout = checked(timeout);
+    timeout_ = options_->timeout = checked(timeout, options_->backend);
   }
 
   Arguments begin(Kind kind, milliseconds timeout) const {
@@ -162,15 +162,6 @@ class Group {
   }
 
  private:
-  // The timeout of a group. pybind11 counts microseconds in 64 bits, so that a longer one
-  // comes as any number.
-  milliseconds checked(milliseconds timeout) const {
-    TORCH_CHECK_VALUE(timeout > kNoTimeout, "Backend ", options_->backend,
-        ": the timeout of a group must be from 1 ms to 292,000 years, got ",
-        timeout.count(), " ms");
-    return timeout;
-  }
-
   struct Coalesced {
     bool submit = true; // each call at once
     Operations operations;

@@ -36,4 +36,13 @@ inline milliseconds timeout_of_group(milliseconds in_options, milliseconds passe
 }
 // [/timeouts]
 
+// The timeout of a group, if it has a deadline. pybind11 counts a time in microseconds of
+// 64 bits, so a longer one comes as any number.
+inline milliseconds checked(milliseconds timeout, const std::string& backend) {
+  TORCH_CHECK_VALUE(timeout > kNoTimeout, "Backend ", backend,
+      ": the timeout of a group must be from 1 ms to 292,000 years, got ",
+      timeout.count(), " ms");
+  return timeout;
+}
+
 } // namespace frame
