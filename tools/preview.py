@@ -24,6 +24,7 @@ from livereload import Server
 from livereload.handlers import LiveReloadHandler
 from livereload.watcher import Watcher
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 from tornado.ioloop import PeriodicCallback
 
@@ -40,6 +41,7 @@ from .translate.laid_out import lay_out_catalogs
 
 PREVIEW = BUILD / "preview"
 FIRST_PORT = 8001
+MENU_IS_OLD = 3  # The status of a build after which other pages show a title that was.
 
 
 def main(name: str, port: str = "") -> None:
@@ -75,11 +77,12 @@ class EditWatcher(Watcher):
     has read. An edit that comes while one runs is built after it.
     """
 
-    def __init__(self, folders: list[Path], build: Callable[[], object]) -> None:
+    def __init__(self, folders: list[Path], build: Callable[[bool], bool]) -> None:
         super().__init__()
         self.folders, self.build = folders, build
         self.seen = self._files()
         self.process: int | None = None
+        self.menu_is_old = False
 
     def start(self, examine):
         PeriodicCallback(examine, 200).start()
@@ -88,20 +91,26 @@ class EditWatcher(Watcher):
     def examine(self):
         """Return what livereload wants: a path once it may load pages again, and no delay."""
         if self.process is not None:
-            if os.waitpid(self.process, os.WNOHANG)[0] == 0:
+            process, status = os.waitpid(self.process, os.WNOHANG)
+            if process == 0:
                 return None, None
             self.process = None
+            self.menu_is_old |= os.waitstatus_to_exitcode(status) == MENU_IS_OLD
             self.filepath = "all"
             return self.filepath, None
         files = self._files()
         if files != self.seen:
             self.seen = files
             self._start_build()
+        elif self.menu_is_old:
+            self.menu_is_old = False
+            self._start_build(all_pages=True)
         return None, None
 
     def build_once(self):
-        os.waitpid(self._start_build(), 0)
+        _, status = os.waitpid(self._start_build(), 0)
         self.process = None
+        self.menu_is_old = os.waitstatus_to_exitcode(status) == MENU_IS_OLD
 
     @contextmanager
     def ended_with_this(self) -> Iterator[None]:
@@ -114,16 +123,17 @@ class EditWatcher(Watcher):
                 os.waitpid(self.process, 0)
                 progress.clear()
 
-    def _start_build(self) -> int:
+    def _start_build(self, all_pages: bool = False) -> int:
         sys.stdout.flush()
         process = os.fork()
         if process == 0:
+            status = 1
             try:
                 os.setpgid(0, 0)  # With the processes that Sphinx starts.
-                self.build()
+                status = MENU_IS_OLD if self.build(all_pages) else 0
             finally:
                 sys.stdout.flush()
-                os._exit(0)
+                os._exit(status)
         with suppress(OSError):  # The process may have done so already.
             os.setpgid(process, process)
         self.process = process
@@ -158,19 +168,21 @@ class Site:
         self.unfinished = PREVIEW / f"unfinished-{language.url}"
         self.titles: dict[str, str] = {}
 
-    def build(self) -> None:
+    def build(self, all_pages: bool) -> bool:
+        """Build what has changed, or all; return whether other pages show a title that was."""
         started = time.monotonic()
         warnings = StringIO()
         try:
-            self._build(warnings)
+            menu_is_old = self._build(warnings, all_pages)
         except Exception as error:
             print(f"not built: {self._in_names(error)}", file=sys.stderr, flush=True)
-        else:
-            if text := self._in_names(warnings.getvalue()):
-                print(text, file=sys.stderr, flush=True)
-            print(f"built in {time.monotonic() - started:.1f} s", flush=True)
+            return False
+        if text := self._in_names(warnings.getvalue()):
+            print(text, file=sys.stderr, flush=True)
+        print(f"built in {time.monotonic() - started:.1f} s", flush=True)
+        return menu_is_old
 
-    def _build(self, warnings: StringIO) -> None:
+    def _build(self, warnings: StringIO, all_pages: bool) -> bool:
         sources = self.sources / DOCS.name
         _bring_up_to_date(self.sources, lay_out(self.laid_out, executed=True).parent)
         is_translated = self.language != SOURCE_LANGUAGE
@@ -179,9 +191,11 @@ class Site:
         if "sphinx" in changed or self.unfinished.exists():
             shutil.rmtree(self.doctrees, ignore_errors=True)
         counting: AbstractContextManager[None] = nullcontext()
-        if not self.doctrees.exists():
-            print("building all pages, which takes half a minute or more", flush=True)
+        are_all = all_pages or not self.doctrees.exists()
+        if are_all:
             counting = counting_pages("building", sources, (self.doctrees, self.output))
+        what = "all pages" if are_all else "the pages that have changed"
+        print(f"building {what} …", flush=True)
         with counting, patch_docutils(ROOT), docutils_namespace():
             app = Sphinx(
                 sources,
@@ -198,19 +212,14 @@ class Site:
                 parallel=2,
             )
             app.connect("env-get-outdated", self._note_titles)
-            app.connect("env-updated", self._pages_with_titles)
             self.unfinished.touch()
-            app.build()
+            app.build(force_all=all_pages)
             self.unfinished.unlink()
+            return self.titles not in ({}, _titles(app.env))
 
     def _note_titles(self, app, env, *pages):
-        self.titles = {page: title.astext() for page, title in env.titles.items()}
+        self.titles = _titles(env)
         return []
-
-    def _pages_with_titles(self, app, env):
-        """Return the pages to write again: all, when the menu on each of them has changed."""
-        titles = {page: title.astext() for page, title in env.titles.items()}
-        return env.found_docs if titles != self.titles else []
 
     def _in_names(self, message: object) -> str:
         """Return what Sphinx says, with the names of the files that a translator edits."""
@@ -232,6 +241,11 @@ class Site:
             rf"{re.escape(copies)}([\w./-]+)\.(?:md|rst)(?::\d+)?(?::<translated>)?(?::\d+)?(?=:)"
         )
         return re.sub(page, catalog, line)
+
+
+def _titles(env: BuildEnvironment) -> dict[str, str]:
+    """Return the title of each page, which the menu shows on all."""
+    return {page: title.astext() for page, title in env.titles.items()}
 
 
 def _bring_up_to_date(folder: Path, source: Path) -> None:

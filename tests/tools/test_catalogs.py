@@ -61,12 +61,13 @@ def test_what_is_dangerous_in_the_folder_is_not_read(clone):
     folder = (clone.root / PAGE).parent
     (folder / "linked").symlink_to(clone.root)
     (folder / "endless.po").symlink_to("/dev/zero")
+    (folder / "folder.po").mkdir()
     (folder / "stolen.po").symlink_to(clone.root / "secret")
     (folder / "x\n::error::y.po").write_text("nonsense")
     for command in ("tools.i18n_check", "tools.i18n_update", "tools.i18n_status"):
         output = clone.fail(command, timeout=600)
-        for name in ("linked", "endless.po", "stolen.po"):
-            assert f"{name}: is a link" in output
+        for name in ("linked", "endless.po", "folder.po", "stolen.po"):
+            assert f"{name}: is no file of its own" in output
         assert "the secret" not in output
         assert "\n::error" not in output and "x\\n::error::y.po: has a name with" in output
 

@@ -183,6 +183,10 @@ REFUSED = {
         lambda text: text.replace('"제목"', "“제목”"),
         r":\d+: .*a curved quotation mark",
     ),
+    "a mark between two parts": (
+        lambda text: text + "\ufeff# more\n",
+        r":\d+: .*a byte order mark within",
+    ),
     "another language": (field("Language", "ja"), ":1: its header says `Language: ja`, not ko"),
 }
 

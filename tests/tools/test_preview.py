@@ -84,6 +84,15 @@ def test_every_edit_of_every_catalog_appears(pages):
     assert not (pages.root / "docs/tutorial").exists()
 
 
+def test_an_edit_of_a_title_appears_in_the_menu_of_other_pages(pages):
+    pages.write_catalog("tutorial/sample", {"sample": "첫 번째 표본"})
+    with previewing(pages) as (address, _):
+        wait_for(f"{address}/search.html", "첫 번째 표본")
+        edit(pages, "tutorial/sample", "첫 번째", "두 번째")
+        wait_for(f"{address}/tutorial/sample.html", "두 번째 표본")
+        wait_for(f"{address}/search.html", "두 번째 표본")
+
+
 def edit(project, page, old, new):
     project.replace(old, new, CATALOG.replace("index", page))
     return new
@@ -114,7 +123,7 @@ def test_faults_are_named_as_a_translator_knows_them(pages):
     log = pages.read("preview.log")
     refused = "refused a translation whose markup is not that of its source, 'The `first` text.'"
     assert f"{CATALOG}: WARNING: {refused}: it lacks code 'first', and adds code 'second'" in log
-    assert re.search(r"not built: .*\nlocales.*\nbuilt in [^\n]*\n\Z", log), log
+    assert re.search(r"not built: .*\nbuilding .*\nlocales.*\nbuilt in [^\n]*\n\Z", log), log
     assert "_build" not in log and "None" not in log
 
 

@@ -31,6 +31,7 @@ ENTRY = re.compile(r'^\s*(?:msgctxt\s*(?:".*"\s*)+)?msgid\s*(?:".*"\s*)+', re.M)
 KNOWN_FAULTS = {
     r"<<<<<<<|=======|>>>>>>>": "a conflict that git left there: keep one of the two sides",
     r"msgid_plural|msgstr\[": "a plural form, which no text of this site has: remove it",
+    "\ufeff": "a byte order mark within the file: remove it",
     r".*[“”]\s*$": "a curved quotation mark in the place of a straight one",
     r'.*\\[^"\\nrt]': "an escape that stands for a character: write the character itself",
 }
@@ -105,7 +106,9 @@ def _dangerous_files() -> Iterator[str]:
     """Yield a fault for each file that leads elsewhere, never ends, or has an odd name."""
     for path in _all_files():
         if path.is_symlink() or not path.is_file():
-            yield f"{_printable(path)}: is a link or a device; a catalog is a file of its own"
+            yield f"{_printable(path)}: is no file of its own, as a catalog is"
+        elif not os.access(path, os.R_OK):
+            yield f"{_printable(path)}: you may not read it; change its permissions"
         elif path.stat().st_size > LARGEST:
             yield f"{_printable(path)}: is larger than {LARGEST} bytes; no catalog is"
         elif not path.name.isprintable():
@@ -115,8 +118,8 @@ def _dangerous_files() -> Iterator[str]:
 def _all_files() -> Iterator[Path]:
     for place, folders, names in os.walk(LOCALES):
         folders[:] = [name for name in folders if not is_editors_file(name)]
-        links = [name for name in folders if Path(place, name).is_symlink()]
-        names = [name for name in [*names, *links] if not is_editors_file(name)]
+        odd = [x for x in folders if Path(place, x).is_symlink() or x.endswith(".po")]
+        names = [name for name in [*names, *odd] if not is_editors_file(name)]
         yield from sorted(Path(place, name) for name in names)
 
 

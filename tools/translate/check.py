@@ -210,9 +210,10 @@ def _check_completeness(
             yield f"{place}: fuzzy: {text}; review it and remove the mark"
         elif not entry.string:
             yield f"{place}: not translated: {text}"
-    for entry in template:
-        if entry.id and catalog.get(entry.id, entry.context) is None:
-            yield f"{name}: lacks {_short(entry.id)}; run `make i18n-update`"
+    new = [x.id for x in template if x.id and catalog.get(x.id, x.context) is None]
+    if new:
+        others = f" and {len(new) - 1} more messages" if len(new) > 1 else ""
+        yield f"{name}: lacks {_short(new[0])}{others}; run `make i18n-update`"
 
 
 def _findings(pages: dict[Path, CheckedPage]) -> Iterator[Finding]:
