@@ -337,7 +337,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
     quietly([&] {
       Steps steps = transport_->leave(orderly);
       const auto advance = [&] { return steps.advance(); };
-      for (Idle idle{0, Clock::now()}; !steps.done() && Clock::now() < goodbye_; ++idle.looks) {
+      for (Idle idle{0, Clock::now()}; !steps.done() && Clock::now() < goodbye_;
+          ++idle.looks) {
         if (!advance()) transport_->rest(idle, goodbye_, advance);
       }
     });

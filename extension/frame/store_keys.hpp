@@ -69,8 +69,7 @@ class Connection {
     return options;
   }
 
-  static Shared connect(
-      const std::string& host, const c10d::TCPStoreOptions& options) {
+  static Shared connect(const std::string& host, const c10d::TCPStoreOptions& options) {
     const auto client = c10::make_intrusive<c10d::TCPStore>(host, options);
     client->setTimeout(kForMissingKeys);
     return std::make_shared<StorePtr>(client);
@@ -188,8 +187,7 @@ class StoreKeys final : public Keys {
   std::string compare_set(
       const std::string& key, const std::string& expected, const std::string& desired) {
     const auto value = ask([&] {
-      return store()->compareSet(prefix_ + key,
-          Value(expected.begin(), expected.end()),
+      return store()->compareSet(prefix_ + key, Value(expected.begin(), expected.end()),
           Value(desired.begin(), desired.end()));
     });
     return {value.begin(), value.end()};

@@ -20,6 +20,9 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr int kEveryone = -1, kNobody = -2; // where a rank could stand
+// From the first rank that leaves to the last, in most programs. Rank 0, which often hosts
+// the store, waits so long: then no rank finds the store gone.
+constexpr milliseconds kTogether{500};
 
 // One operation as a transport sees it. It stays where it is until the steps of the
 // operation have been destroyed.

@@ -213,8 +213,7 @@ class Watch {
       const auto close = near.find(rank);
       if (close != near.end()) return close->second.process->ended();
       const auto distant = far.find(rank);
-      return distant != far.end() &&
-          Clock::now() - distant->second.since > heartbeat;
+      return distant != far.end() && Clock::now() - distant->second.since > heartbeat;
     }
 
     void erase_keys() {
@@ -247,7 +246,7 @@ class Watch {
 
     bool is_up_to_date() {
       const auto now = Clock::now();
-      const bool silent = unanswered && now - *unanswered > heartbeat;
+      const bool silent = unanswered && now - *unanswered > kIdle;
       if (now - answered <= 2 * every || silent || store_is_lost) return true;
       if (!std::exchange(is_wanted, true)) changed.notify_all();
       return false;
@@ -285,9 +284,9 @@ class Watch {
     static constexpr const char* kLeft =
         " has left the group (it destroyed or lost it)";
     static constexpr milliseconds kIdle{1000};
-    // For rank 0 at the end. Others learn of a failure in kIdle, and leave() has two
+    // Of rank 0, at the end. Others learn of a failure in kIdle, and leave() has two
     // seconds.
-    static constexpr milliseconds kTogether{100}, kLastWords{1500};
+    static constexpr milliseconds kLastWords{1500};
 
     const Place place;
     const milliseconds heartbeat;
@@ -301,7 +300,7 @@ class Watch {
     bool leaves = false, together = false, has_left = false;
     bool store_is_lost = false;
     Clock::time_point answered = Clock::now();
-    std::optional<Clock::time_point> unanswered; // since when the store is asked in vain
+    std::optional<Clock::time_point> unanswered; // when the store was asked, in vain
     std::optional<std::string> announcement, failure;
     std::vector<std::string> ends; // how each rank has ended; empty: it has not
 

@@ -39,12 +39,20 @@ exists, this thread makes all calls of the store. A thread that waits for an ope
 store, because a store whose host is down does not answer, and the deadline would pass unnoticed.
 
 The rank that finds a failure writes the reason into the key ``failed``, so that the others raise the same
-reason. The watch of each rank reads the key about ten times a second while an operation waits.
+reason. The watch of each rank looks for news about ten times a second while an operation waits, and once a
+second otherwise. To look takes one request, because each rank that fails or leaves increases the counter ``news``.
 
-The transport of ``mpich`` constructs the watch, starts it in ``joined``, and ends it in ``leave``, which is shown
+MPI may have received all that a call needs before the others failed, so a call of a rank that is late could
+succeed on that rank alone. If the watch has not looked for 0.2 seconds, such a call waits until it has.
+
+If rank 0 hosts the store, the store ends with its process. A rank that waits for other hosts raises an error
+when the store has not answered for the time of a heartbeat. And when the group has failed, rank 0 leaves only when
+the others know why, or after 1.5 seconds.
+
+The transport of ``mpich`` constructs the watch and ends it in ``leave``, which is shown
 below. In between, the frame asks it through the transport:
 
-.. admonition:: The constructor and ``joined``
+.. admonition:: The constructor
    :collapsible: closed
 
    .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
@@ -79,7 +87,7 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 #
 # When a rank leaves the group, the operations in which it has taken part must not fail. MPI may still need its
 # process to deliver their data, so the rank first waits in a barrier, for a quarter of a second at most, and only
-# then sets its key ``left/<rank>``. After that, only an operation that the rank had not called fails, such as the
+# then sets its key ``state/<rank>``. After that, only an operation that the rank had not called fails, such as the
 # barrier above:
 #
 # .. admonition:: ``leave``: the barrier, then the key

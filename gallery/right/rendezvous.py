@@ -30,7 +30,7 @@ Polling the store
 
 The obvious way to wait for another rank is ``get`` of the store, which waits until the key exists. With a
 ``TCPStore``, however, it meanwhile blocks all other threads that use the same object, such as one that
-creates another group. So the frame uses a connection of its own:
+creates another group. So the frame uses a connection of its own, which all groups of the process share:
 
 .. admonition:: A connection of its own
    :collapsible: closed
@@ -101,16 +101,16 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # ``find_keys`` is the exchange of numbers, after which the prefix of ``keys_`` contains the number of rank 0.
 # ``problem_of`` returns what a function returns, or the text of its exception.
 #
-# Each rank has a deadline of its own, so one that came early may time out while rank 0 still waits. Rank 0
-# therefore cannot decide alone. The first rank that knows the outcome writes the verdict, with a
-# ``compareSet`` that succeeds only once. That is the function ``agree``:
+# Rank 0 looks which ranks have come, and writes the verdict, so that the others ask for one key only. Each rank has a
+# deadline of its own, however, and one that came early may time out while rank 0 still waits. It then writes the
+# verdict itself. The first one counts, because the ``compareSet`` that writes it succeeds only once. That is the
+# function ``agree``:
 #
 # .. admonition:: ``agree``
 #    :collapsible: closed
 #
 #    .. listing:: extension/frame/rendezvous.hpp
 #       :part: agree
-#       :end-before: if (keys_->add(
 #
 #    In this listing:
 #
@@ -118,22 +118,25 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 #    - ``enter`` writes ``mine``. A second process with the same rank has drawn another number, so its text differs, and
 #      ``enter`` throws.
 #    - ``welcome`` is called on rank 0, and writes the answer that the other rank waits for in ``find_keys``.
-#    - ``late`` lists the missing ranks.
+#    - ``judge`` returns "ready", or names the missing ranks and those that cannot begin, with their reasons.
 #    - ``set_first`` writes the verdict, unless there is one, and returns the one that counts. If all ranks are ready,
 #      that is ``kReady``, without a number, so that it is the same whichever rank writes it.
+#    - ``erase_published`` erases the keys that this rank has set to connect: with the verdict "ready" of the second
+#      round, all ranks have read them.
+#    - ``end_round`` erases the keys of the round on the last rank that has read the verdict. Rank 0 waits up to two
+#      seconds for the ranks that have come, because the store often ends with its process.
 #
 # A rank whose deadline passes after the others have agreed finds their verdict in the store, and starts all the
 # same, because its own "ready" was there in time. If a rank gives up before they agree, no rank starts,
-# because the first verdict counts for all. The rest of the function, which is left out here, erases the keys
-# when the last rank has read the verdict. Rank 0 waits up to two seconds for this, because the store often
-# ends with its process.
+# because the first verdict counts for all.
 #
 # Connect your library
 # --------------------
 #
 # Start your library in ``connect``, which all ranks run at the same time, between the two rounds. Its argument is
 # a ``Place`` with the rank, the size, a deadline, and keys that only this group uses. If the ranks share a
-# unique id, as with NCCL, rank 0 sets it as a key; if each rank has an address, each sets its own.
+# unique id, as with NCCL, rank 0 publishes it as a key; if each rank has an address, each publishes its own.
+# ``place.keys->publish(name, text)`` sets a key that the frame erases when all have connected.
 # ``place.await(names)`` returns the values of other ranks' keys once they are set.
 #
 # If a rank cannot connect, for example because a network interface does not exist, throw an exception. It ends
@@ -148,8 +151,9 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 #       :start-at: keys.set_text(turn_keys_
 #       :end-before: } catch
 #
-# In ``joined``, which the frame calls after the second round, start what needs every rank, such as a thread that
-# watches the others. For MPI, :doc:`/library/start-a-library` has the other steps.
+# ``connect`` is also the place for what can fail, such as starting a thread: after the second round, the other ranks
+# have begun, so ``joined``, which the frame calls then, must not throw. For MPI,
+# :doc:`/library/start-a-library` has the other steps.
 #
 # A rank that is missing
 # ----------------------

@@ -70,9 +70,10 @@ def test_calls_that_do_not_agree_are_described(way):
 
 
 def message_of_another_size(rank):
-    """Return what the receiver says. MPI tells the sender nothing."""
+    """Return what the receiver says. MPI tells the sender nothing; the receiver may be faster."""
     if rank == 0:
-        dist.send(ones(3), 1)
+        with contextlib.suppress(dist.DistBackendError):
+            dist.send(ones(3), 1)
         client().wait(["done"])
         return None
     errors = error_of(dist.recv, ones(2), 0), error_of(dist.barrier)
@@ -110,7 +111,7 @@ def test_a_rank_that_cannot_read_the_homes_keeps_all_from_starting():
         assert kind == "DistStoreError" and 'cannot join group "' in text and seconds < 20, text
 
 
-@pytest.mark.parametrize("junk", [b"junk", b"7", b"-1 somewhere", "7\N{SNOWMAN} x".encode()])
+@pytest.mark.parametrize("junk", [b"junk", b"7", b"-1 somewhere", b"7\xff x"], ids=repr)
 def test_a_home_that_no_rank_has_written_is_refused(junk):
     def junk_in_the_home(rank):
         store = PassingStore(client(), junk_at("home/1", junk)) if rank == 0 else client()

@@ -14,8 +14,6 @@ using std::to_string;
 
 // A value of a TCPStore has at most 8 MiB. Larger ones go in pieces.
 constexpr size_t kPieceBytes = 4 << 20;
-// From the first rank that leaves to the last, in most programs.
-constexpr frame::milliseconds kTogether{100};
 
 // Moves every byte through the c10d store: slow, and right, wherever the ranks are.
 //
@@ -148,8 +146,8 @@ class StoreTransport : public frame::Transport {
     if (orderly) erase_kept();
     keys().set_text("left/" + me(), "left");
     if (keys().add("leavers", 1) < size()) {
-      // Often all leave at once: then no rank finds the store gone.
-      const auto limit = frame::Clock::now() + kTogether;
+      if (rank() != 0) co_return;
+      const auto limit = frame::Clock::now() + frame::kTogether;
       Until alone(
           [&] { return frame::Clock::now() > limit || !keys().has({"leavers"}); });
       co_await alone;
@@ -232,7 +230,8 @@ class StoreTransport : public frame::Transport {
     std::memcpy(&note, head.data(), sizeof(note));
     return note;
   }
-  std::vector<uint64_t> sizes_of(const std::string& key, const Keys::Value& head) const {
+  std::vector<uint64_t> sizes_of(
+      const std::string& key, const Keys::Value& head) const {
     const auto bytes = std::as_bytes(std::span(head)).subspan(sizeof(Note));
     std::vector<uint64_t> sizes(bytes.size() / sizeof(uint64_t));
     const bool fits = sizes.size() <= 1 || std::ssize(sizes) == size();
