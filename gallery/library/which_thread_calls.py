@@ -128,8 +128,8 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # :doc:`/right/rendezvous` shows. Also, two threads may create two groups, in one order on one rank and in the other
 # order on another. Then each rank would wait in MPI for a call that the other one makes later. So a process of
 # ``mpich`` creates one communicator at a time, and the ranks of a group collect the turns of their processes in an
-# order that all groups share (``turn.hpp``). Yet other groups pause while one connects. If the communicators of your library are
-# independent, as NCCL's are, each group may have a ``Library`` of its own, which must never be destroyed.
+# order that all groups share (``turn.hpp``). Yet other groups pause while one connects. If the communicators of your
+# library are independent, as NCCL's are, each group may have a ``Library`` of its own, which must never be destroyed.
 #
 # Waiting for data
 # ----------------
