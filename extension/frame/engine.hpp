@@ -234,7 +234,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void add(const PendingPtr& pending, Turn turn) {
     check_process();
     PythonExit::keep_other_threads();
-    std::list<PendingPtr> one{pending}; // the last allocation before it has the turn
+    std::list<PendingPtr> one{pending}; // throws, if at all, while it has the turn
     const std::lock_guard lock(mutex_);
     Note& note = pending->arguments->note;
     const bool tried = turn.release() != nullptr; // at_once()

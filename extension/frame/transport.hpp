@@ -131,9 +131,10 @@ class Bell {
 // PyTorch, above it nothing knows how bytes move.
 //
 // Threads: the constructor and joined() run on the thread that creates the group, without
-// Python's lock. Any thread may call wake(), and each thread that drives calls rest().
-// One thread at a time makes all other calls, so a transport needs no lock of its own. If
-// can_block(), it is always the same thread, as some libraries want it.
+// Python's lock, and so does announce() if the engine cannot start its own. Any thread
+// may call wake(), and each thread that drives calls rest(). One thread at a time makes
+// all other calls, so a transport needs no lock of its own. If can_block(), it is always
+// the same thread, as some libraries want it.
 //
 // To wait, steps suspend: they `co_await`, and the engine asks again. Three kinds of
 // transports fit:
