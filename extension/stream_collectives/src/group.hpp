@@ -19,7 +19,7 @@ class StreamGroup {
       : options_(c10::dynamic_intrusive_pointer_cast<OptionsSimccl>(options)),
         rank_(rank),
         size_(size),
-        timeout_(options_->timeout),
+        timeout_(frame::checked(options_->timeout, options_->backend)),
         library_(std::make_shared<BackendPtr>(options_->connect(store, rank, size))),
         watchdog_([this] { watch(); }) {}
   ~StreamGroup() {
@@ -33,7 +33,7 @@ class StreamGroup {
   OptionsSimccl& options() const { return *options_; }
   uint64_t sequence() const { return sequence_; }
   void set_timeout(milliseconds timeout) {
-    timeout_ = options_->timeout = timeout;
+    timeout_ = options_->timeout = frame::checked(timeout, options_->backend);
     (*library_)->setTimeout(timeout_of_library(timeout));
   }
 

@@ -57,7 +57,7 @@ BackendPtr OptionsSimccl::connect(const StorePtr& store, int rank, int size) con
   frame::Rendezvous rendezvous(store, rank, size, names, timeout);
   rendezvous.meet([&](frame::Place place) {
     if (rank == 0)
-      place.keys->set_text("prefix", std::to_string(std::random_device()()));
+      place.keys->publish("prefix", std::to_string(std::random_device()()));
     const auto prefix = "simccl/" + place.await({"prefix"})[0];
     library = start_library(c10::make_intrusive<c10d::PrefixStore>(prefix, store), rank,
         size, place.deadline);
