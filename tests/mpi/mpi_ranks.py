@@ -29,10 +29,10 @@ def by_mpiexec(*arguments):
     command += [Path(__file__).with_name("by_mpiexec.py"), *arguments]
     with store_server() as (_, port):
         environment = {**os.environ, "STORE": str(port)}
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
 
 
-def backend(name, rank, size, seconds=20, store=None):
+def backend(name, rank, size, seconds=300, store=None):
     """Create a backend beside the groups of torch.distributed, as libraries of programs do."""
     options = _DistributedBackendOptions()
     options.store = store or dist.PrefixStore(name, client())

@@ -76,8 +76,8 @@ def two_programs(process, group):
 
 @pytest.mark.parametrize("group", ["pairs", "all"])
 def test_a_group_of_two_programs_is_refused(group):
-    for (kind, text, seconds), total in run(two_programs, 4, group, init=False):
-        assert kind == "DistStoreError" and seconds < 15 and total == [11.0]
+    for (kind, text, _), total in run(two_programs, 4, group, init=False):
+        assert kind == "DistStoreError" and total == [11.0]
         assert "MPI cannot connect processes of different starts" in text
         parts = ["rank 0", "rank 1"] if group == "pairs" else ["rank 0, rank 1", "rank 2, rank 3"]
         for part in parts:
@@ -93,8 +93,8 @@ def first_without_the_last(rank):
 
 
 def test_a_rank_that_the_first_group_lacked():
-    for kind, text, seconds in run(first_without_the_last, 3, init=False):
-        assert kind == "DistStoreError" and seconds < 15
+    for kind, text, _ in run(first_without_the_last, 3, init=False):
+        assert kind == "DistStoreError"
         assert "(rank 0, rank 1 in one of them; rank 2 in none)" in text
 
 
@@ -143,7 +143,7 @@ def one_fails_in_its_turn(rank):
 
 
 def test_a_rank_that_fails_in_its_turn_lets_the_others_go_on():
-    for (text, seconds), later, world in run(one_fails_in_its_turn, 3):
-        assert 'cannot join group "other"' in text and seconds < 15
+    for (text, _), later, world in run(one_fails_in_its_turn, 3):
+        assert 'cannot join group "other"' in text
         assert "the store does not answer" in text
         assert later == world == [3.0]
