@@ -48,7 +48,7 @@ class Connection {
   // [/store]
 
  private:
-  // Not of a server that has ended, even if another one has its port now.
+  // Whether the server of this connection is still there. Another one may have its port.
   static bool answers(const StorePtr& store) {
     try {
       store->check({"is there a server"});

@@ -296,7 +296,7 @@ class Watch {
 
     mutable std::mutex mutex; // guards these
     std::condition_variable changed;
-    bool is_asked = false, is_wanted = false; // soon, or now
+    bool is_asked = false, is_wanted = false; // the store: within a tick, or at once
     bool leaves = false, together = false, has_left = false;
     bool store_is_lost = false;
     Clock::time_point answered = Clock::now();
@@ -318,7 +318,7 @@ class Watch {
     std::map<int, Distant> far;
     Clock::time_point next_beat;
     std::string news;
-    bool knows = false; // that the group has failed
+    bool knows = false; // whether it has read that the group has failed
   };
 
   const std::shared_ptr<State> state_;

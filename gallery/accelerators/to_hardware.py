@@ -132,8 +132,8 @@ most of what relies on gloo or on the simulation. Then adapt what names these, s
   communicator, the stream, and the addresses and sizes that ``LibraryCall`` keeps. Let ``can_reduce`` refuse what your
   library cannot reduce.
 
-  On the host, ``begin`` divides the inputs of an average, and ``end`` copies results from memory of its own. On your
-  device, launch a kernel for each in the same stream.
+  On the host, ``begin`` divides the inputs of an average, and ``end`` copies results out of
+  the call's own memory. On your device, launch a kernel for each in the same stream.
 - **The start**, in ``registration.cpp``. If your ranks share a unique id, they can hang when a rank is missing, or read
   the id of an earlier group. The frame's ``Rendezvous`` prevents both. So keep ``connect``, share the id as the prefix
   is shared, and let ``start_library`` create the communicator. :doc:`/library/start-a-library` shows how a library

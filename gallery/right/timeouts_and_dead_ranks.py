@@ -68,7 +68,7 @@ output = launch("timeouts_and_dead_ranks/three_timeouts.py", ranks=2)
 #
 # Programs catch errors by type, so a backend should use PyTorch's. In the frame, a failed operation raises
 # ``DistBackendError``, which C++ throws as ``c10::DistBackendError``. Gloo raises a plain ``RuntimeError`` even for a
-# timeout, so a program for several backends catches that one, the third in this list of base classes:
+# timeout, so a program for several backends catches that one, the third class in this list:
 
 import torch
 import torch.distributed as dist

@@ -33,7 +33,7 @@ class World {
     const auto members = this->members(place, turn->meet(mine(place)));
     const auto comm = std::make_shared<MPI_Comm>(); // the thread may come too late
     run(place, "connect the ranks", [=, this] {
-      needs->reset(); // for MPI
+      needs->reset(); // MPI takes what this has held
       if (start_ == kNone) start(place, interface, turn->first());
       *comm = create(place, members);
     });

@@ -83,7 +83,7 @@ struct WaitingPolicy {
             yield_for.value_or(microseconds(fit || one_session ? 500 : 0)), kLongest)) {
   }
 
-  static constexpr microseconds kLongest = std::chrono::hours(24); // clocks count less
+  static constexpr microseconds kLongest = std::chrono::hours(24); // more overflows
   int spins;
   microseconds yield_for; // and then sleep
 };

@@ -127,7 +127,8 @@ class StoreTransport : public frame::Transport {
     for (const int rank : missing) {
       if (left_.contains(rank)) return names().who(rank) + " has" + text;
     }
-    const bool any_other = missing.empty() && size() > 1; // could send to kAnySource
+    // A receive from any rank is missing none; each other rank could send.
+    const bool any_other = missing.empty() && size() > 1;
     if (!any_other || std::ssize(left_) < size() - 1) return std::nullopt;
     return std::string("all other ranks have") + text;
   }
