@@ -18,8 +18,9 @@ else:
     # [another]
     keys = dist.PrefixStore("0//cpu//shm/2", store)  # those of the group "0" of 2 ranks
     keys.set("answer/" + keys.get("member/1").decode(), "7")
-    keys.set("7/came/0", "ready")
+    keys.wait(["7/came/1"])
+    keys.set("7/came/verdict", "ready")
     keys.set("7/memory", "1 3 42 host elsewhere")  # process, descriptor, nonce, home
-    keys.set("7/made/0", "ready")
+    keys.set("7/made/verdict", "rank 1: " + keys.get("7/made/1").decode())
     print("rank 0 reads:", keys.get("7/made/verdict").decode().split(": it is")[0])
     # [/another]
