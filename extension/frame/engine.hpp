@@ -161,7 +161,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // callbacks: neither gloo nor NCCL promises that. Where it waits for a future that this
   // thread is to complete later, it hangs: no timeout ends PyTorch's Future.wait().
   void when_ended(const PendingPtr& pending, Callback callback) {
-    if (pending->ended()) return callback(); // also in a fork, where nobody unlocks
+    if (pending->ended()) return call_here(callback);
     add_callback(
         *pending, calls_back_ ? pending->at_end : pending->callbacks, callback);
   }
@@ -228,7 +228,15 @@ class Engine : public std::enable_shared_from_this<Engine> {
     const bool ended = pending.ended();
     if (!ended) list.push_back(std::move(callback));
     lock.unlock();
-    if (ended) callback();
+    if (ended) call_here(callback);
+  }
+
+  // A callback may complete a future for which another thread waits.
+  void call_here(const Callback& callback) {
+    callback();
+    if (forks_ != fork_count()) return; // where nobody waits, and nobody unlocks
+    const std::lock_guard lock(mutex_);
+    changed_.notify_all();
   }
 
   void add(const PendingPtr& pending, Turn turn) {
@@ -491,6 +499,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
     if (calls) called_.notify_one();
     transport_->wake();
     for (const auto& callback : now) call(callback);
+    if (now.empty()) return;
+    lock.lock();
+    changed_.notify_all(); // a thread may wait for the future
+    lock.unlock();
   }
 
   // An exception of a callback ends the process, as with gloo: the thread that ends an

@@ -181,6 +181,11 @@ class Rendezvous {
       return function();
     } catch (const c10::Error& error) {
       return error.what_without_backtrace();
+    } catch (const std::system_error& error) {
+      const bool threads = error.code() == std::errc::resource_unavailable_try_again;
+      return error.code().message() +
+          (threads ? " (see the limits of threads: ulimit -u, and the container's)"
+                   : "");
     } catch (const std::exception& error) {
       return error.what();
     }

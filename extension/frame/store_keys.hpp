@@ -81,7 +81,11 @@ class Connection {
       std::function<Result()> function) {
     const auto task = std::make_shared<std::packaged_task<Result()>>(function);
     auto result = task->get_future();
-    std::thread([task] { (*task)(); }).detach();
+    try {
+      std::thread([task] { (*task)(); }).detach();
+    } catch (const std::system_error&) { // no more threads: this one asks
+      (*task)();
+    }
     if (result.wait_until(limit) != std::future_status::ready) {
       throw std::runtime_error("the store at " + address +
           " does not answer; its process may have too many open files, or hang");
