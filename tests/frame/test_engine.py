@@ -37,7 +37,6 @@ def answer(tmp_path_factory):
     return lambda name: run(of_program, 1, name, init=False, may_be_killed=True)[0]
 
 
-@pytest.mark.timeout(300)  # of which the compilation takes 13 on a quiet machine
 @pytest.mark.parametrize(
     "name",
     [

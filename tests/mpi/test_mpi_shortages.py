@@ -170,6 +170,9 @@ def reduces_with_little_memory(rank):
 def test_a_reduction_without_memory():
     """No exception may pass through MPI, which may go on only on ranks that need no more of it."""
     attempts = (run(reduces_with_little_memory, 2, init=False) for _ in range(5))
-    for text in next(x for x in attempts if any(x)):  # None: there was enough memory after all
+    texts = next((x for x in attempts if any(x)), None)
+    if texts is None:
+        pytest.skip("each time there was enough memory after all")
+    for text in texts:
         assert "rank 1: a reduction has failed, and MPI with it: " in text, text
         assert "memory" in text

@@ -36,7 +36,7 @@ from shm_collectives import Options
 def two_of_rank_1(process):
     os.environ.update(RANK=str(min(process, 1)), WORLD_SIZE="2")
     with contextlib.suppress(dist.DistStoreError):
-        start_group(timeout=10)
+        start_group(timeout=5)
         return True
 
 

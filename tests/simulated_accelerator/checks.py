@@ -278,7 +278,7 @@ def other_process(code, **environment):
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         env={**os.environ, **environment},
     )
 

@@ -13,7 +13,7 @@ CHECKS = Path(__file__).with_name("checks.py")
 
 @pytest.fixture(scope="module")
 def results():
-    done = subprocess.run([sys.executable, CHECKS], capture_output=True, text=True, timeout=100)
+    done = subprocess.run([sys.executable, CHECKS], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

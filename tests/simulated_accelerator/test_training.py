@@ -12,7 +12,7 @@ WAYS = "fsdp2_in_bfloat16 fsdp2_with_offload checkpoint random_dtensor".split()
 @pytest.fixture(scope="module")
 def results():
     program = Path(__file__).with_name("training.py")
-    lines = launch(program, ranks=2, timeout=110, expected_stderr=".*", show=False)
+    lines = launch(program, ranks=2, timeout=600, expected_stderr=".*", show=False)
     return [json.loads(line) for line in lines]
 
 

