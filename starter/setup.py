@@ -24,10 +24,10 @@ setup(
             sources=["src/registration.cpp"],
             # For "frame/..." and "store/...". An absolute path, because ninja runs in another folder.
             include_dirs=[str(Path(__file__).resolve().parent)],
-            # A library that moves the bytes is linked here, for example
+            # A library that moves the bytes is linked here. If it loads plug-ins, exclude it from a
+            # wheel, which would lack them. For example:
             # library_dirs=["/opt/acme/lib"], libraries=["acme"],
             # extra_link_args=["-Wl,-rpath,/opt/acme/lib"],
-            # If it loads plug-ins, exclude it from a wheel, which would lack them.
             extra_compile_args={"cxx": fast_to_compile + strict},
         )
     ],

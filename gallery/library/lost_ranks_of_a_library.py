@@ -59,9 +59,12 @@ below. In between, the frame asks it through the transport:
       :start-at: MpiTransport(
       :end-before: // [exchange]
 
-.. listing:: extension/mpi_collectives/src/mpi_transport.hpp
-   :start-at: std::optional<std::string> failure()
-   :end-before: // [leave]
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
+      :start-at: std::optional<std::string> failure()
+      :end-before: // [leave]
 
 The next program loses rank 2 in three ways, while the others wait for it in a barrier with a timeout of two
 seconds. A stopped process has not ended, so only the deadline helps:
