@@ -57,9 +57,9 @@ class Words {
   size_t next_ = 0;
 };
 
-// Keys and values that all ranks of a group can read and write, and nobody else: the
-// c10d store under a prefix that was drawn for this group. Each call asks a server, which
-// may be slow; if it is gone, the call throws.
+// Keys and values of a group, which all its ranks can read and write: the c10d store
+// under a prefix that was drawn for this group. Each call asks a server, which may be
+// slow; if it is gone, the call throws.
 class Keys {
  public:
   using Value = std::vector<uint8_t>;

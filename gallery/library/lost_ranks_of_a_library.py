@@ -43,7 +43,8 @@ reason. The watch of each rank looks for news about ten times a second while an 
 second otherwise. To look takes one request, because each rank that fails or leaves increases the counter ``news``.
 
 MPI may have received all that a call needs before the others failed, so a call of a rank that is late could
-succeed on that rank alone. If the watch has not looked for 0.2 seconds, such a call waits until it has.
+succeed on that rank alone. If the watch has not looked for 0.2 seconds, such a call waits until it has, or
+until the store has been silent for a second.
 
 If rank 0 hosts the store, the store ends with its process. A rank that waits for other hosts raises an error
 when the store has not answered for the time of a heartbeat. And when the group has failed, rank 0 leaves only when
@@ -165,8 +166,8 @@ assert output[1] == ""
 # ``MPI_COMM_WORLD`` and for ``MPI_COMM_SELF``, so that MPI returns errors. But MPICH marks some errors as
 # fatal, such as a connection that breaks in the middle of a transfer. It then asks the other ranks of the
 # communicator to end, and calls ``exit``. So the backend replaces the entry for ``exit`` in the global offset table
-# (GOT) of ``libmpi`` with a function of its own. In it, the thread of MPI pauses forever, which to the other threads
-# is one more call that does not return:
+# (GOT) of ``libmpi`` with a function of its own. In it, the thread of MPI notes the reason and pauses forever. If the
+# watch names no lost rank within the heartbeat and a second, operations end with this reason:
 #
 # .. admonition:: ``Exits``
 #    :collapsible: closed

@@ -196,7 +196,7 @@ run_program("start_a_library/early_barrier.py")
 # With a unique id or an address for each rank, no second thread has to answer. In the constructor of your
 # transport, let ``library().run`` execute the function that connects, as ``World`` does.
 #
-# Before that call, rank 0 gets the id, also with ``run``, and sets it with ``place.keys->set``, which takes
-# any bytes. The others read it with ``place.await``, which also ends when a rank has failed. Begin your keys
+# Before that call, rank 0 gets the id, also with ``run``, and publishes it with ``place.keys->publish``,
+# whose text may have any bytes. The others read it with ``place.await``, which also ends when a rank has failed. Begin your keys
 # with the name of your backend, because the frame uses ``place.keys``, too. MPI has started now;
 # :doc:`which-thread-calls` explains ``run``, and who may call MPI.

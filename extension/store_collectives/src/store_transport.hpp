@@ -157,7 +157,7 @@ class StoreTransport : public frame::Transport {
     for (int rank = 0; rank < size(); ++rank) keys().erase("left/" + to_string(rank));
     keys().erase(last_ + "read");
     keys().erase("failed");
-    keys().erase("leavers"); // the last, because the others wait for it
+    keys().erase("leavers"); // the last, because rank 0 waits for it
   }
   // [/leave]
 
