@@ -217,6 +217,18 @@ def run_by_server(start, function, size, *arguments, init=True, **group):
         return run(in_group, size, init=False, port=port, may_be_killed=True)
 
 
+def store_of_rank_0(rank, path):
+    """Return the store of a rank, of which rank 0 has the server and says in a file where it is."""
+    if rank == 0:
+        store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        path.with_suffix(".new").write_text(str(store.port))
+        path.with_suffix(".new").rename(path)
+        return store
+    while not path.exists():
+        time.sleep(0.001)
+    return dist.TCPStore("127.0.0.1", int(path.read_text()), is_master=False)
+
+
 def client():
     """Return a connection to the store of the ranks, whose keys gate what they do."""
     return dist.TCPStore("127.0.0.1", int(os.environ["STORE"]), wait_for_workers=False)

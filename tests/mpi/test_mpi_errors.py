@@ -14,7 +14,7 @@ import pytest
 import torch.distributed as dist
 from mpi_ranks import BOTH_WAYS, by_mpiexec, run, start
 from programs import MISMATCHES, assert_described, mismatches, ones, without_rank_2
-from ranks import client, error_of
+from ranks import client, error_of, store_of_rank_0
 from stores import PassingStore, counting, junk_at, lost_at, slow_at
 
 # MPI tells the sender of a message nothing.
@@ -120,14 +120,7 @@ def test_a_home_that_no_rank_has_written_is_refused(junk):
 
 def cannot_connect(rank, path):
     """Rank 0 hosts the store, and ends with its error. Rank 1, which has the reason, is slow."""
-    if rank == 0:
-        store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-        path.with_suffix(".new").write_text(str(store.port))
-        path.with_suffix(".new").rename(path)
-    else:
-        while not path.exists():
-            time.sleep(0.001)
-        store = dist.TCPStore("127.0.0.1", int(path.read_text()), is_master=False)
+    store = store_of_rank_0(rank, path)
     options = mpi_collectives.Options()
     if rank == 1:
         options.interface = "none"

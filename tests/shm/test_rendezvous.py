@@ -28,6 +28,7 @@ from ranks import (
     run_by_server,
     start_by_server,
     start_group,
+    store_of_rank_0,
     store_server,
 )
 from shm_collectives import Options
@@ -47,14 +48,7 @@ def test_two_processes_of_one_rank():
 
 def leaves_with_the_store(rank, path):
     """Rank 0 hosts the store, and leaves as soon as it has joined."""
-    if rank == 0:
-        store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-        path.with_suffix(".new").write_text(str(store.port))
-        path.with_suffix(".new").rename(path)
-    else:
-        while not path.exists():
-            time.sleep(0.001)
-        store = dist.TCPStore("127.0.0.1", int(path.read_text()), is_master=False)
+    store = store_of_rank_0(rank, path)
     dist.init_process_group("shm", store=store, rank=rank, world_size=3)
 
 

@@ -1,23 +1,18 @@
 """The device `sim` does what PyTorch and its users expect of an accelerator."""
 
-import json
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from checks import names_in, results_of
 
-CHECKS = Path(__file__).with_name("checks.py")
+DEVICE = Path(__file__).with_name("device.py")
 
 
 @pytest.fixture(scope="module")
 def results():
-    done = subprocess.run([sys.executable, CHECKS], capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return results_of(DEVICE)
 
 
-@pytest.mark.parametrize("name", re.findall(r"^def check_(\w+)", CHECKS.read_text(), re.M))
+@pytest.mark.parametrize("name", names_in(DEVICE))
 def test_device(name, results):
-    assert results[f"check_{name}"] == "", results[f"check_{name}"]
+    assert results[name] == "", results[name]

@@ -5,14 +5,15 @@ branch itself the last commit. Each night `make test-audits` looks at all pages.
 """
 
 import os
+from functools import cache
 from pathlib import PurePath
 
 import pytest
 from test_pages import PAGES
 
 from tools.execute.samples import page_of, samples
-from tools.project.git import git
-from tools.project.paths import relative
+from tools.project.git import changed_files, git
+from tools.project.paths import ROOT, relative
 
 OF_EACH_KIND = ["index", "search", "tutorial/index", "tutorial/step-1-subclass-backend"]
 OF_EACH_KIND += ["operations/collectives", "communicate/measure", "tutorial/error-messages"]
@@ -29,20 +30,18 @@ def pages(which, language):
     """Return the files of all pages of a language, or of those that `make test` looks at."""
     if which == "all":
         return PAGES
-    touched = [name for name in PAGES if name in _touched(language)]
+    changed = {f"{_page(path, language)}.html" for path in _changed_files()}
+    touched = [name for name in PAGES if name in changed]
     few = touched[:: len(touched) // MOST + 1]
     return [name for name in PAGES if name in few or name.removesuffix(".html") in OF_EACH_KIND]
 
 
-def _touched(language):
-    return {f"{_page(PurePath(name), language)}.html" for name in _changed_files()}
-
-
+@cache
 def _changed_files():
     since = os.environ.get("SINCE") or git("merge-base", "HEAD", "origin/main")
     if since in (None, git("rev-parse", "HEAD")):
         since = "HEAD~1"
-    return (git("diff", "--name-only", since) or "").splitlines()
+    return [PurePath(relative(path)) for path in changed_files(ROOT, since)]
 
 
 def _page(path, language):

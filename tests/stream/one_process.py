@@ -1,9 +1,7 @@
-"""Checks of `simccl` that need one process: `python one_process.py` runs them all."""
+"""Checks of `simccl` that need one process, which tests/checks.py runs."""
 
-import json
 import threading
 import time
-import traceback
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -126,14 +124,3 @@ def check_a_rank_that_does_not_connect_is_named():
                 both[1].result()
     finally:
         dist.ProcessGroupGloo = gloo
-
-
-if __name__ == "__main__":
-    results = {}
-    for name in [x for x in globals() if x.startswith("check_")]:
-        try:
-            globals()[name]()
-            results[name] = ""
-        except Exception:
-            results[name] = traceback.format_exc()
-    print(json.dumps(results))

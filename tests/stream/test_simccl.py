@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from checks import names_in, results_of
 from launcher import launch
 from torch.distributed import TCPStore
 
@@ -35,16 +36,12 @@ ONE_PROCESS = HERE / "one_process.py"
 
 @pytest.fixture(scope="module")
 def results_in_one_process():
-    done = subprocess.run(
-        [sys.executable, ONE_PROCESS], capture_output=True, text=True, timeout=600
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return results_of(ONE_PROCESS)
 
 
-@pytest.mark.parametrize("name", re.findall(r"^def check_(\w+)", ONE_PROCESS.read_text(), re.M))
+@pytest.mark.parametrize("name", names_in(ONE_PROCESS))
 def test_in_one_process(name, results_in_one_process):
-    assert results_in_one_process[f"check_{name}"] == "", results_in_one_process[f"check_{name}"]
+    assert results_in_one_process[name] == "", results_in_one_process[name]
 
 
 @contextlib.contextmanager

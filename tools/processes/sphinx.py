@@ -13,7 +13,7 @@ from ..project.paths import DOCS, GALLERY, LOGS, NO_PAGES, ROOT, relative
 from .progress import progress
 from .run import run
 
-TIMEOUT = 900  # seconds; a language takes about 60, and five times as long on a busy machine
+TIMEOUT = 900  # seconds; a language takes about 60
 SOURCES, WRITTEN = {".md", ".rst"}, {".html", ".pot"}
 
 

@@ -30,11 +30,22 @@ def commit():
     return name, day, bool(git("status", "--porcelain"))
 
 
-def changed_files(folder):
-    """Return the paths in a folder that differ from the last commit, or are gone since."""
+def changed_files(folder, since="HEAD"):
+    """Return the paths in a folder that differ from a commit, or are gone since."""
+    return _files("diff", "--name-only", since, "--", folder)
+
+
+def committed_files(folder):
+    """Return the paths in a folder that are as the last commit has them."""
+    changed = set(changed_files(folder))
+    return [path for path in _files("ls-files", "--", folder) if path not in changed]
+
+
+def _files(*arguments):
+    """Return the paths that git names, or none outside of a clone of this project."""
     if git("rev-parse", "--show-toplevel") != str(ROOT):
         return []
-    names = git("-c", "core.quotePath=false", "diff", "--name-only", "HEAD", "--", folder) or ""
+    names = git("-c", "core.quotePath=false", *arguments) or ""
     return [ROOT / name for name in names.splitlines()]
 
 

@@ -15,6 +15,7 @@ from babel.messages.pofile import PoFileError, PoFileParser, denormalize, normal
 
 from ..project.editors import is_editors_file
 from ..project.errors import BuildError
+from ..project.git import git
 from ..project.languages import TRANSLATIONS, Language
 from ..project.paths import LOCALES, relative
 from .po_text import Header, Unreadable, decoded, for_babel, header_text
@@ -185,6 +186,14 @@ def parse(text: str) -> PageCatalog:
         if not any(message.user_comments):
             message.user_comments.clear()  # Lines that keep entries apart.
     return catalog
+
+
+def of_commit(commit: str, name: str) -> Catalog:
+    """Return the catalog that a commit has in a file, or an empty one if it had none there."""
+    try:
+        return parse(git("show", f"{commit}:{name}") or "")
+    except (PoFileError, ValueError):
+        return Catalog()
 
 
 def _is_spelling_of(named: str, gettext: str) -> bool:

@@ -7,13 +7,12 @@ commit does: it has translations whose messages are now in no catalog of the lan
 from collections.abc import Callable
 from pathlib import Path
 
-from babel.messages.catalog import Catalog, Message
-from babel.messages.pofile import PoFileError
+from babel.messages.catalog import Message
 
-from ..project.git import changed_files, git
+from ..project.git import changed_files
 from ..project.languages import Language
 from ..project.paths import relative
-from .catalogs import parse, read_all
+from .catalogs import of_commit, read_all
 
 
 def losses(language: Language, in_use: Callable[[], set[str]] | None = None) -> dict[Path, str]:
@@ -33,7 +32,7 @@ def losses(language: Language, in_use: Callable[[], set[str]] | None = None) -> 
         name = relative(path)
         lost = [
             entry.id
-            for entry in _committed(name)
+            for entry in of_commit("HEAD", name)
             if entry.id and entry.string and entry.id not in present
             if (entry.id in wanted if wanted is not None else _is_kept(entry))
         ]
@@ -49,10 +48,3 @@ def losses(language: Language, in_use: Callable[[], set[str]] | None = None) -> 
 def _is_kept(entry: Message) -> bool:
     """Return whether an update keeps an entry whose text is gone."""
     return not entry.fuzzy and entry.string != entry.id
-
-
-def _committed(name: str) -> Catalog:
-    try:
-        return parse(git("show", f"HEAD:{name}") or "")
-    except (PoFileError, ValueError):
-        return Catalog()  # It was none.

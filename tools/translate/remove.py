@@ -7,9 +7,9 @@ import re
 import shutil
 
 from ..project.errors import BuildError
-from ..project.git import git
+from ..project.git import committed_files
 from ..project.languages import LANGUAGES_FILE, TRANSLATIONS, Language
-from ..project.paths import LOCALES, ROOT, relative
+from ..project.paths import LOCALES, relative
 from . import catalogs, exemptions
 
 
@@ -45,14 +45,11 @@ def _entries() -> list[str]:
 
 def _only_here(language: Language) -> list[str]:
     """Return the catalogs with translations that the last commit does not have."""
-    folder = relative(language.catalogs)
-    is_clone = git("rev-parse", "--show-toplevel") == str(ROOT)
-    committed = set((git("ls-files", "--", folder) or "").splitlines()) if is_clone else set()
-    changed = set((git("diff", "--name-only", "HEAD", "--", folder) or "").splitlines())
+    committed = set(committed_files(language.catalogs))
     return [
         relative(path)
         for path, catalog in catalogs.read_all(language).items()
-        if relative(path) not in committed - changed and _has_translations(catalog)
+        if path not in committed and _has_translations(catalog)
     ]
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from babel.messages.catalog import Catalog, Message
-from babel.messages.pofile import PoFileError
 
 from ..project.errors import BuildError
 from ..project.git import git
@@ -62,7 +61,7 @@ def _changes(language: Language, commit: str) -> Iterator[Change]:
     """Yield the changes of a language, in the order of its pages."""
     folder = relative(language.catalogs)
     names = git("ls-tree", "-r", "--name-only", commit, "--", folder) or ""
-    before = {name: _catalog_of(commit, name) for name in names.splitlines()}
+    before = {name: catalogs.of_commit(commit, name) for name in names.splitlines()}
     everywhere = {entry.id: entry for catalog in before.values() for entry in catalog}
     now = catalogs.read_all(language)
     in_use = {entry.id for catalog in now.values() for entry in catalog}
@@ -74,13 +73,6 @@ def _changes(language: Language, commit: str) -> Iterator[Change]:
             if entry.id and (not last or _state(last) != _state(entry)):
                 page, place = catalogs.page_of(language, path), f"{relative(path)}:{entry.lineno}"
                 yield Change(page, place, entry, last)
-
-
-def _catalog_of(commit: str, name: str) -> Catalog:
-    try:
-        return catalogs.parse(git("show", f"{commit}:{name}") or "")
-    except (PoFileError, ValueError):
-        return Catalog()  # Whatever it was, it was no catalog.
 
 
 def _similar(entry: Message, gone: dict[str, Message]) -> Message | None:

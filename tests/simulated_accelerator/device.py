@@ -1,4 +1,4 @@
-"""Checks of the device `sim`, each in a process of its own kind: `python checks.py` runs them all.
+"""Checks of the device `sim`, which tests/checks.py runs.
 
 The process of the tests does not import the device, which would become the accelerator of all
 other tests. The programs of gallery/accelerators/device print what the device does in plain uses.
@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
 from pathlib import Path
 
 import pytest
@@ -302,14 +301,3 @@ def check_the_process_ends_while_streams_are_held():
     )
     done = other_process(code)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-if __name__ == "__main__":
-    results = {}
-    for name in [x for x in globals() if x.startswith("check_")]:
-        try:
-            globals()[name]()
-            results[name] = ""
-        except Exception:
-            results[name] = traceback.format_exc()
-    print(json.dumps(results))
