@@ -57,9 +57,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
       add_thread(&Engine::call_back, "callbacks");
       add_thread(&Engine::drive_for_others, "driver");
     } catch (const std::system_error& error) {
-      const auto reason = names_.who(rank_) +
-          " cannot start a thread: " + error.code().message() +
-          " (see the limits of this user, ulimit -u, and of the container)";
+      const auto reason = names_.who(rank_) + " " + shortage_of_threads(error);
       quietly([&] { transport_->announce(reason); });
       close(reason);
       C10_THROW_ERROR(DistStoreError,
@@ -231,9 +229,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
     if (ended) call_here(callback);
   }
 
-  // A callback may complete a future for which another thread waits.
   void call_here(const Callback& callback) {
     callback();
+    wake_waiting();
+  }
+
+  // A callback may have completed a future for which another thread waits.
+  void wake_waiting() {
     if (forks_ != fork_count()) return; // where nobody waits, and nobody unlocks
     const std::lock_guard lock(mutex_);
     changed_.notify_all();
@@ -499,10 +501,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
     if (calls) called_.notify_one();
     transport_->wake();
     for (const auto& callback : now) call(callback);
-    if (now.empty()) return;
-    lock.lock();
-    changed_.notify_all(); // a thread may wait for the future
-    lock.unlock();
+    if (!now.empty()) wake_waiting();
   }
 
   // An exception of a callback ends the process, as with gloo: the thread that ends an

@@ -8,6 +8,7 @@
 
 #include "pending.hpp"
 #include "store_keys.hpp"
+#include "threads.hpp"
 
 namespace frame {
 
@@ -183,9 +184,7 @@ class Rendezvous {
       return error.what_without_backtrace();
     } catch (const std::system_error& error) {
       const bool threads = error.code() == std::errc::resource_unavailable_try_again;
-      return error.code().message() +
-          (threads ? " (see the limits of threads: ulimit -u, and the container's)"
-                   : "");
+      return threads ? shortage_of_threads(error) : error.what();
     } catch (const std::exception& error) {
       return error.what();
     }

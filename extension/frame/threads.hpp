@@ -5,12 +5,19 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include <c10/util/thread_name.h>
 
 namespace frame {
+
+// What to say where a thread cannot be started.
+inline std::string shortage_of_threads(const std::system_error& error) {
+  return "cannot start a thread: " + error.code().message() +
+      " (see the limits of this user, ulimit -u, and of the container)";
+}
 
 // Threads that own what they use, so that they can be left alone when they do not end.
 class Threads {

@@ -53,6 +53,13 @@ struct Operation {
   std::shared_ptr<const void> owner;
 };
 
+// A pause of a thread that has waited for so long, and is to look less and less often.
+inline microseconds pause_after(
+    Clock::duration waited, microseconds shortest, microseconds longest) {
+  return std::clamp(
+      std::chrono::duration_cast<microseconds>(waited) / 4, shortest, longest);
+}
+
 // Returns whether done(), at the latest when the time is over. The longer it takes, the
 // less often it asks, so that many ranks do not keep the store busy.
 template <class Done>
@@ -61,8 +68,7 @@ bool poll_until(const Done& done, Clock::time_point limit) {
   const auto begin = Clock::now();
   for (auto now = begin; !done(); now = Clock::now()) {
     if (now > limit) return false;
-    const auto waited = std::chrono::duration_cast<microseconds>(now - begin);
-    const auto pause = std::clamp(waited / 4, kFirstPause, kLongestPause);
+    const auto pause = pause_after(now - begin, kFirstPause, kLongestPause);
     std::this_thread::sleep_until(std::min(now + pause, limit + kFirstPause));
   }
   return true;
@@ -212,8 +218,7 @@ class Transport {
   using Look = std::function<bool()>;
   virtual bool rest(const Idle& idle, Clock::time_point limit, const Look& /* look */) {
     const auto now = Clock::now();
-    const auto waited = std::chrono::duration_cast<microseconds>(now - idle.since);
-    const auto nap = std::clamp(waited / 4, kShortestNap, kLongestNap);
+    const auto nap = pause_after(now - idle.since, kShortestNap, kLongestNap);
     heard_ = bell_->wait(heard_, std::min(limit, now + nap));
     return false;
   }

@@ -190,7 +190,7 @@ class StoreTransport : public frame::Transport {
     std::vector<int> ranks(Keys& keys) {
       const auto now = frame::Clock::now();
       if (now < next_) return ranks_;
-      next_ = now + std::min<frame::Clock::duration>((now - begin_) / 4, kLongest);
+      next_ = now + frame::pause_after(now - begin_, {}, kLongest);
       ranks_.clear();
       for (size_t rank = 0; rank < names_.size(); ++rank) {
         if (!keys.has({names_[rank]})) ranks_.push_back(static_cast<int>(rank));
