@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import errno
 import json
 import os
 import resource
@@ -14,7 +15,8 @@ import pytest
 import torch
 import torch.distributed as dist
 from mpi_ranks import ChangedStore, backend, names_in_shared_memory, run, start, sum_in
-from ranks import client, error_of, memory_limit
+from programs import CLONE3
+from ranks import client, error_of, memory_limit, refuse
 
 HERE = Path(__file__).parent
 
@@ -36,6 +38,20 @@ for size in sys.argv[1:]:
 """
 
 
+def lines_of(program, *arguments, before=()):
+    """Run a program in a Python of its own, and return what each of its lines is in JSON."""
+    folders = [str(HERE), str(HERE.parent), *os.environ["PYTHONPATH"].split(os.pathsep)]
+    done = subprocess.run(
+        [*before, sys.executable, "-c", program, *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
 @pytest.mark.skipif(
     not shutil.which("unshare")
     or subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode != 0,
@@ -43,17 +59,8 @@ for size in sys.argv[1:]:
 )
 def test_little_shared_memory():
     """Too little, enough for one of the two ranks, and just enough."""
-    folders = [str(HERE), str(HERE.parent), *os.environ["PYTHONPATH"].split(os.pathsep)]
-    done = subprocess.run(
-        ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh"]
-        + [sys.executable, "-c", IN_SMALL_MEMORY, "64k", "1m", "2m", "2100k"],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
-    *short, enough = map(json.loads, done.stdout.splitlines())
+    mounted = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh"]
+    *short, enough = lines_of(IN_SMALL_MEMORY, "64k", "1m", "2m", "2100k", before=mounted)
     assert len(short) == 3 and enough == ["[2.0]", "[2.0]", []]
     for *texts, files in short:
         assert len(texts) == 2 and files == []
@@ -141,6 +148,18 @@ def test_an_address_that_is_missing(way):
         assert "MPI has ended itself with the exit code" in text
 
 
+def starts_without_threads(rank):
+    if rank == 1:
+        refuse(CLONE3, errno.EAGAIN)
+    return error_of(start)
+
+
+def test_no_thread_for_the_watch():
+    for kind, text, _ in run(starts_without_threads, 2, init=False):
+        assert kind == "DistStoreError" and "Backend mpich: " in text, text
+        assert "rank 1: cannot start a thread: Resource temporarily unavailable (see" in text, text
+
+
 def reduces_with_little_memory(rank):
     """Leave memory for what MPI asks for in a reduction, but not for the frame's part of it."""
     libc = ctypes.CDLL(None)
@@ -167,10 +186,20 @@ def reduces_with_little_memory(rank):
             return str(error)
 
 
+# In a Python of its own: ranks that are forks of another would inherit memory that it has freed.
+REDUCES = """
+import json
+from mpi_ranks import run
+from test_mpi_shortages import reduces_with_little_memory
+
+attempts = (run(reduces_with_little_memory, 2, init=False) for _ in range(5))
+print(json.dumps(next((x for x in attempts if any(x)), None)))  # None: there was enough each time
+"""
+
+
 def test_a_reduction_without_memory():
     """No exception may pass through MPI, which may go on only on ranks that need no more of it."""
-    attempts = (run(reduces_with_little_memory, 2, init=False) for _ in range(5))
-    texts = next((x for x in attempts if any(x)), None)
+    [texts] = lines_of(REDUCES)
     if texts is None:
         pytest.skip("each time there was enough memory after all")
     for text in texts:
