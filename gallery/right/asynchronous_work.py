@@ -61,8 +61,9 @@ program makes ten synchronous calls, it watches whether the progress thread work
 .. admonition:: The worker that watches
    :collapsible: closed
 
-   A thread that has worked goes to sleep again, which Linux counts. ``sleeping_driver`` finds the progress
-   thread of the newest group.
+   A thread that has worked goes to sleep again, which Linux counts. One that works for each call sleeps at
+   least as often as the program calls; the other may sleep once more while it starts. ``sleeping_driver``
+   finds the progress thread of the newest group.
 
    .. listing:: gallery/right/asynchronous_work/who_drives.py
       :part: threads
