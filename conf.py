@@ -50,6 +50,7 @@ extensions = [
     "sphinxext.pages.diagrams",
     "sphinxext.pages.learning_path",
     "sphinxext.pages.page_description",
+    "sphinxext.pages.route_times",
     "sphinxext.pages.term_table",
     "sphinxext.search",
     "sphinxext.theme.accessible_html",

@@ -117,8 +117,10 @@ class BackendOn : public c10d::Backend {
     auto call = group_.begin(Kind::gather, opts.timeout);
     const int root = call.rank(opts.rootRank, "root");
     const Bytes in = call.input(call.single(inputs, "input tensor"));
+    // With torchcomms enabled, PyTorch passes an empty list on other ranks, not none.
     call.require(
-        root == getRank() || output_lists.empty(), " takes outputs on its root only");
+        root == getRank() || std::ranges::all_of(output_lists, std::ranges::empty),
+        " takes outputs on its root only");
     if (root == getRank()) {
       call.out = call.outputs(call.single(output_lists, "list of output tensors"), &in);
     }

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from unittest import mock
 
 import pytest
 import torch
@@ -34,6 +35,25 @@ def test_a_callback_waits_for_another_future(can_block):
 @BOTH_WAYS
 def test_a_work_ends_for_a_program_that_only_polls(can_block):
     assert run(polls, 2, can_block=can_block) == [(2.0, 7.0)] * 2
+
+
+def with_torchcomms(rank):
+    """Gather, make a group of one rank and split, as PyTorch does with torchcomms enabled."""
+    enabled = "torch.distributed.distributed_c10d._use_torchcomms_enabled"
+    with mock.patch(enabled, lambda: True, create=True):
+        outputs = [torch.zeros(1), torch.zeros(1)] if rank == 0 else None
+        dist.gather(torch.ones(1) + rank, outputs, dst=0)
+        group = dist.new_group([1])
+        if rank == 1:
+            dist.barrier(group)
+        with pytest.raises(AttributeError, match="get_comm"):
+            dist.split_group(None, [[0, 1]])
+    return outputs and [output.item() for output in outputs]
+
+
+@pytest.mark.skipif(torch.__version__ < "2.15", reason="torchcomms has a flag since 2.15")
+def test_torchcomms_changes_what_the_home_page_says():
+    assert run(with_torchcomms, 2) == [[1.0, 2.0], None]
 
 
 def many_threads(rank):
