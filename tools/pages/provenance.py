@@ -1,4 +1,4 @@
-"""Tell which run executed which file, for the page "What is verified" and for programs.
+"""Tell which run executed which file, for the check of the pages and for readers.
 
 A file of an extension is compiled by the stage "compile", and executed by every sample
 that imports the result. A file of gallery/ is executed by the samples that may use it, which
