@@ -71,6 +71,9 @@ extensions = [
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = list(NO_PAGES)
 myst_enable_extensions = ["colon_fence", "deflist"]
+# [text](source:extension/frame/note.hpp) leads to a file of the repository.
+myst_url_schemes = {x: None for x in ("http", "https", "mailto")}
+myst_url_schemes["source"] = {"url": PUBLISHED.file_address("{{path}}")}
 
 code_provenance_root = ".."
 code_provenance_scripts = {page_of(x): relative(x) for x in samples()}
@@ -122,7 +125,6 @@ language_of_parts_classes = ["sphx-glr-script-out"]
 
 html_baseurl = PUBLISHED.url
 html_context = {"site_url": PUBLISHED.url, "repository": PUBLISHED.repository}
-html_context["file_address"] = PUBLISHED.file_address("")
 
 # For `make linkcheck`. Nothing may be published yet where site.toml says.
 linkcheck_ignore = [re.escape(PUBLISHED.url), re.escape(PUBLISHED.repository)]

@@ -3,7 +3,8 @@ Process groups
 ==============
 
 Processes that want to communicate form a *process group*. This page shows how the ranks of a group find
-each other, how they share small data in a store, and how some of them form a group of their own.
+each other, how they share small data in a store, which library serves which device, and how some of the ranks form
+a group of their own.
 
 ``init_process_group`` creates the first group, called the world. It contains all ranks, so every rank must make
 this call. Before the group exists, its ranks must find each other, which is called *rendezvous*.
@@ -43,6 +44,14 @@ except ValueError as error:
 # ``mp.spawn`` and ``run_program``.
 #
 # .. listing:: gallery/operations/process_groups/spawned_group.py
+#    :start-at: def work
+#    :end-before: def add_up
+#
+# .. admonition:: The whole program
+#    :collapsible: closed
+#
+#    .. listing:: gallery/operations/process_groups/spawned_group.py
+#       :no-caption:
 
 from launcher import launch, run_program
 
@@ -119,6 +128,64 @@ except dist.DistStoreError as error:
 #
 # The store is only for small data: with gloo and NCCL, tensors travel through the connections of the backend.
 #
+# The library of a group
+# ----------------------
+#
+# The same program can run on several libraries, each of which is a backend of ``torch.distributed``. The
+# right one depends on where the tensors are and on the network between the processes:
+#
+# .. diagram:: operations/process_groups/libraries
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - Where the tensors are
+#      - Backend
+#      - Remarks
+#    * - NVIDIA GPUs
+#      - ``nccl``
+#      - PyTorch's documentation recommends it for training on these GPUs; handles CUDA tensors only
+#    * - CPUs
+#      - ``gloo``
+#      - included in the builds that pip installs on Linux; needs only a network
+#    * - AMD GPUs
+#      - ``nccl``
+#      - in PyTorch for ROCm, this name means RCCL, AMD's library
+#    * - Intel GPUs
+#      - ``xccl``
+#      - only where it was compiled in
+#    * - a cluster with its own MPI
+#      - ``mpi``
+#      - PyTorch must be compiled against that MPI, for example Open MPI
+#    * - networks that UCX supports
+#      - ``ucc``
+#      - experimental; only where it was compiled in
+#
+# If a program has tensors on CPUs and on GPUs, use both backends in one group, as ``"cpu:gloo,cuda:nccl"``. If your
+# hardware or library is missing here, look for a package: packages add support by registering a
+# backend of their own. The :doc:`tutorial </tutorial/basics>` shows how to write one.
+#
+# Builds of PyTorch differ, so ask yours before you rely on a library: ``dist.is_nccl_available()`` returns whether
+# it has NCCL, and there are such functions for ``gloo``, ``mpi``, ``ucc`` and ``xccl``. The build for CUDA, which pip
+# installs on Linux, has ``nccl``, and a CPU build does not. Neither has ``mpi``, ``ucc`` or ``xccl``.
+#
+# A build can have a library without the hardware for it. If you do not name a backend,
+# ``init_process_group`` therefore chooses by the device: the one in ``device_id``, or else an accelerator that
+# it finds, or else the CPU. It uses the backend that the next table has for this device, and no other, so
+# a group on NVIDIA GPUs then has no backend for tensors on the CPU. A package that registers a backend for a new
+# device adds a row:
+
+# sphinx_gallery_start_ignore
+import torch
+
+built_in = {x: getattr(dist, f"is_{x}_available")() for x in ("gloo", "nccl", "mpi", "ucc", "xccl")}
+with_cuda = torch.version.cuda is not None
+assert built_in == {"gloo": True, "nccl": with_cuda, "mpi": False, "ucc": False, "xccl": False}
+# sphinx_gallery_end_ignore
+for device, backend in sorted(dist.Backend.default_device_backend_map.items()):
+    print(f"{device:5} {backend}")
+
+# %%
 # Groups of some ranks
 # --------------------
 #
@@ -139,4 +206,4 @@ launch("process_groups/sub_groups.py", ranks=4)
 # rank at the end of the program, once for each ``init_process_group``. If a rank just exits, other ranks may hang in
 # the middle of a collective.
 #
-# Not run here: ``TORCH_DIST_INIT_BARRIER`` and NCCL.
+# Not run here: ``TORCH_DIST_INIT_BARRIER``, and the libraries of the table other than gloo.

@@ -1,14 +1,15 @@
 """
-RPC: remote calls and references
-================================
+RPC: remote calls and parameter servers
+=======================================
 
 A *remote procedure call* (RPC) runs a function on another rank and returns its result. This page shows
-how to call functions on other ranks, keep objects there, and train a model whose layers are on several
-ranks. The calls travel through *TensorPipe*, a library for messages between two processes and RPC's only
-backend. They never call a backend of c10d, so yours has no part in them.
+how to call functions on other ranks, keep objects there, train a model whose layers are on several
+ranks, and run a parameter server. The calls travel through *TensorPipe*, a library for messages between two
+processes and RPC's only backend. They never call a backend of c10d, so yours has no part in them.
 
 A collective takes place when all ranks call it. An RPC takes place when one rank calls it, and the other
-rank only serves.
+rank only serves. Collectives suit programs in which all ranks do the same. RPC suits those in which it is not known
+beforehand when one rank needs another.
 
 ``torch.distributed.rpc`` is in maintenance: `its documentation
 <https://docs.pytorch.org/docs/2.15/rpc.html>`__ calls the API stable, and no new features are expected.
@@ -52,31 +53,35 @@ object is its *owner*. A call can pass an RRef to further ranks as an argument.
 
 .. diagram:: overview/rpc/diagram
 
-The owner keeps the object as long as any rank holds an RRef to it. To show this, left counts its tables
-through weak references, which do not keep objects alive:
+The owner keeps the object as long as any rank holds an RRef to it.
 
-.. listing:: gallery/overview/rpc/rpc.py
-   :part: table
-   :no-caption:
+.. admonition:: The life of an object, counted on its owner
+   :collapsible: closed
 
-The driver creates a table on left, shares it with right, and counts three times:
+   Left counts its tables through weak references, which do not keep objects alive:
 
-.. listing:: gallery/overview/rpc/rpc.py
-   :part: lifetime
-   :no-caption:
+   .. listing:: gallery/overview/rpc/rpc.py
+      :part: table
+      :no-caption:
 
-``remote`` returns before the table exists, but a call through the RRef, such as ``place``, waits for it.
-The end of the table also takes time, because a rank releases an RRef by a separate message, which left
-may receive after ``forget`` has returned. So the driver waits before the last count. The `notes on RRef
-<https://docs.pytorch.org/docs/2.15/rpc/rref.html>`__ describe how owners count references even when
-messages are delayed.
+   The driver creates a table on left, shares it with right, and counts three times:
 
-Gradients across ranks
-----------------------
+   .. listing:: gallery/overview/rpc/rpc.py
+      :part: lifetime
+      :no-caption:
 
-Now left and right each own one layer of a model. ``left.rpc_sync()`` calls a method of the object behind
-the RRef, whereas ``to_here`` returns a copy of the object. For comparison, the copies form the same
-model in one process:
+   ``remote`` returns before the table exists, but a call through the RRef, such as ``place``, waits for it.
+   The end of the table also takes time, because a rank releases an RRef by a separate message, which left
+   may receive after ``forget`` has returned. So the driver waits before the last count. The `notes on RRef
+   <https://docs.pytorch.org/docs/2.15/rpc/rref.html>`__ describe how owners count references even when
+   messages are delayed.
+
+A model over RPC
+----------------
+
+In this recurrent network, left owns the embedding, right owns the decoder, and the layer between them, an LSTM, is
+on the driver. ``rpc_sync()`` of an RRef calls a method of the object behind it, whereas ``to_here`` returns a copy of
+the object:
 
 .. listing:: gallery/overview/rpc/rpc.py
    :part: model
@@ -85,45 +90,49 @@ model in one process:
 Inside a ``dist_autograd.context``, PyTorch records each call whose tensors require gradients, so
 ``backward`` can start at the loss and follow the calls from rank to rank. It does not add the gradients
 to ``.grad``, where those of several drivers would mix. Instead, each rank keeps them under the number of
-the context, and the owner must look them up:
-
-.. listing:: gallery/overview/rpc/rpc.py
-   :part: gradients
-   :no-caption:
-
-.. listing:: gallery/overview/rpc/rpc.py
-   :part: backward
-   :no-caption:
-
-The `notes on distributed autograd <https://docs.pytorch.org/docs/2.15/rpc/distributed_autograd.html>`__
+the context. The `notes on distributed autograd <https://docs.pytorch.org/docs/2.15/rpc/distributed_autograd.html>`__
 describe how the backward pass knows which calls to wait for.
-
-Training across ranks
----------------------
 
 Each parameter must be updated where it is. ``DistributedOptimizer`` therefore takes RRefs to parameters,
 and creates an optimizer on each of their owners. With ``step``, all these optimizers use the gradients
 of one context:
 
 .. listing:: gallery/overview/rpc/rpc.py
-   :part: parameters
-   :no-caption:
-
-.. listing:: gallery/overview/rpc/rpc.py
    :part: optimizer
    :no-caption:
 
-The driver trains the copy alone, and both models must end with the same parameters:
+.. admonition:: The parameters, the sequences, and the comparison with one process
+   :collapsible: closed
 
-.. listing:: gallery/overview/rpc/rpc.py
-   :part: alone
-   :no-caption:
+   .. listing:: gallery/overview/rpc/rpc.py
+      :part: parameters
+      :no-caption:
 
-A recurrent network can be trained in the same way. Its loop over time then calls the remote layer once
-for each time step, and distributed autograd records each call.
+   .. listing:: gallery/overview/rpc/rpc.py
+      :part: loss
+      :no-caption:
 
-The run
--------
+   Copies of the layers form the same model in one process:
+
+   .. listing:: gallery/overview/rpc/rpc.py
+      :part: copy
+      :no-caption:
+
+   Its gradients must be those that the owners have for the context:
+
+   .. listing:: gallery/overview/rpc/rpc.py
+      :part: gradients
+      :no-caption:
+
+   .. listing:: gallery/overview/rpc/rpc.py
+      :part: backward
+      :no-caption:
+
+   The driver trains the copy alone, and both models must end with the same parameters:
+
+   .. listing:: gallery/overview/rpc/rpc.py
+      :part: alone
+      :no-caption:
 
 The program runs on three ranks, and the driver, which is rank 0, prints the results:
 """
@@ -139,7 +148,159 @@ launch(
 
 # %%
 # The table still exists after the driver has released its RRef, and disappears with the last RRef. The
-# gradient and the loss are those of one process. :doc:`rpc-patterns` builds programs from these calls.
+# gradient and the loss are those of one process.
+#
+# Asynchronous parameter server
+# -----------------------------
+#
+# A *parameter server* holds parameters, and trainers fetch and update them. This pays off when a trainer
+# needs only a few of many parameters at a time, as with a table that has one row for each user and does
+# not fit into the memory of a trainer. The trainer pulls the rows that its examples use, and pushes the
+# gradients of these rows. No trainer waits for another, and the server applies each push at once, without a lock.
+# Training in this way is called `Hogwild <https://arxiv.org/abs/1106.5730>`__:
+#
+# .. listing:: gallery/overview/rpc/patterns.py
+#    :part: server
+#
+# .. diagram:: overview/rpc/parameter-server
+#
+# Because all trainers must work at the same time, the server starts them with asynchronous calls. It
+# passes them an RRef to the object with the parameters:
+#
+# .. listing:: gallery/overview/rpc/patterns.py
+#    :part: run
+#    :no-caption:
+#
+# .. listing:: gallery/overview/rpc/patterns.py
+#    :part: table
+#    :no-caption:
+#
+# A gradient may belong to weights that another trainer has changed since, and two pushes to one row at the same time may
+# lose one of them. Training still converges, because each push changes few rows, and the gradient of a later
+# step corrects what an earlier one spoiled. Here the best table contains only ones, so the program can print the
+# result although the order of the pushes differs from run to run. With ``DistributedOptimizer``, several trainers
+# can train one remote model in the same way: each owner applies their steps one after the other, in any order.
+#
+# Batches of calls
+# ----------------
+#
+# If the result must not depend on the order of the updates, the server can
+# collect a gradient from each trainer, make a single update, and then answer all calls. A function that
+# waited for the other calls would occupy a thread of the server meanwhile. With
+# ``@rpc.functions.async_execution`` it returns a future instead, which frees the thread, and the server
+# sends the answer when the future gets its result.
+#
+# .. admonition:: The server, the trainers, and the comparison with one process
+#    :collapsible: closed
+#
+#    .. listing:: gallery/overview/rpc/patterns.py
+#       :part: batching
+#       :no-caption:
+#
+#    The method needs the lock because the calls run in different threads. Both calls of a batch get the same
+#    future, so one ``set_result`` answers both. The weights must equal those of one process that has the
+#    examples of both trainers:
+#
+#    .. listing:: gallery/overview/rpc/patterns.py
+#       :part: trainers
+#       :no-caption:
+#
+#    .. listing:: gallery/overview/rpc/patterns.py
+#       :part: weights
+#       :no-caption:
+#
+# The all-reduce of DDP gives all ranks the mean of the gradients without a server. Batches of calls remain
+# useful where one large operation is faster than many small ones.
+#
+# Agent and observers
+# -------------------
+#
+# In *reinforcement learning*, an *agent* learns from rewards which action is good in which situation. The
+# rule by which it chooses is its *policy*. *Observers* on other ranks simulate the situations. Collectives
+# do not fit here, because an observer does not know in advance how many actions its simulation will take.
+#
+# .. admonition:: The observer, the agent and its training
+#    :collapsible: closed
+#
+#    In this sample, an observer walks through a corridor of five cells and calls the agent to choose each move.
+#    A move costs one point, and the straight way takes four, so -4 is the best possible reward:
+#
+#    .. listing:: gallery/overview/rpc/patterns.py
+#       :part: observer
+#       :no-caption:
+#
+#    The agent chooses at random, with the probabilities of the policy. After a walk it looks at what the rest
+#    of the walk cost after each choice: the more it cost, the less likely the agent makes that choice again.
+#    Each observer has its own random numbers, so the order of the calls does not change the result:
+#
+#    .. listing:: gallery/overview/rpc/patterns.py
+#       :part: agent
+#       :no-caption:
+#
+#    Both observers walk at the same time, and then the agent learns from both walks:
+#
+#    .. listing:: gallery/overview/rpc/patterns.py
+#       :part: rounds
+#       :no-caption:
+#
+# One program contains these three patterns, and runs on a server and two clients:
+
+launch("rpc/patterns.py", ranks=3)
+
+# %%
+# The table of the asynchronous server is right. Each of the 20 batches answered one call of each trainer. The mean
+# reward of the last walks is close to -4, so they are nearly straight.
+#
+# RPC with DDP
+# ------------
+#
+# A recommendation model often has a table that does not fit into the memory of a trainer, and layers
+# that do. RPC then connects the trainers with the table on a server, and ``DistributedDataParallel``
+# (DDP) keeps the trainers' copies of the layers equal. Only this DDP can use your backend:
+#
+# .. diagram:: overview/rpc/rpc-with-ddp
+#
+# All three ranks join RPC, but only the two trainers form the process group in which DDP all-reduces. The server
+# only serves. Inside a context DDP averages the gradients of the layer as usual, but the
+# result is in the context and not in ``.grad``. Therefore the program makes the updates by hand;
+# ``DistributedOptimizer`` can do this too.
+#
+# .. admonition:: The loop, the table, and the comparison with one process
+#    :collapsible: closed
+#
+#    Both trainers run this loop. ``dist_autograd.backward`` computes the gradients of the layer on the trainer, and
+#    follows the call of ``look_up`` to the server:
+#
+#    .. listing:: gallery/overview/rpc/with_ddp.py
+#       :part: train
+#
+#    The table is an *embedding*, with a row of parameters for each item. Trainers look up rows, and later
+#    let the server update them. Because the gradients of each trainer are in its own context of distributed
+#    autograd, ``update`` needs the context:
+#
+#    .. listing:: gallery/overview/rpc/with_ddp.py
+#       :part: table
+#       :no-caption:
+#
+#    .. listing:: gallery/overview/rpc/with_ddp.py
+#       :part: groups
+#       :no-caption:
+#
+#    For comparison, one process trains on the examples of both trainers. Its loss is the mean over all
+#    examples, so its gradients of the table are half as large as on the server, where each row gets the
+#    gradient of one trainer. The learning rate of the table is twice as large to make up for this:
+#
+#    .. listing:: gallery/overview/rpc/with_ddp.py
+#       :part: compare
+#       :no-caption:
+#
+# The server is rank 0, and prints nothing:
+
+launch("rpc/with_ddp.py", ranks=3)
+
+# %%
+# The layer, which DDP keeps equal, and the table have the values that one process computes. The trainers have different
+# losses, because they look up different rows.
 #
 # RRefs, distributed autograd and the distributed optimizer do not support CUDA tensors. Plain calls
 # support them when ``device_maps`` in ``TensorPipeRpcBackendOptions`` maps the devices of one rank to

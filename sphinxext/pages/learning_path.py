@@ -1,6 +1,6 @@
 """List the pages in the order of reading, with the time that each of them takes.
 
-The directive ``learning-path`` lists the pages in the toctrees of its document. It says how long
+The directive ``learning-path`` lists the pages in the toctrees of its section. It says how long
 it takes to read and to run each page, with those below it, and adds the times up. Templates
 receive ``reading_minutes`` and ``run_seconds`` of their page alone.
 
@@ -73,7 +73,7 @@ def _unfolded(node: Any) -> Iterator[nodes.Node]:
 def list_pages(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Replace the directive with the list, when all pages are known."""
     for place in list(doctree.findall(learning_path)):
-        toctrees = doctree.findall(addnodes.toctree)
+        toctrees = place.parent.findall(addnodes.toctree)
         pages = [page for toctree in toctrees for _, page in toctree["entries"]]
         reading, running = zip(*(_times_below(app, page) for page in pages), strict=True)
         total = nodes.paragraph("", _total(sum(reading), sum(running)))

@@ -51,6 +51,16 @@ def test_pages_stand_in_order_with_their_times_and_those_below(documents):
     assert "First" not in text
 
 
+def test_each_group_of_pages_has_its_own_list(documents):
+    group = "{0}\n-----\n\n.. learning-path::\n\n.. toctree::\n   :hidden:\n\n   {0}\n\n"
+    documents.configure(CONFIGURATION)
+    documents.write("index.rst", f"Title\n=====\n\n{group.format('one')}{group.format('two')}")
+    for name in ("one", "two"):
+        documents.write(f"{name}.rst", f"Page {name}\n========\n")
+    paths = re.findall(r'<div class="learning-path.*?</div>', documents.page(), re.S)
+    assert [re.findall(r"Page \w+", path) for path in paths] == [["Page one"], ["Page two"]]
+
+
 @pytest.mark.parametrize(
     "minutes, seconds, total",
     [

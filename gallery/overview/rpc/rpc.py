@@ -1,10 +1,11 @@
-"""Worker: call functions on other ranks, refer to objects there, and train across ranks."""
+"""Worker: call functions on other ranks, refer to objects there, and train a model across ranks."""
 
 import os
 import sys
 import threading
 import warnings
 import weakref
+from copy import deepcopy
 
 # PyTorch's own code for RPC and for optimizers still uses what it has deprecated.
 warnings.filterwarnings("ignore", "You are using a Backend", UserWarning)
@@ -113,67 +114,89 @@ print("tables on left, when nobody does:", nobody)
 assert (both, only_right, nobody) == (1, 1, 0)
 
 # [model]
-left = rpc.remote("left", nn.Linear, args=(3, 8))
-right = rpc.remote("right", nn.Linear, args=(8, 1))
+embedding = rpc.remote("left", nn.Embedding, args=(8, 4))
+lstm = nn.LSTM(4, 16)
+decoder = rpc.remote("right", nn.Linear, args=(16, 8))
+layers = [embedding, rpc.RRef(lstm), decoder]
 
 
-def model(inputs):
-    hidden = left.rpc_sync().forward(inputs)
-    return right.rpc_sync().forward(torch.tanh(hidden))
-
-
-copy = nn.Sequential(left.to_here(), nn.Tanh(), right.to_here())
+def model(tokens):
+    vectors = embedding.rpc_sync().forward(tokens)
+    hidden, _ = lstm(vectors)
+    return decoder.rpc_sync().forward(hidden)
 # [/model]
 
-inputs = torch.randn(16, 3)
-targets = inputs.sum(dim=1, keepdim=True)
+
+# [copy]
+embedding_here, lstm_here = embedding.to_here(), deepcopy(lstm)
+decoder_here = decoder.to_here()
+parameters_here = [
+    parameter
+    for layer in (embedding_here, lstm_here, decoder_here)
+    for parameter in layer.parameters()
+]
+
+
+def model_here(tokens):
+    hidden, _ = lstm_here(embedding_here(tokens))
+    return decoder_here(hidden)
+# [/copy]
+
+
+# [loss]
+# Eight sequences that count modulo 8; the model shall tell the next token.
+tokens = (torch.arange(9).unsqueeze(1) + torch.arange(8)) % 8
+
+
+def loss_of(model):
+    outputs = model(tokens[:-1]).flatten(0, 1)
+    return nn.functional.cross_entropy(outputs, tokens[1:].flatten())
+# [/loss]
+
 
 # [backward]
 with dist_autograd.context() as context:
-    loss = nn.functional.mse_loss(model(inputs), targets)
+    loss = loss_of(model)
     dist_autograd.backward(context, [loss])
     gradients = []
-    for layer in (left, right):
+    for layer in layers:
         to = layer.owner()
         gradients += rpc.rpc_sync(to, gradients_of, args=(layer, context))
 
-nn.functional.mse_loss(copy(inputs), targets).backward()
-expected = [parameter.grad for parameter in copy.parameters()]
-torch.testing.assert_close(gradients, expected)
+loss_of(model_here).backward()
+torch.testing.assert_close(gradients, [p.grad for p in parameters_here])
 # [/backward]
-print(f"gradient of left's weight: norm {gradients[0].norm():.4f},", end=" ")
-print(f"in one process {expected[0].norm():.4f}")
+print(f"gradient of the embedding on left: norm {gradients[0].norm():.4f},", end=" ")
+print(f"in one process {parameters_here[0].grad.norm():.4f}")
 first_loss = loss.item()
 
 # [optimizer]
 parameters = []
-for layer in (left, right):
+for layer in layers:
     to = layer.owner()
     parameters += rpc.rpc_sync(to, parameters_of, args=(layer,))
-optimizer = DistributedOptimizer(torch.optim.SGD, parameters, lr=0.1)
+optimizer = DistributedOptimizer(torch.optim.SGD, parameters, lr=1.0)
 
-for step in range(20):
+for step in range(40):
     with dist_autograd.context() as context:
-        loss = nn.functional.mse_loss(model(inputs), targets)
+        loss = loss_of(model)
         dist_autograd.backward(context, [loss])
         optimizer.step(context)
 # [/optimizer]
 
-copy.zero_grad()
 # [alone]
-for step in range(20):
-    loss_of_copy = nn.functional.mse_loss(copy(inputs), targets)
-    loss_of_copy.backward()
-    with torch.no_grad():
-        for parameter in copy.parameters():
-            parameter -= 0.1 * parameter.grad
-    copy.zero_grad()
+optimizer_here = torch.optim.SGD(parameters_here, lr=1.0)
+for step in range(40):
+    optimizer_here.zero_grad()
+    loss_here = loss_of(model_here)
+    loss_here.backward()
+    optimizer_here.step()
 
 trained = [parameter.to_here() for parameter in parameters]
-torch.testing.assert_close(trained, list(copy.parameters()))
+torch.testing.assert_close(trained, parameters_here)
 # [/alone]
 print(f"loss {first_loss:.4f} -> {loss.item():.4f},", end=" ")
-print(f"in one process {loss_of_copy.item():.4f}")
-assert loss.item() < first_loss / 4 and len(trained) == 4
+print(f"in one process {loss_here.item():.4f}")
+assert loss.item() < first_loss / 4 and len(trained) == 7
 
 rpc.shutdown()

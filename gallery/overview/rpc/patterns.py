@@ -1,4 +1,4 @@
-"""Worker: a parameter server, batched calls, and an agent with observers."""
+"""Worker: an asynchronous parameter server, batched calls, and an agent with observers."""
 
 import os
 import sys
@@ -33,21 +33,21 @@ class ParameterServer:
         return self.table[rows]
 
     def push(self, rows, gradient):
-        self.table[rows] -= RATE * gradient
+        self.table[rows] -= gradient  # Without a lock, in any order.
 
 
 def train_rows(server, trainer):
-    rows = torch.arange(4) + 4 * CLIENTS.index(trainer)
-    inputs, targets = examples(trainer, count=4)
-    losses = []
-    for step in range(STEPS):
+    dice = torch.Generator().manual_seed(CLIENTS.index(trainer))
+    for step in range(100):
+        rows = torch.randperm(8, generator=dice)[:4]
+        inputs = torch.randn(4, 3, generator=dice)
+        inputs = nn.functional.normalize(inputs)
         weights = server.rpc_sync().pull(rows).requires_grad_()
-        outputs = (weights * inputs).sum(dim=1)
-        loss = nn.functional.mse_loss(outputs, targets)
+        errors = (weights * inputs).sum(dim=1) - inputs.sum(dim=1)
+        loss = errors.square().sum() / 2
         loss.backward()
         server.rpc_sync().push(rows, weights.grad)
-        losses.append(loss.item())
-    return losses
+    return step + 1
 # [/server]
 
 
@@ -166,16 +166,12 @@ if name != "server":
 
 # [table]
 server = rpc.RRef(ParameterServer())
-losses = run_on_clients(train_rows, server)
-
-alone = rpc.RRef(ParameterServer())
-for trainer in CLIENTS:
-    train_rows(alone, trainer)
-assert server.local_value().table.equal(alone.local_value().table)
+pushes = run_on_clients(train_rows, server)
+table = server.local_value().table
 # [/table]
-print("Each trainer updates different rows:")
-report(losses)
-assert server.local_value().table.ne(0).all()
+print(f"{sum(pushes)} pushes of two trainers, in any order")
+print("numbers in the table:", table.round(decimals=3).unique().tolist())
+torch.testing.assert_close(table, torch.ones(8, 3), atol=1e-3, rtol=0)
 
 # [weights]
 server = rpc.RRef(BatchingServer())
@@ -191,7 +187,7 @@ for step in range(STEPS):
     weights = weights.detach() - RATE * weights.grad
 torch.testing.assert_close(server.local_value().weights, weights)
 # [/weights]
-print("Both trainers update the same weights:")
+print("Gradients in batches:")
 report(losses)
 calls, batches = server.local_value().calls, server.local_value().batches
 print(f"{calls} calls were answered in {batches} batches")
