@@ -66,7 +66,7 @@ test-soak: html ## random work on shared memory for SOAK_MINUTES=10, or one epis
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest -s --junitxml=_build/junit-soak.xml -m soak tests/shm
 
-test-conformance: html ## prove the suite of conformance/ with defects, and run it on six backends, three of them also on two hosts
+test-conformance: html ## prove the suite of conformance/ with defects, and run it on our backends, some also on two hosts
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest --timeout=1000 -o addopts=--strict-markers \
 	    --junitxml=_build/junit-conformance.xml tests/conformance
