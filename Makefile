@@ -138,12 +138,9 @@ i18n-update: ## bring the message catalogs up to date with the English text
 	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.i18n_update
 
-i18n-add: ## add a language to the site (LANGUAGE=ja)
+i18n-add: ## add a language to the site, and print what else it needs (LANGUAGE=ja)
 	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.i18n_add "$(LANGUAGE)"
-	@$(VENV_PYTHON) -m tools.i18n_update
-	@echo "Now edit locales/$(LANGUAGE)/LC_MESSAGES, and see the result with make preview LANGUAGE=$(LANGUAGE)"
-	@echo "CONTRIBUTING.md lists what else a new language needs."
 
 i18n-remove: ## remove a language from the site (LANGUAGE=ja)
 	$(call SET_UP,render)

@@ -115,7 +115,8 @@ try:
 except BuildError as error:
     raise ConfigError(str(error)) from None
 term_table_proposal = PUBLISHED.issue_address(
-    "Term: ", "English:\nKorean:\nSimplified Chinese:\nWhere you found it, and why this word:\n"
+    "Term: ",
+    "".join(f"{x.name}:\n" for x in LANGUAGES) + "Where you found it, and why this word:\n",
 )
 language_of_parts_source = SOURCE_LANGUAGE.html
 language_of_parts_classes = ["sphx-glr-script-out"]

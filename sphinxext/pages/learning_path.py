@@ -5,7 +5,7 @@ it takes to read and to run each page, with those below it, and adds the times u
 receive ``times``, a text with those of their page alone.
 
 Reading time is counted from the text that a reader of this language sees: words in
-scripts with spaces, characters in Hangul and Han, and lines of code. The speeds are
+scripts with spaces, characters in Hangul, Han and Kana, and lines of code. The speeds are
 about two thirds of what studies find for fiction, since the texts are technical. What is
 folded, such as a program or the solution of an exercise, counts in a second time, which is shown
 where it is much longer. Long outputs, which are folded too, do not count.
@@ -28,10 +28,12 @@ from sphinx.util.docutils import SphinxDirective
 
 gettext = get_translation("sphinx")
 
+LETTER = r"[^\W_\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]"
 PER_MINUTE = {
-    re.compile(r"[A-Za-z0-9][\w'.-]*", re.ASCII): 150,  # words
+    re.compile(rf"{LETTER}(?:{LETTER}|[_'.-])*"): 150,  # words
     re.compile(r"[\uac00-\ud7a3]"): 340,  # Hangul syllables
     re.compile(r"[\u4e00-\u9fff]"): 250,  # Han characters
+    re.compile(r"[\u3040-\u30ff]"): 400,  # Kana
 }
 CODE_LINES_PER_MINUTE = 16
 MUCH_LONGER = 1.2  # times

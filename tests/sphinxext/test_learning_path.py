@@ -1,11 +1,12 @@
 """The learning path: the pages in their order, with their times."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 from docutils import nodes
 
-from sphinxext.pages.learning_path import _said, _texts
+from sphinxext.pages.learning_path import _said, _texts, measure
 
 CONFIGURATION = """
 extensions = ["sphinxext.pages.learning_path", "sphinxext.code.program_output"]
@@ -63,6 +64,15 @@ def test_pages_stand_in_order_with_their_times_and_those_below(documents):
 )
 def test_times_are_exact_until_they_are_hours(times, said):
     assert _said(times) == said
+
+
+@pytest.mark.parametrize(
+    "text", ["two words " * 75, "два слова " * 75, "한글" * 170, "中文" * 125, "かな" * 200]
+)
+def test_every_script_takes_time_to_read(text):
+    env = SimpleNamespace(docname="page", metadata={"page": {}})
+    measure(SimpleNamespace(env=env), nodes.paragraph("", text))
+    assert env.metadata["page"]["reading_minutes"] == (1, 1)
 
 
 def test_messages_of_docutils_are_not_read():
