@@ -125,7 +125,6 @@ language_of_parts_classes = ["sphx-glr-script-out"]
 
 html_baseurl = PUBLISHED.url
 html_context = {"site_url": PUBLISHED.url, "repository": PUBLISHED.repository}
-html_context["file_address"] = PUBLISHED.file_address("")
 
 # For `make linkcheck`. Nothing may be published yet where site.toml says.
 linkcheck_ignore = [re.escape(PUBLISHED.url), re.escape(PUBLISHED.repository)]

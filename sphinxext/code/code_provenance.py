@@ -13,14 +13,6 @@ Every listing is a target of its own, ``code-1`` and so on. A build of HTML also
 ``code-provenance.json`` beside the doctrees: ``runs``, as configured, and ``listings``, the
 fields of ``Listing`` with the ``page``, and with the names of the ``runs`` that executed it.
 
-The directive ``code-provenance`` shows all listings with the template
-``code-provenance.html``, which escapes titles and reasons itself. It receives all of
-``html_context``, and ``listed``, the argument of the directive; ``language_root``, the relative
-address of the folder with the pages; and ``pages``, with ``title``, ``href`` and ``groups``: the
-listings that follow each other and have the same ``runs``, with the fields of ``Listing`` and
-``href``. A run has what the project says about it and ``name``; one with a ``page`` also has its
-``href`` and ``title``.
-
 Configuration; names of files have slashes and are relative to ``code_provenance_root``:
 
 ``code_provenance_runs``
@@ -40,9 +32,8 @@ Configuration; names of files have slashes and are relative to ``code_provenance
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from itertools import groupby
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -53,8 +44,6 @@ from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.i18n import Locale
 from sphinx.util import logging
-from sphinx.util.docutils import SphinxDirective
-from sphinx.util.osutil import relative_uri
 
 from ..text.gallery_scripts import code_lines
 from .not_executed import ancestors, facts
@@ -82,17 +71,6 @@ class Listing:
     @property
     def needs_run(self) -> bool:
         return self.partly or not self.not_executed
-
-
-class code_provenance(nodes.General, nodes.Element):
-    """The place for the table."""
-
-
-class CodeProvenance(SphinxDirective):
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        return [code_provenance("", listed=self.arguments[0])]
 
 
 # -- When a page is read -----------------------------------------------------------
@@ -240,46 +218,6 @@ def _proved(app: Sphinx) -> Iterator[tuple[str, Listing, list[str]]]:
             yield page, listing, (of_text or of_file) if listing.needs_run else []
 
 
-def fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    for placeholder in list(doctree.findall(code_provenance)):
-        if app.builder.format != "html":
-            placeholder.parent.remove(placeholder)
-            continue
-        pages = groupby(_proved(app), key=lambda x: x[0])
-        values = {
-            "listed": placeholder["listed"],
-            "pages": [_for_template(app, docname, page, of_page) for page, of_page in pages],
-            **app.config.html_context,
-            "language_root": relative_uri(app.builder.get_target_uri(docname), ""),
-        }
-        html = app.builder.templates.render("code-provenance.html", values)
-        placeholder.replace_self(nodes.raw("", html, format="html"))
-
-
-def _for_template(app: Sphinx, docname: str, page: str, proved: Iterable[Any]) -> dict[str, Any]:
-    def link(target: str) -> dict[str, str]:
-        return {
-            "href": app.builder.get_relative_uri(docname, target),
-            "title": app.env.titles[target].astext(),
-        }
-
-    def run(name: str) -> dict[str, Any]:
-        run = app.config.code_provenance_runs[name]
-        return {"name": name, **run, **(link(run["page"]) if "page" in run else {})}
-
-    here = link(page)
-    groups = [
-        {
-            "runs": [run(name) for name in names],
-            "listings": [
-                asdict(x) | {"href": f"{here['href']}#code-{x.number}"} for _, x, _ in group
-            ],
-        }
-        for names, group in groupby(proved, key=lambda x: x[2])
-    ]
-    return {**here, "groups": groups}
-
-
 def write_data(app: Sphinx, exception: Exception | None) -> None:
     if exception or app.builder.format != "html":
         return
@@ -306,11 +244,8 @@ def setup(app: Sphinx) -> dict:
     app.add_config_value("code_provenance_scripts", {}, "env", types=[dict])
     app.add_config_value("code_provenance_runs", {}, "", types=[dict])
     app.add_config_value("code_provenance_unexecuted", {}, "env", types=[dict])
-    app.add_node(code_provenance)
-    app.add_directive("code-provenance", CodeProvenance)
     app.add_transform(FindSources)
     app.connect("doctree-read", collect)
     app.connect("env-updated", demand_proofs)
-    app.connect("doctree-resolved", fill)
     app.connect("build-finished", write_data)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -12,9 +12,6 @@ shows the translations that it finds in ``locale_dirs``. Templates also have
 
 ``id``
     a prefix for the ids in the drawing, different for each drawing of a page;
-``thumbnail``
-    whether the directive has the option of this name: a drawing without words, for
-    a place that says in words what it leads to;
 ``text | lines(20)``
     the text as a list of lines of at most 20 em. Words are kept whole; Chinese and
     Japanese break between characters;
@@ -51,7 +48,6 @@ from xml.etree import ElementTree
 
 import jinja2
 from docutils import nodes
-from docutils.parsers.rst import directives
 from jinja2 import meta
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -78,16 +74,15 @@ class diagram(nodes.General, nodes.Element):
 
 class Diagram(SphinxDirective):
     required_arguments = 1
-    option_spec = {"thumbnail": directives.flag}
 
     def run(self) -> list[nodes.Node]:
-        name, thumbnail = self.arguments[0], "thumbnail" in self.options
+        name = self.arguments[0]
         for template in _files_of(self.env, f"{name}.svg"):
             self.env.note_dependency(template)
         for path in _data_files(self.env).values():
             self.env.note_dependency(path)
         number = self.env.new_serialno("diagram")
-        node = diagram("", template=name, thumbnail=thumbnail, id=f"diagram-{number}")
+        node = diagram("", template=name, id=f"diagram-{number}")
         messages: list[str] = []
 
         def note(text: str) -> str:
@@ -99,7 +94,7 @@ class Diagram(SphinxDirective):
         except ExtensionError as error:
             raise self.error(str(error)) from None
         self.set_source_info(node)
-        node += plain_messages([] if thumbnail else messages, node, prose=_prose_of(drawing))
+        node += plain_messages(messages, node, prose=_prose_of(drawing))
         return [node]
 
 
@@ -146,8 +141,7 @@ def _data(env: BuildEnvironment, name: str) -> list[dict[str, str]]:
 def _draw(env: BuildEnvironment, node: Any, gettext: Callable[[str], str]) -> str:
     """Return the drawing as HTML. Raises ExtensionError with file and line."""
     name = f"{node['template']}.svg"
-    values = {"_": gettext, "id": node["id"], "thumbnail": node["thumbnail"]}
-    values["data"] = partial(_data, env)
+    values = {"_": gettext, "id": node["id"], "data": partial(_data, env)}
     values["count"] = partial(counts.count, env.config)
     try:
         drawing = _templates(_folders(env)).get_template(name).render(values)

@@ -1,9 +1,9 @@
 """How far the translations are, for readers and for translators.
 
-The directive ``translation-status`` lists all pages of all translations: how many
-messages are translated, fuzzy and untranslated, when the catalog changed last, and since
-when it is behind the source text. For a page that is not complete, it lists each open
-message below an anchor, with a link to edit it.
+The directive ``translation-status`` says for each translation how many messages are translated,
+fuzzy and untranslated, when a catalog changed last, and since when one is behind the source text.
+It says so of all pages together and of each that is not complete. For such a page, it lists each
+open message below an anchor, with a link to edit it.
 
 Templates receive ``translation``, the status of their page in their language, with
 ``anchor`` added: where on the page of the directive its open messages are listed. It is
@@ -85,20 +85,34 @@ def _table(app: Sphinx, docname: str, language: str, pages: dict[str, Any]) -> n
     group = nodes.tgroup("", *columns, cols=len(columns))
     group += nodes.thead("", _row([nodes.Text(text) for text in header]))
     body = nodes.tbody()
+    body += _state(nodes.Text(gettext("All pages")), _together(list(pages.values())))
     for page, status in pages.items():
-        link = _page_link(app, docname, page)
         if status["open"]:
-            link = nodes.reference("", link.astext(), refuri=f"#{_anchor(language, page)}")
-        body += _row(
-            [
-                link,
-                *(nodes.Text(str(status[x])) for x in ("translated", "fuzzy", "untranslated")),
-                nodes.Text(status["last_change"] or NOT_KNOWN),
-                nodes.Text(_behind(status)),
-            ]
-        )
+            title = _page_link(app, docname, page).astext()
+            body += _state(nodes.reference("", title, refuri=f"#{_anchor(language, page)}"), status)
     group += body
     return nodes.table("", group, classes=["translation-status", "colwidths-given"])
+
+
+def _together(pages: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the status of several pages as if they were one."""
+    changes = [x["last_change"] for x in pages]
+    late = [(x["behind_since"], x["days_behind"]) for x in pages if x["behind_since"]]
+    since, days = min(late, default=("", None))
+    numbers = {x: sum(page[x] for page in pages) for x in ("translated", "fuzzy", "untranslated")}
+    last = max(changes, default="")
+    return {**numbers, "last_change": last, "behind_since": since, "days_behind": days}
+
+
+def _state(name: nodes.Node, status: dict[str, Any]) -> nodes.row:
+    return _row(
+        [
+            name,
+            *(nodes.Text(str(status[x])) for x in ("translated", "fuzzy", "untranslated")),
+            nodes.Text(status["last_change"] or NOT_KNOWN),
+            nodes.Text(_behind(status)),
+        ]
+    )
 
 
 def _row(cells: list[nodes.Node]) -> nodes.row:

@@ -4,7 +4,6 @@ import json
 
 from bs4 import BeautifulSoup, SoupStrainer
 
-from tools.execute.samples import page_of, samples
 from tools.pages.provenance import recorded_runs
 from tools.project.paths import RUN_SECONDS, SITE
 
@@ -69,10 +68,7 @@ def test_each_has_a_name_and_a_description(language):
                 assert not description.isascii(), (name, description)
 
 
-def test_every_sample_has_its_run_time_and_its_place_in_the_index():
-    names = {page_of(script) for script in samples()}
+def test_every_sample_has_its_run_time():
     assert json.loads(RUN_SECONDS.read_text()).keys() == recorded_runs().keys(), (
         "run `make run-times`"
     )
-    index = (SITE / "en" / "gallery.html").read_text()
-    assert {name for name in names if f'{name}.html"' not in index} == set()

@@ -72,12 +72,6 @@ def test_a_translation_with_other_braces_is_refused(diagram, translation):
     assert "<text>rank 1</text>" in (diagram.root / "out" / "index.html").read_text()
 
 
-def test_a_thumbnail_has_no_texts_to_translate(diagram):
-    diagram.write("index.rst", "Title\n=====\n\n.. diagram:: boxes\n   :thumbnail:\n")
-    diagram.build("gettext")
-    assert "rank" not in (diagram.root / "out" / "index.pot").read_text()
-
-
 @pytest.mark.parametrize(
     "text, width, lines",
     [

@@ -15,15 +15,23 @@ from tools.pages import commands
 from tools.pages.commands import CATALOGS, COMMANDS, ENVIRONMENT, Command, copy_clone
 from tools.pages.provenance import FILE
 from tools.project.languages import TRANSLATIONS
-from tools.project.paths import LOCALES, ROOT, SITE, relative
+from tools.project.paths import DOCS, LOCALES, ROOT, SITE, relative
 from tools.state.records import Record
 
 
-def test_nothing_but_commands_and_one_expression_is_typed():
+def test_nothing_but_commands_is_typed_into_pages():
     listings = json.loads((SITE / FILE).read_text())["listings"]
     typed = [x for x in listings if x["kind"] == "typed" and not x["not_executed"]]
-    assert {x["typed"] for x in typed} == {*(x.typed for x in COMMANDS), CATALOGS}
+    assert {x["typed"] for x in typed} == {x.typed for x in COMMANDS if _is_on_a_page(x)}
     assert all(x["runs"] == [x["typed"]] for x in typed)
+
+
+def _is_on_a_page(command):
+    return any(DOCS in path.parents for path in command.pages())
+
+
+def test_every_command_is_typed_by_readers_of_a_page_or_a_guide():
+    assert [x.typed for x in COMMANDS if not x.pages()] == []
 
 
 def test_the_build_ran_what_takes_seconds():
@@ -55,14 +63,14 @@ def test_a_command_that_fails_is_named_with_its_page(monkeypatch, tmp_path):
 
     monkeypatch.setattr(commands, "copy_clone", copy)
     monkeypatch.setattr("tools.state.records.RECORDS", tmp_path)
-    guide = [ROOT / "docs/translation/guide.md"]
+    guide = [ROOT / "TRANSLATING.md"]
     monkeypatch.setattr(Command, "pages", lambda self: guide)
     for typed, message in (("echo wrong; exit 3", "wrong"), ("true", "")):
         command = Command(typed, "file", "text", is_quick=True)
         monkeypatch.setattr(commands, "COMMANDS", [command])
         with pytest.raises(commands.BuildError) as caught:
             commands.run_quick_commands()
-        assert str(caught.value).startswith(f"docs/translation/guide.md: `{typed}` fails")
+        assert str(caught.value).startswith(f"TRANSLATING.md: `{typed}` fails")
         assert message in str(caught.value) and command.as_run.status is None
     works = Command("pwd > file", "file", "clone\n", is_quick=True)
     monkeypatch.setattr(commands, "COMMANDS", [works])
@@ -107,3 +115,4 @@ def test_the_expression_for_weblate_finds_each_catalog():
     assert catalogs and all(found)
     assert {match["language"] for match in found} == {x.gettext for x in TRANSLATIONS}
     assert {"index", "tutorial/basics"} <= {match["component"] for match in found}
+    assert CATALOGS in (ROOT / "TRANSLATING.md").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""The commands that pages tell readers to type, run in a copy of this clone.
+"""The commands that pages and guides tell readers to type, run in a copy of this clone.
 
 The build itself runs those that take seconds, and `make test-builds` runs the others. A run is
 recorded with a digest of the command and of the files that it needs. After an edit of one of
@@ -65,9 +65,10 @@ class Command:
         return path.is_file() and self.text in path.read_text()
 
     def pages(self) -> list[Path]:
-        """Return the sources of the pages that tell readers to type the command."""
-        line = re.compile(rf"^ *{re.escape(self.typed)}$", re.M)
-        return [path for path in sorted(DOCS.rglob("*.md")) if line.search(path.read_text())]
+        """Return the sources of the pages and guides that tell readers to type the command."""
+        line = re.compile(rf"^ *{re.escape(self.typed)}(?: +#.*)?$", re.M)
+        files = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+        return [path for path in files if line.search(path.read_text())]
 
 
 COMMANDS = [
@@ -92,7 +93,7 @@ COMMANDS = [
         is_quick=True,
     ),
 ]
-# What the guide for translators gives to Weblate: the language and the component of a catalog.
+# What TRANSLATING.md gives to Weblate: the language and the component of a catalog.
 CATALOGS = r"locales/(?P<language>[^/]*)/LC_MESSAGES/(?P<component>.*)\.po"
 
 

@@ -1,9 +1,9 @@
-"""Tell which run executed which file, for the page "What is verified" and for programs.
+"""Tell which run executed which file, for the check of the pages and for readers.
 
 A file of an extension is compiled by the stage "compile", and executed by every sample
 that imports the result. A file of gallery/ is executed by the samples that may use it, which
-also compare what they show with their accepted output. Catalogs are read by the stage
-"render". A text that is typed into a page is a command for readers, which commands.py runs.
+also compare what they show with their accepted output. A text that is typed into a page is a
+command for readers, which commands.py runs.
 
 A run has an exit status only if a run of exactly these contents was recorded.
 
@@ -21,14 +21,13 @@ from ..execute import run_seconds
 from ..execute.execution import run_of
 from ..execute.samples import page_of, samples
 from ..project.languages import SOURCE_LANGUAGE
-from ..project.paths import BUILD, LOCALES, RENDERED, relative
+from ..project.paths import BUILD, RENDERED, relative
 from ..state.runs import Run
 from . import commands, versions
 
 NOTED_BY_SPHINX = "code-provenance.json"  # See sphinxext/code/code_provenance.py.
 FILE = "provenance.json"
 BESIDE_SITE = BUILD / FILE
-RENDERING = "render"
 
 
 def recorded_runs() -> dict[str, Run]:
@@ -41,13 +40,7 @@ def recorded_runs() -> dict[str, Run]:
 def runs_for_pages() -> dict[str, dict[str, Any]]:
     """Return what the pages say about each run, and what it executes, by its name."""
     seconds = run_seconds.by_name()
-    catalogs = sorted(relative(path) for path in LOCALES.rglob("*.po"))
-    runs: dict[str, dict[str, Any]] = {
-        # While the page is written, the outcome of its own rendering is unknown.
-        RENDERING: {"kind": "render", "executes": catalogs},
-        # By the check of the catalogs.
-        commands.CATALOGS: {"kind": "match", "executes": [commands.CATALOGS]},
-    }
+    runs: dict[str, dict[str, Any]] = {}
     for name, run in recorded_runs().items():
         files = [name] if run.kind == "command" else [relative(path) for path in run.files]
         runs[name] = {"kind": run.kind, "status": run.status, "executes": files}

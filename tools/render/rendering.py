@@ -4,7 +4,6 @@ Executes nothing and needs neither PyTorch nor a compiler. A language is left as
 that its pages show has changed; otherwise Sphinx writes it from nothing.
 """
 
-import re
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +17,7 @@ from ..processes.sphinx import counting_pages, run_sphinx
 from ..project import git
 from ..project.errors import BuildError
 from ..project.languages import LANGUAGES, SOURCE_LANGUAGE, Language
-from ..project.paths import BUILD, DOCS, RENDERED, ROOT
+from ..project.paths import BUILD, RENDERED
 from ..project.published import PUBLISHED
 from ..state.digests import digest, files_below, generated_pages, installed, project_files
 from ..state.records import Record, record
@@ -30,7 +29,6 @@ from .root_files import write_root_files
 
 AT_A_TIME = 2  # languages; a run of Sphinx keeps one core busy
 CATALOGS = BUILD / "locales"  # For Sphinx.
-CATALOG = re.compile(r"locales/[\w/.-]+\.po\b")
 
 
 @stage("render")
@@ -64,19 +62,12 @@ def render() -> int:
 def keys() -> dict[str, str]:
     """Return a digest of everything that the pages of a language show, by its url."""
     common = digest(
-        [*project_files(), *generated_pages(), *_catalogs_on_pages()],
+        [*project_files(), *generated_pages()],
         *(sys.version, installed(), git.commit(), versions.versions()),
         *(provenance.runs_for_pages(), translation_status.for_sphinx()),
         credits.translators(),
     )
     return {x.url: digest(catalogs_of(x), common) for x in LANGUAGES}
-
-
-def _catalogs_on_pages() -> list[Path]:
-    """Return the catalogs that pages show as an example, in all languages."""
-    pages = [path for path in files_below(DOCS) if path.suffix == ".md"]
-    names = {name for path in pages for name in CATALOG.findall(path.read_text())}
-    return [ROOT / name for name in sorted(names) if (ROOT / name).is_file()]
 
 
 def _record(language: Language) -> Record:

@@ -31,7 +31,7 @@ PLACES = {
         "`make i18n-check` what is wrong, and `make i18n-status` what is left",
         "docs/glossary.csv": "the terms: a column {0}, and avoid_{0} for words not to use. A term "
         "without a word yet may be empty",
-        "docs/translation/guide.md": "a paragraph on its style, below those of other languages",
+        "TRANSLATING.md": "a paragraph on its style, below those of other languages",
         "tools/translate/rules/{3}.py": "its punctuation and grammar, for the check; "
         "`tools/translate/rules/__init__.py` says what the file may define",
     },
@@ -45,7 +45,6 @@ PLACES = {
         "languages.toml": "remove its line `complete = false`; the check then wants every message",
         "tests/site/search_queries.csv": "40 queries or more, with {1} in the first column",
         "README.md": "{2} among the languages in the first sentence",
-        "docs/index.md": "the same, below the list of the parts",
     },
 }
 

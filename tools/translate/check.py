@@ -133,7 +133,7 @@ def _files_without_page(language: Language, templates: Iterable[str]) -> Iterato
             )
         if not re.fullmatch(CATALOGS, relative(path)):
             yield (
-                f"{relative(path)}: the expression in the guide for translators, CATALOGS in "
+                f"{relative(path)}: the expression in TRANSLATING.md, CATALOGS in "
                 "tools/pages/commands.py, does not find it"
             )
 
