@@ -94,7 +94,9 @@ def needed(gettext: str) -> str:
         lines += ["", f"{when}:"]
         for place, what in places.items():
             place, what = (x.format(gettext, url, name, gettext.lower()) for x in (place, what))
-            lines += [f"  {place}", textwrap.indent(textwrap.fill(what, 76), " " * 6)]
+            whole = re.sub("`.*?`", lambda match: match[0].replace(" ", "\xa0"), what)
+            text = textwrap.fill(whole, 76, break_on_hyphens=False).replace("\xa0", " ")
+            lines += [f"  {place}", textwrap.indent(text, " " * 6)]
     return "\n".join([*lines, "", f"To take it off the site: make i18n-remove LANGUAGE={gettext}"])
 
 
