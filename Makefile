@@ -66,7 +66,7 @@ test-soak: html ## random work on shared memory for SOAK_MINUTES=10, or one epis
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest -s --junitxml=_build/junit-soak.xml -m soak tests/shm
 
-test-conformance: html ## prove the suite of conformance/ with defects, and run it on six backends, three of them also on two hosts
+test-conformance: html ## prove the suite of conformance/ with defects, and run it on our backends, some also on two hosts
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest --timeout=1000 -o addopts=--strict-markers \
 	    --junitxml=_build/junit-conformance.xml tests/conformance
@@ -138,12 +138,9 @@ i18n-update: ## bring the message catalogs up to date with the English text
 	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.i18n_update
 
-i18n-add: ## add a language to the site (LANGUAGE=ja)
+i18n-add: ## add a language to the site, and print what else it needs (LANGUAGE=ja)
 	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.i18n_add "$(LANGUAGE)"
-	@$(VENV_PYTHON) -m tools.i18n_update
-	@echo "Now edit locales/$(LANGUAGE)/LC_MESSAGES, and see the result with make preview LANGUAGE=$(LANGUAGE)"
-	@echo "CONTRIBUTING.md lists what else a new language needs."
 
 i18n-remove: ## remove a language from the site (LANGUAGE=ja)
 	$(call SET_UP,render)

@@ -16,6 +16,7 @@ from sphinx.errors import ConfigError
 from tools.execute import run_seconds
 from tools.execute.samples import page_of, samples
 from tools.pages import provenance, unexecuted_lines
+from tools.pages.counts import counts as counted
 from tools.pages.downloads import downloads
 from tools.pages.new_project import project_for_download
 from tools.project.configuration import read
@@ -47,6 +48,7 @@ extensions = [
     "sphinxext.code.project_downloads",
     "sphinxext.code.program_output",
     "sphinxext.code.sample_downloads",
+    "sphinxext.pages.counts",
     "sphinxext.pages.diagrams",
     "sphinxext.pages.learning_path",
     "sphinxext.pages.page_description",
@@ -111,12 +113,14 @@ try:
         if name in code_provenance_scripts
     }
     code_provenance_unexecuted = unexecuted_lines.numbers()
+    counts = counted()
     translation_status = for_sphinx()
     translators = credits.translators()
 except BuildError as error:
     raise ConfigError(str(error)) from None
 term_table_proposal = PUBLISHED.issue_address(
-    "Term: ", "English:\nKorean:\nSimplified Chinese:\nWhere you found it, and why this word:\n"
+    "Term: ",
+    "".join(f"{x.name}:\n" for x in LANGUAGES) + "Where you found it, and why this word:\n",
 )
 language_of_parts_source = SOURCE_LANGUAGE.html
 language_of_parts_classes = ["sphx-glr-script-out"]

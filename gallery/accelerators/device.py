@@ -3,7 +3,7 @@ A device for PyTorch
 ====================
 
 Before a backend can launch anything in a stream, PyTorch must know the device, its streams and its memory.
-This page follows the code of the simulated device, about 900 lines of C++, in the order in which PyTorch
+This page follows the code of the simulated device, about :count:`lines-of-device` lines of C++, in the order in which PyTorch
 needs it. If your accelerator already runs ``torch.ones``, use the table to check which parts a
 communication backend relies on; otherwise, use it as a plan for the first weeks.
 

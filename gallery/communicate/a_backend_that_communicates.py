@@ -64,7 +64,7 @@ that the compiler reads PyTorch's headers only once, for ``registration.cpp``:
      - ``registration``
      - how Python finds the backend
 
-The next five pages explain one decision each: what the ranks share, how they divide it, in which order
+The next pages explain one decision each: what the ranks share, how they divide it, in which order
 they use it, how a collective is made of steps, and how a rank waits.
 
 You build and install ``shm`` :doc:`like the dummy </tutorial/step-3-build-and-install>`, on Linux and with

@@ -6,7 +6,7 @@ The suite ``c10d-conformance`` holds any backend of ``torch.distributed`` to wha
 command. This page shows how to run it, how to read its report, and how to turn a failure into a program
 that shows the bug.
 
-The suite has 193 checks of backends in C++ or Python, and needs PyTorch and pytest. You find it in the folder
+The suite has :count:`checks` checks of backends in C++ or Python, and needs PyTorch and pytest. You find it in the folder
 ``conformance`` of the zip file at the end of this page.
 
 .. diagram:: communicate/test_your_backend/diagram

@@ -40,6 +40,7 @@ from sphinx.util import logging
 from sphinx.util.osutil import relative_uri
 
 from ..addresses.language_switcher import own_address
+from ..pages.counts import filled_in
 from ..text.gallery_scripts import prose, split, visible, with_prose
 from ..text.line_breaking import break_lines
 from ..text.rest_source import translate_rest
@@ -211,7 +212,7 @@ class Sample:
     def _translated_prose(self, kind: str, block: str) -> str:
         text = prose(kind, block)
         width = WIDTH - (len("# ") if kind == "text" else 0)
-        translated = translate_rest(text, self._gettext, width)
+        translated = filled_in(self.app.config, translate_rest(text, self._gettext, width))
         try:
             return with_prose(kind, translated) if translated != text else block
         except ValueError as error:
@@ -245,6 +246,7 @@ def _read(path: str) -> str:
 
 def setup(app: Sphinx) -> dict:
     app.setup_extension("sphinxext.addresses.language_switcher")
+    app.setup_extension("sphinxext.pages.counts")
     app.add_config_value("sample_downloads", {}, "env", types=[dict])
     app.add_transform(MarkCells)
     app.connect("doctree-resolved", add_downloads)

@@ -18,6 +18,8 @@ shows the translations that it finds in ``locale_dirs``. Templates also have
 ``data("name")``
     the rows of a CSV file of this name, for plots: texts by the names of their columns. Lines
     that begin with ``#`` are comments;
+``count("name")``
+    a number of the extension ``counts``;
 ``number | log10``
     the logarithm of a number, for axes.
 
@@ -56,6 +58,7 @@ from sphinx.writers.html5 import HTML5Translator
 from ..text.line_breaking import break_lines
 from ..text.markdown_text import escaped
 from ..translation.plain_messages import plain_messages, translations
+from . import counts
 
 LATIN_WIDTH = 0.56  # em, on average, in the usual fonts
 
@@ -139,6 +142,7 @@ def _draw(env: BuildEnvironment, node: Any, gettext: Callable[[str], str]) -> st
     """Return the drawing as HTML. Raises ExtensionError with file and line."""
     name = f"{node['template']}.svg"
     values = {"_": gettext, "id": node["id"], "data": partial(_data, env)}
+    values["count"] = partial(counts.count, env.config)
     try:
         drawing = _templates(_folders(env)).get_template(name).render(values)
         ElementTree.fromstring(drawing)
@@ -180,6 +184,7 @@ def _draw_translated(env: BuildEnvironment, node: Any) -> str:
 
 
 def setup(app: Sphinx) -> dict:
+    app.setup_extension("sphinxext.pages.counts")
     app.setup_extension("sphinxext.translation.plain_messages")
     app.add_config_value("diagrams_folders", ["_diagrams"], "env", types=[list])
     app.add_config_value("diagrams_data", {}, "env", types=[dict])

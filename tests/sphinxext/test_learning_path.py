@@ -1,11 +1,12 @@
 """The learning path: the pages in their order, with their times."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 from docutils import nodes
 
-from sphinxext.pages.learning_path import _total, _unfolded
+from sphinxext.pages.learning_path import _said, _texts, measure
 
 CONFIGURATION = """
 extensions = ["sphinxext.pages.learning_path", "sphinxext.code.program_output"]
@@ -45,9 +46,10 @@ def test_pages_stand_in_order_with_their_times_and_those_below(documents):
     page = documents.page()
     path = re.search(r'<div class="learning-path.*?</div>', page, re.S)[0]
     text = re.sub(r"<[^>]+>|\s+", " ", path)
-    assert re.search(r"Second +about 4 min to read · 70 s to run +Part", text), text
+    second = "Second about 4 min to read · 10 min with what is folded · 70 s to run Part"
+    assert second in re.sub(" +", " ", text)
     assert re.search(r"Part +about 11 min to read (?!·)", text), text
-    assert "In all: about 0.5 h to read · 1 min to run" in text
+    assert "In all: about 15 min to read · 21 min with what is folded · 70 s to run" in text
     assert "First" not in text
 
 
@@ -62,19 +64,29 @@ def test_each_group_of_pages_has_its_own_list(documents):
 
 
 @pytest.mark.parametrize(
-    "minutes, seconds, total",
+    "times, said",
     [
-        (54, 100, "In all: about 1 h to read · 2 min to run"),
-        (96, 20, "In all: about 1.5 h to read · 1 min to run"),
-        (5, 0, "In all: about 0.5 h to read"),
+        ((1, 1, 0), "about 1 min to read"),
+        ((54, 60, 119), "about 54 min to read · 119 s to run"),
+        ((96, 170, 130), "about 96 min to read · 3 h with what is folded · 2 min to run"),
+        ((853, 1259, 540), "about 14 h to read · 21 h with what is folded · 9 min to run"),
     ],
 )
-def test_totals_are_rounded_to_the_nearest(minutes, seconds, total):
-    assert _total(minutes, seconds) == total
+def test_times_are_exact_until_they_are_hours(times, said):
+    assert _said(times) == said
+
+
+@pytest.mark.parametrize(
+    "text", ["two words " * 75, "два слова " * 75, "한글" * 170, "中文" * 125, "かな" * 200]
+)
+def test_every_script_takes_time_to_read(text):
+    env = SimpleNamespace(docname="page", metadata={"page": {}})
+    measure(SimpleNamespace(env=env), nodes.paragraph("", text))
+    assert env.metadata["page"]["reading_minutes"] == (1, 1)
 
 
 def test_messages_of_docutils_are_not_read():
     """Docutils leaves them in some documents, such as that it has no Korean name of a directive."""
     message = nodes.system_message("", nodes.paragraph("", "not read"), level=1)
     document = nodes.section("", nodes.paragraph("", "read"), message)
-    assert [node.astext() for node in _unfolded(document)] == ["read"]
+    assert [(node.astext(), is_folded) for node, is_folded in _texts(document)] == [("read", False)]

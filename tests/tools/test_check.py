@@ -12,8 +12,9 @@ import pytest
 from tools.check import site as check
 from tools.execute import run_seconds
 from tools.project.errors import BuildError
+from tools.project.languages import LANGUAGES
 from tools.project.paths import GALLERY, RENDERED, ROOT
-from tools.project.published import PUBLISHED
+from tools.project.published import ADDRESSES_FILE, PUBLISHED
 from tools.translate import check as catalog_check
 
 URL = PUBLISHED.url
@@ -110,6 +111,15 @@ def findings(tmp_path_factory):
             replace(PLACES[name], old, new)
         replace("index.html", 'href="ko/index.html', 'href="kr/index.html')
         (site / "zh-cn" / OF_ONE_LANGUAGE).unlink()
+        patch.setattr(check, "ADDRESSES_FILE", tmp_path_factory.mktemp("addresses") / "known.txt")
+        known = [*ADDRESSES_FILE.read_text().split(), "tutorial/gone"]
+        check.ADDRESSES_FILE.write_text(
+            "\n".join(x for x in known if x != OF_ONE_LANGUAGE.removesuffix(".html"))
+        )
+        for language in LANGUAGES:
+            old = sorted(PUBLISHED.moved_files)[-1]
+            shutil.copy(site / language.url / old, site / language.url / "tutorial/old.html")
+        patch.setitem(PUBLISHED.moved, "tutorial/old", "tutorial/gone")
         patch.setattr(run_seconds, "samples", lambda: [GALLERY / "tutorial" / "untimed.py"])
         return for_search_engines + found()
 
@@ -127,6 +137,10 @@ def test_a_fault_is_found_and_its_page_is_named(findings, name):
         "ko: 2 pages share the description",
         f"zh-cn/{OF_ONE_LANGUAGE}: not in every language",
         "index.html: kr/index.html leads nowhere",
+        "tutorial/gone: the page has gone; say where its readers go, below [moved] in site.toml: ",
+        f"known.txt: lacks the line {OF_ONE_LANGUAGE.removesuffix('.html')}",
+        "known.txt: lacks the line tutorial/old",
+        "site.toml: tutorial/old moved to tutorial/gone, which is no page",
         "gallery/tutorial/untimed.py: has no time for readers; run `make run-times`",
     ],
 )

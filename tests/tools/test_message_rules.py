@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.translate.rules import apply_rules
+from tools.translate.rules import apply_rules, terms
 from tools.translate.rules.message import Message
 
 KO, ZH = "ko", "zh_CN"
@@ -135,6 +135,8 @@ GOOD = [
     (KO, "rest", ":doc:`waiting`, :doc:`futures`", ":doc:`waiting`, :doc:`futures`"),
     (ZH, "plain", "rank {}", "rank {}"),
     (ZH, "plain", "at_once()", "at_once()"),
+    (KO, "rest", "It has :count:`x` checks.", "검사가 :count:`x`\\ 개 있습니다."),
+    (ZH, "myst", "It has {count}`x` checks.", "它有 {count}`x` 项检查。"),
     ("ja", "myst", "Call `wait` three times.", "`wait` を三回呼び出します。"),
     (KO, "rest", "``wait`` *in* :doc:`a`.", ":doc:`a`\\ *에서* ``wait``\\ 합니다."),
     (KO, "rest", "See `the site <https://a.org>`__.", "`사이트 <https://a.org>`__\\ 를 봅니다."),
@@ -175,3 +177,12 @@ def test_a_fault_is_found(rule, language, format, source, translation):
 @pytest.mark.parametrize("language, format, source, translation", GOOD)
 def test_a_good_translation_passes(language, format, source, translation):
     assert apply_rules(Message(source, translation, language, format)) == {}
+
+
+def test_a_term_may_still_lack_a_word_of_a_new_language(monkeypatch, tmp_path):
+    glossary = tmp_path / "glossary.csv"
+    glossary.write_text("term,ja,avoid_ja,note\nrank,ランク,,\nstore,,,first use bilingual\n")
+    monkeypatch.setattr(terms, "GLOSSARY", glossary)
+    monkeypatch.setattr(terms, "glossary", terms.glossary.__wrapped__)
+    found = apply_rules(Message("The rank has a store.", "順位はストアを持つ。", "ja", "plain"))
+    assert found == {"glossary-term": ["lacks 'ランク', the glossary's word for 'rank'"]}

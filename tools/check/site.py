@@ -9,7 +9,7 @@ from ..processes.one_build import stage
 from ..project.errors import BuildError
 from ..project.languages import LANGUAGES, SOURCE_LANGUAGE, Language
 from ..project.paths import RENDERED, ROOT, relative
-from ..project.published import PUBLISHED
+from ..project.published import ADDRESSES_FILE, PUBLISHED, SITE_FILE
 from ..state.digests import files_below
 from ..translate import check as catalog_check
 from . import findability
@@ -28,7 +28,7 @@ def check() -> None:
     if not pages:
         raise BuildError(f"{relative(RENDERED)} contains no pages: run `make render` first")
     facts = facts_of_pages(RENDERED)
-    findings = run_seconds.findings() + _check_pages(pages, facts)
+    findings = run_seconds.findings() + _check_addresses(pages) + _check_pages(pages, facts)
     if not findings:  # This check would report the same faults again.
         findings = findability.findings(RENDERED, pages, facts)
     if findings:
@@ -43,6 +43,26 @@ def _pages(language: Language) -> set[str]:
     folder = RENDERED / language.url
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*.html")}
     return files - PUBLISHED.moved_files
+
+
+def _check_addresses(pages: set[str]) -> list[str]:
+    """Return the addresses that would lead nowhere, now or when their page has gone."""
+    if not ADDRESSES_FILE.is_file():  # A site that was never published.
+        return []
+    now, moved = {page.removesuffix(".html") for page in pages}, PUBLISHED.moved
+    known, site = set(ADDRESSES_FILE.read_text().split()), SITE_FILE.name
+    findings = [
+        f'{x}: the page has gone; say where its readers go, below [moved] in {site}: "{x}" = "..."'
+        for x in sorted(known - now - moved.keys())
+    ]
+    findings += [
+        f"{site}: {old} moved to {new}, which is no page"
+        for old, new in moved.items()
+        if new not in now
+    ]
+    return findings + [
+        f"{ADDRESSES_FILE.name}: lacks the line {x}" for x in sorted((now | moved.keys()) - known)
+    ]
 
 
 def _check_pages(pages: set[str], facts: Facts) -> list[str]:

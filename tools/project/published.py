@@ -7,6 +7,8 @@ from .configuration import read
 from .paths import ROOT
 
 SITE_FILE = ROOT / "site.toml"
+# The addresses of all pages that the site has ever had, without .html, one a line.
+ADDRESSES_FILE = ROOT / "addresses.txt"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Add a language to the site.
+"""Add a language to the site, and say what else it needs.
 
 LANGUAGE is named as gettext does: ja, pt_BR. Writes it into languages.toml, and makes its
 catalogs. The switcher, the start page and the tests find it there. Until the line
@@ -6,6 +6,7 @@ catalogs. The switcher, the start page and the tests find it there. Until the li
 """
 
 import re
+import textwrap
 
 from babel import Locale, UnknownLocaleError
 
@@ -22,6 +23,30 @@ name = "{name}"
 {direction}complete = false
 """
 
+# What no default can know. {0} is gettext's name of the language, {1} the first part of its
+# addresses, {2} what its readers call it, and {3} gettext's name in lower case.
+PLACES = {
+    "To translate it": {
+        "locales/{0}/LC_MESSAGES": "the translations. `make preview LANGUAGE={0}` shows each edit, "
+        "`make i18n-check` what is wrong, and `make i18n-status` what is left",
+        "docs/glossary.csv": "the terms: a column {0}, and avoid_{0} for words not to use. A term "
+        "without a word yet may be empty",
+        "TRANSLATING.md": "a paragraph on its style, below those of other languages",
+        "tools/translate/rules/{3}.py": "its punctuation and grammar, for the check; "
+        "`tools/translate/rules/__init__.py` says what the file may define",
+    },
+    "When pages can be read": {
+        "sphinxext/search/static/search-words.js": "words that a search leaves out, endings, and "
+        "synonyms",
+        "docs/_styles/languages.css": "fonts and line breaks, if those of the browser are wrong",
+        "docs/_root/card-{1}.png": "the picture of link previews, which `make cards` draws",
+    },
+    "When all is translated": {
+        "languages.toml": "remove its line `complete = false`; the check then wants every message",
+        "tests/site/search_queries.csv": "40 queries or more, with {1} in the first column",
+        "README.md": "{2} among the languages in the first sentence",
+    },
+}
 
 # Language, script, territory, modifier.
 NAME = re.compile(
@@ -59,6 +84,20 @@ def add(gettext: str) -> None:
     )
     with open(LANGUAGES_FILE, "a", encoding="utf-8") as file:
         file.write(entry)
+
+
+def needed(gettext: str) -> str:
+    """Return the places that a new language needs, each with what to write there."""
+    url, name = tag(gettext).lower(), named(gettext)[1].get_display_name()
+    lines = [f"{name} ({gettext}) is on the site, in English until it is translated."]
+    for when, places in PLACES.items():
+        lines += ["", f"{when}:"]
+        for place, what in places.items():
+            place, what = (x.format(gettext, url, name, gettext.lower()) for x in (place, what))
+            whole = re.sub("`.*?`", lambda match: match[0].replace(" ", "\xa0"), what)
+            text = textwrap.fill(whole, 76, break_on_hyphens=False).replace("\xa0", " ")
+            lines += [f"  {place}", textwrap.indent(text, " " * 6)]
+    return "\n".join([*lines, "", f"To take it off the site: make i18n-remove LANGUAGE={gettext}"])
 
 
 def named(text: str) -> tuple[str, Locale]:

@@ -34,7 +34,7 @@ def remove(gettext: str) -> None:
         exemptions.FILE.write_text("".join(x for x in rows if not x.startswith(f"{gettext},")))
     print(
         f"Removed {language.name} ({gettext}) from {LANGUAGES_FILE.name}, with {relative(folder)}. "
-        "CONTRIBUTING.md lists what else may name the language."
+        f"`git grep -w {gettext}` shows what else may name the language."
     )
 
 

@@ -19,7 +19,7 @@ CODE_WORD = re.compile(r"[\w.]*(?:[/_]|::|(?<=\s)-)[\w./:-]*|(?<=[.!?]\s)[a-z]\w
 
 @dataclass(frozen=True)
 class Term:
-    """A row of the glossary. Each dictionary has an item for each language.
+    """A row of the glossary. Each dictionary has an item for each language that has a word for it.
 
     ``explained`` are patterns of the translation with the English behind it; None for a term
     that needs no English.
@@ -38,17 +38,18 @@ def glossary() -> list[Term]:
     with open(GLOSSARY, encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     languages = [name.removeprefix("avoid_") for name in rows[0] if name.startswith("avoid_")]
-    terms = [
-        Term(
-            row["term"],
-            re.compile(rf"\b{re.escape(row['term'])}(?:s|es)?\b(?![-_])", re.I),
-            {x: _accepted(row[x]) for x in languages},
-            {x: [y for y in row[f"avoid_{x}"].split("|") if y] for x in languages},
-            {x: _explained(row, x) for x in languages},
-        )
-        for row in rows
-    ]
+    terms = [_term(row, [x for x in languages if row[x]]) for row in rows]
     return sorted(terms, key=lambda term: -len(term.english))
+
+
+def _term(row: dict[str, str], languages: list[str]) -> Term:
+    return Term(
+        row["term"],
+        re.compile(rf"\b{re.escape(row['term'])}(?:s|es)?\b(?![-_])", re.I),
+        {x: _accepted(row[x]) for x in languages},
+        {x: [y for y in row[f"avoid_{x}"].split("|") if y] for x in languages},
+        {x: _explained(row, x) for x in languages},
+    )
 
 
 def _accepted(translation: str) -> list[str]:
