@@ -490,7 +490,7 @@ describe("debugging")
 # %%
 # * Since PyTorch 2.14, the sequence numbers begin with 0. :doc:`step-4-unimplemented-collective` shows when
 #   PyTorch reads them.
-# * :doc:`recent-releases` runs abort hooks and completion hooks.
+# * :doc:`releases` runs abort hooks and completion hooks.
 #
 # Groups made from groups
 # -----------------------
@@ -498,7 +498,7 @@ describe("debugging")
 describe("groups")
 
 # %%
-# * ``getBackendOptions`` throws unless you override it. :doc:`recent-releases` implements it together with
+# * ``getBackendOptions`` throws unless you override it. :doc:`releases` implements it together with
 #   ``split``, and adds ``perform_nocolor_split``, which ``Backend`` does not declare.
 #
 # A group such as ``cpu:gloo,npu:acme`` has several backends, and one of them is its default. Since
