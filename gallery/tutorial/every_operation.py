@@ -315,31 +315,12 @@ The others are optional:
      - ends the estimate, and returns it in microseconds; ``dist._time_estimator``
      - 2.15
 
-How the page is made
---------------------
+The declarations
+----------------
 
-The declarations below come from ``Backend.hpp`` of the installed PyTorch, and the callers from runs:
-
-.. admonition:: The code
-   :collapsible: closed
-
-   To find out which method a Python call reaches, the page makes the call with the dummy, whose error names
-   the method. The features run with gloo under the profiler, as in :doc:`what-a-backend-needs`:
-
-   .. listing:: gallery/tutorial/every_operation/every_call.py
-      :part: ask
-
-   .. listing:: gallery/tutorial/every_operation/backend_methods.py
-      :part: declarations
-
-   .. listing:: gallery/tutorial/every_operation/backend_methods.py
-      :part: callers
-
-   .. listing:: gallery/tutorial/every_operation/backend_methods.py
-      :part: sections
-
-   .. listing:: gallery/tutorial/every_operation/backend_methods.py
-      :part: describe
+The declarations below come from ``Backend.hpp`` of the installed PyTorch. The callers come from runs: a call in
+Python reaches the dummy, whose error names the method, and the features run with gloo under the profiler, as in
+:doc:`what-a-backend-needs`.
 """
 
 import sys
