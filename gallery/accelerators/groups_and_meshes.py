@@ -100,10 +100,9 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 #   new group, because ``ncclCommSplit`` must be called on all ranks of the parent. ``Backend.hpp`` does not declare
 #   the method. If ``supportsSplitting`` returns true, your class needs it in Python, even if it does nothing. It
 #   must do nothing unless your create function, to which ``new_group`` passes the parent, splits that:
-#   :doc:`/tutorial/recent-releases`.
+#   :doc:`/tutorial/releases`.
 # - Unless the program passes options, ``split`` gets a copy of the parent's, which ``Options::clone`` makes since
-#   PyTorch 2.14. Override ``clone`` in every class of options. Otherwise, according to ``Backend.hpp``, parent
-#   and child share one object, and the child overwrites the parent's timeout and name.
+#   PyTorch 2.14. Override it in every class of options: :ref:`copied-options`.
 #
 # Streams of a group
 # ------------------

@@ -1,10 +1,10 @@
 """
-The other collectives and messages
-==================================
+The other collectives, messages and dead ranks
+==============================================
 
 The step protocol, on which the all-reduce is built, also carries every other collective, because each
 differs only in what a rank writes and what it reads. Messages concern two ranks, so they get slots of
-their own. This page shows both.
+their own. This page shows both, and how all ranks get the same error when one of them dies.
 
 .. diagram:: communicate/the_other_operations/diagram
 
@@ -88,7 +88,7 @@ Rank 0 of the worker sends three messages, and rank 1 receives them in another o
    :part: messages
 """
 
-from launcher import launch
+from launcher import launch, run_program
 
 output = launch("the_other_operations/messages.py", ranks=2)
 
@@ -97,6 +97,94 @@ output = launch("the_other_operations/messages.py", ranks=2)
 # tag 5, which is kept meanwhile. A send ends when a receive has taken its message, or when the message is
 # kept.
 #
+# Dead ranks
+# ----------
+#
+# When a rank that shares memory with others dies, no connection closes: the memory stays, and the counter of
+# the rank stands still. So ``shm`` asks the kernel, and all ranks raise an error with the same reason:
+#
+# .. diagram:: communicate/the_other_operations/one_rank_dies
+#
+# :doc:`/right/timeouts-and-dead-ranks` explains when the frame asks a transport whether a rank can still
+# arrive, and what a pidfd is. So that an error names the right rank, ``shm`` tests only the ranks whose counters the
+# step still waits for:
+#
+# .. listing:: extension/shm_collectives/src/others.hpp
+#    :part: lost
+#
+# A rank that destroys the group sets the flag ``left`` in the shared memory. A rank that is killed cannot
+# do that, so ``ended`` looks whether its pidfd is readable.
+#
+# Detect another operation or size
+# --------------------------------
+#
+# A rank that is alive can still break the group, if it calls another operation or passes another size.
+# Therefore each slot contains a note with the operation, its number, size, dtype, ``ReduceOp`` and root, and
+# in the first step of a collective every rank compares the notes of all. The comparison is part of every
+# call, so it must be cheap: a digest of the note, 8 bytes long, is in the cache line of the counter, which
+# is read anyway. A rank reads the notes themselves only if the digests differ:
+#
+# .. admonition:: The comparison
+#    :collapsible: closed
+#
+#    .. listing:: extension/shm_collectives/src/step.hpp
+#       :part: compare
+#
+# Give all ranks the same reason
+# ------------------------------
+#
+# After a failure, the group is broken for all ranks, although only one of them may know why. The rank that
+# detects the failure first writes the reason into the shared memory, and wakes the others:
+#
+# .. admonition:: ``fail``
+#    :collapsible: closed
+#
+#    .. listing:: extension/shm_collectives/src/memory.hpp
+#       :part: fail
+#
+# Several ranks may detect failures at once, and the atomic exchange lets exactly one of them write. The
+# others must not read half a sentence, so they wait for ``explained``. If the writer is killed before that,
+# they report its death instead.
+#
+# In the next program, rank 2 misbehaves or dies in six ways. The program starts the ranks itself, because
+# ``torchrun`` would stop all of them when the first one dies. So that two runs print the same, the PID of a dead
+# process is left out:
+#
+# .. admonition:: The six ways
+#    :collapsible: closed
+#
+#    .. listing:: gallery/communicate/the_other_operations/lost_ranks.py
+#       :part: ways
+#
+#    .. listing:: gallery/communicate/the_other_operations/lost_ranks.py
+#       :part: show
+
+output = run_program("the_other_operations/lost_ranks.py")
+
+# %%
+# In each of the first five cases, all errors give the same reason. Where rank 2 is alive and made a
+# different call, it raises the error too. In the last case there is no error, because rank 2 had done its
+# part before it was killed.
+#
+# Bug: a wait that looks only at the counter
+# ------------------------------------------
+#
+# The shortest wait is a loop, which is right as long as the other process posts:
+#
+# .. listing:: gallery/communicate/the_other_operations/endless_wait.py
+#    :part: mistake
+#
+# The fix also tests the process and the time, and once the process has ended, the counter again:
+#
+# .. listing:: gallery/communicate/the_other_operations/endless_wait.py
+#    :part: cure
+#
+# In the program, the other process posts, is killed, or is stopped with ``SIGSTOP``. An alarm ends the
+# first loop after three seconds:
+
+output = run_program("the_other_operations/endless_wait.py")
+
+# %%
 # Exercise
 # --------
 #
@@ -119,4 +207,9 @@ output = launch("the_other_operations/messages.py", ranks=2)
 output = launch("the_other_operations/too_many_messages.py", ranks=2)
 
 # %%
-# A receive from a rank that has died would never end. :doc:`lost-ranks` shows how ``shm`` notices that.
+# With this, ``shm`` is complete: its ranks exchange tensors, leave the processor to other threads while
+# they wait, and fail together. :doc:`/communicate/measure` compares its times with those of gloo.
+
+# sphinx_gallery_start_ignore
+launch("the_other_operations/errors.py", ranks=2, show=False)
+# sphinx_gallery_end_ignore

@@ -62,7 +62,7 @@ output = run_program("wait_without_wasting/ways_to_wait.py")
 # - **500 microseconds of yielding** let a rank without a core run, and spare both sides the system calls of a
 #   sleep if the answer is only a little late. The option ``yield_for`` changes this time.
 # - **Then the thread sleeps**, for at most 50 milliseconds at a time, because it must check now and then
-#   whether the other ranks are alive, as :doc:`lost-ranks` shows.
+#   whether the other ranks are alive, as :doc:`the-other-operations` shows.
 #
 # By default, a wait thus uses a whole core for about half a millisecond, and then nearly none. In the next worker,
 # rank 1 arrives a second late at a barrier, so rank 0 should sleep about 20 times:

@@ -157,14 +157,7 @@ launch("groups_and_tags/errors.py", ranks=2)
 # -------------------------
 #
 # A library has a limited number of communicators, and a long program may create and destroy many groups. So
-# the backend frees a communicator in the last steps of its group:
-#
-# .. admonition:: ``leave``
-#    :collapsible: closed
-#
-#    .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
-#       :part: leave
-#
+# the backend frees a communicator in the last steps of its group, in ``leave`` of :doc:`lost-ranks-of-a-library`.
 # It does so only after a barrier of all ranks, because MPI may still need this rank to deliver what another
 # one waits for. After a failure, or if the barrier does not end within a quarter of a second, the backend
 # keeps the communicator, because requests may still use it. With NCCL and its relatives, destroy it after the

@@ -5,7 +5,8 @@ Timeouts, dead ranks, and what MPI cannot give
 MPI moves the data of ``mpich``, but it does not promise to say that a rank has died, to give up after a
 time, or to let go of a tensor. This page shows what the backend does instead. For your library, you must
 decide who watches the ranks, who enforces the deadlines, and what becomes of the memory of an operation that
-has failed. What PyTorch expects of these errors is on the page :doc:`/right/timeouts-and-dead-ranks`.
+has failed. :doc:`/right/timeouts-and-dead-ranks` explains when the frame asks whether a rank is gone, and what
+PyTorch expects of the errors.
 
 A watch beside the library
 --------------------------
@@ -16,11 +17,13 @@ which uses two other sources, the kernel and the store:
 
 .. diagram:: library/lost_ranks_of_a_library/diagram
 
-.. listing:: extension/frame/watch.hpp
-   :part: watch
+.. admonition:: The keys of ``Watch`` in the store
+   :collapsible: closed
 
-For a rank on this host, the kernel knows: a pidfd, a file descriptor for one process, becomes readable when
-the process ends. The frame looks at it every 50 milliseconds while an operation waits. A kernel does not
+   .. listing:: extension/frame/watch.hpp
+      :part: watch
+
+For a rank on this host, the watch looks at a pidfd. A kernel does not
 know the processes of another host, so each rank counts up a key in the store, its *heartbeat*. A rank whose
 counter stands still for ``Options.heartbeat``, by default 10 seconds, counts as dead:
 
@@ -68,7 +71,7 @@ below. In between, the frame asks it through the transport:
       :end-before: // [leave]
 
 The next program loses rank 2 in three ways, while the others wait for it in a barrier with a timeout of two
-seconds. A stopped process has not ended, so only the deadline helps:
+seconds:
 
 .. admonition:: The three ways
    :collapsible: closed
@@ -115,13 +118,7 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # The standard forbids ``MPI_Cancel`` for nonblocking collectives and deprecates it for sends; MPICH ignores
 # it for sends over libfabric. The cancel of a receive can come too late, when its data is already on the
 # way into the tensor. So the backend cancels nothing. It no longer tests such a request, whose result is of
-# no use, and keeps the memory until the process ends:
-#
-# .. admonition:: ``serve``, which keeps failed calls
-#    :collapsible: closed
-#
-#    .. listing:: extension/frame/library.hpp
-#       :part: serve
+# no use, and keeps the memory until the process ends, as ``keep`` in ``serve`` of :doc:`which-thread-calls` does.
 #
 # Bug: the tensor of a failed receive
 # -----------------------------------

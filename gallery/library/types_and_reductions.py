@@ -6,13 +6,11 @@ PyTorch passes dtypes and operations that your library does not have, or that it
 For each pair of a dtype and a ``ReduceOp``, you must decide who reduces: the library by itself, the library
 with a function of yours, or the frame.
 
-The page :doc:`/right/tensors-of-every-kind` lists the pairs that PyTorch defines, and
-:doc:`/tutorial/what-a-backend-needs` the operations that its features call. The next table shows which of
-the defined pairs MPI has. A worker on two ranks reduces each dtype with each operation, and checks the
-result of ``mpich``. It then asks MPI alone for the same with ``MPI_Reduce_local``, which combines two
-arrays of one process, in both orders and with a NaN among the floats. "MPI" stands where a type of the standard
-is right, with the same bits in both orders, and "frame" where the backend uses a function of the frame. PyTorch does
-not define the pairs with "–":
+In the table, "MPI" stands where a type of the standard is right, with the same bits in both orders, and "frame"
+where the backend uses a function of the frame. PyTorch does not define the pairs with "–", as
+:doc:`/tutorial/options-and-reductions` shows. To find this, a worker reduces each dtype with each operation, checks
+the result of ``mpich``, and asks MPI alone for the same with ``MPI_Reduce_local``, which combines two arrays of one
+process, in both orders and with a NaN among the floats:
 
 .. admonition:: The code
    :collapsible: closed

@@ -25,48 +25,79 @@ as :doc:`/tutorial/step-2-expose-to-python` explains, it passes a ``DistributedB
 global ranks of its members. For a group of ranks 0 and 2, ``global_ranks_in_group`` is ``[0, 2]``, so an error can
 name rank 1 of the group as global rank 2, too. For the world the list is empty, because there both numbers are equal.
 
-Polling the store
------------------
+A rank that is late
+-------------------
 
-The obvious way to wait for another rank is ``get`` of the store, which waits until the key exists. With a
-``TCPStore``, however, it meanwhile blocks all other threads that use the same object, such as one that
-creates another group. So the frame uses a connection of its own, which all groups of the process share:
+With the store of ``torchrun``, ``init_process_group`` itself does not wait for the other ranks. Whether a
+rank waits depends on the function of its backend, which does so if it exchanges addresses. To see the
+difference, rank 1 of the next program starts each group only when rank 0 has it, or after 3 seconds:
 
-.. admonition:: A connection of its own
+.. diagram:: right/rendezvous/late_rank
+
+.. admonition:: The program with a late rank
    :collapsible: closed
 
-   .. listing:: extension/frame/store_keys.hpp
-      :part: store
-
-On this connection, too, the frame polls. The store's ``wait`` would end only when all keys exist or its timeout
-has passed, but a rank must also stop when another one has reported a failure.
-
-Bug: the same keys for every rendezvous
----------------------------------------
-
-The simplest rendezvous has one key for each rank. Every rank writes its own key and reads the others:
-
-.. listing:: gallery/right/rendezvous/fixed_keys.py
-   :part: fixed
-
-A store keeps its keys, so a second group under the same name finds those of the first. To show that, the ranks
-meet twice, and rank 1 is late for the second meeting:
-
-.. admonition:: The two meetings
-   :collapsible: closed
-
-   .. listing:: gallery/right/rendezvous/two_meetings.py
-      :part: meetings
+   .. listing:: gallery/right/rendezvous/late_rank.py
+      :part: start
 """
 
 from launcher import launch, run_program
 
+launch("rendezvous/late_rank.py", ranks=2)
+
+# %%
+# Because the dummy does not use the store, rank 0 has its group at once. With gloo it waits, because gloo
+# connects all ranks when it is created. With ``TORCH_DIST_INIT_BARRIER=1``, PyTorch itself waits in the
+# store until all ranks have created the backend. Without ``torchrun``, rank 0 waits as well, because it
+# hosts the store and lets all ranks connect first.
+#
+# When to connect is your decision. If your backend connects later, for example in the first collective,
+# ``init_process_group`` returns although another rank is missing. The collective must then time out with an
+# error that names the missing rank.
+#
+# Polling the store
+# -----------------
+#
+# The obvious way to wait for another rank is ``get`` of the store, which waits until the key exists. With a
+# ``TCPStore``, however, it meanwhile blocks all other threads that use the same object, such as one that
+# creates another group. So the frame uses a connection of its own, which all groups of the process share:
+#
+# .. admonition:: A connection of its own
+#    :collapsible: closed
+#
+#    .. listing:: extension/frame/store_keys.hpp
+#       :part: store
+#
+# On this connection, too, the frame polls. The store's ``wait`` would end only when all keys exist or its timeout
+# has passed, but a rank must also stop when another one has reported a failure.
+#
+# Bug: the same keys for every rendezvous
+# ---------------------------------------
+#
+# The simplest rendezvous has one key for each rank. Every rank writes its own key and reads the others:
+#
+# .. listing:: gallery/right/rendezvous/fixed_keys.py
+#    :part: fixed
+#
+# PyTorch names groups by a counter, and puts the name before each key. Although this keeps the groups of a
+# program apart, it does not protect a group from the keys of a destroyed one: ``destroy_process_group()`` resets
+# the counter, so the next group on the same store has the same name and finds the old keys. This also happens under
+# ``torchrun``, where a program has one store for its whole life. To show that, the ranks create two groups, and rank 1
+# is late for the second one:
+#
+# .. admonition:: The two groups
+#    :collapsible: closed
+#
+#    .. listing:: gallery/right/rendezvous/two_groups.py
+#       :part: groups
+
 launch("rendezvous/fixed_keys.py", ranks=2)
 
 # %%
-# In meeting 2, rank 0 takes the old text of rank 1, and does not wait.
+# In group 2, rank 0 takes the old text of rank 1, and does not wait. A backend that exchanges addresses like this
+# can connect to a group that no longer exists.
 #
-# Counting the groups, as :doc:`/tutorial/step-2-create-function` does, is not enough: after a failed
+# Counting the groups with ``add`` of the store is not enough: after a failed
 # rendezvous, the ranks that arrived have counted one more than the rank that was missing. The fix is a
 # random number, which each rank draws anew for each rendezvous. Rank 1 writes its number. Rank 0 answers with
 # its own, under a key that contains the number of rank 1, and all further keys contain the number of rank 0.
@@ -221,3 +252,16 @@ launch("rendezvous/meeting_of_all.py", ranks=3)
 
 # %%
 # The ranks are connected. :doc:`asynchronous-work` shows which of their threads move the data.
+#
+# Not run here: ``init_process_group`` without ``torchrun`` on several ranks.
+
+# sphinx_gallery_start_ignore
+# The page "Step 2: Expose the backend to Python" has this table.
+import csv
+
+outputs = launch("rendezvous/create_function.py", ranks=2, show=False)
+columns = [dict(line.split("\t") for line in text.splitlines()) for text in outputs]
+rows = [[f"``{call}``", *(column[call] for column in columns)] for call in columns[0]]
+with open("rendezvous/create_function.csv") as table:
+    assert [*csv.reader(table)][1:] == rows, rows
+# sphinx_gallery_end_ignore

@@ -18,8 +18,11 @@ group's. Likewise, in the frame, a timeout in the options of the backend takes p
 ``init_process_group``. Only the default of 30 minutes does not, because the frame cannot tell it from no timeout.
 PyTorch's NCCL has the opposite rule: the argument, even its default, replaces the timeout in the options.
 
-.. listing:: extension/frame/options.hpp
-   :part: timeouts
+.. admonition:: Which timeout counts
+   :collapsible: closed
+
+   .. listing:: extension/frame/options.hpp
+      :part: timeouts
 
 Of the collectives of ``torch.distributed``, only ``barrier`` and ``monitored_barrier`` have an argument
 for the timeout of the call. Without it, ``monitored_barrier`` passes PyTorch's default of 30 minutes, whatever
@@ -37,8 +40,11 @@ deadline, because a server may call ``irecv`` long before a client sends. Instea
 group's timeout to it, counted from the call of ``wait``. When it expires, only this ``wait`` fails, and the group
 stays usable:
 
-.. listing:: extension/frame/work.hpp
-   :part: timeout-of-wait
+.. admonition:: ``wait``
+   :collapsible: closed
+
+   .. listing:: extension/frame/work.hpp
+      :part: timeout-of-wait
 
 The next worker shows all three timeouts in five cases. Rank 1 calls only after rank 0 has raised an error:
 
@@ -127,10 +133,13 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 # say what has happened. So about every 50 milliseconds, the frame asks your transport two questions. The first,
 # ``failure()``, is for the whole group: has another rank announced a failure? The second, ``lost(missing)``, is for
 # each operation: is a rank that it waits for gone for good? The steps are suspended on a condition, whose method
-# ``missing()`` returns the ranks that the operation waits for:
+# ``missing()`` returns the ranks that the operation waits for. Only a receive from any source has none to name:
 #
-# .. listing:: extension/frame/engine.hpp
-#    :part: advance
+# .. admonition:: ``advance``, which asks
+#    :collapsible: closed
+#
+#    .. listing:: extension/frame/engine.hpp
+#       :part: advance
 #
 # The order matters, because a rank may send its last data and then leave, which is no failure. So when a
 # rank is gone, the frame advances the operation once more, and gives up only if nothing has arrived. It
@@ -147,14 +156,39 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 #    * - ``store``
 #      - which ranks have left the group, and whether one has announced a failure; not which were killed
 #    * - shared memory
-#      - also which processes have ended, since the kernel can tell: :doc:`/communicate/lost-ranks`
+#      - also which processes have ended, since the kernel can tell: :doc:`/communicate/the-other-operations`
 #    * - sockets
 #      - which connections were closed; a host that lost its power sends nothing
 #    * - a library
 #      - what its errors say, often only that some rank is gone
 #
+# Between ranks of one host, ask the kernel through a *pidfd*, a file descriptor for one process, which becomes
+# readable when the process ends. A PID would not be enough, because Linux may give the PID of a dead process to a
+# new one, and the rank would seem to be alive. A stopped process has not ended, so only the deadline ends that wait.
+#
 # If a transport cannot know, only the deadline ends the wait, unless you add a heartbeat with the frame's
 # class ``Watch``: :doc:`/library/lost-ranks-of-a-library`.
+#
+# The store does not notice a killed rank, so a collective waits until its timeout. If that rank
+# hosted the store, the others fail at once. Under ``torchrun``, a process of ``torchrun`` itself usually
+# hosts the store, and each ``torchrun`` stops its ranks when one dies.
+#
+# .. admonition:: The answers of ``store``
+#    :collapsible: closed
+#
+#    .. listing:: extension/store_collectives/src/store_transport.hpp
+#       :part: lost
+#
+# To show the errors, this worker breaks three groups. In the first, the sizes differ. Rank 1 has destroyed the other
+# two, in which rank 0 waits for a broadcast, and for a message from any rank:
+#
+# .. listing:: gallery/right/timeouts_and_dead_ranks/errors.py
+#    :part: calls
+
+launch("timeouts_and_dead_ranks/errors.py", ranks=2)
+
+# %%
+# Each error of a collective names the operation, its number in the group, the group, and the ranks.
 #
 # A failure ends the group
 # ------------------------

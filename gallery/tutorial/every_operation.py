@@ -315,31 +315,12 @@ The others are optional:
      - ends the estimate, and returns it in microseconds; ``dist._time_estimator``
      - 2.15
 
-How the page is made
---------------------
+The declarations
+----------------
 
-The declarations below come from ``Backend.hpp`` of the installed PyTorch, and the callers from runs:
-
-.. admonition:: The code
-   :collapsible: closed
-
-   To find out which method a Python call reaches, the page makes the call with the dummy, whose error names
-   the method. The features run with gloo under the profiler, as in :doc:`what-a-backend-needs`:
-
-   .. listing:: gallery/tutorial/every_operation/every_call.py
-      :part: ask
-
-   .. listing:: gallery/tutorial/every_operation/backend_methods.py
-      :part: declarations
-
-   .. listing:: gallery/tutorial/every_operation/backend_methods.py
-      :part: callers
-
-   .. listing:: gallery/tutorial/every_operation/backend_methods.py
-      :part: sections
-
-   .. listing:: gallery/tutorial/every_operation/backend_methods.py
-      :part: describe
+The declarations below come from ``Backend.hpp`` of the installed PyTorch. The callers come from runs: a call in
+Python reaches the dummy, whose error names the method, and the features run with gloo under the profiler, as in
+:doc:`what-a-backend-needs`.
 """
 
 import sys
@@ -490,7 +471,7 @@ describe("debugging")
 # %%
 # * Since PyTorch 2.14, the sequence numbers begin with 0. :doc:`step-4-unimplemented-collective` shows when
 #   PyTorch reads them.
-# * :doc:`recent-releases` runs abort hooks and completion hooks.
+# * :doc:`releases` runs abort hooks and completion hooks.
 #
 # Groups made from groups
 # -----------------------
@@ -498,7 +479,7 @@ describe("debugging")
 describe("groups")
 
 # %%
-# * ``getBackendOptions`` throws unless you override it. :doc:`recent-releases` implements it together with
+# * ``getBackendOptions`` throws unless you override it. :doc:`releases` implements it together with
 #   ``split``, and adds ``perform_nocolor_split``, which ``Backend`` does not declare.
 #
 # A group such as ``cpu:gloo,npu:acme`` has several backends, and one of them is its default. Since

@@ -182,7 +182,7 @@ assert fields <= described, fields - described
 #      - the group that will own the backend; since PyTorch 2.14
 #    * - ``split_from``
 #      - the backend of the default group, if the new one can be split from it. Split it only if
-#        ``perform_nocolor_split`` takes part on the other ranks: :doc:`recent-releases`; since PyTorch 2.14
+#        ``perform_nocolor_split`` takes part on the other ranks: :doc:`releases`; since PyTorch 2.14
 #    * - ``enable_reconfigure``
 #      - whether the backend waits for ``reconfigure`` before it connects; since PyTorch 2.14
 #
@@ -209,10 +209,7 @@ assert fields <= described, fields - described
 #      - as in ``DistributedBackendOptions``; since PyTorch 2.14
 #
 # Since PyTorch 2.14, ``split_group`` without ``pg_options`` gives the new group a copy of its parent's options, which
-# ``clone`` makes.
-# Every class derived from ``Backend::Options`` must override ``clone``, even if it adds no fields. Otherwise the copy
-# is a plain ``Backend::Options``. PyTorch notices the other type and passes the parent's own object instead, so the
-# timeout of the new group overwrites that of the parent.
+# ``clone`` of your class makes: :ref:`copied-options`.
 # :doc:`/right/variants-and-groups` shows the frame's options; :doc:`/right/timeouts-and-dead-ranks` shows which
 # timeout applies when several are set. Not run here: NCCL, and the
 # features in the first table.

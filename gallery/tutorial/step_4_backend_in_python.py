@@ -102,7 +102,7 @@ number of the call is part of each key, so that no rank reads a tensor of an ear
 Without cleanup, the store would grow with each call. When a rank has read the keys of all ranks, each
 of them has finished reading in the call before. So the rank can then delete its own key of that earlier
 call, and only the last keys remain after ``destroy_process_group``. A second group on the same store
-needs new keys, as :doc:`step-2-create-function` shows.
+needs new keys, as :doc:`/right/rendezvous` shows.
 
 .. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
    :part: backend

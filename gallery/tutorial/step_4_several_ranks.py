@@ -44,11 +44,8 @@ launch("step_4_several_ranks/zero_everything.py", ranks=2)
 
 # %%
 # After a real all-reduce, both ranks would have ``1 + 2 = 3``. All-gather leaves its input as it was, and
-# writes one tensor for each rank, so on four ranks its list has four tensors:
-
-launch("step_4_several_ranks/zero_everything.py", ranks=4)
-
-# %%
+# writes one tensor for each rank.
+#
 # .. _when-a-rank-fails:
 #
 # When a rank fails

@@ -143,16 +143,5 @@ launch("what_a_backend_needs/what_zeros_do.py", ranks=2)
 #    .. listing:: gallery/tutorial/shared/calls_of_features.py
 #       :part: others
 #
-# The tables of this page are made from these records as follows:
-#
-# .. admonition:: The code
-#    :collapsible: closed
-#
-#    .. listing:: gallery/tutorial/shared/needed_methods.py
-#       :part: run
-#
-#    .. listing:: gallery/tutorial/shared/needed_methods.py
-#       :part: tables
-#
 # Not run here: the features on hardware, and FSDP2 with a factor to divide by, which needs
 # ``ReduceOp.PREMUL_SUM``.

@@ -37,7 +37,7 @@ def add_column(app: Sphinx, doctree: nodes.document) -> None:
 
 def fill_column(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     for place in list(doctree.findall(route_minutes)):
-        minutes = sum(app.env.metadata[page]["reading_minutes"] for page in place["pages"])
+        minutes = sum(app.env.metadata[page]["reading_minutes"][0] for page in place["pages"])
         place.replace_self(nodes.Text(str(minutes)))
 
 

@@ -11,7 +11,7 @@ PAGES = sorted(
     for path in (SITE / LANGUAGES[0].url).rglob("*.html")
 )
 PAGES = [page for page in PAGES if page not in PUBLISHED.moved_files]
-LOOK_UP = {f"tutorial/{x}.html" for x in ("every-operation", "error-messages", "recent-releases")}
+LOOK_UP = {f"tutorial/{x}.html" for x in ("every-operation", "error-messages", "releases")}
 READING = re.compile(r'<p class="page-times">\D*(\d+)')
 NEXT = re.compile(r'<a class="next-page" href="([^"]+)"')
 

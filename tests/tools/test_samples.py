@@ -59,7 +59,7 @@ def test_only_scripts_are_samples_and_have_pages(gallery):
         ("tutorial/step_3_build_and_install.py", ["dummy_collectives"]),
         ("tutorial/step_3_found_by_name.py", ["dummy_collectives"]),
         ("tutorial/what_a_backend_needs.py", ["dummy_collectives", *ACCELERATOR]),
-        ("communicate/lost_ranks.py", ["shm_collectives"]),
+        ("communicate/the_other_operations.py", ["shm_collectives"]),
     ],
     ids=["none", "imported", "compiled", "installed", "by a program", "shm"],
 )

@@ -1,6 +1,6 @@
-"""Worker: let two ranks meet twice on one store, with fixed keys."""
+"""Worker: let two ranks meet in two groups on one store, with fixed keys."""
 
-from two_meetings import meet_twice, rank
+from two_groups import create_two_groups, rank
 
 
 # [fixed]
@@ -11,4 +11,4 @@ def meet_at_fixed_keys(keys, text):
 
 
 # [/fixed]
-meet_twice(meet_at_fixed_keys)
+create_two_groups(meet_at_fixed_keys)

@@ -14,7 +14,6 @@ from result_table import show_table
 HEADERS = Path(torch.__file__).parent / "include/torch/csrc/distributed/c10d"
 
 
-# [declarations]
 def without_comments(header):
     """Return the text of a header. A name of a parameter in a comment stays."""
     text = re.sub(r"/\*\s*(\w+)\s*\*/", r"\1", (HEADERS / header).read_text())
@@ -37,8 +36,6 @@ def fields_of_options(methods):
             yield name, re.findall(r"(\w+)(?: = [^;]+)?;", fields)
 
 
-# [/declarations]
-# [callers]
 def find_callers():
     """Return pairs of a method, and a Python call or a feature that called it."""
     [reached] = launch("every_operation/every_call.py", ranks=1, show=False)
@@ -53,8 +50,6 @@ def find_callers():
     return callers
 
 
-# [/callers]
-# [sections]
 # Rows of the tables of callers. A row is a name, or two names of one operation.
 SECTIONS = {
     "name, timeout and end": [
@@ -133,10 +128,8 @@ SECTIONS = {
         "addEphemeralTimeout",
     ],
 }
-# [/sections]
 
 
-# [describe]
 def describe(methods, callers, section):
     """Show the declarations and the callers of the methods of a section, and return their names."""
     table, described = [], set()
@@ -155,4 +148,3 @@ def describe(methods, callers, section):
     return described
 
 
-# [/describe]

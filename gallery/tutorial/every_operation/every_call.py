@@ -19,7 +19,6 @@ def coalesced(call, *tensors):
         call(*tensors)
 
 
-# [calls]
 one, cpu = torch.ones(1), torch.device("cpu")
 dist.init_process_group("dummy", store=dist.HashStore(), rank=0, world_size=1)
 group = dist.group.WORLD
@@ -64,10 +63,8 @@ CALLS = {
     "group.get_reconfigure_handle": lambda: group.get_reconfigure_handle(),
     "group.new_window": lambda: group.new_window(),
 }
-# [/calls]
 
 
-# [ask]
 # Once the group has been aborted, the dummy refuses the two collectives that it has, too.
 group.abort()
 NAMED = r"not support|cannot run|not implement|implementation of"
@@ -82,7 +79,6 @@ def method_of(call):
         return found and found[1]
 
 
-# [/ask]
 
 
 found = {name: method_of(call) for name, call in CALLS.items()}

@@ -7,7 +7,6 @@ import tempfile
 from launcher import PROFILER, launch
 
 
-# [run]
 def run_features(**variables):
     """For each rank, a dictionary from a feature or a function to the names of its calls."""
     with tempfile.TemporaryDirectory() as folder:
@@ -21,10 +20,8 @@ def run_features(**variables):
     return [json.loads(report) for report in reports]
 
 
-# [/run]
 
 
-# [tables]
 def is_function(name):
     return "_" in name  # The names of features have no underscore.
 
@@ -70,4 +67,3 @@ def differences(on_cpu, on_device):
     return ["feature or function", "calls only on the device", "calls only on the CPU"], rows
 
 
-# [/tables]

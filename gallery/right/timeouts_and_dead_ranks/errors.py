@@ -21,11 +21,10 @@ def show(group, call):
 dist.init_process_group("store")
 rank = dist.get_rank()
 seconds = timedelta(seconds=2)
-sizes, late, lost, alone = [dist.new_group(timeout=seconds) for _ in range(4)]
+sizes, lost, alone = [dist.new_group(timeout=seconds) for _ in range(3)]
 
 show(sizes, lambda group: dist.all_reduce(torch.ones(2 + rank), group=group))
 if rank == 0:
-    show(late, lambda group: dist.broadcast(torch.ones(2), 1, group=group))
     show(lost, lambda group: dist.broadcast(torch.ones(2), 1, group=group))
     show(alone, lambda group: dist.recv(torch.empty(2), group=group))
 else:

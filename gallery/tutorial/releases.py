@@ -1,22 +1,141 @@
 """
-New in PyTorch 2.14 and 2.15
-============================
+From PyTorch 2.13 to 2.15: what to change, what is new
+======================================================
 
-Look up here how a backend uses what PyTorch 2.14 and 2.15 added for it, in one source that still compiles
-with 2.13: options and split groups, hooks, windows, and groups whose members change. A backend for CPUs
-can do without all of them. One for an accelerator needs the options and ``split``, because programs bind
-their groups to a device.
+Look up here what to change in a backend when you move it from one release of PyTorch to the next, and how a
+backend uses what PyTorch 2.14 and 2.15 added for it, in one source that still compiles with 2.13: options and
+split groups, hooks, windows, and groups whose members change. A backend for CPUs can do without all of them. One
+for an accelerator needs the options and ``split``, because programs bind their groups to a device.
 
-.. diagram:: tutorial/recent_releases/diagram
+.. diagram:: tutorial/releases/diagram
+
+What was verified
+-----------------
+
+The extensions of this site compile with each of these releases from the same sources, with ``-Wall -Wextra``:
+
+.. csv-table::
+   :file: releases/releases.csv
+   :header-rows: 1
+
+Compiles
+   ✓ means that all extensions compiled without errors or warnings.
+
+Tests, Passed, Failed
+   The tests of the :doc:`dummy <basics>`, the minimal backend of this tutorial, on a computer without a GPU: how many
+   ran, how many of them passed, and the names of those that failed. The samples test the other backends.
+
+Samples
+   How many samples, the programs of this site's pages, ran and showed the committed output.
+
+To check the table, run ``make test-releases``, which repeats these checks and reports what differs.
+
+Because c10d's C++ API is not stable, build an extension for each minor release. A package of this site accepts
+other patches of its minor release, although PyTorch does not promise that they are compatible. With any other minor
+release, its import raises the error that :doc:`Step 3 <step-3-build-and-install>` shows.
+
+From 2.13 to 2.14
+-----------------
+
+Check whether your source needs an edit for these:
+
+Change paths of headers
+   ``PyProcessGroup.hpp`` is now in ``py/``, ``TCPStoreBackend.hpp`` in ``store/``, ``NCCLXStub.hpp`` in ``nccl/``,
+   ``GlooDeviceFactory.hpp`` and ``ProcessGroupGlooDetail.hpp`` in ``gloo/``, ``UCCTracing.hpp`` and ``UCCUtils.hpp`` in
+   ``ucc/``. The folder ``control_collectives`` is gone.
+
+Pass the right rank and size to ``Backend``
+   ``get_rank`` and ``get_world_size`` now return the rank and size of the default backend. Before, the group had its
+   own copy.
+
+Override ``clone`` of your options
+   Otherwise a child of ``split_group`` overwrites the name and timeout of its parent: :ref:`copied-options`.
+
+These change what you or your users see:
+
+Name your devices
+   ``register_backend`` now takes ``devices="npu"`` as ``devices=["npu"]``. Before, only a list could make your backend
+   the default of a device. If you omit ``devices``, it assumes the CPU and the current accelerator; it no longer
+   always includes ``cuda``.
+
+Expect a warning from ``setTimeout``
+   If a backend does not override it, PyTorch logs a warning and ignores the new timeout. Before, it raised
+   an exception.
+
+Expect the accelerator's backend as the default
+   In a group such as ``cpu:gloo,cuda:dummy``, the default backend is now that of the accelerator. The group takes
+   its rank, size, abort hooks and windows from it. Such a group cannot be reconfigured.
+
+These are new, and optional:
+
+Declare an entry point
+   PyTorch then imports your installed package when a program names the backend, so programs need no import:
+   :doc:`step-3-found-by-name`.
+
+Override ``all_gather_single`` or ``_allgather_base``
+   ``all_gather_single``, ``reduce_scatter_single``, ``all_to_all_single`` and the coalesced forms of the first two
+   are virtual methods now, each of which has an old name, too: :ref:`two-names`. ``gather_single`` is a new operation.
+
+Write a backend in Python
+   A class in Python that derives from c10d's ``Backend`` can be a backend: :doc:`step-4-backend-in-python`.
+
+From 2.14 to 2.15
+-----------------
+
+Check whether your source needs an edit for these:
+
+Override ``getBackendName``
+   The flight recorder calls it in ``init_process_group``, which fails with an internal assertion if the
+   method is missing. :doc:`step-4-unimplemented-collective` shows the message.
+
+Implement an all-gather into one tensor
+   ``all_gather_object`` now calls ``all_gather_single``, so it fails on a backend that has only ``allgather``, as do
+   distributed checkpoints. Override ``all_gather_single`` or ``_allgather_base``, and keep ``allgather``, which
+   ``gather_object`` still calls. Pipelining now calls ``allreduce``, with the reduction ``MIN``:
+   :doc:`what-a-backend-needs`.
+
+Clone the store in ``split``
+   The store that ``split`` gets may now share the parent's connection; in 2.14 it had its own. So call
+   ``clone`` on it before you wait for its keys or change its timeout.
+
+Override ``isInitialized`` if you connect lazily
+   It returns ``true`` by default. ``Backend.hpp`` requires the override, because a caller of ``split`` uses it to
+   verify that the parent has a communicator.
+
+Override ``supportsAbortHooks``
+   Return ``true`` if you override ``registerAbortHook``. With ``false``, the default, PyTorch registers neither the
+   abort hook of its health check nor that of its flight recorder.
+
+These change what you or your users see:
+
+Expect another implementation behind ``nccl``
+   ``nccl`` is now the implementation that has been available as ``nccl2`` since 2.14. The previous one is
+   ``nccl-legacy``; with ``TORCH_DIST_USE_NCCL2=0``, ``nccl`` means that one again.
+
+These are new, and optional:
+
+Call completion hooks
+   PyTorch attaches its flight recorder to the groups of backends that keep no records themselves. Without
+   completion hooks, it cannot distinguish an operation that hangs from one that has completed:
+   :ref:`both-kinds-of-hooks`.
+
+Give each ``Work`` a key
+   ``Work::getCompletionKey`` is new. Override it if an operation can complete after its ``Work`` was freed, and
+   never use a key twice.
+
+Split groups on CPUs
+   ``torch.distributed.split_group`` works for a backend that is registered for CPUs alone. It no longer
+   needs a ``device_id`` in ``init_process_group``, which now also accepts ``cpu:0``.
 
 One source for three releases
 -----------------------------
 
 A method with ``override`` does not compile if ``Backend`` has no such method. So that you can guard your
-overrides, ``Backend.hpp`` has since PyTorch 2.14 defined one macro for each of three groups of methods. For
+overrides, ``Backend.hpp`` has since PyTorch 2.14 defined one macro for each of three groups of methods:
+``C10D_BACKEND_HAS_RECONFIGURE``, ``C10D_BACKEND_HAS_WINDOW`` and ``C10D_BACKEND_HAS_HOOKS``. For
 features without a macro, test the version of PyTorch in ``torch/version.h``:
 
-.. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+.. listing:: gallery/tutorial/releases/recent_backend.cpp
    :part: guards
 
 ``C10D_BACKEND_HAS_HOOKS`` does not distinguish the releases: in 2.14 it means abort hooks, while 2.15,
@@ -26,7 +145,7 @@ for those, too:
 .. admonition:: The list of features
    :collapsible: closed
 
-   .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+   .. listing:: gallery/tutorial/releases/recent_backend.cpp
       :part: features
 
 The page compiles the backend, which is for one rank, and prints the list ``features`` of the code above:
@@ -55,7 +174,7 @@ build = tempfile.TemporaryDirectory()
 
 recent = load(
     name="recent_backend",
-    sources=["recent_releases/recent_backend.cpp"],
+    sources=["releases/recent_backend.cpp"],
     extra_cflags=["-O1", "-g0", "-fvisibility=hidden", "-Wall", "-Wextra"],
     build_directory=build.name,
 )
@@ -103,6 +222,8 @@ dist.destroy_process_group()
 # sphinx_gallery_end_ignore
 
 # %%
+# .. _two-names:
+#
 # Collectives with two names
 # --------------------------
 #
@@ -115,11 +236,13 @@ dist.destroy_process_group()
 # .. admonition:: An old and a new name
 #    :collapsible: closed
 #
-#    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #       :part: names
 #
 # All names that the release has work on this backend. If neither name of a method is overridden, the error
 # contains the new one.
+#
+# .. _copied-options:
 #
 # Options that can be copied
 # --------------------------
@@ -131,10 +254,10 @@ dist.destroy_process_group()
 # .. admonition:: Creation and registration
 #    :collapsible: closed
 #
-#    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #       :part: create
 #
-#    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #       :part: register
 #
 # ``split_group`` makes a child group. Unless the program passes options, it copies those that
@@ -145,14 +268,14 @@ dist.destroy_process_group()
 # .. admonition:: The split
 #    :collapsible: closed
 #
-#    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #       :part: split
 #
 # Since PyTorch 2.14, the copy is made by ``clone``, which in the base class makes an object of the base class.
-# Therefore every derived class must override ``clone``. If the copy has another type than the original,
-# PyTorch shares the original, as 2.13 always does:
+# Therefore every derived class must override ``clone``, even if it adds no fields. If the copy has another type
+# than the original, PyTorch shares the original, as 2.13 always does:
 #
-# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+# .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #    :part: options
 #
 # So we split a group with each of these classes, and print the options of the parent:
@@ -231,8 +354,10 @@ for can_split in [True, False] if release >= "2.15" else []:
 # the backend. Therefore give your backend a class of its own, which pybind11 finds whenever C++ returns
 # the backend to Python. Our create function ignores ``split_from``, so the method does nothing:
 #
-# .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+# .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #    :part: class
+#
+# .. _both-kinds-of-hooks:
 #
 # Hooks for errors and for completed operations
 # ---------------------------------------------
@@ -244,15 +369,15 @@ for can_split in [True, False] if release >= "2.15" else []:
 # .. admonition:: Both kinds of hooks
 #    :collapsible: closed
 #
-#    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #       :part: abort-hooks
 #
-#    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #       :part: completion-hooks
 #
 # One failure may call an abort hook more than once, so ``Hooks.hpp`` asks for one that can run again. It can be a
-# Python function, as on this page, so our thread takes Python's interpreter lock to call it. A completion hook must not take that lock, according to ``Hooks.hpp``, because a backend may
-# hold a lock of its own in the call.
+# Python function, as on this page, so our thread takes Python's interpreter lock to call it. A completion hook
+# must not take that lock, according to ``Hooks.hpp``, because a backend may hold a lock of its own in the call.
 #
 # A completion hook receives the key of a ``Work``, by which c10d finds the operation. If the ``Work`` may
 # already be freed by then, ``Work.hpp`` demands that the backend override ``getCompletionKey``, and never
@@ -261,7 +386,7 @@ for can_split in [True, False] if release >= "2.15" else []:
 # .. admonition:: The ``Work`` and its key
 #    :collapsible: closed
 #
-#    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #       :part: work
 #
 # The two collectives of our backend call the function ``copy``, which calls the hooks:
@@ -269,7 +394,7 @@ for can_split in [True, False] if release >= "2.15" else []:
 # .. admonition:: The collectives, which call the hooks
 #    :collapsible: closed
 #
-#    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #       :part: copy
 #
 # Since PyTorch 2.15, c10d registers hooks of its own when it makes a group: a health check has an abort
@@ -334,10 +459,10 @@ assert records == (["records_of_rank_0"] if completion_hooks else [])
 # .. admonition:: The window
 #    :collapsible: closed
 #
-#    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #       :part: new-window
 #
-#    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #       :part: window
 #
 # With one rank, the rank writes to its own window. ``put`` takes the tensor, the rank, the position of
@@ -400,7 +525,7 @@ build.cleanup()
 # .. admonition:: The change of members
 #    :collapsible: closed
 #
-#    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #       :part: reconfigure
 #
 # ``init_process_group(enable_reconfigure=True)`` makes a group that is not initialized before the first
@@ -409,8 +534,10 @@ build.cleanup()
 # .. admonition:: The check of the flag
 #    :collapsible: closed
 #
-#    .. listing:: gallery/tutorial/recent_releases/recent_backend.cpp
+#    .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #       :part: initialized
 #
 # The functions in Python, such as ``dist._reconfigure``, begin with an underscore, their documentation calls
 # them experimental, and no other Python code of PyTorch calls them.
+#
+# Not run here: a ``split`` that waits for keys on the connection of the parent.
