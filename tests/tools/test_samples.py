@@ -69,7 +69,7 @@ def test_the_extensions_that_a_sample_loads(script, extensions):
 
 def test_each_zip_file_has_the_packages_that_the_sample_needs():
     zips = downloads()
-    plain = zips["tutorial/recent-releases"]
+    plain = zips["tutorial/releases"]
     assert {Path(x).suffix for x in plain.files} == {".py", ".cpp"}, "it starts no ranks"
     requirements = plain.texts["requirements.txt"].split()
     names = [line.partition("==")[0] for line in requirements]
