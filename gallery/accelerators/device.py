@@ -193,6 +193,8 @@ run_program("device/hooks.py")
 #    .. listing:: extension/simulated_accelerator/src/kernels.hpp
 #       :part: copy
 #
+# ``torch.inference_mode`` asks for nothing more: it leaves out the kernels of autograd, and calls these.
+#
 # The next program prints what ``add`` launches, which has a kernel, and what ``cumsum`` launches, which takes
 # the fallback:
 #

@@ -17,6 +17,11 @@ the default group has gloo for the CPU beside ``simccl``, and a second group has
 .. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
    :part: backends
 
+Gloo cannot take the place of a library that is not ready, because it takes tensors of the CPU and CUDA only:
+
+.. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
+   :part: gloo
+
 Then each rank uses two devices, and reduces a tensor on each, while a gate holds the communication of the first:
 
 .. admonition:: Two devices in one group
@@ -35,7 +40,9 @@ launch("groups_and_meshes/two_devices.py", ranks=2)
 # the host should name both. Collectives on Python objects then take the CPU's backend, and need no copy to
 # the device.
 #
-# The library of ``simccl`` is gloo, too. When PyTorch splits such a group, both backends get the same store,
+# The library of ``simccl`` is gloo, too, but it gets tensors of the CPU. The host can read the memory of this device, so
+# ``views`` in ``library.hpp`` passes it to gloo with ``from_blob``. For hardware, do the same with copies in pinned memory.
+# When PyTorch splits such a group, both backends get the same store,
 # in which two gloos would take each other for their peers. An earlier start whose ranks were killed may have left keys
 # there, too. So ``simccl`` adds a prefix, which rank 0 draws when all ranks have met:
 #

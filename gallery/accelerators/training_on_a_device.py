@@ -119,6 +119,30 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 # ``_inductor_backend_init`` of the device's module first. In ``torch.sim``, this function raises an error
 # that says what to do instead. Without it, a ``KeyError`` would come out of the compiler.
 #
+# Compiled programs call *functional collectives*, and so does ``DTensor``. Such a call returns a tensor at once,
+# and ``wait_tensor`` waits for it later. Meanwhile PyTorch keeps your ``Work`` in a registry, whose key is the storage of
+# the result. This asks three things of a ``Work`` in C++:
+#
+# - Each call returns one, whose ``wait()`` makes the current stream wait, on any thread, and without an argument.
+# - It lives as long as the registry needs it. ``wait_tensor`` of the result, or of a view of it, removes it.
+# - If the program never waits, it stays until the process ends, with all that it holds, and PyTorch then warns of
+#   ``unwaited collective calls``. So let go of tensors and events when the operation ends, not in the destructor.
+#
+# Graphs
+# ------
+#
+# A program can capture what it puts into a stream as a graph, as ``torch.cuda.graph`` does, and replay it later. During a
+# capture nothing runs, so no event that is recorded in it may be queried. In CUDA's default mode, a query of
+# *any* event by another thread ends the capture with an error, so a watchdog must know of it:
+#
+# - Ask ``isStreamCapturing`` of the guard in each call, and keep a captured call from the watchdog. It has no timeout then.
+# - Query the events of earlier calls in the mode that concerns the own thread only
+#   (``cudaThreadExchangeStreamCaptureMode``).
+# - Keep the memory of captured calls as long as the graph, which uses the same addresses in each replay.
+#
+# NCCL's backend does the first since `pytorch#103503 <https://github.com/pytorch/pytorch/pull/103503>`_, and keeps
+# captured works in ``graph_capture_work_refs_``. PyTorch's flight recorder leaves captured calls out.
+#
 # What does not work
 # ------------------
 #
@@ -140,7 +164,8 @@ launch("training_on_a_device/limits.py", ranks=2, timeout=110)
 # - ``shrink_group`` needs a backend that overrides ``supportsShrinking`` and ``shrink``.
 #
 # DDP also warns that it takes time statistics for the CPU and CUDA only. To add a device, register a class
-# in ``TimerRegistry`` of ``reducer_timer.hpp``.
+# in ``TimerRegistry`` of ``reducer_timer.hpp``. It derives from ``c10d::Timer``: ``record`` puts an event into the stream,
+# and ``measureDifference`` returns the nanoseconds between two events.
 #
 # NCCL's backend
 # --------------
@@ -149,4 +174,5 @@ launch("training_on_a_device/limits.py", ranks=2, timeout=110)
 # PyTorch has symmetric memory for CUDA. Some code of PyTorch also asks for CUDA by name, so it does less on
 # another device: the hook of PowerSGD, for example, synchronizes the device only if CUDA is available.
 #
-# Not run here: hardware, more than two ranks, and offload to the CPU.
+# Not run here: hardware, graphs, more than two ranks, and offload to the CPU. The size of the registry was read by hand, with
+# ``_get_work_registry_size``.

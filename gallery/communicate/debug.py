@@ -2,8 +2,62 @@
 Debug hangs and wrong results
 =============================
 
-If a job hangs, with DDP, FSDP2 or your own backend, follow the steps of this page in their order. If it computes wrong
-results, begin with ``DETAIL``, and if it is slow, with the profiler. Authors of a backend have a section near the end.
+If a job hangs, with DDP, FSDP2 or your own backend, compare what you see with the table of usual causes, and then follow
+the steps below it in their order. If the job computes wrong results, begin with ``DETAIL``, and if it is slow, with the
+profiler.
+
+.. list-table:: Usual causes of a hang
+   :header-rows: 1
+
+   * - what you see
+     - cause
+     - how to make sure
+     - page
+   * - near the end of an epoch, all ranks but one wait in ``backward``
+     - that rank has fewer batches
+     - ``py-spy``: it has left the loop, or its process has ended
+     - :doc:`/overview/data-parallel`
+   * - rank 0 waits in ``forward``, and the others in a barrier or the next step
+     - rank 0 validates alone, with the DDP model in place of ``model.module``
+     - the stacks of all ranks, as below
+     - this one
+   * - a rank raises ``Expected to have finished reduction``, and the others wait in ``backward``
+     - it has skipped a layer, so DDP waits for gradients that never come
+     - ``TORCH_DISTRIBUTED_DEBUG=INFO`` names the parameters
+     - :doc:`/overview/gradient-buckets`
+   * - the loss becomes strange, or ranks wait in different steps
+     - a rank has caught an error, such as out of memory, and skipped its step
+     - the log of each rank; the flight recorder
+     - :doc:`/overview/memory`
+   * - the process of a rank is gone, and the others wait
+     - the kernel has killed it for its memory, or it has crashed
+     - its log, ``dmesg``, and the signal that ``torchrun`` prints
+     - :doc:`/overview/elastic`
+   * - ranks wait in different collectives
+     - they call collectives, or groups, in different orders
+     - ``DETAIL``; the flight recorder
+     - :doc:`/accelerators/order-and-abort`
+   * - on several hosts, the first collective fails or hangs
+     - the ranks use a network interface that the others cannot reach
+     - ``NCCL_DEBUG=INFO`` logs the interface; set ``NCCL_SOCKET_IFNAME`` or ``GLOO_SOCKET_IFNAME``
+     - :doc:`/overview/several-nodes`
+   * - the ranks find each other, and then cannot connect
+     - a firewall opens only the port of the rendezvous
+     - connect to another port of the host, for example with ``nc -zv``
+     - :doc:`/overview/several-nodes`
+   * - ``init_process_group`` or ``new_group`` waits, and then times out
+     - a rank has not started, or only the members of the group have called ``new_group``
+     - the error names the key or the number of ranks that are missing
+     - :doc:`/tutorial/error-messages`
+   * - all work is done, and a process ends with ``SIGABRT``
+     - a thread of the backend lets go of a tensor while Python ends
+     - it stops if each rank calls ``destroy_process_group`` at its end
+     - :doc:`/right/asynchronous-work`
+
+The tools
+---------
+
+If no row fits, use these tools:
 
 .. diagram:: communicate/debug/diagram
 
@@ -33,8 +87,6 @@ others, start the job again:
    * - 5. profiler
      - record a step
      - which rank is late in each call
-
-The samples use ``shm``, this site's backend for shared memory.
 
 Look at a hanging rank
 ----------------------
@@ -67,14 +119,17 @@ Then compare the stacks:
   its address.
 
 Where neither tool is allowed, prepare the program with Python's ``faulthandler``. It writes the stacks from a
-thread of its own, so it works although the main thread hangs in C++. Here it writes them every half second
-until rank 1 arrives:
+thread of its own, so it works although the main thread hangs in C++. Two ranks show that here. Rank 0 validates after each
+epoch, while the other rank waits for it at a barrier:
 
-.. admonition:: Stacks with ``faulthandler``
-   :collapsible: closed
+.. listing:: gallery/communicate/debug/hanging_rank.py
+   :part: validate
 
-   .. listing:: gallery/communicate/debug/hanging_rank.py
-      :part: stack
+This works, because ``model.module`` is the model without DDP. The second epoch passes ``model`` instead, and
+``faulthandler`` writes the stacks to a file each half second until both ranks hang:
+
+.. listing:: gallery/communicate/debug/hanging_rank.py
+   :part: stack
 """
 
 from launcher import PROFILER, launch
@@ -82,7 +137,11 @@ from launcher import PROFILER, launch
 output = launch("debug/hanging_rank.py", ranks=2)
 
 # %%
-# The innermost frame is on top. So rank 0 hangs in the ``all_reduce`` of ``train``.
+# The innermost frame is on top. Rank 0 hangs in ``forward`` of DDP, because the model has buffers, those of batch
+# normalization: DDP broadcasts them before each forward pass, also in ``eval`` and under ``no_grad``. Rank 1 takes part
+# in no forward pass, so no rank receives the broadcast. Without buffers, ``model`` would also work under ``no_grad``, but
+# ``model.module`` works always. The other fix is to let all ranks validate, each on its part of the data. With FSDP2,
+# that is the only one, because each forward pass gathers parameters from all ranks.
 #
 # Compare calls with the flight recorder
 # --------------------------------------
@@ -125,24 +184,8 @@ output = launch("debug/hanging_rank.py", ranks=2)
 #          loss.item()
 #          timer.cancel()
 #
-# .. admonition:: For gloo, the newest entry of each rank
-#    :collapsible: closed
-#
-#    On traces of gloo, ``torchfrtrace`` of PyTorch 2.15 fails with a ``KeyError``. For gloo, print the newest entry
-#    of each rank instead. In this code, ``dump`` is ``c10d._dump_fr_trace_json``; replace ``"shm"`` by ``"gloo"``.
-#    Compare only entries of the same ``process_group``, because all groups of a backend share one recorder:
-#
-#    .. listing:: gallery/communicate/debug/missing_call.py
-#       :part: recorder
-#
-# .. admonition:: Before 2.15
-#    :collapsible: closed
-#
-#    In PyTorch 2.14, attach ``FlightRecorderHook`` of ``torch._C._distributed_c10d`` to the group, as the
-#    program does. Of the backends for CPUs, PyTorch 2.13 records gloo only, so the program uses a gloo group
-#    there.
-#
-# Rank 0 prints two lines of the report, and each rank its newest entry:
+# Rank 0 prints two lines of the report. Each rank also prints its newest entry from ``c10d._dump_fr_trace_json``, which is
+# what helps with gloo, on whose traces ``torchfrtrace`` of PyTorch 2.15 fails with a ``KeyError``:
 
 output = launch("debug/missing_call.py", ranks=2)
 
@@ -245,67 +288,7 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 # the command then stops with ``Missing dump files from ranks`` and the rank's number. Add
 # ``--allow-incomplete-ranks`` to go on.
 #
-# .. admonition:: Before 2.15
-#    :collapsible: closed
+# An author of a backend decides how much these tools show: :doc:`test-your-backend` says what each needs.
 #
-#    The rank that noticed an error or a timeout also told the others through the store to write their files. The
-#    backend of that time is now called ``nccl-legacy``.
-#
-# For authors of a backend
-# ------------------------
-#
-# How much these tools show depends on what your backend reports:
-#
-# .. list-table::
-#    :header-rows: 1
-#
-#    * - tool
-#      - what your backend does for it
-#    * - flight recorder
-#      - reports the ends of its operations to completion hooks
-#    * - ``DETAIL``
-#      - overrides ``getSequenceNumberForGroup``
-#    * - ``monitored_barrier``
-#      - overrides ``monitoredBarrier``, for which the base class throws an error
-#    * - profiler
-#      - passes a title to ``c10d::Work``, and says when the operation ends
-#
-# .. admonition:: Flight recorder and profiler
-#    :collapsible: closed
-#
-#    **Flight recorder.** An entry is "scheduled", and becomes "completed" when your backend reports the end of the
-#    operation. So implement completion hooks, and let synchronous calls return a ``Work`` (on the CPU, one that has
-#    ended), because the recorder finds the entry through the ``Work``. PyTorch's header
-#    ``hooks/FlightRecorderHook.hpp`` describes both. ``shm`` does neither. So do not trust the field
-#    ``retired`` of its entries, which says that the recorder no longer waits: it makes a hanging asynchronous call look
-#    healthy, and a completed synchronous one look as if it hung.
-#
-#    **Profiler.** The constructor of ``c10d::Work`` begins an event if you pass a title, but only the backend knows
-#    when to end it. In ``shm``, the frame of :doc:`/right/smallest-backend` ends it as shown here. So that
-#    synchronous collectives have an event, too, the frame creates a ``Work`` for them while a profiler runs:
-#
-#    .. listing:: extension/frame/work.hpp
-#       :part: profiler
-#
-# Exercise
-# --------
-#
-# Three ranks reduce a tensor in each of three steps, and in each step a different rank sleeps for half a
-# second before its call. Record the steps with the profiler, and let rank 0 print which rank was the last in
-# each step. Do not compare the clocks of the ranks.
-#
-# .. admonition:: Solution
-#    :collapsible: closed
-#
-#    A duration needs only the clock of its own rank. ``step`` sleeps on one rank, and then calls ``all_reduce``.
-#
-#    .. listing:: gallery/communicate/debug/who_is_late.py
-#       :part: solution
-#
-# Three ranks run the solution. The second line is the order in which they slept:
-
-output = launch("debug/who_is_late.py", ranks=3, expected_stderr=PROFILER)
-
-# %%
-# Not run here: NCCL, the timer, ``torchfrtrace`` on traces of gloo or with missing files, and the check for NaN.
+# Not run here: NCCL, firewalls, the timer, ``torchfrtrace`` on traces of gloo or with missing files, and the check for NaN.
 # NCCL's variables are described as in PyTorch's headers, and the default path as in its library.

@@ -187,6 +187,71 @@ output = launch("test_your_backend/tests_with_zeros.py", ranks=2)
 # Choose the inputs so that each bug that you can think of changes the result: a wrong root, a missing
 # element at the end, a sum in place of an average, or a message out of order.
 #
+# PyTorch's own tests
+# -------------------
+#
+# A part of what tests ``torch.distributed`` is installed with PyTorch, in ``torch.testing._internal``. It needs the package
+# ``expecttest``, and may change with each release:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - class, and its module
+#      - what it gives you
+#      - what to know
+#    * - ``MultiProcContinuousTest`` in ``common_distributed``
+#      - ranks that start once for all tests of a class
+#      - ``backend_str`` returns your name, and ``device_type`` your device
+#    * - ``MultiProcessTestCase`` and ``DistributedTestBase`` there
+#      - new ranks for each test
+#      - the second knows no backend for ``PrivateUse1``, so override ``backend``
+#    * - ``DistributedTest._DistTestBase`` in ``distributed.distributed_test``, to combine with ``TestDistBackend``
+#      - PyTorch's tests of collectives and DDP
+#      - It reads ``BACKEND`` and ``WORLD_SIZE`` from the environment. Many tests run only for the names in
+#        ``DistTestCases.backend_feature``, or only on CUDA.
+#    * - ``FSDPTest`` in ``common_fsdp``, ``DTensorTestBase`` in ``distributed._tensor.common_dtensor``
+#      - base classes for tests of FSDP2 and DTensor
+#      - They take the default backend of the current accelerator, so register yours with ``devices``, and import it first.
+#
+# The tests that use the other classes are in the folder ``test/distributed`` of PyTorch's repository, which no package
+# contains.
+#
+# What the tools for hangs need
+# -----------------------------
+#
+# How much the tools of :doc:`debug` show depends on what your backend reports:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - tool
+#      - what your backend does for it
+#    * - flight recorder
+#      - reports the ends of its operations to completion hooks
+#    * - ``DETAIL``
+#      - overrides ``getSequenceNumberForGroup``
+#    * - ``monitored_barrier``
+#      - overrides ``monitoredBarrier``, for which the base class throws an error
+#    * - profiler
+#      - passes a title to ``c10d::Work``, and says when the operation ends
+#
+# .. admonition:: Flight recorder and profiler
+#    :collapsible: closed
+#
+#    **Flight recorder.** An entry is "scheduled", and becomes "completed" when your backend reports the end of the
+#    operation. So implement completion hooks, and let synchronous calls return a ``Work`` (on the CPU, one that has
+#    ended), because the recorder finds the entry through the ``Work``. PyTorch's header
+#    ``hooks/FlightRecorderHook.hpp`` describes both. ``shm`` does neither. So do not trust the field
+#    ``retired`` of its entries, which says that the recorder no longer waits: it makes a hanging asynchronous call look
+#    healthy, and a completed synchronous one look as if it hung.
+#
+#    **Profiler.** The constructor of ``c10d::Work`` begins an event if you pass a title, but only the backend knows
+#    when to end it. In ``shm``, the frame of :doc:`/right/smallest-backend` ends it as shown here. So that
+#    synchronous collectives have an event, too, the frame creates a ``Work`` for them while a profiler runs:
+#
+#    .. listing:: extension/frame/work.hpp
+#       :part: profiler
+#
 # Exercise
 # --------
 #
@@ -215,4 +280,5 @@ output = launch("test_your_backend/still_running.py", ranks=2)
 # Such a program is also the best bug report. If you do not see the reason for a failure, the tools of
 # :doc:`debug` show which rank waits, where, and for which other rank.
 #
-# Not run here: the suite on a GPU; the build has none.
+# Not run here: the suite on a GPU; the build has none. Two tests with ``MultiProcContinuousTest`` and three of
+# ``distributed_test`` were run by hand with ``shm``, and passed.

@@ -150,6 +150,16 @@ launch("start_a_library/first_group.py", ranks=3)
 # may destroy its default group and create another one, in which the same processes have other ranks or some
 # are missing.
 #
+# A second start, and groups across programs
+# ------------------------------------------
+#
+# The first group thus decides which processes MPI connects, once for the life of a process. Among these processes, a
+# program may destroy its default group and start again, with fewer ranks or with other numbers. Two things are out of
+# reach: a process that starts later, such as one rank that a launcher restarts, and a group across two programs that share a
+# store, each of which has started MPI. ``mpich`` compares the starts before it calls MPI, so all ranks raise ``MPI cannot
+# connect processes of different starts of it``. The other groups go on. If your library connects each group anew, as with
+# the unique ids below, neither limit exists, because any processes with a common store can form a group.
+#
 # Bug: a barrier that is answered at once
 # ---------------------------------------
 #

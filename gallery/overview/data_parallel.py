@@ -202,6 +202,9 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 # FSDP2 averages gradients of different steps, too. So let all ranks decide together, with a small all-reduce,
 # as :doc:`memory` does.
 #
+# If only rank 0 validates, let it call ``model.module``. The DDP model broadcasts the buffers in each forward pass, for which
+# the other ranks are missing; :doc:`/communicate/debug` shows the hang. With FSDP2, let all ranks validate.
+#
 # Ranks that take different branches
 # ----------------------------------
 #

@@ -218,6 +218,25 @@ launch("asynchronous_work/works_of_a_group.py", ranks=2)
 # Never destroy a tensor, a work or a callback while you hold a mutex, because their destructors may need
 # Python's global interpreter lock, and the thread that has the lock may wait for your mutex.
 #
+# When Python ends
+# ----------------
+#
+# A program may end without ``destroy_process_group`` while threads of the backend still hold tensors. To let go of a tensor
+# that Python knows, a thread asks for the global interpreter lock. Before Python 3.14, an interpreter that exits ends such a
+# thread in the middle of C++, and the process ends with ``SIGABRT``. So end the threads earlier, in a function that
+# you register with ``atexit``. In the frame, this is ``Group::close_all``. ``PythonExit`` also stops threads of
+# the program that wait for an operation, because they would ask for the lock next:
+#
+# .. admonition:: ``PythonExit``
+#    :collapsible: closed
+#
+#    .. listing:: extension/frame/process.hpp
+#       :start-at: // Once Python exits
+#       :end-before: // Gives Python's lock away
+#
+# PyTorch itself calls no such function (`pytorch#179291 <https://github.com/pytorch/pytorch/pull/179291>`_), so tell your
+# users to call ``destroy_process_group``.
+#
 # Exercise
 # --------
 #

@@ -79,6 +79,11 @@ dist.destroy_process_group()
 # accepts sparse tensors, for which the frame calls ``exchange``, so that each rank gets the indices and
 # values of all.
 #
+# Programs that serve a model call collectives in ``torch.inference_mode``. Its tensors refuse in-place operations outside
+# of this mode, which belongs to a thread. So a thread of the backend cannot simply ``copy_`` into such a result:
+# ``Inplace update to inference tensor outside InferenceMode is not allowed``. The frame writes results under
+# ``at::AutoDispatchBelowADInplaceOrView``, which is correct in both modes and hides the copy from autograd.
+#
 # Bug: reading the memory instead of the tensor
 # ---------------------------------------------
 #

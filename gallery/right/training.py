@@ -83,6 +83,12 @@ print("save uses", *results[0]["save"])
 # .. listing:: gallery/right/training/forwarding.py
 #    :part: record
 #
+# Your create function, too, may return such a group in place of a ``Backend``. If it is the default group, ``new_group``
+# of PyTorch 2.15 looks for a method ``new_group`` in its class. If there is one, PyTorch calls it on each rank, whatever
+# ``backend`` the program names, and it returns ``None`` on a rank outside the new group; otherwise, PyTorch calls the
+# create function again. A ``ProcessGroup`` keeps its name in its backends. A group without any therefore fails with
+# ``ProcessGroup name not set``, for example in a device mesh, so ``ForwardingGroup`` registers one.
+#
 # The worker trains with this group, and records the third step. ``fsdp2_by_4`` is FSDP2 after
 # ``set_gradient_divide_factor(4)``:
 

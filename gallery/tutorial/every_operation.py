@@ -256,7 +256,8 @@ Groups are made from groups, and bound to devices:
      - gives the group other members; ``dist._reconfigure``
      - 2.14
    * - ``setGroupUid``
-     - receives the name of the group when PyTorch names the group
+     - receives the name of the group when PyTorch names the group. A ``ProcessGroup`` keeps its name only in its
+       backends, so one that wraps another passes the name on
      - 2.13
    * - ``getBoundDeviceId``
      - the device that the group is bound to

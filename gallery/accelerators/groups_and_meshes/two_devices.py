@@ -22,6 +22,13 @@ try:
 except RuntimeError as error:
     print(str(error).splitlines()[0])
 # [/backends]
+# [gloo]
+gloo = dist.new_group(backend="sim:gloo")
+try:
+    dist.all_reduce(torch.ones(1, device="sim"), group=gloo)
+except RuntimeError as error:
+    print(str(error).splitlines()[0])
+# [/gloo]
 
 # [devices]
 numbers = [torch.ones(1, device=f"sim:{index}") for index in range(2)]

@@ -1,45 +1,64 @@
-"""Worker: write the stack of rank 0 to a file while it waits for rank 1."""
+"""Worker: validate on rank 0 alone, with the module and then with DDP, and print both stacks."""
 
 import faulthandler
+import os
 import re
 import tempfile
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
-
-import shm_collectives  # importing it registers "shm"
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 store, rank, size = next(dist.rendezvous("env://"))
-dist.init_process_group("shm", store=store, rank=rank, world_size=size)
-tensor = torch.ones(1000)
-
-if rank == 0:
-    file = tempfile.NamedTemporaryFile("w+")
-    store.set("file", file.name)
+dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
+inputs = torch.rand(8, 4, generator=torch.Generator().manual_seed(rank))
+model = DistributedDataParallel(nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)))
+file = tempfile.NamedTemporaryFile("w+")
 
 
-# [stack]
-def train():
-    dist.all_reduce(tensor)
-
-
-if rank == 0:
-    faulthandler.dump_traceback_later(0.5, repeat=True, file=file)
-    train()
-    faulthandler.cancel_dump_traceback_later()
-    # [/stack]
-    stack = Path(file.name).read_text()
-    file.close()
-    frames = re.findall(r'/([^/"]+)", line \d+ in (.+)', stack)
-    functions = [function for name, function in frames]
-    first = functions.index("all_reduce")
-    for name, function in frames[first : functions.index("<module>", first) + 1]:
-        print(f"    {name}: {function}")
-else:
-    file = Path(store.get("file").decode())
-    while not re.search(r"in all_reduce\n.*in <module>", file.read_text(), re.DOTALL):
+def print_stacks():
+    """Print the stack of this rank when both ranks hang, and end the process."""
+    innermost, seen = ("barrier", "forward")[rank == 0], None
+    while not seen:
         time.sleep(0.05)
-    train()
-dist.destroy_process_group()
+        text = Path(file.name).read_text()
+        seen = re.search(rf".* in {innermost}\n(?:.*\n)*?.* in <module>", text)
+    store.set(f"{rank} hangs", "")
+    store.wait([f"{other} hangs" for other in range(size)])
+    for name, function in re.findall(r'/([^/"]+)", line \d+ in (.+)', seen[0]):
+        if name.startswith(("dist", "hang")):
+            print(f"    {name}: {function}", flush=True)
+    os._exit(0)  # the main thread hangs
+
+
+# [validate]
+def validate(model):
+    model.eval()
+    with torch.no_grad():
+        model(inputs)
+    model.train()
+
+
+def epoch(validated):
+    model(inputs).sum().backward()
+    if rank == 0:
+        validate(validated)
+    dist.barrier()
+
+
+epoch(model.module)
+print("with model.module: done")
+# [/validate]
+watcher = threading.Thread(target=print_stacks)
+watcher.start()
+with suppress(RuntimeError):  # one rank ends before the other
+    # [stack]
+    faulthandler.dump_traceback_later(0.5, repeat=True, file=file)
+    epoch(model)
+    # [/stack]
+watcher.join()
