@@ -164,7 +164,8 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 #
 # Between ranks of one host, ask the kernel through a *pidfd*, a file descriptor for one process, which becomes
 # readable when the process ends. A PID would not be enough, because Linux may give the PID of a dead process to a
-# new one, and the rank would seem to be alive. A stopped process has not ended, so only the deadline ends that wait.
+# new one, and the rank would seem to be alive. Because each look is a system call, the frame asks only about every 50
+# milliseconds. A stopped process has not ended, so only the deadline ends that wait.
 #
 # If a transport cannot know, only the deadline ends the wait, unless you add a heartbeat with the frame's
 # class ``Watch``: :doc:`/library/lost-ranks-of-a-library`.
