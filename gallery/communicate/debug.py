@@ -140,11 +140,13 @@ output = launch("debug/hanging_rank.py", ranks=2)
 # The innermost frame is on top. Rank 0 hangs in ``forward`` of DDP, because the model has buffers, those of batch
 # normalization: DDP broadcasts them before each forward pass, also in ``eval`` and under ``no_grad``. Rank 1 takes part
 # in no forward pass, so no rank receives the broadcast. Without buffers, ``model`` would also work under ``no_grad``, but
-# ``model.module`` works always. The other fix is to let all ranks validate, each on its part of the data. With FSDP2,
-# that is the only one, because each forward pass gathers parameters from all ranks.
+# ``model.module`` always does. The other fix is to let all ranks validate, each on its part of the data. With FSDP2, only
+# that fix helps, because a forward pass gathers parameters from all ranks.
 #
 # Compare calls with the flight recorder
 # --------------------------------------
+#
+# The other samples use ``shm``, this site's backend for shared memory.
 #
 # A stack shows where a rank is now, but not which calls it has made. PyTorch's flight recorder keeps the last 2000
 # calls of a backend in memory; ``TORCH_FR_BUFFER_SIZE`` changes the number. With NCCL,

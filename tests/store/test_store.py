@@ -105,6 +105,20 @@ def test_a_message_has_another_key_than_a_piece(can_block):
     assert run(message_beside_long_pieces, 2, can_block=can_block) == [(2.0, pieces)] * 2
 
 
+def in_inference_mode(rank):
+    """Return sums in tensors that only a thread in inference mode may write to."""
+    with torch.inference_mode():
+        tensors = [torch.full((2, 3), rank + 1.0).t() for _ in range(2)]
+        dist.all_reduce(tensors[0])
+        dist.all_reduce(tensors[1], async_op=True).wait()
+    return [tensor.unique().tolist() for tensor in tensors]
+
+
+@BOTH_WAYS
+def test_tensors_of_inference_mode(can_block):
+    assert run(in_inference_mode, 2, can_block=can_block) == [[[3.0], [3.0]]] * 2
+
+
 def monitored_barrier_without_a_timeout(rank):
     if rank == 0:
         time.sleep(0.3)
