@@ -166,10 +166,10 @@ cards: browser ## draw the pictures of link previews again (docs/_root/card-*.pn
 	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.cards
 
-# Some systems set NAME in every shell. Only the one of the command line counts.
-new-backend: ## begin a backend of your own, outside this clone (NAME=acme, FOLDER=../acme)
+# Some systems set NAME or DEVICE in every shell. Only those of the command line count.
+new-backend: ## begin a backend of your own (NAME=acme; for an accelerator, DEVICE=privateuse1)
 	$(call SET_UP,render)
-	@$(VENV_PYTHON) -m tools.new_backend "$(if $(findstring command,$(origin NAME)),$(NAME))" "$(FOLDER)"
+	@$(VENV_PYTHON) -m tools.new_backend "$(if $(findstring command,$(origin NAME)),$(NAME))" "$(FOLDER)" "$(if $(findstring command,$(origin DEVICE)),$(DEVICE))"
 
 browser:
 	@sh tools/browser.sh

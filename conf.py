@@ -18,7 +18,7 @@ from tools.execute.samples import page_of, samples
 from tools.pages import provenance, unexecuted_lines
 from tools.pages.counts import counts as counted
 from tools.pages.downloads import downloads, dummy_for_download
-from tools.pages.new_project import project_for_download
+from tools.pages.new_project import projects_for_download
 from tools.project.configuration import read
 from tools.project.errors import BuildError
 from tools.project.languages import LANGUAGES, SOURCE_LANGUAGE
@@ -91,7 +91,7 @@ linked_captions_address = PUBLISHED.file_address("{path}")
 
 listing_root = ".."  # of docs/
 
-project_downloads = project_for_download() | dummy_for_download()
+project_downloads = projects_for_download() | dummy_for_download()
 
 sample_downloads = downloads()
 

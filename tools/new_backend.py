@@ -1,8 +1,9 @@
 """Write a project with a backend of the reader's own, which has all operations from the start.
 
-usage: python -m tools.new_backend NAME [FOLDER]
+usage: python -m tools.new_backend NAME [FOLDER [DEVICE]]
 
-Without FOLDER, the project is NAME-collectives, beside this repository.
+Without FOLDER, the project is NAME-collectives, beside this repository. DEVICE is cpu, or
+privateuse1 for an accelerator.
 """
 
 import keyword
@@ -11,7 +12,7 @@ import shlex
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from .pages.new_project import distribution, project_files
+from .pages.new_project import KINDS, distribution, project_files
 from .project.errors import BuildError, run_command
 from .project.paths import ROOT
 
@@ -34,6 +35,15 @@ def check_name(name: str) -> None:
         raise BuildError(f"NAME={name} is a keyword of Python: choose another name")
     if name in TAKEN:
         raise BuildError(f"NAME={name}: there is a backend of this name: choose another one")
+
+
+def check_device(device: str) -> None:
+    """Raise BuildError unless there is a project for the device."""
+    if device not in KINDS:
+        raise BuildError(
+            f"DEVICE={device}: there is a project for DEVICE=cpu, and one for "
+            "DEVICE=privateuse1, which is for every accelerator, also one that PyTorch knows"
+        )
 
 
 def check_folder(folder: Path) -> None:
@@ -69,10 +79,11 @@ def next_commands(files: dict[str, bytes]) -> list[str]:
     return block.partition("```")[0].splitlines()
 
 
-def new_backend(name: str, folder: str = "") -> None:
+def new_backend(name: str, folder: str = "", device: str = "") -> None:
     """Write the project; print what to run in it. Raises BuildError if nothing was written."""
     check_name(name)
-    files = project_files(name)
+    check_device(device := device or "cpu")
+    files = project_files(name, device)
     path = Path(folder or ROOT.parent / distribution(name))
     try:
         path = path.expanduser().resolve()

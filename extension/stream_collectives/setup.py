@@ -9,6 +9,7 @@ from torch.utils.cpp_extension import BuildExtension, CppExtension, include_path
 fast_to_compile = ["-O1", "-g0", "-fvisibility=hidden"]
 strict = ["-Wall", "-Wextra", *(f"-isystem{path}" for path in include_paths())]
 
+here = Path(__file__).resolve().parent
 major, minor, *_ = torch.__version__.split(".")
 
 setup(
@@ -18,8 +19,8 @@ setup(
             name=f"stream_collectives._for_torch_{major}_{minor}",
             # All else is headers, so that the compiler reads those of PyTorch once.
             sources=["src/registration.cpp"],
-            # The headers of the frame are included as "frame/...".
-            include_dirs=[str(Path(__file__).resolve().parents[1])],
+            # For "frame/...", "streams/...", and the device.hpp and library.hpp of sim.
+            include_dirs=[str(here.parent), str(here / "src"), str(here / "src" / "sim")],
             extra_compile_args={"cxx": fast_to_compile + strict},
         )
     ],

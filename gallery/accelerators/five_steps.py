@@ -39,26 +39,43 @@ Steps 1 and 2: order and memory
 
 ``launch`` chooses a stream, and makes it wait for what the program has launched so far:
 
-.. listing:: extension/stream_collectives/src/group.hpp
+.. listing:: extension/stream_collectives/src/streams/group.hpp
    :part: launch
    :end-before: // The library wants one order
 
 Before step 1, ``prepare`` refuses calls of a group that has failed and drops the memory of calls that have ended, and
-the guard finds the caller's current stream. ``keeps(rule)`` is true, unless a test breaks that rule on purpose, and
-``lane`` names the stream of a call.
+the guard finds the caller's current stream. ``stream_for`` chooses the stream of the communication by its ``lane``, and
+``wait_for`` makes it wait for the event. They are methods of their own, as is ``kept``, which returns the calls, so that
+a group can break a rule of this part on purpose.
 
 Next, ``launch`` takes the addresses and sizes from the tensors. Because the program may delete its tensors as
 soon as the call has returned, the group keeps them, too:
 
-.. listing:: extension/stream_collectives/src/group.hpp
+.. listing:: extension/stream_collectives/src/streams/group.hpp
    :start-at: // 2. The memory stays
    :end-before: // 3. The library runs
 
 Step 3: the call in the stream
 ------------------------------
 
-A communication library takes a stream as its last argument: ``ncclAllReduce`` enqueues a kernel there. The
-header of the device gives a library what a CUDA stream gives to NCCL, a handle into which it can launch:
+A communication library takes a stream as its last argument: ``ncclAllReduce`` enqueues a kernel there. So the
+backend calls an interface in the shape of NCCL, the *communicator*, between two events. ``Calls`` translates one
+operation of c10d into calls of the library, for example a gather into messages:
+
+.. listing:: extension/stream_collectives/src/streams/group.hpp
+   :start-at: // 3. The library gets
+   :end-before: // 4. An event says
+
+.. admonition:: The communicator, and the calls of each operation
+   :collapsible: closed
+
+   .. listing:: extension/stream_collectives/src/streams/communicator.hpp
+      :part: communicator
+
+   .. listing:: extension/stream_collectives/src/streams/calls.hpp
+      :part: calls
+
+The header of the device gives a library what a CUDA stream gives to NCCL, a handle into which it can launch:
 
 .. admonition:: The handle of a stream
    :collapsible: closed
@@ -66,16 +83,16 @@ header of the device gives a library what a CUDA stream gives to NCCL, a handle 
    .. listing:: extension/simulated_accelerator/include/stream.hpp
       :part: stream
 
-The backend gets this handle from the guard, by ``getStreamNativeHandle``, and launches a task with it:
+The library of ``simccl`` gets this handle from the guard, by ``getStreamNativeHandle``, and launches one task for the
+calls of a group:
 
-.. listing:: extension/stream_collectives/src/group.hpp
-   :start-at: // 3. The library runs
-   :end-before: // 4. An event says
+.. listing:: extension/stream_collectives/src/sim/library.hpp
+   :part: group
 
 A kernel of NCCL moves the data and waits for the other ranks on the device. In ``simccl``, the thread of the
 stream does both, by calling another backend, one for the CPU:
 
-.. listing:: extension/stream_collectives/src/group.hpp
+.. listing:: extension/stream_collectives/src/sim/library.hpp
    :part: in-the-stream
 
 Like a kernel, the task has addresses and sizes but owns no tensor of the program, because the destructor of a
@@ -88,7 +105,7 @@ A stream keeps the order in which it is filled, so the wait of step 1 comes befo
 of step 4 after it. Ahead of that event, outputs with strides are copied from the library's buffer to their
 places, in the same stream:
 
-.. listing:: extension/stream_collectives/src/group.hpp
+.. listing:: extension/stream_collectives/src/streams/group.hpp
    :start-at: // 4. An event says
    :end-before: // [/launch]
 
@@ -100,11 +117,11 @@ One backend, two libraries
 
 With the option ``library``, a group chooses the backend that moves its data, gloo by default:
 
-.. admonition:: ``begin`` and ``end`` of a library call
+.. admonition:: The collectives of the library
    :collapsible: closed
 
-   .. listing:: extension/stream_collectives/src/library.hpp
-      :part: library
+   .. listing:: extension/stream_collectives/src/sim/library.hpp
+      :part: calls
 
 The worker makes each kind of call that has a tensor, once with gloo and once with ``store``, the backend of
 :doc:`/right/smallest-backend`:
@@ -137,7 +154,7 @@ launch("five_steps/operations.py", ranks=2)
 # .. admonition:: Both methods in ``simccl``
 #    :collapsible: closed
 #
-#    .. listing:: extension/stream_collectives/src/group.hpp
+#    .. listing:: extension/stream_collectives/src/streams/group.hpp
 #       :start-at: void start_coalescing() {
 #       :end-before: template <class CallOne>
 #
@@ -160,7 +177,7 @@ launch("five_steps/coalescing.py", ranks=2)
 # %%
 # Coalesced, the three calls are one task. A batch runs in one stream, so its messages must also be one task:
 # as separate tasks, the receive of each rank would hold up its send, and the ranks would deadlock. Therefore
-# ``run_in_stream`` begins all calls before it waits for one.
+# ``run`` begins all calls before it waits for one.
 #
 # In the last line, the maximum of 1 and 2 became their sum, without an error. So coalesce only calls with the same
 # ``ReduceOp``.
@@ -190,9 +207,11 @@ launch("five_steps/coalescing.py", ranks=2)
 launch("five_steps/errors.py", ranks=2, expected_stderr="Warning: Backend simccl: ")
 
 # %%
-# ``run_in_stream`` catches the exception and keeps it in the ``Call``. If it left the task, every later wait
-# of the host for this device would fail, as :doc:`device` shows. Once it is kept, every ``wait`` of the work
-# raises the error, and the group refuses further calls, as :doc:`order-and-abort` shows.
+# ``run`` catches the exception, because every later wait of the host for this device would fail if it left the task, as
+# :doc:`device` shows. The library keeps it as its asynchronous error, as NCCL does for ``ncclCommGetAsyncError``, and
+# holds the stream. The watchdog finds it there, fails the open calls, and aborts the library, which ends the task. From
+# then on every ``wait`` of the work raises the error, and the group refuses further calls, as :doc:`order-and-abort`
+# shows.
 #
 # A ``wait`` that is called before the error occurs returns normally, because it does not make the host wait. So
 # do not save a checkpoint, for example, after ``wait`` alone: call ``torch.accelerator.synchronize`` first, and

@@ -49,8 +49,11 @@ launch("groups_and_meshes/two_devices.py", ranks=2)
 # .. admonition:: ``connect`` with a prefix
 #    :collapsible: closed
 #
-#    .. listing:: extension/stream_collectives/src/registration.cpp
+#    .. listing:: extension/stream_collectives/src/streams/options.hpp
 #       :part: connect
+#
+#    .. listing:: extension/stream_collectives/src/sim/library.hpp
+#       :part: start
 #
 # On two devices, a group needs two streams. But its library matches collectives by their order, so the
 # second collective waits for an event of the first. The time line shows that: although only the stream of ``sim:0``
@@ -69,7 +72,7 @@ launch("groups_and_meshes/two_devices.py", ranks=2)
 # ask the parent. A communicator belongs to one device, so refuse tensors of others. The library of ``simccl`` connects
 # in the constructor, so here only the stream is created:
 #
-# .. listing:: extension/stream_collectives/src/registration.cpp
+# .. listing:: extension/stream_collectives/src/streams/backend.hpp
 #    :part: eager
 #
 # The device also becomes that of ``barrier``, which has no tensor to take it from.
@@ -121,7 +124,7 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # half is queued in the peer's stream, and both would wait forever. So ``simccl`` has a stream for each
 # direction, peer and tag. The code calls the key of such a stream a *lane*:
 #
-# .. listing:: extension/stream_collectives/src/group.hpp
+# .. listing:: extension/stream_collectives/src/streams/group.hpp
 #    :part: lanes
 #
 # Each stream of ``sim`` has a thread, so a new tag for each message must not need a new stream. Therefore ``free_stream``
@@ -130,11 +133,12 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # .. admonition:: ``free_stream``
 #    :collapsible: closed
 #
-#    .. listing:: extension/stream_collectives/src/group.hpp
+#    .. listing:: extension/stream_collectives/src/streams/group.hpp
 #       :part: free-stream
 #
-# If your library has no tags, or its communicator must not run in several streams, return the collectives' lane
-# for messages, too, and refuse tags other than 0 and receives from any rank. Both ranks must then use one order.
+# If your library has no tags, or its communicator must not run in several streams, let ``has_tags`` of the library
+# return false. Messages then have the collectives' lane, and tags other than 0 and receives from any rank are refused.
+# Both ranks must then use one order.
 #
 # In the next worker, rank 0 sends tag 1 before tag 2, and rank 1 receives them the other way round. They do
 # so twice: first they begin both messages before they wait, then they wait for each before they begin the next:

@@ -61,7 +61,7 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 # A host that does not wait would never learn of a deadlock. So each group has a *watchdog*, a thread that checks the
 # calls every 50 ms:
 #
-# .. listing:: extension/stream_collectives/src/group.hpp
+# .. listing:: extension/stream_collectives/src/streams/group.hpp
 #    :part: watchdog
 #
 # The clock of a call starts when its stream begins it, so a call that is queued behind slow ones is not late. The
@@ -69,7 +69,7 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 # the first error it fails all open calls of the group, warns, since the program may never wait again, and aborts the
 # library:
 #
-# .. listing:: extension/stream_collectives/src/group.hpp
+# .. listing:: extension/stream_collectives/src/streams/group.hpp
 #    :part: end-calls
 #
 # Errors that come late
@@ -126,7 +126,7 @@ launch("order_and_abort/abort.py", ranks=2, expected_stderr=stderr)
 # .. admonition:: ``shutdown`` and ``abort``
 #    :collapsible: closed
 #
-#    .. listing:: extension/stream_collectives/src/group.hpp
+#    .. listing:: extension/stream_collectives/src/streams/group.hpp
 #       :part: end
 #
 # NCCL's backend

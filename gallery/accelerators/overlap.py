@@ -18,7 +18,7 @@ program's next kernel waits for the slowest rank, even if it does not need the r
 The rule that avoids this is: **the communication has a stream of its own**. In the call, which :doc:`five-steps`
 explains, the rule decides one value, the stream in which the library runs:
 
-.. listing:: extension/stream_collectives/src/group.hpp
+.. listing:: extension/stream_collectives/src/streams/group.hpp
    :start-at: const auto current = guard.getStream
    :end-before: describe(*work, kind, calls);
 

@@ -2,13 +2,109 @@
 Port to a real accelerator
 ==========================
 
-Use this page when you port a backend to an accelerator of your own, such as an NPU. Its tables say what takes the
-place of each part of the simulation, and its lists say what a simulation could not show you and what to check first.
+Use this page when you have a communication library for an accelerator, such as an NPU. It begins with a project that
+compiles and passes its checks before you write a line, because a simulated device takes the place of yours. Then it
+lists what to replace, in which order, and what a simulation cannot show you.
 
 .. diagram:: accelerators/to_hardware/diagram
 
-The device
-----------
+From a zip file to passing checks
+---------------------------------
+
+The project has the layout of :doc:`/tutorial/next-steps` and the backend of this part, ``simccl``, under the name
+``acme``. In a clone of the sources of this site, ``make new-backend NAME=acme DEVICE=privateuse1`` writes it
+under a name that you choose; ``privateuse1`` is PyTorch's name for devices that it does not know, and the project is
+also the one for devices that it knows. Without a clone, download :any:`the project with the name acme
+<acme-accelerator.zip>`.
+
+It needs Linux, a C++20 compiler, and an environment with PyTorch. Its ``README.md`` begins with three commands, which
+install the tools, compile the simulated device and the backend, and run the checks. On two cores, they took 4 to 7
+minutes, and nothing was downloaded but the tools.
+
+.. list-table::
+   :header-rows: 1
+
+   * - in the project
+     - what it is
+     - you
+   * - ``cuda/``
+     - the headers of a device and a library: CUDA and NCCL
+     - copy it, and replace what it calls
+   * - ``sim/``
+     - the same for the simulation
+     - keep it, to tell a bug of your library from one of the backend
+   * - ``src/registration.cpp``
+     - the name of the backend, and its options
+     - add those of your library
+   * - ``streams/``
+     - the steps of a call: order, memory, events, works, futures, watchdog
+     - keep it
+   * - ``frame/``
+     - the operations of c10d, checks of arguments, rendezvous
+     - keep it
+   * - ``simulated_accelerator/``
+     - the device ``sim``
+     - keep it for tests without hardware
+
+The device and the library
+--------------------------
+
+Two headers of a folder know the hardware, and ``BUILD_FOR=cuda`` or the first line of ``setup.py`` names the folder.
+The first, ``device.hpp``, names the runtime. PyTorch has classes for events, streams and guards that work with every
+registered device, so your header differs from the one for the simulation in the type, the name and the native stream:
+
+.. listing:: extension/stream_collectives/src/sim/device.hpp
+   :part: device
+
+.. not-executed::
+
+   The tests compile this header. It has not run, because there was no GPU.
+
+   .. listing:: starter_accelerator/cuda/device.hpp
+      :part: device
+
+The second, ``library.hpp``, implements the *communicator*, an interface in the shape of NCCL: rank 0 draws an id that
+all ranks get, a call enqueues on a stream and returns, errors are asked for, and ``abort`` comes from another thread.
+If your library copies NCCL's functions, as many do, most of the work is to rename them in the implementation for NCCL:
+
+.. listing:: extension/stream_collectives/src/streams/communicator.hpp
+   :part: communicator
+
+.. admonition:: The implementation for NCCL
+   :collapsible: closed
+
+   .. not-executed::
+
+      The tests compile it and link it with the NCCL that pip installs beside PyTorch. It has not run, because there
+      was no GPU.
+
+      .. listing:: starter_accelerator/cuda/library.hpp
+
+What the interface lacks is made of what it has, by ``streams/calls.hpp``: an all-to-all, a gather and a scatter are
+messages in one group. A barrier is a sum of one byte, unless you override ``barrier``. NCCL has functions for the first three since 2.28, and you
+can add them to the interface if yours has them.
+
+The order of work
+-----------------
+
+1. Let the checks of the project pass with ``sim``, and commit that.
+2. Copy ``cuda/`` to a folder with the name of your device, name it in ``setup.py``, and let it compile. Methods that are
+   not yet yours can throw, because an error of the library ends the group and names the call.
+3. Write ``unique_id`` and the start. Honour the deadline, because a rank that is missing must be an error. The ranks
+   share the id through the frame's rendezvous, so no rank reads that of an earlier group. :doc:`groups-and-meshes`
+   says from where a communicator gets its device.
+4. Write ``all_reduce``, and run the program of the section on the first week, below.
+5. Write ``async_error`` and ``abort``, and kill a rank. The watchdog asks for errors every 50 ms, fails all open calls,
+   and aborts. The library must not free what a call still uses, so both take the mutex in the implementation for NCCL.
+6. Write the other methods, and run the suite with your device: ``-k all_reduce``, then ``-k streams``, then all.
+7. Train: :doc:`training-on-a-device`.
+
+What differs from NCCL may need changes in ``streams/``. If your library gives up by itself, it gets the timeout of each
+call in ``group_start``, a second longer than that of the watchdog, whose error says more. If it has no average, divide
+in a kernel before the sum, as :doc:`/library/types-and-reductions` shows, or let ``can_reduce`` refuse it.
+
+What takes the place of the device
+----------------------------------
 
 .. list-table::
    :header-rows: 1
@@ -72,8 +168,8 @@ shows each kernel and each collective on its stream, and which operation launche
 ``torch/include/kineto``, which ``CppExtension`` does not search, and ``privateuse1_profiler.h`` is empty
 unless you define ``USE_KINETO``.
 
-The backend
------------
+What takes the place of the library
+-----------------------------------
 
 .. list-table::
    :header-rows: 1
@@ -91,7 +187,7 @@ The backend
      - ``ncclAllReduce(..., comm, stream)``
      - a call that returns at once, with a stream as its argument
    * - run several calls as one
-     - ``coalesced``: begin all, then wait for each
+     - ``group_end``: begin all, then wait for each
      - ``ncclGroupStart``, ``ncclGroupEnd``
      - messages that make progress side by side
    * - split a group
@@ -119,37 +215,8 @@ The backend
      - ``InputTensorShelf`` of PyTorch's ``nccl``, ``TensorShelf`` of ``nccl-legacy``
      - how to learn that the library has read the input
 
-Both halves meet in the handle of a stream: the backend gets it from ``getStreamNativeHandle``, and casts it
-to the type that the library takes. :doc:`five-steps` shows that line.
-
-To begin, take the folders ``extension/frame`` and ``extension/stream_collectives`` from the zip file at the
-end of :doc:`five-steps`, and replace the names ``simccl`` and ``sim``. Write anew the three places below, which hold
-most of what relies on gloo or on the simulation. Then adapt what names these, such as the type of ``library_`` in
-``group.hpp``, and remove ``connect`` from ``__init__.py``.
-
-- **The calls**, in ``library.hpp``. ``begin`` calls gloo as a ``c10d::Backend`` that Python has made, because
-  PyTorch's packages lack gloo's headers. Your library has headers of its own, so let ``begin`` call it with the
-  communicator, the stream, and the addresses and sizes that ``LibraryCall`` keeps. Let ``can_reduce`` refuse what your
-  library cannot reduce.
-
-  On the host, ``begin`` divides the inputs of an average, and ``end`` copies results out of
-  the call's own memory. On your device, launch a kernel for each in the same stream.
-- **The start**, in ``registration.cpp``. If your ranks share a unique id, they can hang when a rank is missing, or read
-  the id of an earlier group. The frame's ``Rendezvous`` prevents both. So keep ``connect``, share the id as the prefix
-  is shared, and let ``start_library`` create the communicator. :doc:`/library/start-a-library` shows how a library
-  is started, and :doc:`groups-and-meshes` from where a communicator gets its device.
-
-  Close the communicator in ``shutdown``, because ``simccl`` has no engine that would call ``leave``.
-- **The end of a call**, in ``group.hpp``. A stream of the simulation runs ``run_in_stream``, code of the host that sets
-  ``began`` and ``ended`` of a ``Call``, or its error. The stream of your device does not run such code for a call of
-  the library, so let ``watch`` set them. Record one more event before the call. In each round, ask the library for
-  errors, and then query both events: when the stream has reached the first, the call has begun, and its
-  timeout runs; when it has reached the second, the call has ended.
-
-  An error belongs to the communicator and not to a call, so it fails all open calls. ``wait`` may come before the
-  watchdog, so give each work access to the communicator, and let ``exception`` ask the library, too.
-
-Step 3 of :doc:`five-steps` is then one more event and a call of the library; the other four stay as they are.
+Both halves meet in the handle of a stream: ``native`` in ``device.hpp`` gets it from ``getStreamNativeHandle``, and
+casts it to the type that the library takes.
 
 Checks for the first week
 -------------------------
@@ -217,7 +284,7 @@ launch("to_hardware/first_checks.py", ranks=2)
 # that a work which the program did not keep lost its data, and that an all-gather of CUDA tensors ended the process
 # with ``SIGSEGV``. The checks of order, of late inputs and of futures passed.
 #
-# Not run here: CUDA, NCCL and any hardware. By hand, the check program was run on the simulated device with
+# Not run here: CUDA, NCCL and any hardware; the NCCL of the project is compiled and linked only. By hand, the check program was run on the simulated device with
 # each of the rules ``input``, ``output``, ``lifetime``, ``devices`` and ``completion`` broken, and failed each time.
 # The columns about CUDA and NCCL follow the headers of PyTorch, and ``nccl.h`` of the version that PyTorch
 # 2.15 comes with.

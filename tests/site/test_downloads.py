@@ -19,7 +19,7 @@ from sphinxext.code.translated_files import comments_of, language_of
 from sphinxext.text.gallery_scripts import prose, split
 from sphinxext.translation.translatable_comments import code_without_comments
 from tools.execute.samples import extensions_of, files_of, name_for_sample, page_of, samples
-from tools.pages.new_project import project_files
+from tools.pages.new_project import KINDS, project_files
 from tools.project.languages import SOURCE_LANGUAGE, TRANSLATIONS
 from tools.project.paths import EXTENSIONS, GALLERY, ROOT, SITE, SUITE, relative
 from tools.project.published import PUBLISHED
@@ -28,8 +28,8 @@ SAMPLES = samples()
 QUICK = GALLERY / "tutorial/step_4_unimplemented_collective.py"
 SUITE_PAGE = GALLERY / "communicate/test_your_backend.py"
 WITH_WORKERS = GALLERY / "operations/collectives.py"
-PROJECT = "acme-collectives"
-COPIED = ("frame/", "store/", "wheels/")  # into the project, as they are
+# Into the projects, as they are.
+COPIED = ("frame/", "store/", "streams/", "sim/", "simulated_accelerator/", "wheels/")
 NO_PROSE = r"^```.*?^```$|`[^`]+`|\(http\S+\)"  # of Markdown
 MULTI = re.M | re.S
 
@@ -242,15 +242,16 @@ def test_a_script_that_lacks_its_helper_says_where_it_is(tmp_path, language):
 # -- The project that readers begin with -----------------------------------------
 
 
-def project(language):
-    with zipfile.ZipFile(SITE / language.url / "_downloads" / f"{PROJECT}.zip") as archive:
-        names = archive.namelist()
-        return {x.removeprefix(f"{PROJECT}/"): archive.read(x) for x in names}
+def project(language, device):
+    name = KINDS[device].download
+    with zipfile.ZipFile(SITE / language.url / "_downloads" / f"{name}.zip") as archive:
+        return {x.removeprefix(f"{name}/"): archive.read(x) for x in archive.namelist()}
 
 
-def test_the_project_is_the_one_of_make_new_backend(language):
-    wanted = project_files("acme")
-    found = project(language)
+@pytest.mark.parametrize("device", KINDS)
+def test_the_project_is_the_one_of_make_new_backend(language, device):
+    wanted = project_files("acme", device)
+    found = project(language, device)
     assert found.keys() == wanted.keys()
     if language == SOURCE_LANGUAGE:
         assert found == wanted
@@ -263,12 +264,13 @@ def test_the_project_is_the_one_of_make_new_backend(language):
         assert text == original, name
 
 
+@pytest.mark.parametrize("device", KINDS)
 @pytest.mark.parametrize("translation", TRANSLATIONS, ids=lambda x: x.url)
-def test_the_project_has_no_text_in_english(translation):
+def test_the_project_has_no_text_in_english(translation, device):
     if not translation.complete:
         return
     texts = []
-    for name, content in project(translation).items():
+    for name, content in project(translation, device).items():
         if name.startswith(COPIED):
             continue
         text = content.decode()

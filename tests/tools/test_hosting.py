@@ -10,7 +10,7 @@ from tools.project.paths import ROOT
 
 BIN = Path(sys.executable).parent
 WORKFLOWS = ROOT / ".github" / "workflows"
-OF_STARTER = ROOT / "starter" / ".github" / "workflows"
+OF_STARTERS = sorted(ROOT.glob("starter*/.github/workflows/*"))
 READ_THE_DOCS = ROOT / ".readthedocs.yaml"
 DEPENDABOT = ROOT / ".github" / "dependabot.yml"
 SCHEMA = [BIN / "check-jsonschema", "--builtin-schema"]
@@ -23,7 +23,7 @@ def check(*command):
 
 
 @pytest.mark.parametrize(
-    "file", sorted([*WORKFLOWS.iterdir(), *OF_STARTER.iterdir()]), ids=lambda x: x.name
+    "file", [*sorted(WORKFLOWS.iterdir()), *OF_STARTERS], ids=lambda x: x.relative_to(ROOT).parts[0]
 )
 def test_workflows_are_valid_and_safe(file):
     for command in ([*SCHEMA, "vendor.github-workflows"], AUDIT):

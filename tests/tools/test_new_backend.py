@@ -15,12 +15,12 @@ import pytest
 import torch
 
 from tools.new_backend import TAKEN, next_commands
-from tools.pages.new_project import STARTER, SUITE, project_files
+from tools.pages.new_project import KINDS, STARTER, STARTER_ACCELERATOR, SUITE, project_files
 from tools.processes.run import run
 from tools.project.paths import EXTENSIONS, ROOT
 from tools.project.published import PUBLISHED
 
-COPIED = ("frame/", "store/", "wheels/")
+COPIED = ("frame/", "store/", "streams/", "sim/", "simulated_accelerator/", "wheels/")
 LONG = "a_long_name_that_breaks_lines_where_acme_does_not"
 
 
@@ -41,19 +41,37 @@ def own_texts(files):
     return {path: text.decode() for path, text in files.items() if not path.startswith(COPIED)}
 
 
+@pytest.fixture(scope="module", params=KINDS)
+def device(request):
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def files():
-    return project_files("my_net")
+def files(device):
+    return project_files("my_net", device)
 
 
-def test_every_name_is_the_readers(files):
+def test_every_name_is_the_readers(device, files):
     own = own_texts(files)
     assert not [path for path, text in own.items() if re.search("acme|dummy", path + text, re.I)]
-    assert "class MyNetTransport final : public" in own["src/my_net_transport.hpp"]
+    if device == "cpu":
+        assert "class MyNetTransport final : public" in own["src/my_net_transport.hpp"]
+        assert "store/store_transport.hpp" in files
+    else:
+        assert "struct OptionsMyNet final : " in own["src/registration.cpp"]
+        assert {"cuda/library.hpp", "sim/library.hpp", "streams/group.hpp"} <= files.keys()
+        assert not [path for path in files if "transport" in path and "frame/" not in path]
     assert '\nname = "my-net-collectives"\n' in own["pyproject.toml"]
     assert '\nmy_net = "my_net_collectives:register"\n' in own["pyproject.toml"]
     assert {"src/registration.cpp", "my_net_collectives/__init__.py"} <= files.keys()
-    assert {"frame/engine.hpp", "store/store_transport.hpp", "LICENSE"} <= files.keys()
+    assert {"frame/engine.hpp", "LICENSE"} <= files.keys()
+
+
+def test_a_project_for_an_accelerator_breaks_no_rule():
+    """What this site only demonstrates stays here."""
+    files = project_files("my_net", "privateuse1")
+    texts = [text.decode() for path, text in files.items() if path.startswith(COPIED[2:4])]
+    assert len(texts) > 5 and not [x for x in texts if re.search("broken|simccl|keeps\\(", x)]
 
 
 def test_the_suite_is_a_dependency_whose_wheel_is_there(files):
@@ -66,7 +84,9 @@ def test_the_suite_is_a_dependency_whose_wheel_is_there(files):
     assert found == {x.relative_to(SUITE).as_posix(): x.read_bytes() for x in SUITE.rglob("*.py")}
 
 
-@pytest.mark.parametrize("folder", [STARTER, *EXTENSIONS], ids=lambda folder: folder.name)
+@pytest.mark.parametrize(
+    "folder", [STARTER, STARTER_ACCELERATOR, *EXTENSIONS], ids=lambda folder: folder.name
+)
 def test_a_build_needs_no_cuda_toolkit_and_is_the_same_with_a_gpu(folder):
     """Most readers with a GPU have the driver and PyTorch, and no toolkit."""
     script = folder / "setup.py"
@@ -83,10 +103,25 @@ def test_a_build_needs_no_cuda_toolkit_and_is_the_same_with_a_gpu(folder):
     assert extensions[0] == extensions[1] and "c10" in extensions[0]["libraries"]
 
 
-def test_it_is_written_whole_and_alike_each_time(tmp_path, files):
+def test_nccl_is_the_one_that_pip_has_installed(monkeypatch):
+    script = STARTER_ACCELERATOR / "setup.py"
+    monkeypatch.setenv("BUILD_FOR", "cuda")
+    with (
+        mock.patch("torch.utils.cpp_extension.CUDA_HOME", None),
+        mock.patch("setuptools.setup") as setup,
+    ):
+        exec(compile(script.read_text(), script, "exec"), {"__file__": str(script)})
+    [extension] = setup.call_args.kwargs["ext_modules"]
+    [library] = extension.extra_objects
+    assert library.endswith("nvidia/nccl/lib/libnccl.so.2")
+    assert torch.version.cuda is None or Path(library).is_file()
+    assert str(STARTER_ACCELERATOR / "cuda") in extension.include_dirs
+
+
+def test_it_is_written_whole_and_alike_each_time(tmp_path, device, files):
     (tmp_path / "empty").mkdir()
     for folder in (tmp_path / "new" / "folder", tmp_path / "empty"):
-        done = new_backend("my_net", folder)
+        done = new_backend("my_net", folder, device)
         assert done.returncode == 0, done.stderr
         assert files_in(folder) == files
         assert shlex.split(done.stdout.splitlines()[2]) == ["cd", str(folder)]
@@ -94,8 +129,8 @@ def test_it_is_written_whole_and_alike_each_time(tmp_path, files):
 
 
 @pytest.mark.parametrize("name", ["a", LONG])
-def test_ruff_accepts_it(tmp_path, name):
-    assert new_backend(name, tmp_path / "new").returncode == 0
+def test_ruff_accepts_it(tmp_path, name, device):
+    assert new_backend(name, tmp_path / "new", device).returncode == 0
     for check in (["check"], ["format", "--check"]):
         command = [sys.executable, "-m", "ruff", *check, "--no-cache"]
         done = subprocess.run(command, cwd=tmp_path / "new", capture_output=True, text=True)
@@ -114,7 +149,9 @@ def test_each_page_that_it_names_exists(files):
 def test_the_workflow_runs_the_commands_of_the_readme_and_our_actions(files):
     workflow = files[".github/workflows/test.yml"].decode()
     steps = re.findall(r"- run: (.*)", workflow)
-    assert steps[-3:] == next_commands(files)
+    commands = next_commands(files)
+    begin = steps.index(commands[0])
+    assert steps[begin : begin + 3] == commands
     ours = (ROOT / ".github/workflows/test-and-publish.yml").read_text()
     assert set(re.findall(r"- uses: .*", workflow)) <= set(re.findall(r"- uses: .*", ours))
 
@@ -135,6 +172,12 @@ def test_the_workflow_runs_the_commands_of_the_readme_and_our_actions(files):
 )
 def test_a_name_that_is_refused(tmp_path, name, text):
     refused(text, name, tmp_path / "new")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("device", ["cuda", "CPU", "privateuse1 "])
+def test_a_device_that_is_refused(tmp_path, device):
+    refused("there is a project for DEVICE=cpu, and one for", "acme", tmp_path / "new", device)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -172,18 +215,29 @@ def test_a_folder_that_is_refused(tmp_path):
 
 def test_only_a_name_of_the_command_line_counts():
     command = ["make", "--dry-run", "--no-print-directory", "new-backend"]
-    environment = {**os.environ, "NAME": "of_this_machine", "MAKEFLAGS": ""}
-    for variables, expected in (([], '"" ""'), (["NAME=acme", "FOLDER=../x"], '"acme" "../x"')):
+    environment = {**os.environ, "NAME": "of_this_machine", "DEVICE": "too", "MAKEFLAGS": ""}
+    for variables, expected in (
+        ([], '"" "" ""'),
+        (["NAME=acme", "FOLDER=../x"], '"acme" "../x" ""'),
+        (["NAME=acme", "DEVICE=privateuse1"], '"acme" "" "privateuse1"'),
+    ):
         done = subprocess.run(
             [*command, *variables], cwd=ROOT, env=environment, capture_output=True
         )
         assert done.stdout.decode().endswith(f"tools.new_backend {expected}\n")
 
 
+CHECKS = {  # tests/conformance runs all checks of the same transport and library
+    "cpu": ["lifecycle.names", "lifecycle.entry_point", "features.ddp_trains"],
+    "privateuse1": ["lifecycle.names", "streams.late_input", "features.ddp_trains"],
+}
+CUDA = "build_ext --build-temp build/cuda --build-lib build/cuda"
+
+
 @pytest.mark.slow
-def test_the_printed_commands_work_and_a_wrong_claim_fails(tmp_path):
+def test_the_printed_commands_work_and_a_wrong_claim_fails(tmp_path, device):
     """In an environment with our PyTorch; without a package index."""
-    done = new_backend("my_net", tmp_path / "project")
+    done = new_backend("my_net", tmp_path / "project", device)
     commands = [line.strip() for line in done.stdout.splitlines() if line.startswith("    ")]
     assert len(commands) == 4, done.stdout
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
@@ -193,9 +247,8 @@ def test_the_printed_commands_work_and_a_wrong_claim_fails(tmp_path):
     go, tools, install, test = commands
     output = shell(tmp_path, f"{go}\n{tools}\n{install}", timeout=600)
     assert "-Wall -Wextra" in output and "warning:" not in output
-    # tests/conformance runs all checks of the same transport.
     claims = tmp_path / "project" / "claims.txt"
-    chosen = ["lifecycle.names", "lifecycle.entry_point", "features.ddp_trains"]
+    chosen = CHECKS[device]
     lines = claims.read_text().splitlines(keepends=True)
     some = "".join(x for x in lines if x.partition(":")[0] in chosen)
     claims.write_text(some)
@@ -203,6 +256,23 @@ def test_the_printed_commands_work_and_a_wrong_claim_fails(tmp_path):
     assert "0 of 4 checks fail" in shell(tmp_path, f"{go}\n{test}")
     claims.write_text(some.replace("names: 2", "names: 3"))
     assert "names: 3 cases claimed, 2 right" in shell(tmp_path, f"{go}\n{test}", status=1)
+    if device != "cpu" and torch.version.cuda:
+        compile_and_link_nccl(tmp_path, go)
+
+
+def compile_and_link_nccl(tmp_path, go):
+    """Python resolves all symbols of a module when it imports it. With a GPU, one rank runs."""
+    output = shell(tmp_path, f"{go}\nBUILD_FOR=cuda python3 setup.py {CUDA}", timeout=600)
+    assert "-Wall -Wextra" in output and "warning:" not in output
+    [module] = tmp_path.glob("project/build/cuda/my_net_collectives/*.so")
+    name = module.name.partition(".")[0]
+    load = f"import torch, {name}; print(torch.distributed.Backend.backend_capability)"
+    path = f"PYTHONPATH={module.parent}"
+    assert "'my_net': ['cuda']" in shell(tmp_path, f"{path} python3 -c '{load}'")
+    assert b"libnccl.so.2" in module.read_bytes()
+    if torch.cuda.is_available():
+        suite = f"--backend my_net --device cuda --import {name} --ranks 1 -k 'values or streams'"
+        assert "0 of" in shell(tmp_path, f"{path} c10d-conformance {suite}")
 
 
 def shell(folder, script, *, status=0, timeout=600):

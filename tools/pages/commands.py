@@ -24,8 +24,11 @@ from ..state.runs import Run
 TIMEOUT = 300  # seconds; it takes about 10
 # Besides tools/ and sphinxext/, on which every record depends.
 NEEDED = ["Makefile", "conf.py", "languages.toml", "releases.toml", "site.toml", "requirements"]
-NEEDED += ["starter", "conformance", "docs/_templates/project-readme.html"]
-NEEDED += ["extension/frame", "extension/store_collectives/src"]  # which a new project copies
+# What new projects consist of.
+NEEDED += ["starter", "starter_accelerator", "conformance", "docs/_templates/project-readme.html"]
+NEEDED += ["docs/_templates/accelerator-readme.html", "extension/frame"]
+NEEDED += ["extension/store_collectives/src", "extension/stream_collectives/src"]
+NEEDED += ["extension/simulated_accelerator"]
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv*", "_build", "__pycache__", "*.mo", "tests")
 # The caller may itself be make; the environment is installed already.
 ENVIRONMENT = {"MAKEFLAGS": "", "MAKELEVEL": "", "MFLAGS": "", "PYTHON": "true"}
@@ -90,6 +93,12 @@ COMMANDS = [
         "make new-backend NAME=acme",
         "../acme-collectives/src/acme_transport.hpp",
         "class AcmeTransport final",
+        is_quick=True,
+    ),
+    Command(
+        "make new-backend NAME=acme DEVICE=privateuse1",
+        "../acme-collectives/src/registration.cpp",
+        "struct OptionsAcme final : streams::",
         is_quick=True,
     ),
 ]

@@ -19,7 +19,7 @@ from ..project.errors import BuildError
 from ..project.paths import DOCS, ROOT, relative
 
 # Beside docs/: pages include files of these.
-INCLUDED = ("gallery", "extension", "locales")
+INCLUDED = ("gallery", "extension", "starter_accelerator", "locales")
 TABLE = re.compile(r"^\* - .*\n(?:(?:\* -|  -|   ).*\n)*", re.M)
 SHOWS_TABLE = "show_table("  # See gallery/result_table.py.
 OPTIONS = "   :header-rows: 1\n   :class: result-table\n"

@@ -1,13 +1,9 @@
 #pragma once
 
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-
-#include "simulated_accelerator/include/stream.hpp"
-
-#include "library.hpp"
+#include "calls.hpp"
 #include "work.hpp"
 
-namespace stream_collectives {
+namespace streams {
 
 constexpr milliseconds kWatchEvery{50};
 
@@ -16,13 +12,14 @@ constexpr milliseconds kWatchEvery{50};
 class StreamGroup {
  public:
   StreamGroup(const StorePtr& store, int rank, int size, frame::OptionsPtr options)
-      : options_(c10::dynamic_intrusive_pointer_cast<OptionsSimccl>(options)),
+      : options_(std::move(options)),
+        own_options_(dynamic_cast<const Options&>(*options_)),
         rank_(rank),
         size_(size),
         timeout_(frame::checked(options_->timeout, options_->backend)),
-        library_(std::make_shared<BackendPtr>(options_->connect(store, rank, size))),
+        library_(connect(store, rank, size, *options_, own_options_)),
         watchdog_([this] { watch(); }) {}
-  ~StreamGroup() {
+  virtual ~StreamGroup() {
     coalesced_.erase(id_);
     const frame::WithoutGil without_gil;
     self_->end();
@@ -30,25 +27,32 @@ class StreamGroup {
     give_back_streams();
   }
 
-  OptionsSimccl& options() const { return *options_; }
+  frame::Options& options() const { return *options_; }
+  int rank() const { return rank_; }
   uint64_t sequence() const { return sequence_; }
   void set_timeout(milliseconds timeout) {
     timeout_ = options_->timeout = frame::checked(timeout, options_->backend);
-    (*library_)->setTimeout(timeout_of_library(timeout));
   }
 
   frame::Arguments begin(Kind kind, milliseconds timeout) const {
     const auto wins = frame::timeout_of_call(timeout, timeout_);
-    return {kind, wins, options_->backend, size_, kDevice};
+    return {kind, wins, options_->backend, size_, device::kType};
   }
 
   // Returns a Work, async or not, or none while coalescing.
   WorkPtr run(frame::Arguments&& given, bool /* async */) {
     const auto kind = given.note.kind;
-    given.require(LibraryCall::can_reduce(given.note), " cannot reduce tensors of ",
+    given.require(can_reduce(*library_, given.note), " cannot reduce tensors of ",
         frame::name(given.note.dtype), " with ", frame::name(given.note.op));
     given.require(kind != Kind::monitored_barrier, " is one of the CPU's backend");
-    Calls calls{std::make_shared<frame::Arguments>(std::move(given))};
+    given.require(!is_message(kind) || library_->has_tags() ||
+            (given.note.tag == 0 && given.note.root != frame::kAnySource),
+        ": the library has no tags, and cannot receive from any rank");
+    if (kind == Kind::barrier) given.in = {given.input(one_byte())};
+    const auto device = library_->device();
+    given.require(!device || *device == given.device, " takes tensors of ", device,
+        " in this group, got one of ", given.device);
+    Kept calls{std::make_shared<frame::Arguments>(std::move(given))};
     const auto coalesced = coalesced_.find(id_);
     if (coalesced == coalesced_.end()) return launch(kind, std::move(calls));
     coalesced->second.push_back(calls[0]);
@@ -56,12 +60,13 @@ class StreamGroup {
   }
 
   void start_coalescing() {
-    TORCH_CHECK_VALUE(!coalesced_.contains(id_), "Backend simccl: coalesces already");
+    TORCH_CHECK_VALUE(!coalesced_.contains(id_), "Backend ", options_->backend,
+        ": coalesces already");
     coalesced_[id_];
   }
   WorkPtr end_coalescing() {
     const auto calls = coalesced_.extract(id_);
-    TORCH_CHECK_VALUE(calls, "Backend simccl: does not coalesce");
+    TORCH_CHECK_VALUE(calls, "Backend ", options_->backend, ": does not coalesce");
     return launch(std::nullopt, std::move(calls.mapped()));
   }
   template <class CallOne>
@@ -97,7 +102,7 @@ class StreamGroup {
     if (failure_.empty()) failure_ = "it was destroyed";
     lock.unlock();
     stop();
-    (*library_)->shutdown();
+    library_->destroy();
     const std::lock_guard calls(mutex_);
     let_go();
   }
@@ -109,60 +114,75 @@ class StreamGroup {
   }
   // [/end]
 
- private:
-  using Calls = Stash::Kept;
+ protected:
+  using Kept = Stash::Kept;
+  using Lane = std::tuple<c10::DeviceIndex, Kind, int, int64_t>;
+  using Lanes = std::map<Lane, c10::Stream>;
 
+  // The steps of the rules, so that a test can leave one out.
+  virtual c10::intrusive_ptr<Work> new_work(std::optional<Kind> kind) {
+    return c10::make_intrusive<Work>(rank_, kind, options_->backend);
+  }
+  virtual c10::Stream stream_for(const Lane& lane, const c10::Stream& current) {
+    return stream_of(lane, current.id());
+  }
+  virtual Lanes& lanes() { return lanes_; }
+  virtual void wait_for(const device::Event& before, const c10::Stream& stream) {
+    before.block(stream);
+  }
+  virtual Kept kept(const Kept& calls) { return calls; }
+
+ private:
   // [launch]
   // The five steps of a call. The host waits in none of them.
-  WorkPtr launch(std::optional<Kind> kind, Calls calls) {
+  WorkPtr launch(std::optional<Kind> kind, Kept calls) {
     const std::lock_guard lock(mutex_);
     prepare(calls);
-    const auto work = c10::make_intrusive<WorkSimccl>(rank_, kind, options_);
-    const c10::impl::VirtualGuardImpl guard(kDevice);
-    work->device = calls.empty() ? at::Device(kDevice) : calls[0]->device;
-    if (!work->device.has_index()) work->device = guard.getDevice(); // a barrier
+    const auto work = new_work(kind);
+    const device::Guard guard(device::kType);
+    work->device = calls.empty() ? guard.getDevice() : calls[0]->device;
     const auto current = guard.getStream(work->device);
-    const auto stream = options_->keeps("own_stream")
-        ? stream_of(lane(work->device, kind, calls), current.id())
-        : current;
+    const auto stream = stream_for(lane(work->device, kind, calls), current);
     describe(*work, kind, calls);
 
     // 1. The communication comes after what the program has launched so far.
-    c10::Event before(kDevice);
+    device::Event before(device::kType);
     before.record(current);
-    if (options_->keeps("input")) before.block(stream);
+    wait_for(before, stream);
     // The library wants one order of collectives, also where a rank uses two devices.
-    const bool message = kind && is_message(*kind);
-    if (!message && last_) last_->block(stream);
-    if (!message) last_ = work->end;
+    const bool collective = !kind || !has_own_lane(*kind);
+    if (collective && last_) last_->end.block(stream);
+    if (collective) last_ = work->call;
     // Messages of one tag keep their order, also those of a batch.
     for (const auto& one : calls) {
-      if (!is_message(one->note.kind)) continue;
+      if (!has_own_lane(one->note.kind)) continue;
       auto& last = last_messages_[lane(work->device, one->note.kind, {one})];
-      if (last.end) last.end->block(stream);
-      last = {work->end, work->call};
+      if (last) last->end.block(stream);
+      last = work->call;
     }
 
     // 2. The memory stays, whatever the program does with its tensors.
-    std::vector<LibraryCall> library_calls;
-    for (const auto& one : calls) library_calls.emplace_back(*one);
-    work->stash =
-        std::make_shared<Stash>(options_->keeps("lifetime") ? calls : Calls());
-    kept_.emplace_back(work->end, work->stash);
+    work->stash = std::make_shared<Stash>(kept(calls));
+    kept_.emplace_back(work->call, work->stash);
 
-    // 3. The library runs in the stream.
-    auto* const native = static_cast<sim::Stream*>(guard.getStreamNativeHandle(stream));
-    const auto task = [call = work->call, library = library_, library_calls]() mutable {
-      run_in_stream(*call, **library, library_calls);
-    };
-    native->launch(kind ? name(*kind) : "coalesced", task, /*peers=*/true);
+    // 3. The library gets its calls, between an event and that of step 4.
+    work->call->begin.record(stream);
+    const auto timeout = timeout_of_library(work->call->timeout);
+    try {
+      library_->group_start(kind ? name(*kind) : "coalesced", timeout);
+      for (const auto& one : calls) Calls(*library_, *one, rank_, stream);
+      library_->group_end();
+    } catch (...) { // the other ranks may have the call
+      end_calls(work->call->title + ": " + frame::text_of(std::current_exception()));
+      throw;
+    }
 
     // 4. An event says when the stream has ended the call.
     {
-      const c10::StreamGuard in(stream);
+      const device::StreamGuard in(stream);
       for (const auto& one : calls) one->finish(); // outputs with strides
     }
-    work->end->record(stream);
+    work->call->end.record(stream);
 
     // 5. Work and future order the program's streams.
     work->complete(stream);
@@ -172,20 +192,21 @@ class StreamGroup {
   }
   // [/launch]
 
-  void prepare(const Calls& calls) {
+  void prepare(const Kept& calls) {
     if (!calls.empty()) check(); // PyTorch aborts all groups inside of an empty batch
     join_own_messages(calls);
     let_go();
     end_lanes();
   }
 
-  void describe(WorkSimccl& work, std::optional<Kind> kind, const Calls& calls) {
+  void describe(Work& work, std::optional<Kind> kind, const Kept& calls) {
     const bool counts = std::ranges::any_of( // messages are calls of two ranks alone
         calls, [](const auto& one) { return !is_message(one->note.kind); });
     if (counts) work.sequence = ++sequence_;
     const auto number = counts ? c10::str(" #", work.sequence) : "";
-    work.call->title = c10::str(kind ? name(*kind) : "coalesced", number,
-        " of group \"", options_->group_name, "\" on rank ", rank_);
+    work.call->title =
+        c10::str("Backend ", options_->backend, ": ", kind ? name(*kind) : "coalesced",
+            number, " of group \"", options_->group_name, "\" on rank ", rank_);
     for (const auto& one : calls) {
       work.call->timeout = std::max(work.call->timeout, one->timeout);
       work.source = one->source;
@@ -193,14 +214,13 @@ class StreamGroup {
     }
     const bool asks =
         kind == Kind::receive && calls[0]->note.root < 0; // for the sender
-    const bool waits = kind == Kind::barrier && options_->keeps("barrier");
-    work.blocks_host |= asks || waits;
+    work.blocks_host = own_options_.blocking_wait || asks || kind == Kind::barrier;
     work.abort_group = [self = self_] { self->abort(); };
   }
 
   // A message of a rank to itself is a copy, because a library may connect each rank only
   // with others. As with NCCL, both halves are in one batch.
-  void join_own_messages(const Calls& calls) const {
+  void join_own_messages(const Kept& calls) const {
     const auto is_own = [&](const auto& call, Kind kind) {
       return call->note.kind == kind && call->note.root == rank_;
     };
@@ -224,34 +244,22 @@ class StreamGroup {
       ": a message of a rank to itself needs its send and its receive in one batch; pass "
       "both to batch_isend_irecv";
 
-  // [in-the-stream]
-  // On the thread of the stream, which waits for the other ranks.
-  static void run_in_stream(
-      Call& call, c10d::Backend& library, std::vector<LibraryCall>& calls) {
-    call.began = Clock::now();
-    try {
-      if (call.failed()) throw std::runtime_error(call.error());
-      std::vector<WorkPtr> works; // all begin before one is awaited: it may need others
-      for (auto& one : calls) works.push_back(one.begin(library));
-      for (size_t i = 0; i < calls.size(); ++i) calls[i].end(works[i]);
-    } catch (const std::exception&) {
-      call.fail(frame::text_of(std::current_exception()));
-    }
-    call.ended = true;
+  // A barrier may be a sum of it.
+  static at::Tensor one_byte() {
+    return at::empty({1}, at::TensorOptions(device::kType).dtype(at::kByte));
   }
-  // [/in-the-stream]
 
   void check() const {
-    TORCH_CHECK_WITH(DistBackendError, forks_ == frame::fork_count(),
-        "Backend simccl: group \"", options_->group_name,
+    TORCH_CHECK_WITH(DistBackendError, forks_ == frame::fork_count(), "Backend ",
+        options_->backend, ": group \"", options_->group_name,
         "\" belongs to the process that created it, not to a fork of it");
     const std::lock_guard lock(watched_mutex_);
     auto reason = failure_;
     for (const auto& call : calls_) { // the watchdog may not know yet
       if (reason.empty()) reason = call->error();
     }
-    TORCH_CHECK_WITH(DistBackendError, reason.empty(), "Backend simccl: group \"",
-        options_->group_name, "\" takes no more calls: ", reason);
+    TORCH_CHECK_WITH(DistBackendError, reason.empty(), "Backend ", options_->backend,
+        ": group \"", options_->group_name, "\" takes no more calls: ", reason);
   }
 
   // [let-go]
@@ -259,7 +267,7 @@ class StreamGroup {
   // end of a tensor may need Python's lock.
   void let_go() {
     std::erase_if(kept_, [](const auto& kept) {
-      const bool unused = kept.first->query();
+      const bool unused = kept.first->ended();
       if (unused) kept.second->clear();
       return unused;
     });
@@ -273,7 +281,9 @@ class StreamGroup {
     std::unique_lock lock(watched_mutex_);
     while (!changed_.wait_for(lock, kWatchEvery, [this] { return stop_; })) {
       std::string error;
+      const auto of_library = library_->async_error(); // and not of one call
       for (const auto& call : calls_) {
+        if (!of_library.empty()) call->fail(of_library);
         const auto limit = std::to_string(call->timeout.count()) + " ms";
         if (call->late()) {
           call->fail("it has not ended within " + limit +
@@ -282,7 +292,7 @@ class StreamGroup {
         if (error.empty()) error = call->error();
       }
       std::erase_if(calls_, [this](const auto& call) { // or check() takes a call
-        return call->ended && (!call->failed() || !failure_.empty());
+        return call->ended() && (!call->failed() || !failure_.empty());
       });
       changed_.notify_all();
       lock.unlock();
@@ -301,7 +311,7 @@ class StreamGroup {
       failure_ = reason;
     }
     TORCH_WARN(reason); // the program may never wait again
-    (*library_)->abort();
+    library_->abort();
   }
   // [/end-calls]
 
@@ -319,17 +329,19 @@ class StreamGroup {
   // Where a call runs: collectives in one stream, in the order in which the program calls
   // them; messages in one for each direction, rank and tag, because ranks may call them in
   // different orders.
-  using Lane = std::tuple<c10::DeviceIndex, Kind, int, int64_t>;
-  static Lane lane(at::Device device, std::optional<Kind> kind, const Calls& calls) {
-    const bool message = kind && is_message(*kind);
-    const auto note = message ? calls[0]->note : frame::Note();
+  bool has_own_lane(Kind kind) const {
+    return is_message(kind) && library_->has_tags();
+  }
+  Lane lane(at::Device device, std::optional<Kind> kind, const Kept& calls) const {
+    const bool own = kind && has_own_lane(*kind);
+    const auto note = own ? calls[0]->note : frame::Note();
     return {device.index(), note.kind, note.root, note.tag};
   }
   c10::Stream stream_of(const Lane& lane, c10::StreamId current) {
     const std::lock_guard lock(lanes_mutex_);
-    auto& lanes = options_->keeps("group_stream") ? lanes_ : lanes_of_all_groups_;
-    if (!lanes.contains(lane)) lanes.emplace(lane, free_stream(lane, current));
-    return lanes.at(lane);
+    auto& own = lanes();
+    if (!own.contains(lane)) own.emplace(lane, free_stream(lane, current));
+    return own.at(lane);
   }
   // [/lanes]
 
@@ -337,16 +349,15 @@ class StreamGroup {
   // A stream is free when its messages have ended, and already when the program's stream
   // waits for their end, because what that launches now begins later anyway.
   c10::Stream free_stream(const Lane& lane, c10::StreamId current) {
-    const auto device = std::get<0>(lane);
-    for (const auto& [other, message] : last_messages_) {
-      const bool same_device = std::get<0>(other) == device;
-      if (!same_device || !message.call->is_waited_for_by(current)) continue;
+    const auto index = std::get<0>(lane);
+    for (const auto& [other, call] : last_messages_) {
+      const bool same_device = std::get<0>(other) == index;
+      if (!same_device || !call->is_waited_for_by(current)) continue;
       if (const auto freed = lanes_.extract(other)) return freed.mapped();
     }
-    auto& idle = idle_streams_[device];
+    auto& idle = idle_streams_[index];
     if (idle.empty()) {
-      const c10::impl::VirtualGuardImpl guard(kDevice);
-      return guard.getNewStream({kDevice, device});
+      return device::Guard(device::kType).getNewStream({device::kType, index});
     }
     const auto stream = idle.back();
     idle.pop_back();
@@ -358,7 +369,7 @@ class StreamGroup {
   void end_lanes() {
     const std::lock_guard lock(lanes_mutex_);
     std::erase_if(last_messages_, [this](const auto& last) {
-      const bool ended = last.second.end->query();
+      const bool ended = last.second->ended();
       if (ended) give_back(lanes_.extract(last.first));
       return ended;
     });
@@ -394,33 +405,27 @@ class StreamGroup {
     StreamGroup* group_;
   };
 
-  const OptionsPtr options_;
+  const frame::OptionsPtr options_;
+  const Options& own_options_; // the same
   const int rank_, size_;
   std::atomic<milliseconds> timeout_;
-  // Streams share the pointer to the pointer: PyTorch's own may need Python's lock
-  // whenever it is copied.
-  const std::shared_ptr<BackendPtr> library_;
+  const std::unique_ptr<Communicator> library_;
   const uint64_t forks_ = frame::fork_count();
   const std::shared_ptr<Self> self_ = std::make_shared<Self>(this);
   std::atomic<uint64_t> sequence_{0};
 
   static inline std::atomic<uint64_t> ids_{0};
   const uint64_t id_ = ids_.fetch_add(1); // an address may be that of an earlier group
-  static inline thread_local std::map<uint64_t, Calls> coalesced_;
+  static inline thread_local std::map<uint64_t, Kept> coalesced_;
 
   std::mutex mutex_; // one call at a time; taken before the others
-  std::shared_ptr<c10::Event> last_; // of the collectives
-  struct Message {
-    std::shared_ptr<c10::Event> end;
-    std::shared_ptr<Call> call;
-  };
-  std::map<Lane, Message> last_messages_; // that have not ended
-  std::vector<std::pair<std::shared_ptr<c10::Event>, std::shared_ptr<Stash>>> kept_;
+  std::shared_ptr<Call> last_; // of the collectives
+  std::map<Lane, std::shared_ptr<Call>> last_messages_; // that have not ended
+  std::vector<std::pair<std::shared_ptr<Call>, std::shared_ptr<Stash>>> kept_;
 
   static inline std::mutex lanes_mutex_; // guards these
-  static inline std::map<Lane, c10::Stream> lanes_of_all_groups_;
   static inline std::map<c10::DeviceIndex, std::vector<c10::Stream>> idle_streams_;
-  std::map<Lane, c10::Stream> lanes_;
+  Lanes lanes_;
 
   mutable std::mutex watched_mutex_; // guards these
   std::condition_variable changed_;
@@ -430,4 +435,4 @@ class StreamGroup {
   std::thread watchdog_;
 };
 
-} // namespace stream_collectives
+} // namespace streams

@@ -1,32 +1,31 @@
 #pragma once
 
-#include <c10/core/Event.h>
-#include <c10/core/StreamGuard.h>
+#include "device.hpp"
 
 #include "options.hpp"
 
-namespace stream_collectives {
+namespace streams {
 
-constexpr auto kDevice = c10::DeviceType::PrivateUse1;
 constexpr auto kNoStream = std::numeric_limits<c10::StreamId>::min();
 
 using frame::Clock;
-using OptionsPtr = c10::intrusive_ptr<OptionsSimccl>;
 using Future = c10::ivalue::Future;
 using FuturePtr = c10::intrusive_ptr<Future>;
 
 // One call, as its stream and the watchdog see it. It has no tensor, so its end needs
 // nothing of Python.
 struct Call {
-  std::string title; // "all_reduce #3 of ..."
+  std::string title; // "Backend acme: all_reduce #3 of ..."
   milliseconds timeout{0};
-  std::atomic<Clock::time_point> began{Clock::time_point::max()}; // on the stream
-  std::atomic<bool> ended{false};
+  device::Event begin{device::kType}, end{device::kType}; // the stream reaches them
   std::atomic<c10::StreamId> waiting{kNoStream}; // the program's stream, after wait()
 
-  bool late() const {
-    const auto start = began.load();
-    return !ended && start < Clock::now() && Clock::now() - start > countable(timeout);
+  bool ended() const { return end.query(); }
+  // Of the watchdog, whose first look at a call that has begun starts its clock.
+  bool late() {
+    if (ended() || !begin.query()) return false;
+    if (!began_) began_ = Clock::now();
+    return Clock::now() - *began_ > countable(timeout);
   }
   bool is_waited_for_by(c10::StreamId stream) const {
     return stream != kNoStream && stream == waiting;
@@ -39,10 +38,11 @@ struct Call {
   bool failed() const { return !error().empty(); }
   void fail(const std::string& reason) { // the first reason counts
     const std::lock_guard lock(mutex_);
-    if (error_.empty() && !ended) error_ = "Backend simccl: " + title + ": " + reason;
+    if (error_.empty() && !ended()) error_ = title + ": " + reason;
   }
 
  private:
+  std::optional<Clock::time_point> began_;
   mutable std::mutex mutex_;
   std::string error_;
 };
@@ -68,17 +68,15 @@ class Stash {
 
 // What a call gives the program. It makes the program's streams wait for that of the
 // communication, and the host goes on.
-class WorkSimccl final : public c10d::Work {
+class Work : public c10d::Work {
  public:
-  WorkSimccl(int rank, std::optional<Kind> kind, OptionsPtr options)
-      : Work(rank, frame::type_of(kind), frame::title_of("simccl", kind)),
-        blocks_host(options->blocking_wait),
-        options_(std::move(options)) {}
+  Work(int rank, std::optional<Kind> kind, const std::string& backend)
+      : c10d::Work(rank, frame::type_of(kind), frame::title_of(backend, kind)) {}
 
   // [completion]
   // The stream has ended the call, so that every stream may use the result.
-  bool isCompleted() override { return !options_->keeps("completion") || end->query(); }
-  bool isSuccess() const override { return end->query() && !call->failed(); }
+  bool isCompleted() override { return call->ended(); }
+  bool isSuccess() const override { return call->ended() && !call->failed(); }
   // [/completion]
   std::exception_ptr exception() const override {
     if (!call->failed()) return nullptr;
@@ -96,24 +94,18 @@ class WorkSimccl final : public c10d::Work {
   // What the current stream gets from now on comes after the communication. The memory
   // may go: if it belongs to that stream, its next owner writes to it after that, too.
   void synchronize() override {
-    const c10::impl::VirtualGuardImpl guard(end->device_type());
-    const auto current = guard.getStream(device);
-    if (options_->keeps("output")) {
-      end->block(current);
-      call->waiting = current.id(); // the group may soon use the stream again
-    }
+    order(device::Guard(device::kType).getStream(device));
     stash->clear();
   }
 
   bool wait(milliseconds timeout = kNoTimeout) override {
     const auto limit = frame::in(timeout);
-    while (timeout > kNoTimeout && !end->query() && !call->failed()) {
-      TORCH_CHECK_WITH(DistBackendError, Clock::now() < limit,
-          "Backend simccl: ", call->title, ": it has not ended within the ",
-          timeout.count(), " ms of this wait()");
+    while (timeout > kNoTimeout && !call->ended() && !call->failed()) {
+      TORCH_CHECK_WITH(DistBackendError, Clock::now() < limit, call->title,
+          ": it has not ended within the ", timeout.count(), " ms of this wait()");
       std::this_thread::sleep_for(milliseconds(1)); // events cannot wait with a limit
     }
-    if (blocks_host && !call->failed()) end->synchronize(); // until the deadline
+    if (blocks_host && !call->failed()) call->end.synchronize(); // until the deadline
     synchronize();
     if (const auto error = exception()) std::rethrow_exception(error);
     return true;
@@ -126,11 +118,9 @@ class WorkSimccl final : public c10d::Work {
   // wait, wait for that event.
   FuturePtr getFuture() override { return future_; }
   void complete(const c10::Stream& communication) {
-    std::vector<at::Device> devices{device};
-    if (!options_->keeps("devices")) devices.clear();
     future_ = c10::make_intrusive<Future>(
-        c10::ListType::create(c10::TensorType::get()), devices);
-    const c10::StreamGuard guard(communication);
+        c10::ListType::create(c10::TensorType::get()), devices());
+    const device::StreamGuard guard(communication);
     future_->markCompleted(c10::IValue(outputs));
     if (recordFunctionEndCallback_) recordFunctionEndCallback_(); // of a profiler
   }
@@ -138,17 +128,25 @@ class WorkSimccl final : public c10d::Work {
 
   std::shared_ptr<Call> call = std::make_shared<Call>();
   std::shared_ptr<Stash> stash;
-  std::shared_ptr<c10::Event> end = std::make_shared<c10::Event>(kDevice);
-  at::Device device{kDevice};
+  at::Device device{device::kType};
   Tensors outputs;
   uint64_t sequence = 0; // of the collectives of the group
   std::shared_ptr<std::atomic<int>> source; // of a message
-  bool blocks_host; // the result is for the host
+  bool blocks_host = false; // the result is for the host
   std::function<void()> abort_group;
 
+ protected:
+  // The steps of the rules, so that a test can leave one out.
+  // [order]
+  virtual void order(const c10::Stream& current) {
+    call->end.block(current);
+    call->waiting = current.id(); // the group may soon use the stream again
+  }
+  // [/order]
+  virtual std::vector<at::Device> devices() const { return {device}; }
+
  private:
-  const OptionsPtr options_;
   FuturePtr future_;
 };
 
-} // namespace stream_collectives
+} // namespace streams
