@@ -74,7 +74,7 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = list(NO_PAGES)
 myst_enable_extensions = ["colon_fence", "deflist"]
 # [text](source:extension/frame/note.hpp) leads to a file of the repository.
-myst_url_schemes = {x: None for x in ("http", "https", "mailto")}
+myst_url_schemes = dict.fromkeys(("http", "https", "mailto"))
 myst_url_schemes["source"] = {"url": PUBLISHED.file_address("{{path}}")}
 
 code_provenance_root = ".."

@@ -128,8 +128,8 @@ except dist.DistStoreError as error:
 #
 # The store is only for small data: with gloo and NCCL, tensors travel through the connections of the backend.
 #
-# The library of a group
-# ----------------------
+# NCCL, Gloo and other libraries
+# ------------------------------
 #
 # The same program can run on several libraries, each of which is a backend of ``torch.distributed``. The
 # right one depends on where the tensors are and on the network between the processes:
