@@ -18,9 +18,9 @@ profiler.
      - ``py-spy``: it has left the loop, or its process has ended
      - :doc:`/overview/data-parallel`
    * - rank 0 waits in ``forward``, and the others in a barrier or the next step
-     - rank 0 validates alone, with the DDP model in place of ``model.module``
-     - the stacks of all ranks, as below
-     - this one
+     - rank 0 validates alone, with DDP
+     - the stacks of all ranks
+     - below, step 1
    * - a rank raises ``Expected to have finished reduction``, and the others wait in ``backward``
      - it has skipped a layer, so DDP waits for gradients that never come
      - ``TORCH_DISTRIBUTED_DEBUG=INFO`` names the parameters
@@ -31,7 +31,7 @@ profiler.
      - :doc:`/overview/memory`
    * - the process of a rank is gone, and the others wait
      - the kernel has killed it for its memory, or it has crashed
-     - its log, ``dmesg``, and the signal that ``torchrun`` prints
+     - its log, and the signal that ``torchrun`` prints
      - :doc:`/overview/elastic`
    * - ranks wait in different collectives
      - they call collectives, or groups, in different orders
@@ -43,11 +43,11 @@ profiler.
      - :doc:`/overview/several-nodes`
    * - the ranks find each other, and then cannot connect
      - a firewall opens only the port of the rendezvous
-     - connect to another port of the host, for example with ``nc -zv``
+     - connect to another port of the host with ``nc -zv``
      - :doc:`/overview/several-nodes`
    * - ``init_process_group`` or ``new_group`` waits, and then times out
      - a rank has not started, or only the members of the group have called ``new_group``
-     - the error names the key or the number of ranks that are missing
+     - the error names the key, or counts the ranks
      - :doc:`/tutorial/error-messages`
    * - all work is done, and a process ends with ``SIGABRT``
      - a thread of the backend lets go of a tensor while Python ends
@@ -71,22 +71,16 @@ others, start the job again:
 
    * - tool
      - what you do
-     - what it shows
    * - 1. ``py-spy``
      - attach it to the running process
-     - the line in which each rank is
    * - 2. flight recorder
      - let each rank write its trace; with NCCL, wait for the timeout
-     - the first call that a rank did not make
    * - 3. ``DETAIL``
      - set a variable, and start the job again
-     - ranks that call different operations or pass different shapes
    * - 4. ``monitored_barrier``
      - add two lines of code
-     - which rank is missing at this line
    * - 5. profiler
      - record a step
-     - which rank is late in each call
 
 Look at a hanging rank
 ----------------------
@@ -110,7 +104,6 @@ processes, and ``grep`` reads the rank of one from its environment. ``py-spy`` s
 
 Then compare the stacks:
 
-- If the process of a rank is gone, its log has the cause.
 - If all ranks but one are in the same collective, find out what keeps that one away, for example the data loader
   or a checkpoint.
 - If ranks are in different collectives, or all wait for a GPU, for example in ``loss.item()``, go on with the next
@@ -119,14 +112,13 @@ Then compare the stacks:
   its address.
 
 Where neither tool is allowed, prepare the program with Python's ``faulthandler``. It writes the stacks from a
-thread of its own, so it works although the main thread hangs in C++. Two ranks show that here. Rank 0 validates after each
-epoch, while the other rank waits for it at a barrier:
+thread of its own, so it works although the main thread hangs in C++. In the sample, rank 0 validates after each epoch,
+while rank 1 waits for it at a barrier:
 
 .. listing:: gallery/communicate/debug/hanging_rank.py
    :part: validate
 
-This works, because ``model.module`` is the model without DDP. The second epoch passes ``model`` instead, and
-``faulthandler`` writes the stacks to a file each half second until both ranks hang:
+The first epoch works, because ``model.module`` is the model without DDP. The second one passes ``model``:
 
 .. listing:: gallery/communicate/debug/hanging_rank.py
    :part: stack
@@ -205,11 +197,13 @@ output = launch("debug/missing_call.py", ranks=2)
 # rank 0 names it at the timeout of the group.
 #
 # ``DETAIL`` also finds some wrong results that raise no error. In the next program, the ranks reduce tensors with
-# the same number of elements but different shapes, first without and then with ``DETAIL``. So that one run shows
-# both, the program calls ``dist.set_debug_level``, which applies to the groups that are created afterwards:
+# the same number of elements but different shapes, first without and then with ``DETAIL``:
 #
 # .. admonition:: Tensors of different shapes
 #    :collapsible: closed
+#
+#    So that one run shows both, the program calls ``dist.set_debug_level``, which applies to the groups that are created
+#    afterwards:
 #
 #    .. listing:: gallery/communicate/debug/ranks_differ.py
 #       :part: shapes
@@ -249,11 +243,12 @@ output = launch("debug/monitored_barrier.py", ranks=3, expected_stderr="monitore
 #
 # If a job is slow, one rank may hold up all others. PyTorch's profiler shows the call of each operation and, if
 # the backend supports it, an event that lasts until the operation ends. That event contains the time in which the
-# rank waits for others. To show this, the program delays rank 1 by 0.3 s, and compares the ends of the
-# call, ``c10d::allreduce_``, and of the operation, ``shm:all_reduce``:
+# rank waits for others. To show this, the program delays rank 1 by 0.3 s:
 #
 # .. admonition:: The late rank
 #    :collapsible: closed
+#
+#    It compares the ends of the call, ``c10d::allreduce_``, and of the operation, ``shm:all_reduce``:
 #
 #    .. listing:: gallery/communicate/debug/late_in_a_profile.py
 #       :part: late
@@ -272,23 +267,26 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 # NCCL's backend has a watchdog, a thread that finds calls that fail or exceed the timeout. Environment
 # variables decide whether it then ends the process, and what it leaves for you to read:
 #
-# .. list-table::
-#    :header-rows: 1
+# .. admonition:: Variables of NCCL's backend
+#    :collapsible: closed
 #
-#    * - variable
-#      - meaning
-#    * - ``TORCH_NCCL_ASYNC_ERROR_HANDLING``
-#      - what happens after an error or a timeout: 0 nothing, 1 abort the communicators and end the process,
-#        2 only abort, 3 (the default) only end the process
-#    * - ``TORCH_NCCL_DUMP_ON_TIMEOUT``, in 2.15 also ``TORCH_FR_DUMP_ON_TIMEOUT``
-#      - each rank that notices an error or a timeout writes its flight recorder to a file on its node; on by
-#        default, 0 turns it off
-#    * - ``TORCH_FR_DUMP_TEMP_FILE``
-#      - the path of these files up to the rank, by default ``~/.cache/torch/comm_lib_trace_rank_``
+#    .. list-table::
+#       :header-rows: 1
 #
-# Collect the files of all nodes in one folder for ``torchfrtrace``. A rank that has noticed nothing leaves no file;
-# the command then stops with ``Missing dump files from ranks`` and the rank's number. Add
-# ``--allow-incomplete-ranks`` to go on.
+#       * - variable
+#         - meaning
+#       * - ``TORCH_NCCL_ASYNC_ERROR_HANDLING``
+#         - what happens after an error or a timeout: 0 nothing, 1 abort the communicators and end the process,
+#           2 only abort, 3 (the default) only end the process
+#       * - ``TORCH_NCCL_DUMP_ON_TIMEOUT``, in 2.15 also ``TORCH_FR_DUMP_ON_TIMEOUT``
+#         - each rank that notices an error or a timeout writes its flight recorder to a file on its node; on by
+#           default, 0 turns it off
+#       * - ``TORCH_FR_DUMP_TEMP_FILE``
+#         - the path of these files up to the rank, by default ``~/.cache/torch/comm_lib_trace_rank_``
+#
+#    Collect the files of all nodes in one folder for ``torchfrtrace``. A rank that has noticed nothing leaves no file;
+#    the command then stops with ``Missing dump files from ranks`` and the rank's number. Add
+#    ``--allow-incomplete-ranks`` to go on.
 #
 # An author of a backend decides how much these tools show: :doc:`test-your-backend` says what each needs.
 #

@@ -230,9 +230,14 @@ launch("asynchronous_work/works_of_a_group.py", ranks=2)
 # .. admonition:: ``PythonExit``
 #    :collapsible: closed
 #
-#    .. listing:: extension/frame/process.hpp
-#       :start-at: // Once Python exits
-#       :end-before: // Gives Python's lock away
+#    .. not-executed::
+#       :partly:
+#
+#       In no sample does a thread wait for an operation while Python ends.
+#
+#       .. listing:: extension/frame/process.hpp
+#          :start-at: // Once Python exits
+#          :end-before: // Gives Python's lock away
 #
 # PyTorch itself calls no such function (`pytorch#179291 <https://github.com/pytorch/pytorch/pull/179291>`_), so tell your
 # users to call ``destroy_process_group``.
