@@ -172,6 +172,8 @@ with mock.patch.object(torch, "__version__", "2.12.1"):
 #   pybind11. Build again with the PyTorch that you run and with the pybind11 in it.
 # * A header is missing, or a method no longer overrides anything: c10d's headers
 #   change between minor releases. Build once for each.
+# * The package ``was not built``, although it was just installed: the program lies beside the sources, so
+#   Python imports these, which have no compiled module. Move the program, or install with ``--editable``.
 # * ``ImportError: libc10.so: cannot open shared object file``: a program imported a
 #   compiled module before ``torch``. The package above imports ``torch`` itself.
 #

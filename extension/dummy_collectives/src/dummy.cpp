@@ -24,8 +24,6 @@ std::vector<c10::Device> accelerators_of(const Tensors& tensors) {
 // [/devices]
 
 // [work]
-// The handle of one collective. `dist.all_reduce(..., async_op=True)` returns
-// it in Python.
 class WorkDummy : public c10d::Work {
  public:
   WorkDummy(c10d::OpType op_type, int rank, const Tensors& outputs)
