@@ -10,6 +10,8 @@ device = os.environ.get("BUILD_FOR", "sim")
 
 # An absolute path, because ninja runs in another folder.
 here = Path(__file__).resolve().parent
+if not (here / device / "device.hpp").is_file():
+    raise SystemExit(f"BUILD_FOR={device}: the folder {device} has no device.hpp")
 headers, libraries = include_paths(), []
 if device == "cuda":
     # NCCL comes with the CUDA build of PyTorch, and the CUDA toolkit may be missing.

@@ -49,8 +49,8 @@ minutes, and nothing was downloaded but the tools.
 The device and the library
 --------------------------
 
-Two headers of a folder know the hardware, and ``BUILD_FOR=cuda`` or the first line of ``setup.py`` names the folder.
-The first, ``device.hpp``, names the runtime. PyTorch has classes for events, streams and guards that work with every
+Two headers know the hardware. They are in one folder, which the variable ``BUILD_FOR`` or its default in ``setup.py``
+names. The first, ``device.hpp``, names the runtime. PyTorch has classes for events, streams and guards that work with every
 registered device, so your header differs from the one for the simulation in the type, the name and the native stream:
 
 .. listing:: extension/stream_collectives/src/sim/device.hpp
@@ -65,7 +65,8 @@ registered device, so your header differs from the one for the simulation in the
 
 The second, ``library.hpp``, implements the *communicator*, an interface in the shape of NCCL: rank 0 draws an id that
 all ranks get, a call enqueues on a stream and returns, errors are asked for, and ``abort`` comes from another thread.
-If your library copies NCCL's functions, as many do, most of the work is to rename them in the implementation for NCCL:
+If your library has functions like NCCL's, as RCCL has, most of the work is to rename them in the implementation for
+NCCL:
 
 .. listing:: extension/stream_collectives/src/streams/communicator.hpp
    :part: communicator
@@ -81,8 +82,8 @@ If your library copies NCCL's functions, as many do, most of the work is to rena
       .. listing:: starter_accelerator/cuda/library.hpp
 
 What the interface lacks is made of what it has, by ``streams/calls.hpp``: an all-to-all, a gather and a scatter are
-messages in one group. A barrier is a sum of one byte, unless you override ``barrier``. NCCL has functions for the first three since 2.28, and you
-can add them to the interface if yours has them.
+messages in one group. A barrier is a sum of one byte, unless you override ``barrier``. The NCCL that comes with
+PyTorch 2.15 has functions for the first three, so add them to the interface if yours has them, too.
 
 The order of work
 -----------------

@@ -69,6 +69,31 @@ def check_a_timeout_that_is_changed_later():
                 work.wait(timedelta(seconds=20))
 
 
+def check_a_library_without_tags():
+    """Messages are in the order of the calls, in the stream of the collectives, as with NCCL."""
+    ones = [torch.ones(1, device=sim)]
+    group = make_two(timedelta(seconds=20), tags=False)[0]
+    for name in ("send", "recv"):
+        with pytest.raises(ValueError, match=f"simccl: {name}: the library has no tags"):
+            getattr(group, name)(ones, 1, 1)
+    with pytest.raises(ValueError, match="cannot receive from any rank"):
+        group.recv_anysource(ones, 0)
+    groups = make_two(timedelta(seconds=20), tags=False)
+    numbers = [torch.full((2,), 1.0 + i, device=sim) for i in range(2)]
+    got, sums = torch.zeros(2, 2, device=sim), [torch.ones(1, device=sim) for _ in groups]
+    torch.sim.start_trace()
+    works = [groups[0].send([numbers[0]], 1, 0), groups[1].recv([got[0]], 0, 0)]
+    works += [group.allreduce([sums[i]]) for i, group in enumerate(groups)]
+    works += [groups[1].send([numbers[1]], 0, 0), groups[0].recv([got[1]], 1, 0)]
+    for work in works:
+        work.wait()
+    torch.accelerator.synchronize()
+    names = {"send", "recv", "all_reduce"}
+    streams = {stream for _, name, _, stream in torch.sim.stop_trace() if name in names}
+    assert len(streams) == 2, "one for each of the groups"
+    assert got.tolist() == [[1, 1], [2, 2]] and [x.item() for x in sums] == [2, 2]
+
+
 def check_messages_to_itself():
     group = make()
     numbers, got = [torch.full((2,), 1.0 + i, device=sim) for i in range(3)], torch.zeros(3, 2)

@@ -87,8 +87,9 @@ def test_the_suite_is_a_dependency_whose_wheel_is_there(files):
 @pytest.mark.parametrize(
     "folder", [STARTER, STARTER_ACCELERATOR, *EXTENSIONS], ids=lambda folder: folder.name
 )
-def test_a_build_needs_no_cuda_toolkit_and_is_the_same_with_a_gpu(folder):
+def test_a_build_needs_no_cuda_toolkit_and_is_the_same_with_a_gpu(folder, monkeypatch):
     """Most readers with a GPU have the driver and PyTorch, and no toolkit."""
+    monkeypatch.setenv("BUILD_FOR", "cuda")  # of starter_accelerator/
     script = folder / "setup.py"
     extensions = []
     for has_gpu in (True, False):
@@ -101,6 +102,13 @@ def test_a_build_needs_no_cuda_toolkit_and_is_the_same_with_a_gpu(folder):
         [extension] = setup.call_args.kwargs["ext_modules"]
         extensions.append(vars(extension))
     assert extensions[0] == extensions[1] and "c10" in extensions[0]["libraries"]
+
+
+def test_a_folder_without_a_device_is_named(monkeypatch):
+    script = STARTER_ACCELERATOR / "setup.py"
+    monkeypatch.setenv("BUILD_FOR", "npu")
+    with pytest.raises(SystemExit, match="BUILD_FOR=npu: the folder npu has no device.hpp"):
+        exec(compile(script.read_text(), script, "exec"), {"__file__": str(script)})
 
 
 def test_nccl_is_the_one_that_pip_has_installed(monkeypatch):

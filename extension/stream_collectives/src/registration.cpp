@@ -13,15 +13,15 @@ struct OptionsSimccl final : streams::OptionsOf<OptionsSimccl, BrokenGroup>, Rul
       : OptionsOf("simccl", timeout) {}
 
   std::string library = "gloo"; // the backend for the CPU that moves the data
+  bool tags = true; // without them, messages run as with NCCL
 
   std::string unique_id() const override { return ::library::unique_id(); }
   std::unique_ptr<streams::Communicator> connect_library(
       const streams::Start& start) const override {
-    return ::library::connect(
-        start, library, [this](const auto&... place) -> py::object {
-          return py::module_::import("stream_collectives")
-              .attr("connect")(*this, place...);
-        });
+    const auto make = [this](const auto&... place) -> py::object {
+      return py::module_::import("stream_collectives").attr("connect")(*this, place...);
+    };
+    return ::library::connect(start, library, make, tags);
   }
 };
 
@@ -33,6 +33,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.doc() = "The simccl c10d backend, compiled for one release of PyTorch.";
   streams::define<OptionsSimccl, BrokenGroup>(module)
       .def_readwrite("library", &OptionsSimccl::library)
+      .def_readwrite("tags", &OptionsSimccl::tags)
       .def_readwrite("broken", &OptionsSimccl::broken);
   module.def("communication_stream", [](Backend& backend, at::Device device) {
     const auto stream = backend.stream(device).pack3();

@@ -61,9 +61,10 @@ struct State {
 // of the stream.
 class Simulated final : public streams::Communicator {
  public:
-  explicit Simulated(BackendPtr cpu)
+  Simulated(BackendPtr cpu, bool has_tags)
       : state_(std::make_shared<State>(std::move(cpu))),
-        rank_(state_->cpu->getRank()) {}
+        rank_(state_->cpu->getRank()),
+        has_tags_(has_tags) {}
   ~Simulated() override { state_->abort(); }
 
   // [can-reduce]
@@ -156,7 +157,7 @@ class Simulated final : public streams::Communicator {
     });
   }
 
-  bool has_tags() const override { return true; }
+  bool has_tags() const override { return has_tags_; }
   void receive_any(void* to, size_t size, int64_t tag, const Source& source,
       c10::Stream stream) override {
     const auto begin = [=](c10d::Backend& cpu) {
@@ -290,6 +291,7 @@ class Simulated final : public streams::Communicator {
 
   const std::shared_ptr<State> state_;
   const int rank_;
+  const bool has_tags_;
   const char* name_ = nullptr; // of the group that is open
   milliseconds timeout_{0};
   std::vector<Part> parts_;
@@ -301,10 +303,11 @@ class Simulated final : public streams::Communicator {
 inline std::string unique_id() { return std::to_string(std::random_device()()); }
 
 // The library connects the ranks through keys of the store. A split gives it the store of
-// the CPU's gloo, so that its keys need a prefix: the id. `make` calls Python.
+// the CPU's gloo, so that its keys need a prefix: the id. `make` calls Python. Without tags,
+// messages run as with NCCL.
 template <class Make>
-std::unique_ptr<streams::Communicator> connect(
-    const streams::Start& start, const std::string& name, const Make& make) {
+std::unique_ptr<streams::Communicator> connect(const streams::Start& start,
+    const std::string& name, const Make& make, bool has_tags = true) {
   auto store =
       c10::make_intrusive<c10d::PrefixStore>("library/" + start.id, start.store);
   const auto left = start.deadline - frame::Clock::now();
@@ -313,7 +316,7 @@ std::unique_ptr<streams::Communicator> connect(
   const py::gil_scoped_acquire gil;
   try {
     const py::object cpu = make(store, start.rank, start.size, limit);
-    return std::make_unique<Simulated>(cpu.cast<BackendPtr>());
+    return std::make_unique<Simulated>(cpu.cast<BackendPtr>(), has_tags);
   } catch (const py::error_already_set& error) {
     const auto text = py::str(error.value()).cast<std::string>();
     throw std::runtime_error("its library " + name + ": " + text);
