@@ -161,6 +161,10 @@ output = launch("the_other_operations/messages.py", ranks=2)
 
 output = run_program("the_other_operations/lost_ranks.py")
 
+# sphinx_gallery_start_ignore
+launch("the_other_operations/errors.py", ranks=2, show=False)
+# sphinx_gallery_end_ignore
+
 # %%
 # In each of the first five cases, all errors give the same reason. Where rank 2 is alive and made a
 # different call, it raises the error too. In the last case there is no error, because rank 2 had done its
@@ -209,7 +213,3 @@ output = launch("the_other_operations/too_many_messages.py", ranks=2)
 # %%
 # With this, ``shm`` is complete: its ranks exchange tensors, leave the processor to other threads while
 # they wait, and fail together. :doc:`/communicate/measure` compares its times with those of gloo.
-
-# sphinx_gallery_start_ignore
-launch("the_other_operations/errors.py", ranks=2, show=False)
-# sphinx_gallery_end_ignore

@@ -25,23 +25,38 @@ as :doc:`/tutorial/step-2-expose-to-python` explains, it passes a ``DistributedB
 global ranks of its members. For a group of ranks 0 and 2, ``global_ranks_in_group`` is ``[0, 2]``, so an error can
 name rank 1 of the group as global rank 2, too. For the world the list is empty, because there both numbers are equal.
 
-A rank that is late
--------------------
-
-With the store of ``torchrun``, ``init_process_group`` itself does not wait for the other ranks. Whether a
-rank waits depends on the function of its backend, which does so if it exchanges addresses. To see the
-difference, rank 1 of the next program starts each group only when rank 0 has it, or after 3 seconds:
-
-.. diagram:: right/rendezvous/late_rank
-
-.. admonition:: The program with a late rank
-   :collapsible: closed
-
-   .. listing:: gallery/right/rendezvous/late_rank.py
-      :part: start
+Not every rank calls the create function for every group. This program has made the table of the calls in
+:doc:`/tutorial/step-2-expose-to-python`:
 """
 
 from launcher import launch, run_program
+
+calls = launch("rendezvous/create_function.py", ranks=2, show=False)
+
+# sphinx_gallery_start_ignore
+import csv
+
+columns = [dict(line.split("\t") for line in text.splitlines()) for text in calls]
+rows = [[f"``{call}``", *(column[call] for column in columns)] for call in columns[0]]
+with open("rendezvous/create_function.csv") as table:
+    assert [*csv.reader(table)][1:] == rows, rows
+# sphinx_gallery_end_ignore
+
+# %%
+# A rank that is late
+# -------------------
+#
+# With the store of ``torchrun``, ``init_process_group`` itself does not wait for the other ranks. Whether a
+# rank waits depends on the function of its backend, which does so if it exchanges addresses. To see the
+# difference, rank 1 of the next program starts each group only when rank 0 has it, or after 3 seconds:
+#
+# .. diagram:: right/rendezvous/late_rank
+#
+# .. admonition:: The program with a late rank
+#    :collapsible: closed
+#
+#    .. listing:: gallery/right/rendezvous/late_rank.py
+#       :part: start
 
 launch("rendezvous/late_rank.py", ranks=2)
 
@@ -254,14 +269,3 @@ launch("rendezvous/meeting_of_all.py", ranks=3)
 # The ranks are connected. :doc:`asynchronous-work` shows which of their threads move the data.
 #
 # Not run here: ``init_process_group`` without ``torchrun`` on several ranks.
-
-# sphinx_gallery_start_ignore
-# The page "Step 2: Expose the backend to Python" has this table.
-import csv
-
-outputs = launch("rendezvous/create_function.py", ranks=2, show=False)
-columns = [dict(line.split("\t") for line in text.splitlines()) for text in outputs]
-rows = [[f"``{call}``", *(column[call] for column in columns)] for call in columns[0]]
-with open("rendezvous/create_function.csv") as table:
-    assert [*csv.reader(table)][1:] == rows, rows
-# sphinx_gallery_end_ignore
