@@ -33,7 +33,7 @@ gettext = get_translation("sphinx")
 
 SHOWN_CHARACTERS = 160  # of an open message
 NOT_KNOWN = "–"
-WIDTHS = [30, 11, 11, 12, 18, 18]  # of the columns, in percent
+WIDTHS = [24, 14, 9, 16, 18, 19]  # of the columns, in percent
 
 
 class translation_status(nodes.General, nodes.Element):
