@@ -3,7 +3,7 @@ Debug hangs and wrong results
 =============================
 
 If a job hangs, with DDP, FSDP2 or your own backend, compare what you see with the table of usual causes, and then follow
-the steps below it in their order. If the job computes wrong results, begin with ``DETAIL``, and if it is slow, with the
+the sections below it in their order. If the job computes wrong results, begin with ``DETAIL``, and if it is slow, with the
 profiler.
 
 .. list-table:: Usual causes of a hang
@@ -20,7 +20,7 @@ profiler.
    * - rank 0 waits in ``forward``, and the others in a barrier or the next step
      - rank 0 validates alone, with DDP
      - the stacks of all ranks
-     - below, step 1
+     - below
    * - a rank raises ``Expected to have finished reduction``, and the others wait in ``backward``
      - it has skipped a layer, so DDP waits for gradients that never come
      - ``TORCH_DISTRIBUTED_DEBUG=INFO`` names the parameters
@@ -62,25 +62,9 @@ If no row fits, use these tools:
 .. diagram:: communicate/debug/diagram
 
 The rank that hangs is often not the one with the bug, because it only waits for another rank. It waits until
-the timeout of the group, by default 30 minutes, and 10 if ``backend`` is ``"nccl"``. So each step compares all
-ranks, to find the one that differs. Step 1, and with NCCL step 2, need no preparation; for the
-others, start the job again:
-
-.. list-table::
-   :header-rows: 1
-
-   * - tool
-     - what you do
-   * - 1. ``py-spy``
-     - attach it to the running process
-   * - 2. flight recorder
-     - let each rank write its trace; with NCCL, wait for the timeout
-   * - 3. ``DETAIL``
-     - set a variable, and start the job again
-   * - 4. ``monitored_barrier``
-     - add two lines of code
-   * - 5. profiler
-     - record a step
+the timeout of the group, by default 30 minutes, and 10 if ``backend`` is ``"nccl"``. So each tool compares all
+ranks, to find the one that differs. ``py-spy``, and with NCCL the flight recorder, need no preparation; for the other
+tools, start the job again.
 
 Look at a hanging rank
 ----------------------
@@ -107,7 +91,7 @@ Then compare the stacks:
 - If all ranks but one are in the same collective, find out what keeps that one away, for example the data loader
   or a checkpoint.
 - If ranks are in different collectives, or all wait for a GPU, for example in ``loss.item()``, go on with the next
-  step: on GPUs, collectives return before they have ended.
+  tool: on GPUs, collectives return before they have ended.
 - If only ``init_process_group`` or ``new_group`` is slow, check DNS: each connection to the store asks for the name of
   its address.
 
