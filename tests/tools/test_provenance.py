@@ -33,7 +33,7 @@ def test_every_program_of_a_sample_left_a_trace_in_its_output():
         for path in files[1:]:
             if GALLERY in path.parents and path.suffix == ".py" and path.parent != GALLERY:
                 started = re.search(
-                    rf"^ *(\$|torchrun)?.* {path.parent.name}/{path.name}$", output, re.M
+                    rf"^ *(\$|torchrun)?.* ({path.parent.name}/)?{path.name}$", output, re.M
                 )
                 assert started or re.search(rf"(import|from) (shared\.)?{path.stem}\b", code), path
 

