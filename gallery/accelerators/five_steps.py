@@ -53,7 +53,7 @@ soon as the call has returned, the group keeps them, too:
 
 .. listing:: extension/stream_collectives/src/streams/group.hpp
    :start-at: // 2. The memory stays
-   :end-before: // 3. The library runs
+   :end-before: // 3. The library gets
 
 Step 3: the call in the stream
 ------------------------------

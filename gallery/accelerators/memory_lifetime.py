@@ -47,7 +47,7 @@ launch("memory_lifetime/lifetime.py", ranks=2)
 #
 # .. listing:: extension/stream_collectives/src/streams/group.hpp
 #    :start-at: // 2. The memory stays
-#    :end-before: // 3. The library runs
+#    :end-before: // 3. The library gets
 #
 # The work and the group share the stash, because either may be the first to know that the reuse is safe:
 #
