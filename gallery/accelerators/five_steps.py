@@ -48,8 +48,8 @@ the guard finds the caller's current stream. ``stream_for`` chooses the stream o
 ``wait_for`` makes it wait for the event. They are methods of their own, as is ``kept``, which returns the calls, so that
 a group can break a rule of this part on purpose.
 
-Next, ``launch`` takes the addresses and sizes from the tensors. Because the program may delete its tensors as
-soon as the call has returned, the group keeps them, too:
+In step 3, the library gets addresses and sizes, and no tensors. Because the program may delete its tensors as soon as
+the call has returned, the group keeps them, too:
 
 .. listing:: extension/stream_collectives/src/streams/group.hpp
    :start-at: // 2. The memory stays

@@ -14,7 +14,7 @@ From a zip file to passing checks
 The project has the layout of :doc:`/tutorial/next-steps` and the backend of this part, ``simccl``, under the name
 ``acme``. In a clone of the sources of this site, ``make new-backend NAME=acme DEVICE=privateuse1`` writes it
 under a name that you choose; ``privateuse1`` is PyTorch's name for devices that it does not know, and the project is
-also the one for devices that it knows. Without a clone, download :any:`the project with the name acme
+also the one for devices that it knows. Without a clone, download :doc:`the project with the name acme
 <acme-accelerator.zip>`.
 
 It needs Linux, a C++20 compiler, and an environment with PyTorch. Its ``README.md`` begins with three commands, which

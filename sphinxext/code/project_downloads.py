@@ -1,8 +1,8 @@
 """Offer projects for download, as zip files, in the language of the page.
 
-In MyST-Parser's Markdown, ``[the project](acme.zip)`` is a link to the zip file. Its comments have
-the translations that any catalog of the language has for them, as those of ``sample_downloads``.
-Their code is unchanged.
+In MyST-Parser's Markdown, ``[the project](acme.zip)`` is a link to the zip file, and in
+reStructuredText ``:doc:`the project <acme.zip>` ``. Its comments have the translations that any
+catalog of the language has for them, as those of ``sample_downloads``. Their code is unchanged.
 
 Configuration: ``project_downloads``, a dictionary from the name of a zip file, without ``.zip``, to
 its ``Project``; default ``{}``. ``language_switcher`` knows the address of the language.

@@ -25,6 +25,7 @@ def project(documents):
     documents.configure(CONF)
     documents.write("index.md", "# A title\n\nTake [the project](acme-net.zip).\n")
     documents.write("folder/page.md", "---\norphan: true\n---\n# Page\n\n[It](acme-net.zip).\n")
+    documents.write("other.rst", ":orphan:\n\nOther\n=====\n\n:doc:`It <acme-net.zip>`\n")
     documents.write("templates/readme.html", '{{ _("Of Acme") }}: SITE/')
     documents.write_catalog("sphinx", KO)
     return documents
@@ -39,6 +40,7 @@ def test_in_english(project):
     page = project.page()
     assert 'href="_downloads/acme-net.zip"' in page and "the project" in page
     assert 'href="../_downloads/acme-net.zip"' in project.page("folder/page")
+    assert 'href="_downloads/acme-net.zip"' in project.page("other")
     assert unzipped(project) == {
         "acme-net/README.md": "Of Acme: https://example.org/en/\n",
         "acme-net/acme.py": "# Acme begins at https://example.org/en/acme.html.\n"

@@ -14,7 +14,8 @@ constexpr int64_t kOfCollectives = -1; // the tag of messages that make up a col
 // [communicator]
 // The library of one rank of a group, in the shape of NCCL. A call enqueues on a stream
 // and returns; it throws if the library refuses it. The caller keeps the memory until the
-// stream has ended the call. `abort` comes from another thread, at any time.
+// stream has ended the call. Calls come one at a time, except `async_error` and `abort`:
+// these come from the watchdog's thread, or another one, at any time.
 class Communicator {
  public:
   virtual ~Communicator() = default;
