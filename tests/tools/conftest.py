@@ -16,7 +16,7 @@ from tools.project.paths import INSTALLED_EXTENSIONS, ROOT
 COPIED = ["tools", "conformance", "extension", "sphinxext", "docs/_templates", "docs/_static"]
 COPIED += ["docs/_root", "docs/_styles", "docs/glossary.csv"]
 COPIED += ["conf.py", "languages.toml", "releases.toml", "site.toml"]
-COPIED += ["requirements", "LICENSE"]
+COPIED += ["requirements", "starter_accelerator", "LICENSE"]
 STREAMS = ("simulated_accelerator", "stream_collectives")
 # One extension is enough: the others take a minute to compile. Bytecode saves time, too.
 LEFT_OUT = shutil.ignore_patterns("build", "*.egg-info", "shm_collectives", *STREAMS)
