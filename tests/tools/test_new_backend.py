@@ -288,6 +288,7 @@ def shell(folder, script, *, status=0, timeout=600):
     search = [folder / "venv" / "bin", Path(sys.executable).parent, os.environ["PATH"]]
     environment = {"PATH": os.pathsep.join(map(str, search)), "PYTHONPATH": ""}
     environment |= {"PIP_NO_INDEX": "1", "PIP_VERBOSE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    environment["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "1"  # as for readers: it finds the device sim
     command = ["sh", "-ec", script]
     done = run(command, timeout=timeout, log=folder / "log", env=environment)
     assert done.status == status, done.text
