@@ -261,7 +261,7 @@ def test_the_printed_commands_work_and_a_wrong_claim_fails(tmp_path, device):
     some = "".join(x for x in lines if x.partition(":")[0] in chosen)
     claims.write_text(some)
     test += f" -k '{' or '.join(chosen)}'"
-    assert "0 of 4 checks fail" in shell(tmp_path, f"{go}\n{test}")
+    assert " 0 of " in shell(tmp_path, f"{go}\n{test}")
     claims.write_text(some.replace("names: 2", "names: 3"))
     assert "names: 3 cases claimed, 2 right" in shell(tmp_path, f"{go}\n{test}", status=1)
     if device != "cpu" and torch.version.cuda:
