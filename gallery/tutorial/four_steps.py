@@ -20,7 +20,7 @@ command in the folder ``four-steps``:
     pip install --quiet --no-build-isolation ./dummy-collectives &&
     torchrun --standalone --nproc-per-node=2 first_program.py
 
-The ranks print when they like, so the build of this site sorts their lines:
+The order of the lines varies, so the build of this site sorts them by rank:
 """
 
 # sphinx_gallery_start_ignore
@@ -113,7 +113,7 @@ temporary.cleanup()
 # .. listing:: extension/dummy_collectives/src/dummy.cpp
 #    :part: includes
 #
-# A future must be told on which accelerators its tensors are, so for CPU tensors this list is empty:
+# A future must be told on which accelerators its tensors are. For CPU tensors, the list is empty:
 #
 # .. listing:: extension/dummy_collectives/src/dummy.cpp
 #    :part: devices
@@ -141,7 +141,7 @@ temporary.cleanup()
 #    :no-caption:
 #    :dedent: 0
 #
-# Your backend calls its library in place of ``zero_``. ``NoGradGuard`` hides that from autograd, because an
+# Your backend calls its library in place of ``zero_``. ``NoGradGuard`` hides the write from autograd, because an
 # output may be a parameter of a model. ``destroy_process_group`` calls ``shutdown``, but a program may still
 # hold the group, so each collective tests ``closed_``. ``abort`` is for failures:
 #
@@ -162,8 +162,8 @@ temporary.cleanup()
 #    :part: create
 #    :no-caption:
 #
-# When Python imports the module, ``register_backend`` gives the function a name, and the devices whose
-# tensors the backend accepts. Because a real backend waits in the function for the other ranks,
+# When Python imports the module, ``register_backend`` registers the function under a name, with the
+# devices whose tensors the backend accepts. Because a real backend waits in the function for the other ranks,
 # ``gil_scoped_release`` lets other Python threads run:
 #
 # .. listing:: extension/dummy_collectives/src/dummy.cpp
@@ -212,7 +212,7 @@ temporary.cleanup()
 #    :part: use
 #
 # Both ranks print zeros; a real all-reduce returns ``[2.0, 2.0]``. The dummy has no broadcast, so the next
-# call raises an error that names both:
+# call raises an error that names the backend and the collective:
 #
 # .. listing:: gallery/tutorial/four_steps/first_program.py
 #    :part: missing
@@ -232,9 +232,9 @@ temporary.cleanup()
 #
 # .. admonition:: Where next
 #
-#    - A library that works in streams: :doc:`/accelerators/index`.
-#    - A library or a transport for CPU memory: :doc:`/right/index`, then :doc:`/library/index`.
-#    - An algorithm: :doc:`step-4-backend-in-python`, then :doc:`/communicate/index`.
+#    - A library that works in streams: :doc:`/accelerators/to-hardware`.
+#    - A library or a transport for CPU memory: :doc:`/right/smallest-backend`, then :doc:`next-steps`.
+#    - An algorithm: :doc:`/right/smallest-backend`, then :doc:`/communicate/index`.
 #    - A training program: :doc:`/overview/map`, and if it hangs, :doc:`/communicate/debug`.
 #
 # Not run here: the program on a computer with a GPU.

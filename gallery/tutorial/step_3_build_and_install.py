@@ -224,4 +224,4 @@ temporary.cleanup()
 # sphinx_gallery_end_ignore
 
 # %%
-# Not run here: the three failures of the list, and a build with a CUDA toolkit.
+# Not run here: the failures of the list, and a build with a CUDA toolkit.
