@@ -38,7 +38,7 @@ profiler.
      - ``DETAIL``; the flight recorder
      - :doc:`/accelerators/order-and-abort`
    * - on several hosts, the first collective fails or hangs
-     - the ranks use a network interface that the others cannot reach
+     - a rank uses a network interface that the others cannot reach
      - ``NCCL_DEBUG=INFO`` logs the interface; set ``NCCL_SOCKET_IFNAME`` or ``GLOO_SOCKET_IFNAME``
      - :doc:`/overview/several-nodes`
    * - the ranks find each other, and then cannot connect

@@ -92,8 +92,8 @@ print(machine)
 #
 # Small tensors show the latency: with ``shm`` on two ranks, 1 KiB takes no longer than 4 bytes, and 64 KiB
 # about three times as long. Large tensors show the bandwidth, because there the time
-# grows with the size. With two ranks, ``shm`` takes less time than gloo at every size. This is a virtual machine
-# with two CPUs, where gloo spends much of its time waking threads.
+# grows with the size. With two ranks, ``shm`` takes less time than gloo at every size. The measurement ran on a virtual
+# machine with two CPUs, where gloo spends much of its time waking threads.
 #
 # To see how much a backend can save at all, compare it with ``fake``. On the average of many calls, an all-reduce
 # of ``fake`` takes less than 15 µs at every size. This is the time of Python, the binding
