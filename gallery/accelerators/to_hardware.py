@@ -24,7 +24,7 @@ the compilation took 3 to 8 minutes, and the checks 4. Apart from the tools, not
 .. list-table::
    :header-rows: 1
 
-   * - in the project
+   * - part of the project
      - what it is
      - you
    * - ``cuda/``
