@@ -12,9 +12,9 @@ From a zip file to passing checks
 ---------------------------------
 
 The project has the layout of :doc:`/tutorial/next-steps` and the backend of this part, ``simccl``, under the name
-``acme``. In a clone of the sources of this site, ``make new-backend NAME=acme DEVICE=privateuse1`` writes it
-under a name that you choose; ``privateuse1`` is PyTorch's name for devices that it does not know, and the project is
-also the one for devices that it knows. Without a clone, download :doc:`the project with the name acme
+``acme``. In a clone of the sources of this site, ``make new-backend NAME=acme DEVICE=privateuse1`` writes it under a
+name that you choose; ``privateuse1`` is PyTorch's name for devices that it does not know, but the project also serves
+devices that it knows, such as CUDA. Without a clone, download :doc:`the project with the name acme
 <acme-accelerator.zip>`.
 
 It needs Linux, a C++20 compiler, and an environment with PyTorch. Its ``README.md`` begins with three commands, which
@@ -63,10 +63,10 @@ registered device, so your header differs from the one for the simulation in the
    .. listing:: starter_accelerator/cuda/device.hpp
       :part: device
 
-The second, ``library.hpp``, implements the *communicator*, an interface in the shape of NCCL: rank 0 draws an id that
-all ranks get, a call enqueues on a stream and returns, errors are asked for, and ``abort`` comes from another thread.
-If your library has functions like NCCL's, as RCCL has, most of the work is to rename them in the implementation for
-NCCL:
+The second, ``library.hpp``, implements the *communicator*, an interface in the shape of NCCL: rank 0 creates an id for
+all ranks, a call enqueues on a stream and returns, and the watchdog, which is another thread, asks for errors and
+calls ``abort``. If your library has functions like NCCL's, as RCCL has, most of the work is to rename them in the
+implementation for NCCL:
 
 .. listing:: extension/stream_collectives/src/streams/communicator.hpp
    :part: communicator
@@ -81,9 +81,10 @@ NCCL:
 
       .. listing:: starter_accelerator/cuda/library.hpp
 
-What the interface lacks is made of what it has, by ``streams/calls.hpp``: an all-to-all, a gather and a scatter are
-messages in one group. A barrier is a sum of one byte, unless you override ``barrier``. The NCCL that comes with
-PyTorch 2.15 has functions for the first three, so add them to the interface if yours has them, too.
+``streams/calls.hpp`` builds what the interface lacks: an all-to-all, a gather and a scatter are messages in one group.
+The interface has a barrier, by default a sum of one byte, so override ``barrier`` if your library has its own. The
+NCCL that comes with PyTorch 2.15 has functions for these three operations, so add them to the interface if yours has
+them, too.
 
 The order of work
 -----------------
@@ -91,12 +92,13 @@ The order of work
 1. Let the checks of the project pass with ``sim``, and commit that.
 2. Copy ``cuda/`` to a folder with the name of your device, name it in ``setup.py``, and let it compile. Methods that are
    not yet yours can throw, because an error of the library ends the group and names the call.
-3. Write ``unique_id`` and the start. Honour the deadline, because a rank that is missing must be an error. The ranks
+3. Write ``unique_id`` and the start. Keep to the deadline, because a missing rank must lead to an error. The ranks
    share the id through the frame's rendezvous, so no rank reads that of an earlier group. :doc:`groups-and-meshes`
    says from where a communicator gets its device.
 4. Write ``all_reduce``, and run the program of the section on the first week, below.
-5. Write ``async_error`` and ``abort``, and kill a rank. The watchdog asks for errors every 50 ms, fails all open calls,
-   and aborts. The library must not free what a call still uses, so both take the mutex in the implementation for NCCL.
+5. Write ``async_error`` and ``abort``, and kill a rank. The watchdog asks for errors every 50 ms; if there is one, it
+   fails all open calls and aborts. The library must not free what a call still uses, so both take the mutex in the
+   implementation for NCCL.
 6. Write the other methods, and run the suite with your device: ``-k all_reduce``, then ``-k streams``, then all.
 7. Train: :doc:`training-on-a-device`.
 

@@ -46,7 +46,7 @@ profiler.
      - connect to another port of the host with ``nc -zv``
      - :doc:`/overview/several-nodes`
    * - ``init_process_group`` or ``new_group`` waits, and then times out
-     - a rank has not started, or only the members of the group have called ``new_group``
+     - a rank has not started, or has left out an earlier ``new_group``, which all ranks must call, not only the members
      - the error names the key, or counts the ranks
      - :doc:`/tutorial/error-messages`
    * - all work is done, and a process ends with ``SIGABRT``
@@ -113,11 +113,12 @@ from launcher import PROFILER, launch
 output = launch("debug/hanging_rank.py", ranks=2)
 
 # %%
-# The innermost frame is on top. Rank 0 hangs in ``forward`` of DDP, because the model has buffers, those of batch
-# normalization: DDP broadcasts them before each forward pass, also in ``eval`` and under ``no_grad``. Rank 1 takes part
-# in no forward pass, so no rank receives the broadcast. Without buffers, ``model`` would also work under ``no_grad``, but
-# ``model.module`` always does. The other fix is to let all ranks validate, each on its part of the data. With FSDP2, only
-# that fix helps, because a forward pass gathers parameters from all ranks.
+# Each function stands above its caller; the sample leaves out some frames, such as those inside ``forward``. Rank 0
+# hangs in ``forward`` of DDP, because the model has buffers, those of batch normalization: DDP broadcasts them before
+# each forward pass, also in ``eval`` and under ``no_grad``. Rank 1 takes part in no forward pass, so no rank receives
+# the broadcast. Without buffers, ``model`` would also work under ``no_grad``, but ``model.module`` always does. The
+# other fix is to let all ranks validate, each on its part of the data. With FSDP2, only that fix helps, because a
+# forward pass gathers parameters from all ranks.
 #
 # Compare calls with the flight recorder
 # --------------------------------------

@@ -123,8 +123,8 @@ temporary.cleanup()
 #    :part: devices
 #    :no-caption:
 #
-# The dummy has finished before it returns, so its future is complete from the start, and ``wait`` ignores the
-# timeout. A real backend completes the future when the data has arrived:
+# On the CPU, the dummy has finished before it returns, so its future is complete from the start, and ``wait``
+# ignores the timeout. A real backend completes the future when the data has arrived:
 #
 # .. listing:: extension/dummy_collectives/src/dummy.cpp
 #    :part: work
@@ -180,8 +180,8 @@ temporary.cleanup()
 # -------------------------
 #
 # ``CppExtension`` knows PyTorch's headers and libraries. The C++ interface of c10d changes between minor
-# releases, so the package requires the one that compiles it, and the name of the module contains it. A
-# single source file needs no ``ninja``:
+# releases, so the package requires the release that it was compiled with, and the name of its module contains
+# it. A single source file needs no ``ninja``:
 #
 # .. listing:: extension/dummy_collectives/setup.py
 #    :part: setup
@@ -209,8 +209,8 @@ temporary.cleanup()
 # Step 4: use it
 # --------------
 #
-# ``torchrun`` tells ``init_process_group`` the rank, and where the others are. PyTorch 2.13 needs the import,
-# because it ignores entry points:
+# ``torchrun`` tells ``init_process_group`` the rank and the address of the store. PyTorch 2.13 needs the
+# import, because it ignores entry points:
 #
 # .. listing:: gallery/tutorial/four_steps/first_program.py
 #    :part: use

@@ -344,11 +344,11 @@ for can_split in [True, False] if release >= "2.15" else []:
 # ``supportsSplitting``, so HSDP, or tensor parallelism with FSDP2, needs a backend that can split.
 # :doc:`/accelerators/groups-and-meshes` explains this.
 #
-# ``new_group`` never calls ``split``. If ``supportsSplitting`` is true, it calls ``perform_nocolor_split`` on the
-# ranks outside the new group. On its members, it calls the create function, and passes the backend of the
-# default group in ``split_from`` (since PyTorch 2.14). Split that backend in your create function and take part in
-# ``perform_nocolor_split``, or do neither. If only ``perform_nocolor_split`` calls the library's collective split,
-# it waits forever for the members.
+# ``new_group`` never calls ``split``. If ``supportsSplitting`` is true, and the new group has the same backend,
+# it calls ``perform_nocolor_split`` on the ranks outside the new group. On its members, it calls the create
+# function, and passes the backend of the default group in ``split_from`` (since PyTorch 2.14). Split that
+# backend in your create function and take part in ``perform_nocolor_split``, or do neither. If only
+# ``perform_nocolor_split`` calls the library's collective split, it waits forever for the members.
 #
 # ``c10d::Backend`` has no ``perform_nocolor_split``: Python looks it up by name in the Python class of
 # the backend. Therefore give your backend a class of its own, which pybind11 finds whenever C++ returns
