@@ -81,7 +81,7 @@ implementation for NCCL:
 
       .. listing:: starter_accelerator/cuda/library.hpp
 
-``streams/calls.hpp`` builds what the interface lacks: an all-to-all, a gather and a scatter are messages in one group.
+``streams/calls.hpp`` makes what the interface lacks: an all-to-all, a gather and a scatter are messages in one group.
 The interface has a barrier, by default a sum of one byte, so override ``barrier`` if your library has its own. The
 NCCL that comes with PyTorch 2.15 has functions for these three operations, so add them to the interface if yours has
 them, too.
