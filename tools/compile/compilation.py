@@ -41,6 +41,7 @@ def _compile(extension: Extension) -> None:
     done = run(command, timeout=TIMEOUT, log=log, env={"PATH": path, **WITHOUT_CUDA})
 
     text = done.text.replace(str(source), name)
+    text = re.sub(r"^src/", f"{name}/src/", text, flags=re.M)  # without ninja
     for folder in extension.included:
         text = text.replace(str(work / folder.name), relative(folder))
     if done.timed_out:
