@@ -93,6 +93,9 @@ listing_root = ".."  # of docs/
 
 project_downloads = projects_for_download() | dummy_for_download()
 
+# Look-up: it names what other pages explain.
+search_weights = {"tutorial/releases": 0.1}
+
 sample_downloads = downloads()
 
 # -- Translation -----------------------------------------------------------------

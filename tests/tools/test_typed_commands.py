@@ -22,6 +22,8 @@ from tools.state.records import Record
 def test_nothing_but_commands_is_typed_into_pages():
     listings = json.loads((SITE / FILE).read_text())["listings"]
     typed = [x for x in listings if x["kind"] == "typed" and not x["not_executed"]]
+    # The script of a page runs what the page says itself.
+    typed = [x for x in typed if (DOCS / f"{x['page']}.md").is_file()]
     assert {x["typed"] for x in typed} == {x.typed for x in COMMANDS if _is_on_a_page(x)}
     assert all(x["runs"] == [x["typed"]] for x in typed)
 
