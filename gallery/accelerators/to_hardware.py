@@ -68,8 +68,11 @@ all ranks, a call enqueues on a stream and returns, and the watchdog, which is a
 calls ``abort``. If your library has functions like NCCL's, as RCCL has, most of the work is to rename them in the
 implementation for NCCL:
 
-.. listing:: extension/stream_collectives/src/streams/communicator.hpp
-   :part: communicator
+.. admonition:: The communicator
+   :collapsible: closed
+
+   .. listing:: extension/stream_collectives/src/streams/communicator.hpp
+      :part: communicator
 
 .. admonition:: The implementation for NCCL
    :collapsible: closed
@@ -293,7 +296,7 @@ launch("to_hardware/first_checks.py", ranks=2)
 # that a work which the program did not keep lost its data, and that an all-gather of CUDA tensors ended the process
 # with ``SIGSEGV``. The checks of order, of late inputs and of futures passed.
 #
-# Not run here: CUDA, NCCL and any hardware; the NCCL of the project is compiled and linked only. By hand, the check program was run on the simulated device with
-# each of the rules ``input``, ``output``, ``lifetime``, ``devices`` and ``completion`` broken, and failed each time.
+# Not run here: CUDA, NCCL and any hardware; the NCCL of the project is compiled and linked only. By hand, the
+# check program was run on the simulated device with each of the rules ``input``, ``output``, ``lifetime``, ``devices`` and ``completion`` broken, and failed each time.
 # The columns about CUDA and NCCL follow the headers of PyTorch, and ``nccl.h`` of the version that PyTorch
 # 2.15 comes with.
