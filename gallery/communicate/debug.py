@@ -99,8 +99,11 @@ Where neither tool is allowed, prepare the program with Python's ``faulthandler`
 thread of its own, so it works although the main thread hangs in C++. In the sample, rank 0 validates after each epoch,
 while rank 1 waits for it at a barrier:
 
-.. listing:: gallery/communicate/debug/hanging_rank.py
-   :part: validate
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: gallery/communicate/debug/hanging_rank.py
+      :part: validate
 
 The first epoch works, because ``model.module`` is the model without DDP. The second one passes ``model``:
 
