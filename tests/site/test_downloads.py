@@ -21,7 +21,7 @@ from sphinxext.translation.translatable_comments import code_without_comments
 from tools.execute.samples import extensions_of, files_of, name_for_sample, page_of, samples
 from tools.pages.new_project import KINDS, project_files
 from tools.project.languages import SOURCE_LANGUAGE, TRANSLATIONS
-from tools.project.paths import EXTENSIONS, GALLERY, ROOT, SITE, SUITE, relative
+from tools.project.paths import EXTENSIONS, GALLERY, ROOT, SITE, relative
 from tools.project.published import PUBLISHED
 
 SAMPLES = samples()
