@@ -168,8 +168,8 @@ def write_index(app: Sphinx, exception: Exception | None) -> None:
         # From the file and not from memory, since Sphinx writes only the pages that changed.
         html = Path(builder.get_output_path(name)).read_text(encoding="utf-8")
         sections = sections_of(html[html.find("<section") : html.rfind("</section>")])
-        weight = app.config.search_weights.get(name)
-        weight = weight or float(app.env.metadata[name].get("search-weight", 1))
+        own = app.env.metadata[name].get("search-weight", 1)
+        weight = float(app.config.search_weights.get(name, own))
         anchors = [anchor for anchor, _, _ in sections]
         pages.append([builder.get_target_uri(name), weight, anchors])
         headings += [heading for _, heading, _ in sections]

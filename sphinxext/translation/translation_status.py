@@ -65,14 +65,14 @@ def fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     for place in list(doctree.findall(translation_status)):
         language = place["language"]
         pages = app.config.translation_status.get(language, {})
-        content = [_table(app, docname, language, pages)]
+        content = [_table(app, language, pages)]
         for page, status in pages.items():
             if status["open"]:
-                content.append(_open_messages(app, docname, language, page, status))
+                content.append(_open_messages(app, language, page, status))
         place.replace_self(content)
 
 
-def _table(app: Sphinx, docname: str, language: str, pages: dict[str, Any]) -> nodes.table:
+def _table(app: Sphinx, language: str, pages: dict[str, Any]) -> nodes.table:
     header = [
         gettext("Page"),
         gettext("Translated"),
@@ -88,8 +88,8 @@ def _table(app: Sphinx, docname: str, language: str, pages: dict[str, Any]) -> n
     body += _state(nodes.Text(gettext("All pages")), _together(list(pages.values())))
     for page, status in pages.items():
         if status["open"]:
-            title = _page_link(app, docname, page).astext()
-            body += _state(nodes.reference("", title, refuri=f"#{_anchor(language, page)}"), status)
+            link = nodes.reference("", _title(app, page), refuri=f"#{_anchor(language, page)}")
+            body += _state(link, status)
     group += body
     return nodes.table("", group, classes=["translation-status", "colwidths-given"])
 
@@ -119,11 +119,10 @@ def _row(cells: list[nodes.Node]) -> nodes.row:
     return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", x)) for x in cells))
 
 
-def _page_link(app: Sphinx, docname: str, page: str) -> nodes.Node:
+def _title(app: Sphinx, page: str) -> str:
     if page not in app.env.titles:
-        return nodes.Text(gettext("Text around the pages"))
-    uri = app.builder.get_relative_uri(docname, page)
-    return nodes.reference("", app.env.titles[page].astext(), internal=True, refuri=uri)
+        return gettext("Text around the pages")
+    return app.env.titles[page].astext()
 
 
 def _behind(status: dict[str, Any]) -> str:
@@ -134,11 +133,10 @@ def _behind(status: dict[str, Any]) -> str:
 
 
 def _open_messages(
-    app: Sphinx, docname: str, language: str, page: str, status: dict[str, Any]
+    app: Sphinx, language: str, page: str, status: dict[str, Any]
 ) -> nodes.container:
-    title = _page_link(app, docname, page).astext()
     # Nobody looks for a page by what is not on it yet.
-    listing = nodes.container("", nodes.rubric("", title), classes=["unsearched"])
+    listing = nodes.container("", nodes.rubric("", _title(app, page)), classes=["unsearched"])
     listing["ids"].append(_anchor(language, page))
     states = {"fuzzy": gettext("Fuzzy"), "untranslated": gettext("Untranslated")}
     source_language, *_ = app.config.language_switcher_languages

@@ -26,9 +26,10 @@ MODULES = {
     "simccl": "stream_collectives",
 }
 DEVICES = {"simccl": "sim"}
-# The cases of each verdict. Those that are all right are listed check by check in the claims of
-# the new project, which begins with the transport of store. The one for accelerators begins with
-# the library of simccl.
+# The projects in whose claims the checks of a backend are listed. The one for the CPU begins with
+# the transport of store, and the one for accelerators with the library of simccl.
+CLAIMS = dict.fromkeys(["store", "mpich", "shm"], STARTER) | {"simccl": STARTER_ACCELERATOR}
+# The cases of each verdict.
 COUNTS = {
     "gloo": "3284 right, 646 refused, 180 wrong, 2 crash, 0 hang",
     "dummy": "89 right, 3252 refused, 770 wrong, 0 crash, 1 hang",
@@ -110,10 +111,10 @@ def test_a_backend_keeps_its_claims_and_no_more(report):
     counts = ", ".join(f"{number} {verdict}" for verdict, number in report["counts"].items())
     backend = report["backend"]
     assert counts == COUNTS.get(backend, counts)
-    if backend in COUNTS and backend != "simccl":
+    if backend not in CLAIMS:
         return
-    (_, new) = paths(backend, report["hosts"])
-    committed = (STARTER_ACCELERATOR if backend == "simccl" else STARTER) / "claims.txt"
+    _, new = paths(backend, report["hosts"])
+    committed = CLAIMS[backend] / "claims.txt"
     new.write_text(f"# {counts}\n{new.read_text()}")
     before, after = committed.read_text().splitlines(), new.read_text().splitlines()
     changes = list(difflib.unified_diff(before, after, "committed", "this run", "", "", 0, ""))
