@@ -12,7 +12,7 @@ import pytest
 from ranks import Killed, run
 from torch.utils.cpp_extension import include_paths, library_paths
 
-from tools.project.paths import FRAME
+from tools.project.paths import HEADERS
 
 FLAGS = ["-std=c++20", "-O0", "-fPIC", "-shared", "-Wall", "-Wextra"]
 
@@ -22,7 +22,7 @@ def answer(tmp_path_factory):
     """Compile engine.cpp, and return a function that runs one of its programs in a fork."""
     library = tmp_path_factory.mktemp("engine") / "engine.so"
     command = [os.environ.get("CXX", "c++"), *FLAGS, Path(__file__).with_name("engine.cpp")]
-    command += [f"-I{FRAME.parent}", f"-isystem{sysconfig.get_path('include')}"]
+    command += [f"-I{HEADERS}", f"-isystem{sysconfig.get_path('include')}"]
     command += [f"-isystem{path}" for path in include_paths()]
     for path in library_paths():
         command += [f"-L{path}", f"-Wl,-rpath,{path}"]
@@ -45,6 +45,9 @@ def answer(tmp_path_factory):
         "a turn that is used",
         "a result that cannot be written",
         "a work that three threads ask",
+        "a wait that has ended once",
+        "an operation that comes while another thread waits",
+        "the keys of a failure",
     ],
 )
 def test_program(answer, name):

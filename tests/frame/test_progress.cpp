@@ -1,0 +1,122 @@
+// A transport that reads what has come for all operations in progress().
+
+#include "frame/engine.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace std::chrono_literals;
+using frame::Arguments, frame::Blobs, frame::Engine, frame::Kind, frame::Note;
+using frame::Operation, frame::Pending, frame::PendingPtr, frame::Pieces, frame::Steps;
+using frame::Until;
+
+namespace {
+
+// What has come to this rank, which it sees when it has read it.
+struct Wire {
+  std::atomic<int> come = 0, reads = 0, asked = 0;
+  std::atomic<bool> broken = false, dead = false, comes_late = false, has_left = false;
+  int read = 0;
+};
+
+class Reader final : public frame::Transport {
+ public:
+  explicit Reader(Wire& wire)
+      : Transport({0, 2, {"fake", "0", {}}, {}, {}}), wire_(wire) {}
+  bool can_block() const override { return false; }
+  void progress() override {
+    ++wire_.reads;
+    if (wire_.broken) throw std::runtime_error("the wire is cut");
+    wire_.read = wire_.come;
+  }
+  Steps receive(const Operation&) override {
+    Until come(
+        [this] {
+          ++wire_.asked;
+          return wire_.read > 0;
+        },
+        [] { return std::vector{1}; });
+    co_await come;
+  }
+  std::optional<std::string> lost(const std::vector<int>&) override {
+    if (!wire_.dead) return std::nullopt;
+    if (wire_.comes_late) wire_.come = 1; // what it had sent before it died
+    return "rank 1 has died";
+  }
+  Steps leave(bool) override {
+    wire_.read = wire_.come = 0;
+    Until answered([this] { return wire_.read > 0; });
+    wire_.come = 1;
+    co_await answered;
+    wire_.has_left = true;
+  }
+  Steps exchange(const Note&, Pieces, int, Blobs&) override { return {}; }
+  Steps send(const Operation&) override { return {}; }
+
+ private:
+  Wire& wire_;
+};
+
+class Group {
+ public:
+  explicit Group(Wire& wire)
+      : engine_(std::make_shared<Engine>(std::make_unique<Reader>(wire))) {
+    engine_->start();
+  }
+  ~Group() { close(); }
+  PendingPtr receive() {
+    const auto pending =
+        std::make_shared<Pending>(Arguments{Kind::receive, 20s, "fake", 2});
+    engine_->submit(pending);
+    engine_->wait_briefly(pending); // and then leaves it to the thread of the engine
+    return pending;
+  }
+  std::string end_of(const PendingPtr& pending) {
+    if (!engine_->wait([&] { return pending->ended(); }, frame::in(20s))) return "late";
+    return pending->error() ? frame::text_of(pending->error()) : "";
+  }
+  void close() { engine_->close("the test is over"); }
+
+ private:
+  std::shared_ptr<Engine> engine_;
+};
+
+} // namespace
+
+TEST_CASE("many operations cost one progress() per look") {
+  Wire wire;
+  Group group(wire);
+  std::vector<PendingPtr> all;
+  for (int i = 0; i < 10; ++i) all.push_back(group.receive());
+  while (wire.asked < 200) frame::yield(); // the thread of the engine looks
+  wire.come = 1;
+  for (const auto& each : all) CHECK(group.end_of(each).empty());
+  CHECK(wire.reads <= wire.asked / 2);
+}
+
+TEST_CASE("what progress() throws ends the group") {
+  Wire wire;
+  Group group(wire);
+  const auto one = group.receive(), other = group.receive();
+  wire.broken = true;
+  for (const auto& each : {one, other}) {
+    CHECK(group.end_of(each).find("the wire is cut") != std::string::npos);
+  }
+}
+
+TEST_CASE("the last data of a rank that has died counts") {
+  for (const bool comes : {true, false}) {
+    Wire wire;
+    wire.comes_late = comes;
+    Group group(wire);
+    const auto receive = group.receive();
+    wire.dead = true;
+    const auto error = group.end_of(receive);
+    CHECK((error.find("rank 1 has died") == std::string::npos) == comes);
+  }
+}
+
+TEST_CASE("the last steps make progress, too") {
+  Wire wire;
+  Group(wire).close();
+  CHECK(wire.has_left);
+}
