@@ -46,6 +46,17 @@ def broadcast(group, size):
     return partial(dist.broadcast, torch.zeros(size // ELEMENT), group=group, group_src=0)
 
 
+def answer(group, size):
+    """Return a call that ends when all ranks have come to it, in the default group."""
+    return dist.barrier
+
+
+def answered_broadcast(group, size):
+    """Return a call that ends when all ranks have the tensor, for which the root does not wait."""
+    call, wait = broadcast(group, size), answer(group, size)
+    return lambda: (call(), wait())
+
+
 def reduce(group, size):
     return partial(dist.reduce, torch.zeros(size // ELEMENT), group=group, group_dst=0)
 
@@ -124,6 +135,8 @@ OPERATIONS = {
     "reduce_scatter": reduce_scatter,
     "all_to_all": all_to_all,
     "broadcast": broadcast,
+    "broadcast and answer": answered_broadcast,
+    "answer": answer,
     "reduce": reduce,
     "gather": gather,
     "scatter": scatter,

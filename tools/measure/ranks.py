@@ -115,21 +115,26 @@ def _measure_in_rank(rank, first, setup, rounds, folder):
 
 def _medians(case, groups, rounds):
     """Return the microseconds of a call of each backend: the median of the rounds."""
+    times = samples(case, groups, rounds)
+    return {backend: statistics.median(found) for backend, found in times.items()}
+
+
+def samples(case, groups, rounds, block=BLOCK):
+    """Return the microseconds of a call of each group, one for each round, of the slowest rank."""
     gc.collect()
-    calls = {backend: case.call(group) for backend, group in groups.items()}
-    counts = {backend: _calls_in_a_sample(call) for backend, call in calls.items()}
-    samples: dict[str, list[float]] = {backend: [] for backend in groups}
+    calls = {name: case.call(group) for name, group in groups.items()}
+    counts = {name: _calls_in_a_sample(call, block) for name, call in calls.items()}
+    found: dict[str, list[float]] = {name: [] for name in groups}
     for number in range(rounds):
-        for backend in order([*groups], number):
-            samples[backend].append(_seconds(calls[backend], counts[backend]))
-    slowest = {backend: _of_the_slowest_rank(seconds) for backend, seconds in samples.items()}
-    return {backend: statistics.median(seconds) * 1e6 for backend, seconds in slowest.items()}
+        for name in order([*groups], number):
+            found[name].append(1e6 * _seconds(calls[name], counts[name]))
+    return {name: _of_the_slowest_rank(times) for name, times in found.items()}
 
 
-def _calls_in_a_sample(call):
+def _calls_in_a_sample(call, block):
     _seconds(call, 1)  # The first calls make connections and touch memory.
     [seconds] = _of_the_slowest_rank([_seconds(call, 3)])
-    return max(1, min(MOST_CALLS, int(BLOCK / seconds)))
+    return max(1, min(MOST_CALLS, int(block / seconds)))
 
 
 def _seconds(call, count):

@@ -1,0 +1,225 @@
+"""
+Collectives from messages
+=========================
+
+Sockets, UCX, libfabric and verbs move bytes between two ranks, but have no collectives. If collectives are
+written into one transport, the next transport needs them again, and a new algorithm can be tested only with as many
+ranks as you can start. So this page puts an interface between the two: algorithms are short functions that send and
+receive, and whatever has messages can run them, be it the backend ``tcp``, your transport, or the simulator of
+:doc:`simulated-ranks`.
+
+What an algorithm sees
+----------------------
+
+An algorithm is a coroutine, ``Steps name(Messages& net, const Operation& op)``, which every rank runs. It uses
+these names:
+
+.. list-table::
+   :header-rows: 1
+
+   * - name
+     - what it does
+   * - ``net.send(to, bytes)``, ``net.receive(from, bytes)``
+     - begins a ``Transfer``, and does not wait; ``co_await`` waits for its end
+   * - ``SendReceive``, ``Transfers``
+     - one of each, or any number, which go on side by side
+   * - ``co_await`` of other ``Steps``, ``Together``
+     - runs another algorithm as a part of this one, or several side by side
+   * - ``net.rank()``, ``net.size()``
+     - this rank, counted from 0 in its group, and the number of ranks
+   * - ``net.host(rank)``
+     - a number that only the ranks of one host share
+   * - ``net.memory(size)``, ``net.copy(to, from)``
+     - memory for intermediate results, and a copy within a rank
+   * - ``op.in``, ``op.out``
+     - the input and the output: one piece of bytes each, or one for each rank
+   * - ``begin_reduction``, ``combine``
+     - begins with the rank's own input, which ``AVG`` divides; combines two pieces
+   * - ``Shares(bytes, count)``
+     - bytes cut into shares for the ranks, at multiples of 16 bytes
+   * - ``Part(net, ranks)``
+     - some of the ranks, on which another algorithm can run
+
+The bytes of a transfer belong to the transport until the transfer has ended: an algorithm may not read what it
+receives, or change what it sends. At each ``co_await`` that must wait, the coroutine is suspended, and the engine
+advances other operations, as :doc:`/right/asynchronous-work` shows.
+
+The ring
+--------
+
+In a ring, each rank sends only to the next one, and receives only from the previous one. The tensor is cut into as
+many shares as there are ranks. First each share goes around the ring, and every rank adds its own numbers to it.
+Then the finished sums go around:
+
+.. diagram:: algorithms/collectives_from_messages/diagram
+
+.. listing:: extension/frame/c10d_frame/include/frame/algorithms/all_reduce.hpp
+   :part: ring
+
+``Shares`` counts around the ring, too, so share -1 is the last one. Because each share is added up along one path,
+all ranks get copies of one sum, and so the same bits.
+
+Begin both, then wait
+---------------------
+
+A transport may copy a small message into a buffer, so that the send ends at once. For a large message, that would take
+too much memory, so its send waits until the other rank has begun to receive. Which messages are large is up to the
+transport. An algorithm must therefore be right even if every send waits for its receive. In the ring, all ranks send
+first, so ``SendReceive`` begins the receive, too, before it waits for either:
+
+.. admonition:: ``SendReceive``
+   :collapsible: closed
+
+   .. listing:: extension/frame/c10d_frame/include/frame/messages.hpp
+      :part: send-receive
+
+   ``missing`` returns the ranks that the operation waits for, so that the error of a timeout can name them.
+
+Thousands of ranks, or real bytes
+---------------------------------
+
+The simulator of the package ``c10d_frame`` runs the same functions in virtual time. It compiles in seconds and
+needs no PyTorch. Here groups of 3, 64 and 512 ranks reduce 1 MiB, with at most
+eight ranks on a host:
+"""
+
+from c10d_frame.simulate import simulate
+
+print(simulate("operation=all_reduce", "algorithm=ring", "ranks=3,64,512", "bytes=1048576"))
+
+# sphinx_gallery_start_ignore
+ring = simulate("algorithm=ring", "ranks=3,64,512").splitlines()[1:]
+for line, ranks in zip(ring, (3, 64, 512), strict=True):
+    assert line.split()[5] == str(2 * ranks * (ranks - 1))
+# sphinx_gallery_end_ignore
+
+# %%
+# A ring of ``n`` ranks takes ``2 (n - 1)`` steps, and in each, every rank sends one share. The last column says whether
+# a transport would choose this algorithm, as :doc:`steps-or-bytes` explains.
+#
+# For this table, the simulator moves no data, so an algorithm with a wrong result gets a time, too. With ``check=yes``,
+# there are real bytes, every send waits for its receive, and the results are compared: with 1 to 17 ranks and with 33,
+# with five sizes from 0 bytes on, and with 1 to 4 ranks on a host. Each all-reduce then runs once more with a reduction
+# in which the order counts, and must give all ranks the same bits. Here all algorithms of the frame are checked:
+
+print(simulate("check=yes"))
+
+# %%
+# Three algorithms with a bug
+# ---------------------------
+#
+# To add an algorithm of your own, pass the simulator a header that gives it a name. The first one is an all-gather
+# around the ring. It sends, waits, and then receives:
+#
+# .. listing:: gallery/algorithms/collectives_from_messages/wrong.hpp
+#    :part: sends-first
+#
+# The table shows no problem, because small messages end at once there. The check lets each send wait, as large messages
+# may wait in a network:
+
+wrong = ["collectives_from_messages/wrong.hpp"]
+options = ["operation=all_gather", "algorithm=sends_first", "ranks=3", "bytes=48"]
+print(simulate(*options, headers=wrong))
+
+try:
+    simulate("algorithm=sends_first", "check=yes", headers=wrong)
+except RuntimeError as error:
+    print(error)
+
+# %%
+# The simulator finds a deadlock at once, because nothing is left to happen, and names the ranks that wait. The fix is
+# ``SendReceive``. The second algorithm has a loop over all ranks:
+#
+# .. listing:: gallery/algorithms/collectives_from_messages/wrong.hpp
+#    :part: to-itself
+#
+# The loop must leave out the rank itself, whose piece is only copied, so the interface refuses such a message. The
+# third algorithm is the ring from above, but receives each share into the whole of ``memory``:
+#
+# .. listing:: gallery/algorithms/collectives_from_messages/wrong.hpp
+#    :part: sizes
+#
+# That is right as long as all shares are equally large. With three ranks and 64 bytes, they have 32, 32 and 0 bytes:
+
+from textwrap import fill
+
+for options in (
+    ["operation=all_gather", "algorithm=to_all", "ranks=3", "bytes=48"],
+    ["operation=all_reduce", "algorithm=equal_ring", "ranks=3", "bytes=48"],
+    ["operation=all_reduce", "algorithm=equal_ring", "ranks=3", "bytes=64"],
+):
+    try:
+        print(simulate(*options, headers=wrong))
+    except RuntimeError as error:
+        print(fill(str(error), 90), end="\n\n")
+
+# %%
+# A message must have exactly the size that its receiver expects, so that a wrong size does not become a wrong result.
+# Over sockets, the rank that receives raises an error like these.
+#
+# Rules for algorithms
+# --------------------
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - rule
+#      - reason
+#    * - Begin the send and the receive of a step before you wait for either one.
+#      - A send may wait until the other rank has begun to receive.
+#    * - Touch bytes only with ``net.copy`` and the functions of ``op``.
+#      - The simulator has none for its table: whatever reads them ends the process.
+#    * - Let two steps side by side use two channels, ``Part(net, ranks, 1)``, if they send to the same rank.
+#      - Messages from one rank to another arrive in their order only within a channel.
+#    * - Decide only by what all ranks know: the note of the operation, the ranks and the hosts.
+#      - Ranks that choose differently wait for messages that no rank sends.
+#    * - Add up each share on one rank, or on all ranks in the same order.
+#      - All ranks must get the same bits.
+#    * - Cut at multiples of 16 bytes, and call ``begin_reduction`` once for each input.
+#      - No element is split, and ``AVG`` divides once.
+#
+# From messages to a backend
+# --------------------------
+#
+# A transport that has messages implements five functions:
+#
+# .. admonition:: ``Messages``
+#    :collapsible: closed
+#
+#    .. listing:: extension/frame/c10d_frame/include/frame/messages.hpp
+#       :part: interface
+#
+# ``MessageTransport``, a base class in ``message_transport.hpp``, turns them into every collective of a backend:
+#
+# .. listing:: extension/frame/c10d_frame/include/frame/message_transport.hpp
+#    :part: collective
+#
+# ``choice_`` picks the algorithm. ``Noted`` sends a description of the operation before the first message to each rank,
+# and the receiver compares it with its own. So if two ranks call different collectives, the error names both, although
+# no algorithm compares anything. The transport of ``tcp``, the backend of :doc:`sockets`, is derived from this class,
+# and passes the conformance suite with these algorithms.
+#
+# Exercise
+# --------
+#
+# A barrier ends on no rank before all ranks have called it. Write one in which each rank sends an empty message to
+# rank 0, which answers when it has received all. Predict how many messages 64 ranks send. Then compare with
+# ``dissemination``, the barrier of the frame, which takes 6 steps.
+#
+# .. admonition:: Solution
+#    :collapsible: closed
+#
+#    Rank 0 receives 63 messages and sends 63, so there are 126. ``dissemination`` sends 6 messages from each rank,
+#    384 in all. Yet it is faster, because no rank handles as many as rank 0 does here.
+#
+#    .. listing:: gallery/algorithms/collectives_from_messages/central_barrier.hpp
+#       :part: solution
+#
+# The solution in the simulator, first with real bytes:
+
+central = ["collectives_from_messages/central_barrier.hpp"]
+print(simulate("algorithm=central", "check=yes", headers=central))
+print(simulate("operation=barrier", "ranks=64", "bytes=0", headers=central))
+
+# %%
+# Not run here: the errors of these algorithms over real sockets, and UCX, libfabric and verbs.

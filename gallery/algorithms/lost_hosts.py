@@ -1,0 +1,198 @@
+"""
+When a host is gone
+===================
+
+A rank cannot look at the processes of another host: it only knows what arrives from there. A backend that waits for
+data and does nothing else hangs for 30 minutes when a process is killed, and names no rank. This page shows in
+which ways a rank gets lost, which of them a connection reports, and what ``tcp`` does so that all ranks raise one
+reason that helps. In ``tcp``, the loss of a rank is noticed as follows:
+
+.. list-table::
+   :header-rows: 1
+
+   * - the rank
+     - is noticed by
+     - how soon
+     - the error says
+   * - has been killed on this host
+     - the kernel
+     - about 0.2 s
+     - ``has died (process 4711)``
+   * - has been killed on another host
+     - its closed connections
+     - about 0.3 s
+     - ``is lost: it has closed its connection``
+   * - has left, or its group has failed
+     - a line in the store
+     - about 0.2 s
+     - ``has left the group``, or the reason of the failure
+   * - is on a host that is down, or cut off
+     - its heartbeat in the store
+     - ``heartbeat``, by default 10 s
+     - ``has not been heard from for 10000 ms``
+   * - is cut off, but reaches the store
+     - data or probes without an answer
+     - about 15 s
+     - ``is lost: Connection timed out``
+   * - is late, or stopped
+     - nothing
+     - the timeout of the group or of the call
+     - ``Timed out after …``
+
+Closed connections
+------------------
+
+When a process ends in any way, its kernel closes its connections. The other side reads 0 bytes, or its next call
+returns ``ECONNRESET`` or ``EPIPE``. Which of the three comes is chance, so ``tcp`` has one text for all of them. From a
+dead rank on another host, that is the only quick sign.
+
+But a connection closes also when a rank leaves, or gives up because of an error. The text ``it has closed its connection``
+would then be true, and would help no user. So a rank follows two rules:
+
+- A rank that leaves or fails first writes why into the store, and only then closes its connections.
+- A rank that finds a closed connection first asks the store once more, and only then believes it.
+
+.. listing:: extension/tcp_collectives/src/tcp_transport.hpp
+   :start-at: // Before a rank closes
+   :end-before: void announce
+
+``watch_`` is the class ``Watch`` of :doc:`/library/lost-ranks-of-a-library`. It looks at processes of this host,
+reads the list of reasons in the store, and counts heartbeats. The next program loses rank 2 of three ranks in four
+ways, while the others wait for it in a barrier with a timeout of two seconds:
+
+.. listing:: gallery/algorithms/lost_hosts/lost_ranks.py
+   :part: ways
+"""
+
+from launcher import launch, run_program
+
+run_program("lost_hosts/lost_ranks.py")
+
+# %%
+# The other ranks name the rank and the reason. The stopped rank has all its connections, whose data its kernel
+# still acknowledges, so only the deadline ends that wait.
+#
+# Without the second rule, this program printed ``Broken pipe`` or ``Connection reset by peer`` for the first
+# three ways, depending on which call came first.
+#
+# Connections that are cut
+# ------------------------
+#
+# If a cable is pulled or a host loses its power, nobody closes anything. TCP sends again and again, by default for
+# about 15 minutes, and an idle connection may stay for ever. The limits are options of each socket:
+#
+# .. listing:: extension/tcp_collectives/src/addresses.hpp
+#    :part: options
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - option
+#      - what it ends
+#    * - ``TCP_USER_TIMEOUT``
+#      - a connection whose data has not been acknowledged for 15 seconds
+#    * - ``SO_KEEPALIVE`` with ``TCP_KEEPIDLE``, ``TCP_KEEPINTVL`` and ``TCP_KEEPCNT``
+#      - an idle connection: after 5 seconds of silence a probe, then one every 5 seconds; two without an answer end it,
+#        so 15 seconds in all
+#    * - ``TCP_NODELAY``
+#      - nothing; without it, a small message could wait for the acknowledgement of the one before
+#
+# For an idle connection, Linux also applies ``TCP_USER_TIMEOUT`` and then ignores the count of probes; both say 15
+# seconds. Why 15: a switch that starts again, or a route that changes, may take some seconds, which a training should
+# survive. A shorter limit would end jobs that could go on, and a longer one only keeps the machines waiting.
+#
+# To cut two ranks of one machine, the next program gives each of their sockets a filter, which lets the kernel drop
+# every packet that arrives. No right of root is needed, and the connection looks as if the cable were gone:
+#
+# .. listing:: gallery/algorithms/lost_hosts/cut_off.py
+#    :part: cut
+#
+# One pair of ranks then calls an all-reduce, so that data is on its way. In the other pair, one rank waits for a
+# message, and only keepalive can notice the cut:
+#
+# .. listing:: gallery/algorithms/lost_hosts/cut_off.py
+#    :part: ways
+
+run_program("lost_hosts/cut_off.py")
+
+# %%
+# Rank 1 of the second pair has called nothing, so it has no error. In the first pair, each rank finds the cut
+# by itself. Because both could still reach the store, the reason that came first counts on both.
+#
+# Heartbeats in the store
+# -----------------------
+#
+# If the host of a rank is down, its connections need 15 seconds, but the heartbeat in the store only 10. Both are
+# needed: a receive from any rank waits for no connection in particular, so only the heartbeat tells it of a dead
+# rank. And if two hosts reach the store but not each other, the heartbeats go on, so only the connections tell.
+# ``Options.heartbeat`` sets the first limit. Those of the sockets are constants in the code, because they depend on
+# the network more than on the program.
+#
+# A rank that can no longer reach the store raises an error after the same time, so both sides of a cut end:
+# :doc:`/library/lost-ranks-of-a-library` shows how.
+#
+# Failures that are no deaths
+# ---------------------------
+#
+# A collective is a chain of messages. When it fails on one rank, the others wait for messages that will never be
+# sent, perhaps from a rank that knows nothing of the failure. So the rank that fails tells all through the store, and
+# the whole group fails. What is left of a message that has moved in part would be taken for the next one, so the
+# connection cannot be used again:
+#
+# .. admonition:: ``forget``, after which a connection counts as broken
+#    :collapsible: closed
+#
+#    .. listing:: extension/tcp_collectives/src/sockets.hpp
+#       :start-at: // The rest of a message
+#       :end-before: // [progress]
+#
+# Ranks that do not agree
+# -----------------------
+#
+# A mistake in one rank's options should be found before the group exists, and not at the first deadline. The first
+# two attempts name something that does not exist. In the third, only rank 1 names an algorithm. Rank 1 would send
+# other messages than rank 0 expects, and both would wait for each other:
+#
+# .. listing:: gallery/algorithms/lost_hosts/bad_input.py
+#    :part: attempts
+
+launch("lost_hosts/bad_input.py", ranks=2)
+
+# %%
+# Both ranks raise each error, of which rank 0 prints the reasons. The third one shows what ranks compare:
+#
+# .. admonition:: ``terms``, which ranks compare
+#    :collapsible: closed
+#
+#    .. listing:: extension/tcp_collectives/src/connect.hpp
+#       :start-at: // Raise it with
+#       :end-before: // [hello]
+#
+# These terms go first in what a rank publishes in the store, so even a rank whose version publishes other things
+# behind them is named, with both versions. The version of the frame counts, too: it makes the heads of messages, and
+# another version may choose another algorithm for the same size.
+#
+# Exercise
+# --------
+#
+# Two ranks on two hosts train, and the program computes for a minute between two all-reduces. In that minute, the
+# other host loses its power. When does your rank raise an error, and which one? What if the heartbeat were 60
+# seconds?
+#
+# .. admonition:: Solution
+#    :collapsible: closed
+#
+#    At its next call. No operation waits during the minute, so the frame asks nothing, but the thread of the watch
+#    has seen the heartbeat stand still. The all-reduce therefore fails at once, and its error says that the rank has not
+#    been heard from. With 60 seconds, keepalive has ended the connection after 15, and the error says ``Connection timed
+#    out``.
+#
+# .. admonition:: After this page you have decided
+#
+#    - after how many seconds without an answer a connection counts as lost, and where users can change it;
+#    - how a rank says why it closes its connections, before it does;
+#    - what notices a host that is down where no connection does;
+#    - what ranks compare before a group exists.
+#
+# Not run here: ranks on other hosts, whose closed connections, cut links and heartbeats the tests of ``tcp`` and
+# ``mpich`` run on simulated hosts; a host that loses its power; and ranks with other versions, which a test imitates.

@@ -1,0 +1,180 @@
+"""
+Predictions and measurements
+============================
+
+A simulator is easy to believe, because its tables never vary. If its model misses what limits your network, you
+choose the wrong algorithm. This page lays predicted times beside times of ``tcp`` that were recorded on simulated
+hosts, compares ``tcp`` with gloo, and shows how you measure an algorithm of your own.
+
+Predicted and measured
+----------------------
+
+The build only reads the times, which ``make bench-algorithms`` recorded before on this machine:
+"""
+
+# sphinx_gallery_start_ignore
+import sys
+
+sys.path.append("predictions")
+# sphinx_gallery_end_ignore
+import recorded
+from result_table import show_table
+
+print(recorded.machine)
+
+# %%
+# All links have 1 millisecond and 200 Mbit/s. The first table is for eight hosts with one rank each, the second for two
+# hosts with two ranks each. An all-reduce takes these milliseconds; the deviation is that of the prediction from the
+# median:
+
+for hosts, ranks in recorded.PREDICTED:
+    show_table(*recorded.predictions(hosts, ranks))
+
+# %%
+# The next table counts the predictions that deviate from the median, or from the least time, by at most 20 %. It
+# also takes pairs of algorithms with the same size whose predictions differ by more than 20 %, and counts those that
+# were measured in that order:
+
+show_table(*recorded.counts())
+
+# %%
+# To choose an algorithm, you need the order more than the time. A measurement takes longer than its prediction if
+# something else has disturbed the machine. With several ranks on a host, a prediction can be too long, because the
+# model charges a message within a host as much overhead as one between hosts.
+#
+# The model and the hosts
+# -----------------------
+#
+# The simulator knew the latency and the rate of the links. One number was fitted: ``overhead``, the time for each
+# send and each receive, which is in the line about the machine. It comes from a single measurement: the least time in
+# which two ranks on two hosts reduce 4 bytes. What this takes longer than the latency is twice the overhead. So the
+# overhead also stands for what the model lacks: threads that wake up, TCP, and a program that forwards packets. It is
+# far more than the default, 0.2 microseconds.
+#
+# A host is a set of namespaces, as in :doc:`/library/several-hosts`. Its interface is a *TUN* device, which hands
+# packets to a program instead of a cable. One program forwards the packets of all hosts: a card sends and receives
+# one packet after another, at the rate, and the latency lies between. That is the model of the simulator, but with
+# real packets, TCP and processors. Use such hosts in your tests, too. They need Linux, ``/dev/net/tun``, and root or
+# user namespaces. The next program sends two messages over a link of 20 milliseconds and 10 Mbit/s:
+#
+# .. admonition:: Two hosts and two messages
+#    :collapsible: closed
+#
+#    .. listing:: gallery/algorithms/predictions/slow_link.py
+#       :part: link
+
+from launcher import run_program
+
+run_program("predictions/slow_link.py")
+
+# sphinx_gallery_start_ignore
+# Where hosts cannot be simulated, the program says why.
+# output may differ in: ^1 B .*: True\n65536 B .*: True\n|^no simulated hosts: .*\n
+# sphinx_gallery_end_ignore
+
+# %%
+# ``tcp`` and gloo
+# ----------------
+#
+# Now ``tcp`` chooses its algorithms. A cell says how many times as long as ``tcp`` gloo takes: once with the medians,
+# once with the least times, the smaller number first. Sizes are those of a rank's input. ``2 x 1`` is two hosts with
+# one rank each; links have 1 Gbit/s and 1 millisecond. Below are the cases in which gloo is ahead by both numbers:
+
+for hosts, ranks in recorded.COMPARED:
+    show_table(*recorded.beside_gloo(hosts, ranks))
+print(*recorded.where_gloo_is_ahead(), sep="\n")
+
+# sphinx_gallery_start_ignore
+# The text says so.
+between = {x: recorded.ratios(2, x) for x in (2, 4)}
+assert all(between[x]["all_reduce", "4"][0] > 1.2 for x in between)
+assert between[4]["broadcast, answer", "16777216"][0] > 1.5
+assert between[2]["broadcast, answer", "16777216"][1] < 1.5
+assert between[2]["reduce_scatter", "16777216"][0] > 1.3
+# sphinx_gallery_end_ignore
+
+# %%
+# The reasons lie mostly in the algorithms:
+#
+# - *Steps*: for an all-reduce of any size, gloo runs a ring. For a small one, ``tcp`` needs a single step between two
+#   hosts, however many ranks they have.
+# - *Bytes*: PyTorch's gloo backend makes a reduce-scatter of an all-reduce, of which a rank keeps its share. That
+#   is about twice as many bytes as it must send, so even large tensors take longer.
+# - *Hosts*: for a broadcast with two ranks on each host, gloo's tree sends from rank 0 to rank 1, and then from both
+#   to the other host. 16 MiB cross the same link twice, which takes at least 268 milliseconds. The chain of ``tcp``
+#   sends them once.
+# - *No choice*: in an all-to-all, each piece must go to its rank. gloo sends all pieces at once, and ``tcp`` does the
+#   same up to 256 KiB a piece in small groups. There, and for large tensors on one host, costs of copies and threads
+#   remain, so either backend may be ahead.
+#
+# Between two hosts with one rank each, the ratio nears 1 for a large all-reduce or broadcast, because the link is the
+# limit. A host must receive 16 MiB, which takes at least 134 milliseconds at 1 Gbit/s, whatever the software does.
+#
+# A broadcast is measured with an answer: after each one, all ranks meet in a barrier of ``tcp``. Without it, the root
+# would begin the next broadcast before the last one has arrived, so a loop would measure only how fast the root can
+# send, which may be less than a latency. The barrier takes the same time for both backends, so it draws the ratios of
+# small broadcasts nearer to 1.
+#
+# Shared memory inside a host
+# ---------------------------
+#
+# Ranks of one host also talk through sockets, although they could share memory. To see what memory would save, divide
+# the time of an all-reduce on one host by its time with two hosts and two ranks on each. Two ranks have a processor
+# each, but four ranks share two of them, and all their messages stay on the host:
+
+show_table(*recorded.inside_hosts())
+
+# sphinx_gallery_start_ignore
+# The text says that memory would save no more than this.
+assert all(int(row[-1].split("–")[-1].split()[0]) < 20 for row in recorded.inside_hosts()[1])
+# sphinx_gallery_end_ignore
+
+# %%
+# On two hosts, the part inside a host lies between both columns. Memory that took no time at all would save no more
+# than the second column, because the rest is spent between the hosts. We also tried rings of bytes in shared memory
+# instead of sockets: an all-reduce on one host became a little faster, and on two hosts we measured no difference.
+# Therefore ``tcp`` keeps its sockets, and ranks that are all on one host can use ``shm``. If your links are faster, or
+# your hosts have more ranks, compute these shares first.
+#
+# What ruins a measurement
+# ------------------------
+#
+# Each of these has spoilt a measurement here:
+#
+# - *Queues that overflow*, and the machine's congestion control: after a loss, TCP halves its rate, so one algorithm
+#   seems to have two speeds. Here queues hold 10 seconds, and all hosts use ``reno``.
+# - *Slow start after a pause*: each timed call begins slowly, unless ``tcp_slow_start_after_idle`` is 0, as here.
+# - *Processors that are busy*, with other work or with several ranks: small messages then wait for a processor. So
+#   measure on a quiet machine, in turns, as in :doc:`/communicate/measure`, and print the least time beside the
+#   median.
+# - *Links that are fast against the processors*: you measure the program that forwards packets. So predictions are
+#   compared at 200 Mbit/s, not at 1 Gbit/s.
+#
+# Some algorithms are outside the model. In ``direct``, several ranks send to one at the same time, which TCP handles
+# worse than one message after another. In ``tree`` with large messages, chunks that go up and down share queues. In
+# earlier measurements on a virtual machine with two CPUs, predictions were too low by 20 to 50 % (``direct`` on four
+# hosts) and by 22 to 30 % (``tree``).
+#
+# On a single host, time goes to copies, to threads that wake up, and to waiting for a processor. None of these is in
+# the model, so compare algorithms there only by measurements.
+#
+# Measure your own algorithm
+# --------------------------
+#
+# In a clone of this site, add your function to the table ``kAlgorithms`` in ``algorithms.hpp``, so that both ``tcp``
+# and the simulator know it, and its name to ``ALGORITHMS`` in ``tools/bench_algorithms.py``. Then
+# ``make bench-algorithms`` builds ``tcp`` and measures for about ten minutes. It writes
+# ``gallery/algorithms/shared/measurements.csv``, from which this page is made.
+#
+# On your own machines, let one program compare groups of ``tcp`` whose options name different ``algorithms``, as in
+# :doc:`your-own-algorithm`. For a prediction, measure two ranks on two hosts: an all-reduce of 4 bytes gives the
+# latency and twice the overhead together. One of 64 MiB gives the rate, because the tensor crosses the link once in
+# each direction.
+#
+# .. admonition:: After this page you have decided
+#
+#    - which latency, rate and overhead stand for your machines, and from which measurement they come;
+#    - how far you trust a predicted time, and from which difference on an order;
+#    - what you measure in any case: one host, many senders to one, small messages on busy processors.
+#
+# Not run here: ``make bench-algorithms`` itself, rings in shared memory, and real networks between machines.

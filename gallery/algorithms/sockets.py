@@ -1,0 +1,279 @@
+"""
+A transport over sockets
+========================
+
+Sockets, UCX, libfabric and verbs move messages between two ranks, and have no collectives. If your library is of this
+kind, you write the messages, and the frame runs all operations of c10d on them. This page shows what you write, on
+the example of ``tcp``, a backend of about :count:`lines-of-tcp` lines. A transport that is written too simply lets
+strangers join, lets a collective wait behind a message that no rank receives, or needs a thread for each connection.
+
+.. diagram:: algorithms/sockets/diagram
+
+What your library must provide
+------------------------------
+
+The algorithms of this part know a class ``Messages``. Yours has five functions:
+
+.. listing:: extension/frame/c10d_frame/include/frame/messages.hpp
+   :part: interface
+
+A ``Transfer`` is one message to another rank, or from it, with its bytes and its channel. Your code sets ``ended``
+when the bytes have moved. The class ``MessageTransport`` of the frame then runs every collective, and messages with
+tags. What remains are eight short functions about waiting and about failures:
+
+.. list-table::
+   :header-rows: 1
+
+   * - function
+     - in ``tcp``
+   * - ``can_block``
+     - false: no call waits for another rank, so a thread that waits for a result moves the data itself
+   * - ``progress``
+     - asks the kernel once which sockets are ready, and moves what can move
+   * - ``rest``, ``wake``
+     - sleep until a socket is ready, and end this sleep
+   * - ``failure``, ``lost``, ``announce``, ``leave``
+     - why the group cannot go on: :doc:`lost-hosts`
+
+.. admonition:: The eight functions of ``tcp``
+   :collapsible: closed
+
+   .. listing:: extension/tcp_collectives/src/tcp_transport.hpp
+      :part: answers
+
+The next worker uses the result as any other backend. Its options name an interface and an algorithm:
+
+.. listing:: gallery/algorithms/sockets/four_ranks.py
+   :part: calls
+"""
+
+from launcher import launch, run_program
+
+launch("sockets/four_ranks.py", ranks=4)
+
+# %%
+# Each rank has the sum, and the message of the rank before it: the sum and that rank's number.
+#
+# Addresses and a token in the store
+# ----------------------------------
+#
+# Ranks of different hosts find each other through the store of the group. Each rank listens at a port that
+# the system chooses, and publishes its version, a token, its address and its host:
+#
+# .. admonition:: ``connections``
+#    :collapsible: closed
+#
+#    .. listing:: extension/tcp_collectives/src/connect.hpp
+#       :part: publish
+#
+# The frame erases these keys when all ranks have connected. Between two ranks, the one with the larger number
+# calls, so that they do not call each other at the same time.
+#
+# Any program that reaches the port can call it: a scanner of the network, or a rank of another job that had the same
+# port before. So a caller first says hello: the token of the rank that it calls, its own number, and a channel. The
+# token is a random number of 128 bits that the called rank has drawn for this group. Only a program that can read the
+# store knows it, and any other caller is dropped:
+#
+# .. admonition:: The hello, and ``is_taken``, which drops strangers
+#    :collapsible: closed
+#
+#    .. listing:: extension/tcp_collectives/src/connect.hpp
+#       :part: hello
+#
+#    .. listing:: extension/tcp_collectives/src/connect.hpp
+#       :part: stranger
+#
+# A stranger may also say nothing, and would hold up a rank that waits for its hello. So a rank reads from all callers
+# side by side, and closes its port when the last rank has come. The token does not hide anything: messages cross
+# the network as they are. So use ``tcp``, like NCCL and gloo, only in a network that you trust.
+#
+# The network interface
+# ---------------------
+#
+# A host often has several interfaces: one for its users, one for the ranks, and one of a container system, which
+# leads nowhere. No rule finds the right one everywhere, so ``tcp`` has a simple default and an option. The default is
+# the first interface that is up and is not the loopback, with IPv4 before IPv6. ``Options.interface`` names another
+# one. It may differ from host to host, because a rank uses it only for the address that it publishes.
+#
+# Three connections between two ranks
+# -----------------------------------
+#
+# A connection keeps the order of what it carries, so a message at its front that no rank takes stops all that follow.
+# So each pair of ranks has one connection for each kind of message that must not wait for another kind:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - channel
+#      - messages
+#      - because
+#    * - 0
+#      - collectives
+#      - their receives have begun, or will soon
+#    * - 1
+#      - steps that run beside others of the same collective
+#      - two algorithms at a time must not take each other's messages
+#    * - 2
+#      - ``send`` and ``recv`` of programs
+#      - a receive may begin much later, or never
+#
+# The next worker counts with ``psutil`` what a group of four ranks adds to a process. Then rank 1 is late for two
+# seconds, and each rank prints whether it has kept a processor busy meanwhile:
+#
+# .. admonition:: The connections, the threads, and the late rank
+#    :collapsible: closed
+#
+#    .. listing:: gallery/algorithms/sockets/connections.py
+#       :start-at: def connections
+#       :end-before: # [/late]
+
+launch("sockets/connections.py", ranks=4)
+
+# %%
+# The three threads are those of any group in the frame: one moves data while the program computes, one calls back,
+# and one watches the other ranks. Their number does not grow with the ranks, because no thread belongs to a
+# connection.
+#
+# Nonblocking sockets
+# -------------------
+#
+# All sockets are nonblocking: a call moves what the kernel takes or has, and otherwise fails with ``EAGAIN``. A
+# transfer joins the queue of its connection. If it is the first one there, and the kernel has not refused lately, it
+# tries at once:
+#
+# .. admonition:: ``begin``, which queues a transfer
+#    :collapsible: closed
+#
+#    .. listing:: extension/tcp_collectives/src/sockets.hpp
+#       :part: begin
+#
+# A look at all connections must not cost a system call for each. So one *epoll*, an object of the kernel, watches all
+# of them. It is edge-triggered (``EPOLLET``): it reports a socket once when it becomes ready, and ``is_ready``
+# remembers that until the kernel refuses. A look is then one call of ``epoll_wait``, with 3 connections as with
+# 3,000:
+#
+# .. listing:: extension/tcp_collectives/src/sockets.hpp
+#    :part: progress
+#
+# A message is its size and its bytes. Because many messages are small, one call of ``sendmsg`` or ``recvmsg`` takes
+# up to eight of them:
+#
+# .. admonition:: ``move``, which sends and receives
+#    :collapsible: closed
+#
+#    .. listing:: extension/tcp_collectives/src/sockets.hpp
+#       :part: move
+#
+# Sleep on a descriptor
+# ---------------------
+#
+# When nothing can move, the thread should sleep. An epoll is itself a file descriptor that can be polled, but a thread
+# must also wake when another thread has begun an operation, and several threads of a program may wait for results. The
+# class ``FileBell`` of the frame solves both: one thread polls the epoll and an *eventfd*, a descriptor that another
+# thread can ring, and the others wait for a condition variable.
+#
+# The dangerous moment lies between the last look and the sleep, because what arrives there must not be slept through.
+# So ``rest`` counts the rings, looks once more, and only then sleeps:
+#
+# .. admonition:: ``FileBell``
+#    :collapsible: closed
+#
+#    .. listing:: extension/frame/c10d_frame/include/frame/file_bell.hpp
+#       :part: file-bell
+#
+# If your library has such a descriptor, pass it to ``rest``:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - library
+#      - descriptor
+#      - before each sleep
+#    * - UCX
+#      - ``ucp_worker_get_efd``
+#      - ``ucp_worker_arm``; if it says busy, look again
+#    * - libfabric
+#      - that of a wait object, ``FI_WAIT_FD``
+#      - ``fi_trywait``
+#    * - ``libibverbs``
+#      - that of a completion channel
+#      - ``ibv_req_notify_cq``, then look once more
+#
+# The last column is the argument ``arm`` of ``rest``. A library without a descriptor needs a thread that polls, as
+# :doc:`/library/which-thread-calls` shows.
+#
+# Flow control
+# ------------
+#
+# A rank may send faster than another one receives. If the receiver read all that comes, its memory would grow without
+# a limit. So ``tcp`` reads a message only when a receive has begun. Until then, some of it is in the buffers of the
+# kernel, and the rest stays in the sender's tensor. Here, rank 0 sends four messages of 64 MiB, and both ranks reduce
+# before rank 1 receives:
+#
+# .. listing:: gallery/algorithms/sockets/too_much_sent.py
+#    :part: flow
+
+launch("sockets/too_much_sent.py", ranks=2)
+
+# %%
+# The all-reduce has overtaken 256 MiB on another connection. In return, a long ``send`` ends only when the other
+# rank receives. Two ranks that both call ``dist.send`` before ``dist.recv`` therefore wait for each other, as in MPI;
+# ``isend`` avoids that.
+#
+# Tags need one exception. If a receive waits for tag 6, and a message with tag 5 is in front, the frame must
+# read that message and keep it. It keeps up to 64 MiB from each rank, and then waits, too.
+#
+# Training on two hosts
+# ---------------------
+#
+# The next program starts a ``torchrun`` with two ranks on each of two simulated hosts, which have networks of their
+# own, as in :doc:`/library/several-hosts`:
+#
+# .. admonition:: Two hosts and their launchers
+#    :collapsible: closed
+#
+#    .. listing:: gallery/algorithms/sockets/two_hosts.py
+#       :part: hosts
+#
+# The four ranks train a small model with ``DistributedDataParallel`` (DDP) and then with FSDP2, each with ``tcp`` and
+# with gloo. They print the mean of their losses in each of five steps:
+#
+# .. admonition:: The training
+#    :collapsible: closed
+#
+#    .. listing:: gallery/algorithms/sockets/train.py
+#       :part: train
+
+run_program("sockets/two_hosts.py")
+
+# sphinx_gallery_start_ignore
+# time limit: 240
+# sphinx_gallery_end_ignore
+
+# %%
+# The losses fall, and they are the same with both backends. They are compared with a tolerance, because two backends
+# may add four numbers in different orders.
+#
+# Exercise
+# --------
+#
+# A job has 64 hosts with 8 ranks each. How many sockets does a group of all ranks need in each process, and on each
+# host? By default, Linux lets a process have 1,024 descriptors. What would you change in ``tcp``?
+#
+# .. admonition:: Solution
+#    :collapsible: closed
+#
+#    A rank has three connections to each of 511 others, so 1,533 sockets, and its host 12,264. The group does not
+#    begin, and the error says which limit to look at, ``ulimit -n``. It helps to raise the limit. Better, connect two
+#    ranks at the first message between them: a ring then needs two neighbours, and halving needs nine.
+#
+# .. admonition:: After this page you have decided
+#
+#    - how a rank finds the others, and how it knows that a caller is one of them;
+#    - which interface your backend takes, and how a user names another one;
+#    - which messages must not wait for others, and so how many connections two ranks have;
+#    - on which descriptor a thread sleeps, and what wakes it;
+#    - where a message stays that no rank has asked for.
+#
+# Not run here: strangers that call while the ranks meet, and IPv6, which the tests of the backend run; networks
+# between real machines; and the libraries of the table, which follows their documentation.

@@ -1,0 +1,210 @@
+"""
+Few steps or few bytes
+======================
+
+For 8 bytes on 64 ranks, the ring of :doc:`collectives-from-messages` takes 20 times as long as an algorithm with fewer
+steps. For 64 MiB, that algorithm takes four times as long as the ring. The reason is that each message costs a
+latency, however small it is, and a time for its bytes. This page counts both, and shows which algorithm suits which
+size, which number of ranks, and which dtype.
+
+Doubling
+--------
+
+After the first step, each rank has the sum of two ranks, then of four, then of eight. So 64 ranks need only 6 steps,
+but in each of them, a rank sends the whole tensor:
+
+.. listing:: extension/frame/c10d_frame/include/frame/algorithms/all_reduce.hpp
+   :start-at: inline Steps doubling_core
+   :end-before: inline Steps doubling(
+
+Partners add in the order of the ranks, so all ranks get the same bits, even from a reduction in which the order
+counts.
+
+Halving
+-------
+
+If two partners share a sum, each sends half of the tensor and adds up the other half. In the next step, each shares its
+half with another partner. After 6 steps, each of 64 ranks has the sum of one share, and 6 steps back bring the shares
+together:
+
+.. diagram:: algorithms/steps_or_bytes/diagram
+
+.. admonition:: ``halving_core``
+   :collapsible: closed
+
+   .. listing:: extension/frame/c10d_frame/include/frame/algorithms/all_reduce.hpp
+      :start-at: inline Steps halving_core
+      :end-before: // The largest halves
+
+Count
+-----
+
+With a tensor of ``s`` bytes on ``n`` ranks, where ``n`` is a power of two:
+
+.. list-table::
+   :header-rows: 1
+
+   * - algorithm
+     - number of steps
+     - bytes that each rank sends
+   * - ``ring``
+     - ``2 (n - 1)``
+     - ``2 s (n - 1) / n``
+   * - ``doubling``
+     - ``log2 n``
+     - ``s log2 n``
+   * - ``halving``
+     - ``2 log2 n``
+     - ``2 s (n - 1) / n``
+   * - ``tree``: chunks go up a tree to rank 0, and their sums come down
+     - about ``2 log2 n``, and one for each further chunk
+     - up to ``3 s``: once up, and down to two children
+   * - ``direct``: each rank sends every other rank the share that this one adds up, and later the sum of its own
+     - 2
+     - ``2 s (n - 1) / n``
+
+The simulator counts what 64 ranks send. For 1 MiB, the average of a rank is:
+"""
+
+from shared.tables import print_table, rows, time
+
+ALGORITHMS = "algorithm=ring,doubling,halving,tree,direct"
+counted = rows(ALGORITHMS, "ranks=64", "hosts=64", "bytes=1048576")
+for row in counted:
+    messages, tensors = int(row["messages"]) / 64, int(row["sent"]) / 64 / 1048576
+    print(f"{row['algorithm']:9}{messages:6.1f} messages, {tensors:.2f} times the tensor")
+
+# sphinx_gallery_start_ignore
+by_name = {row["algorithm"]: row for row in counted}
+for name, messages, tensors in [("ring", 126, 126 / 64), ("doubling", 6, 6), ("halving", 12, 126 / 64)]:
+    assert int(by_name[name]["messages"]) == 64 * messages
+    assert int(by_name[name]["sent"]) == 64 * tensors * 1048576
+# sphinx_gallery_end_ignore
+
+# %%
+# Latency and rate
+# ----------------
+#
+# A step takes about ``latency + bytes / rate``. The next table has times in microseconds. Each of 64 hosts has one rank
+# and a card of 400 Gbit/s, and a message takes 5 microseconds more than its bytes:
+
+SIZES = "bytes=8,65536,262144,1048576,67108864"
+print_table(rows(ALGORITHMS, "ranks=64", "hosts=64", SIZES), time, across="bytes")
+
+# sphinx_gallery_start_ignore
+fast = rows(ALGORITHMS, "ranks=64", "hosts=64", SIZES)
+ends = {(row["algorithm"], row["bytes"]): float(row["time"]) for row in fast}
+assert ends["ring", "8"] > 20 * ends["doubling", "8"]
+assert ends["doubling", "67108864"] > 4 * ends["ring", "67108864"]
+# sphinx_gallery_end_ignore
+
+# %%
+# For small tensors, few steps win, and for large ones, few bytes. To estimate the limit between them, set the formulas
+# for doubling and halving equal: ``s (log2 n - 2) / rate = latency * log2 n``. With 64 ranks, ``s`` is then about 1.5
+# times the bytes that a card sends during one latency. On links with 1 millisecond and 1 Gbit/s, that is 188 KB:
+
+slow = "latency=1000", "rate=1"
+print_table(rows(ALGORITHMS, "ranks=64", "hosts=64", SIZES, *slow), time, across="bytes")
+
+# %%
+# On the fast links, the formula gives 375 KB, but the limit is near 100 KB. There, adding at 20 GB/s takes more time
+# than sending at 50 GB/s, and in doubling, each rank adds six tensors, not one.
+#
+# Do not rely on the times of ``direct``, as :doc:`predictions` explains. In the simulator, 63 messages that reach one
+# card at the same time follow each other without loss. In a real network, a switch may have to drop some of them.
+#
+# Any number of ranks
+# -------------------
+#
+# Doubling and halving need a power of two. With 48 ranks, 32 of them take the steps. Each of the other 16 gives its
+# input to a neighbour before, and gets the result from it at the end, which is the whole tensor twice more:
+#
+# .. admonition:: ``folded``
+#    :collapsible: closed
+#
+#    .. listing:: extension/frame/c10d_frame/include/frame/algorithms/all_reduce.hpp
+#       :part: folded
+#
+# ``Part`` renumbers the 32 ranks from 0. For a large tensor, the ring is now faster than halving:
+
+print_table(rows(ALGORITHMS, "ranks=48", "hosts=48", SIZES), time, across="bytes")
+
+# %%
+# Other collectives
+# -----------------
+#
+# An all-gather around the ring passes on one piece in each step, while ``bruck`` sends all the pieces that a rank has,
+# so their number doubles. In a broadcast, ``binomial`` sends the whole tensor down a tree, and ``chain`` sends chunks
+# from rank to rank. ``scatter_gather`` sends shares down the tree, which a ring then brings together. The sizes are
+# those of the whole tensor, which has 64 pieces in the all-gather:
+
+for operation in "all_gather", "broadcast":
+    options = f"operation={operation}", "ranks=64", "hosts=64", SIZES
+    print_table(rows(*options), time, across="bytes")
+
+# %%
+# Which dtypes may be combined two at a time
+# ------------------------------------------
+#
+# Except for ``direct``, these algorithms combine two pieces at a time, and each time round to the dtype of the tensor.
+# For a dtype with few bits, the results can then be wrong by a lot. This loop adds 3,000 ones:
+
+import torch
+
+for dtype in torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2:
+    total = torch.zeros(1, dtype=dtype)
+    for _ in range(3000):
+        total = (total.float() + 1).to(dtype)
+    print(f"{dtype}: {total.item():.0f}")
+
+# %%
+# With 8 bits, the sum stops at 16 or at 8, so it is wrong for larger groups. ``combines_in_steps`` in ``note.hpp``
+# therefore says which reductions may combine two at a time: all of integers and of types with 16 bits or more, but of
+# floating-point types with 8 bits only MIN and MAX, which do not round. For all others, a transport runs ``direct``,
+# where one rank has all inputs of a share, combines them as ``float32``, and rounds once. If ``bfloat16`` is not exact
+# enough for your gradients, reduce them in ``float32``.
+#
+# A result has the same bits on all ranks, but not with all algorithms: a ring adds in another order than a tree. So the
+# last bits of a loss can change with the layout of the hosts, unless the program names an algorithm that ignores hosts.
+#
+# The choice of an algorithm
+# --------------------------
+#
+# All ranks must choose the same algorithm, so they decide by what all know: the bytes, the ranks and the hosts, and
+# not by a measured latency:
+#
+# .. listing:: extension/frame/c10d_frame/include/frame/algorithms/algorithms.hpp
+#    :start-at: static const char* all_reduce_for
+#    :end-before: // [/sizes]
+#
+# :doc:`near-and-far` explains ``two_level`` and ``halving_near``, which takes as long as ``halving`` where each host
+# has one rank. No limit is right for all links. A test compares the choice with the fastest algorithm on three
+# simulated links, and fails if the choice takes three times as long. If you know your machines, name algorithms
+# instead: the option ``algorithms`` of ``tcp`` takes ``all_reduce=ring,broadcast=chain``.
+#
+# Exercise
+# --------
+#
+# Eight hosts with one rank each have links with 1 millisecond and 1 Gbit/s. Predict the times of ``ring``,
+# ``doubling`` and ``halving`` for 1 MiB. Then ask the simulator.
+#
+# .. admonition:: Solution
+#    :collapsible: closed
+#
+#    At 1 Gbit/s, a byte takes 8 nanoseconds, and the tensor 8.4 milliseconds. The ring has 14 steps, each with 1 ms and
+#    an eighth of the tensor: 28.7 ms. Doubling has 3 steps with 1 ms and the whole tensor: 28.2 ms. Halving has 6 steps
+#    with 1 ms, and sends 7/4 of the tensor: 20.7 ms.
+#
+# The simulator also counts the time of processors:
+
+eight = "ranks=8", "hosts=8", "bytes=1048576", *slow
+print_table(rows(ALGORITHMS, *eight), time, across="bytes")
+
+# %%
+# .. admonition:: After this page you have decided
+#
+#    - up to which size few steps matter on your links: about the bytes that a card sends in a latency;
+#    - which algorithm runs in groups whose number of ranks is no power of two;
+#    - which dtypes your backend combines two at a time.
+#
+# Not run here: a network that drops messages.
