@@ -8,7 +8,7 @@ _KEPT = []  # a store in Python ends with its last owner there, although C++ own
 
 # The methods that c10d calls; two of them have other names in Python.
 METHODS = {name: name for name in ["set", "get", "add", "check", "wait", "compare_set"]}
-METHODS |= {"multi_get": "multi_get", "deleteKey": "delete_key"}
+METHODS |= {"multi_get": "multi_get", "deleteKey": "delete_key", "append": "append"}
 
 
 class PassingStore(dist.Store):

@@ -3,6 +3,7 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+import c10d_frame
 import torch
 from setuptools import setup
 from torch.utils.cpp_extension import BuildExtension, CppExtension, include_paths
@@ -37,7 +38,7 @@ setup(
             # All else is headers, so that the compiler reads those of PyTorch once.
             sources=["src/registration.cpp"],
             # The headers of the frame are included as "frame/...".
-            include_dirs=[str(Path(__file__).resolve().parents[1])],
+            include_dirs=[c10d_frame.get_include()],
             extra_compile_args={
                 "cxx": [*fast_to_compile, *strict, f"-isystem{installed['mpi.h'].parent}"]
             },

@@ -1,6 +1,7 @@
 # [setup]
 from pathlib import Path
 
+import c10d_frame
 import torch
 from setuptools import setup
 from torch.utils.cpp_extension import BuildExtension, CppExtension, include_paths
@@ -19,8 +20,8 @@ setup(
             name=f"stream_collectives._for_torch_{major}_{minor}",
             # All else is headers, so that the compiler reads those of PyTorch once.
             sources=["src/registration.cpp"],
-            # For "frame/...", "streams/...", and the device.hpp and library.hpp of sim.
-            include_dirs=[str(here.parent), str(here / "src"), str(here / "src" / "sim")],
+            # For "frame/..." and "streams/...", the device, and the files of sim.
+            include_dirs=[c10d_frame.get_include(), str(here.parent), str(here / "src" / "sim")],
             extra_compile_args={"cxx": fast_to_compile + strict},
         )
     ],

@@ -32,12 +32,12 @@ class InstrumentedCopy:
         shutil.copy(Path(__file__).with_name("sitecustomize.py"), root)
         self._environment = {"CXX": str(compiler), "PYTHONPATH": "", **environment}
 
-    def python(self, *arguments, timeout):
+    def python(self, *arguments, timeout, **environment):
         """Run Python at the root of the copy, with success. Return its output."""
         done = subprocess.run(
             [sys.executable, *arguments],
             cwd=self.root,
-            env={**os.environ, **self._environment},
+            env={**os.environ, **self._environment, **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

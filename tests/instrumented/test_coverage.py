@@ -9,6 +9,7 @@ time is all that this takes.
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -20,7 +21,7 @@ import pytest
 
 from sphinxext.text.gallery_scripts import blank_hidden
 from tools.pages.unexecuted_lines import COUNTED, write
-from tools.project.paths import EXTENSIONS, FRAME, GALLERY, ROOT, SITE, relative
+from tools.project.paths import EXTENSIONS, FRAME, GALLERY, HEADERS, ROOT, SITE, relative
 
 LANGUAGES = {"python", "cpp"}
 ONLY_DECLARED = {"extension/simulated_accelerator/include/stream.hpp"}  # gcov sees no line of it.
@@ -122,7 +123,7 @@ def _lines_of_cpp(data):
 
 def _compiled_from(path):
     """Return the file of this project whose copy was compiled, or None."""
-    for folder in (*EXTENSIONS, FRAME, GALLERY):
+    for folder in (*EXTENSIONS, HEADERS, GALLERY):
         _, ours, inside = path.rpartition(f"/{folder.name}/")
         if ours and (folder / inside).is_file():
             return relative(folder / inside)
@@ -161,8 +162,10 @@ def _run_samples(instrumented_copy, data, files):
     )
     copy.python("-m", "tools.execute", timeout=TIMEOUT)
     # pip executes this file as a string, and the lines of a string belong to no file.
+    imports = os.pathsep.join([str(copy.root), str(copy.root / relative(FRAME))])
     for extension in shown:
-        copy.python(f"{relative(extension)}/setup.py", "--version", timeout=60)
+        setup = f"{relative(extension)}/setup.py"
+        copy.python(setup, "--version", timeout=60, PYTHONPATH=imports)
 
 
 @pytest.mark.timeout(TIMEOUT + 120)

@@ -6,6 +6,8 @@ not, and so their faults go unnoticed. Leaks are not looked for, because Python 
 all of its memory. Only those data races are seen in which our code takes part, and none
 between processes. Ranks that are threads of one process share one mapping for this run, so races
 between them are seen.
+
+The tests of the frame in C++ run with sanitizers in `make test`.
 """
 
 import os
@@ -109,13 +111,12 @@ def test_samples(run):
     "tests",
     [
         ["tests/extension"],
-        ["tests/frame"],
         ["tests/store"],
         SHM_TESTS,
         ["tests/mpi"],
         ["tests/simulated_accelerator", "tests/stream"],
     ],
-    ids=["dummy", "frame", "store", "shm", "mpi", "device"],
+    ids=["dummy", "store", "shm", "mpi", "device"],
 )
 def test_tests_of_the_extensions(run, tests):
     assert "passed" in run(*PYTEST, *tests)

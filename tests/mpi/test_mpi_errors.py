@@ -15,7 +15,7 @@ import torch.distributed as dist
 from mpi_ranks import BOTH_WAYS, by_mpiexec, run, start
 from programs import MISMATCHES, assert_described, mismatches, ones, without_rank_2
 from ranks import client, error_of, store_of_rank_0
-from stores import PassingStore, counting, junk_at, lost_at, slow_at
+from stores import PassingStore, counting, lost_at, slow_at
 
 # MPI tells the sender of a message nothing.
 OF_COLLECTIVES = {x: y for x, y in MISMATCHES.items() if x != "message"}
@@ -96,25 +96,30 @@ def start_with(store, rank, seconds=300, options=None):
     )
 
 
-def loses_the_store_at_the_homes(rank):
-    store = PassingStore(client(), lost_at("home/")) if rank == 1 else client()
+def loses_the_store_when_all_have_come(rank):
+    store = PassingStore(client(), lost_at("came/read")) if rank == 1 else client()
     return error_of(start_with, store, rank, seconds=2)
 
 
-def test_a_rank_that_cannot_read_the_homes_keeps_all_from_starting():
-    for kind, text, _ in run(loses_the_store_at_the_homes, 2, init=False):
+def test_a_rank_that_loses_the_store_in_the_rendezvous_keeps_all_from_starting():
+    for kind, text, _ in run(loses_the_store_when_all_have_come, 2, init=False):
         assert kind == "DistStoreError" and 'cannot join group "' in text, text
 
 
 @pytest.mark.parametrize("junk", [b"junk", b"7", b"-1 somewhere", b"7\xff x"], ids=repr)
 def test_a_home_that_no_rank_has_written_is_refused(junk):
-    def junk_in_the_home(rank):
-        store = PassingStore(client(), junk_at("home/1", junk)) if rank == 0 else client()
+    def junk_from_rank_1(name, keys, answer):
+        if name != "compare_set" or not keys[0].endswith("came"):
+            return answer
+        return re.sub(rb"(1 ready \d+ )[^\0]*", lambda line: line[1] + junk, answer)
+
+    def read_it(rank):
+        store = PassingStore(client(), junk_from_rank_1) if rank == 0 else client()
         return error_of(start_with, store, rank, seconds=2)
 
-    for kind, text, _ in run(junk_in_the_home, 2, init=False):
+    for kind, text, _ in run(read_it, 2, init=False):
         assert kind == "DistStoreError" and 'cannot join group "' in text
-        expected = 'in the key "home/1", which should be the number of a process, and its host'
+        expected = 'in the key "came", which should be two numbers, and a host'
         assert "rank 0: the store has " in text and expected in text, text
 
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from c10d_conformance.hosts import HostsError, simulated_hosts
+from several_hosts import hosts_or_skip
 
 HERE = Path(__file__).parent
 PORT = "29500"  # free on a new host
@@ -14,11 +14,8 @@ PORT = "29500"  # free on a new host
 
 @pytest.fixture
 def hosts():
-    try:
-        with simulated_hosts(2) as two:
-            yield two
-    except HostsError as error:
-        pytest.skip(str(error))
+    with hosts_or_skip(2) as two:
+        yield two
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from programs import (
 from ranks import error_of, in_ranks, run, run_by_server, start_by_server
 from shm_collectives import Options
 
-from tools.project.paths import EXTENSIONS, FRAME
+from tools.project.paths import EXTENSIONS, HEADERS
 
 
 def all_reduce():
@@ -241,7 +241,7 @@ def test_a_fork_does_not_have_the_group(rank):
 
 def test_a_long_reason_ends_with_a_whole_letter(tmp_path):
     shm = next(x for x in EXTENSIONS if x.name == "shm_collectives")
-    command = [os.environ.get("CXX", "c++"), "-std=c++20", f"-I{FRAME.parent}", f"-I{shm}/src"]
+    command = [os.environ.get("CXX", "c++"), "-std=c++20", f"-I{HEADERS}", f"-I{shm}/src"]
     command += [Path(__file__).with_name("reason.cpp"), "-o", tmp_path / "reason"]
     subprocess.run(command, check=True)
     for before in range(3):  # A letter has three bytes.

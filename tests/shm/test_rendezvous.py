@@ -125,26 +125,42 @@ def test_a_store_that_is_lost_is_named(store):
     assert "rank 0 of 2 cannot join group" in text and "the store is lost" in text
 
 
+def await_list(keys, name):
+    while not keys.check([name]):  # `append` does not end a `wait`
+        time.sleep(0.001)
+
+
 class Stranger:
     """A rank without a backend, which follows the rendezvous as far as a test wants it to."""
+
+    BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    HOME = f"host {os.uname().nodename}, boot {BOOT}, {os.readlink('/proc/self/ns/pid')}"
 
     def __init__(self, rank, port):
         store = dist.TCPStore("127.0.0.1", port, is_master=False)
         self.rank, self.lobby = rank, dist.PrefixStore("0//cpu//shm/2", store)
         if rank == 0:
-            self.lobby.set("answer/" + self.lobby.get("member/1").decode(), "7")
-        else:
-            self.lobby.set("member/1", "7")
-        self.keys = dist.PrefixStore(
-            "7" if rank == 0 else self.lobby.get("answer/7").decode(), self.lobby
-        )
-        self.keys.set(f"came/{rank}", "ready 7")
+            await_list(self.lobby, "lobby")
+        self.lobby.append("lobby", f"{rank} 7\0")
+        self.keys = dist.PrefixStore("7" if rank == 0 else self.answer(), self.lobby)
+        home = f"user {os.geteuid()}, {self.HOME}"
+        self.keys.append("came", f"{rank} ready 7 {os.getpid()} {home}\0")
         if rank == 0:
-            self.keys.wait(["came/1"], timedelta(seconds=300))
+            while b"1 ready" not in self.keys.get("came"):
+                time.sleep(0.001)
             self.keys.set("came/verdict", "ready")
         else:
             self.keys.wait(["came/verdict"], timedelta(seconds=300))
             self.keys.delete_key("came/verdict")  # as the last rank that has read it does
+
+    def answer(self):
+        while not (number := re.search(r"1 7\0.*0 (\d+)\0", self.lobby.get("lobby").decode())):
+            time.sleep(0.001)
+        return number[1]
+
+    def said_in_made(self):
+        await_list(self.keys, "made")
+        return self.keys.get("made").decode().removeprefix("1 ").removesuffix("\0")
 
 
 def beside_strangers(rank, strangers, port):
@@ -168,13 +184,8 @@ def share_memory(port, user=USER, seals=SEALS):
     file = os.memfd_create("shm_collectives", os.MFD_ALLOW_SEALING)
     os.fchmod(file, 0o666)
     fcntl.fcntl(file, fcntl.F_ADD_SEALS, seals)
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    home = (
-        f"user {USER}, host {os.uname().nodename}, boot {boot}, {os.readlink('/proc/self/ns/pid')}"
-    )
-    stranger.keys.set("memory", f"{os.getpid()} {file} 7 {home}")
-    stranger.keys.wait(["made/1"], timedelta(seconds=300))
-    stranger.keys.set("made/verdict", stranger.keys.get("made/1"))
+    stranger.keys.set("memory", f"{os.getpid()} {file} 7")
+    stranger.keys.set("made/verdict", stranger.said_in_made())
 
 
 @pytest.mark.parametrize(
@@ -196,9 +207,9 @@ def test_memory_of_a_stranger_is_not_used(store, user, seals, reason):
 def mode_of_memory(port):
     """Return the mode of the memory that rank 0 shares."""
     keys = Stranger(1, port).keys
-    process, file, _ = keys.get("memory").decode().split(" ", 2)
+    process, file, _ = keys.get("memory").decode().split(" ")
     mode = oct(os.stat(f"/proc/{process}/fd/{file}").st_mode & 0o777)
-    keys.set("made/1", "has seen enough")  # rank 0 keeps the file open until now
+    keys.append("made", "1 has seen enough\0")  # rank 0 keeps the file open until now
     return mode
 
 

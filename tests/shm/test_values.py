@@ -213,3 +213,13 @@ def test_all_to_all_in_place_with_other_splits(rank):
         expected += range(start, start + rows[rank])
     dist.all_to_all_single(tensor, tensor, [rows[rank] for rows in sizes], sizes[rank])
     assert tensor.tolist() == expected
+
+
+@in_ranks(3)
+def test_all_to_all_with_split_sizes_on_some_ranks(rank):
+    """Give none on rank 0, those of equal pieces on rank 1, and others on rank 2."""
+    splits = [None, [1, 1, 1], [1, 1, 3]][rank]
+    rows = torch.full((sum(splits or [1] * 3),), float(rank))
+    output = torch.empty_like(rows)
+    dist.all_to_all_single(output, rows, splits, splits)
+    assert output.tolist() == [0.0, 1.0] + [2.0] * (3 if rank == 2 else 1)

@@ -151,8 +151,25 @@ def check_a_storage_grows_in_another_stream():
     assert number[:1000].tolist() == [1] * 1000
 
 
+def check_streams_that_wait_hold_no_threads():
+    gate, threads = torch.sim.Gate(), len(os.listdir("/proc/self/task"))
+    streams = [torch.Stream(device=sim) for _ in range(200)]
+    numbers = torch.zeros(200, device=sim)
+    for number, stream in zip(numbers, streams, strict=True):
+        with stream:
+            gate.hold()
+            number.fill_(1)
+    torch.sim.settle()
+    assert len(os.listdir("/proc/self/task")) - threads < 10
+    gate.open()
+    torch.accelerator.synchronize()
+    assert numbers.sum().item() == 200
+
+
 def check_a_thread_that_cannot_be_started():
     stream, number = torch.Stream(), torch.ones(1, device=sim)
+    torch.accelerator.synchronize()
+    time.sleep(1.5)  # the threads of the device end when they have nothing to do for a second
     libc, usual = ctypes.CDLL(None), ctypes.create_string_buffer(64)  # a pthread_attr_t
     libc.pthread_getattr_default_np(usual)
     endless = ctypes.create_string_buffer(usual.raw, 64)

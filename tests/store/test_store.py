@@ -13,7 +13,7 @@ from programs import polls, power_sgd
 from random_operations import play
 from store_ranks import run
 
-from tools.project.paths import EXTENSIONS, FRAME
+from tools.project.paths import HEADERS, ROOT
 
 # With each of the two ways of the engine: its thread drives, or a synchronous call does.
 BOTH_WAYS = pytest.mark.parametrize("can_block", [True, False], ids=["thread", "caller"])
@@ -129,10 +129,16 @@ def test_a_monitored_barrier_has_the_timeout_of_the_group():
     run(monitored_barrier_without_a_timeout, 2)
 
 
-@pytest.mark.parametrize("transport", ["store_transport", "transport", "mpi_transport"])
-def test_a_transport_needs_no_header_of_pytorch(transport):
-    [header] = [path for x in EXTENSIONS for path in x.glob(f"src/{transport}.hpp")]
+TRANSPORTS = {
+    "store": HEADERS / "store/store_transport.hpp",
+    "shm": ROOT / "extension/shm_collectives/src/transport.hpp",
+    "mpich": ROOT / "extension/mpi_collectives/src/mpi_transport.hpp",
+}
+
+
+@pytest.mark.parametrize("header", TRANSPORTS.values(), ids=TRANSPORTS)
+def test_a_transport_needs_no_header_of_pytorch(header):
     command = [os.environ.get("CXX", "c++"), "-std=c++20", "-fsyntax-only", "-x", "c++"]
-    command += [f"-I{FRAME.parent}", f"-I{sys.prefix}/include", str(header)]
+    command += [f"-I{HEADERS}", f"-I{sys.prefix}/include", str(header)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -1,5 +1,6 @@
 """Checks of `simccl` that need one process, which tests/checks.py runs."""
 
+import errno
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,8 @@ import shm_collectives  # noqa: F401
 import stream_collectives
 import torch
 import torch.distributed as dist
+from programs import CLONE3
+from ranks import refuse
 
 sim = torch.device("sim")
 
@@ -67,6 +70,27 @@ def check_a_timeout_that_is_changed_later():
             work = group.recv(number, 1, 0) if message else group.allreduce(number)
             with pytest.raises(dist.DistBackendError, match="not ended within 300 ms"):
                 work.wait(timedelta(seconds=20))
+
+
+def check_threads_change_the_timeout_while_another_splits():
+    """The thread sanitizer, with which these checks run, too, reports what two threads write."""
+    group, done = make(), threading.Event()
+
+    def change(seconds):
+        while not done.is_set():
+            group.set_timeout(timedelta(seconds=seconds))
+
+    with ThreadPoolExecutor(2) as threads:
+        changes = [threads.submit(change, seconds) for seconds in (20, 30)]
+        try:
+            for number in range(10):
+                store = dist.PrefixStore(str(number), dist.HashStore())
+                own = group.split(store, [0], group.options)
+                assert own.options._timeout in (timedelta(seconds=20), timedelta(seconds=30))
+        finally:
+            done.set()
+        for one in changes:
+            one.result()
 
 
 def check_a_library_without_tags():
@@ -147,5 +171,28 @@ def check_a_rank_that_does_not_connect_is_named():
             end.set()
             with pytest.raises(dist.DistStoreError, match=text):
                 both[1].result()
+    finally:
+        dist.ProcessGroupGloo = gloo
+
+
+def check_no_rank_begins_if_one_has_no_watchdog():
+    gloo = dist.ProcessGroupGloo
+
+    def without_threads_on_rank_1(store, rank, *rest):
+        cpu = gloo(store, rank, *rest)
+        if rank == 1:
+            refuse(CLONE3, errno.EAGAIN)
+        return cpu
+
+    def error_of(rank):
+        with pytest.raises(dist.DistStoreError) as error:
+            make(timedelta(seconds=20), rank, 2, store)
+        return str(error.value)
+
+    dist.ProcessGroupGloo, store = without_threads_on_rank_1, dist.HashStore()
+    try:
+        with ThreadPoolExecutor(2) as ranks:
+            for text in ranks.map(error_of, range(2)):
+                assert "rank 1: cannot start a thread: Resource temporarily unavailable (" in text
     finally:
         dist.ProcessGroupGloo = gloo

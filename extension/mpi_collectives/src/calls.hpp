@@ -14,8 +14,8 @@ using frame::Blob, frame::Blobs, frame::Kind, frame::Pieces;
 enum Tag { kHeads, kLongData, kFirstMessage = kLongData + (1 << 14) };
 // [/tags]
 
-// A communicator of MPI, and this rank in it.
-struct Line {
+// The ranks of a group: a communicator of MPI, and this rank in it.
+struct Ranks {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0, size = 1;
 
@@ -47,15 +47,15 @@ struct Head {
 struct Heads {
   std::vector<Head> mine, all; // by the other rank
 
-  void post(const Line& line, Requests::List& requests) {
-    for (const int other : line.others()) {
-      check(MPI_Irecv(&all[other], sizeof(Head), MPI_BYTE, other, kHeads, line.comm,
+  void post(const Ranks& ranks, Requests::List& requests) {
+    for (const int other : ranks.others()) {
+      check(MPI_Irecv(&all[other], sizeof(Head), MPI_BYTE, other, kHeads, ranks.comm,
                 &requests[other]),
           "MPI_Irecv");
     }
-    for (const int other : line.others()) {
+    for (const int other : ranks.others()) {
       check(MPI_Isend(&mine[other], static_cast<int>(mine[other].size()), MPI_BYTE,
-                other, kHeads, line.comm, &requests[line.size + other]),
+                other, kHeads, ranks.comm, &requests[ranks.size + other]),
           "MPI_Isend");
     }
   }
@@ -70,12 +70,12 @@ struct Message {
   Operation op; // keeps the tensor
   Note note; // of this rank, or of the sender once it has come
 
-  void post(const Line& line, Requests::List& requests) {
+  void post(const Ranks& ranks, Requests::List& requests) {
     const bool sends = op.note.kind == Kind::send;
     const Bytes data = !sends ? op.out[0] : is_long() ? Bytes() : op.in[0];
     const int other = op.note.root < 0 ? MPI_ANY_SOURCE : op.note.root;
     int *highest = nullptr, found = 0;
-    MPI_Comm_get_attr(line.comm, MPI_TAG_UB, &highest, &found);
+    MPI_Comm_get_attr(ranks.comm, MPI_TAG_UB, &highest, &found);
     const int64_t tag = op.note.tag + kFirstMessage;
     if (tag < kFirstMessage || (found && tag > *highest)) {
       throw std::runtime_error("MPI takes tags from 0 to " +
@@ -92,9 +92,9 @@ struct Message {
     check(MPI_Type_commit(&type), "MPI_Type_commit");
     // A send ends when its message is received, as the frame promises.
     const int error = sends ? MPI_Issend(MPI_BOTTOM, 1, type, other,
-                                  static_cast<int>(tag), line.comm, &requests[0])
+                                  static_cast<int>(tag), ranks.comm, &requests[0])
                             : MPI_Irecv(MPI_BOTTOM, 1, type, other,
-                                  static_cast<int>(tag), line.comm, &requests[0]);
+                                  static_cast<int>(tag), ranks.comm, &requests[0]);
     MPI_Type_free(&type); // once the request is done
     check(error, sends ? "MPI_Issend" : "MPI_Irecv");
   }
@@ -111,14 +111,14 @@ struct LongData {
   int other;
   uint64_t number; // from the note
 
-  void post(const Line& line, Requests::List& requests) {
+  void post(const Ranks& ranks, Requests::List& requests) {
     const int tag = static_cast<int>(kLongData + number);
     const auto size = static_cast<MPI_Count>(op.note.bytes);
     const auto type = MPI_BYTE;
     check(op.note.kind == Kind::send ? MPI_Isend_c(op.in[0].data(), size, type, other,
-                                           tag, line.comm, &requests[0])
+                                           tag, ranks.comm, &requests[0])
                                      : MPI_Irecv_c(op.out[0].data(), size, type, other,
-                                           tag, line.comm, &requests[0]),
+                                           tag, ranks.comm, &requests[0]),
         "a message");
   }
 };
@@ -151,53 +151,65 @@ struct Collective {
     for (const Bytes& piece : in) op.reduce(piece, {&piece, 1}); // divides it
   }
 
-  void post(const Line& line, Requests::List& requests) {
-    check(start(line, &requests[0]), frame::name(op.note.kind));
+  void post(const Ranks& ranks, Requests::List& requests) {
+    check(start(ranks, &requests[0]), frame::name(op.note.kind));
   }
 
-  int start(const Line& line, MPI_Request* request) {
+  int start(const Ranks& ranks, MPI_Request* request) {
+    // MPI reads counts and offsets until the request is done.
+    from = Extents(in);
+    to = Extents(op.out);
+    return op.reduce ? start_reduction(ranks, request) : start_copies(ranks, request);
+  }
+
+  int start_reduction(const Ranks& ranks, MPI_Request* request) {
+    const Reduction with(op); // freed when MPI has begun
+    const void* const input = in_place ? MPI_IN_PLACE : first(in);
+    void* const output = first(op.out);
+    switch (op.note.kind) {
+      case Kind::all_reduce:
+        return MPI_Iallreduce_c(input, output, with.numbers(in[0]), with.type, with.op,
+            ranks.comm, request);
+      case Kind::reduce:
+        return MPI_Ireduce_c(input, output, with.numbers(in[0]), with.type, with.op,
+            op.note.root, ranks.comm, request);
+      default:
+        for (const Bytes piece : in) numbers.push_back(with.numbers(piece));
+        return MPI_Ireduce_scatter_c(
+            input, output, numbers.data(), with.type, with.op, ranks.comm, request);
+    }
+  }
+
+  int start_copies(const Ranks& ranks, MPI_Request* request) {
     const auto size = static_cast<MPI_Count>(op.note.bytes);
     const int root = op.note.root;
-    const auto data = [](Pieces pieces) -> void* {
-      return pieces.empty() ? nullptr : pieces[0].data();
-    };
-    const void* const input = in_place ? MPI_IN_PLACE : data(in);
-    void* const output = data(op.out);
-    // MPI reads counts and offsets until the request is done.
-    from = Places(in);
-    to = Places(op.out);
-    std::optional<Reduction> with; // freed when MPI has begun
-    if (op.reduce) with.emplace(op);
+    const void* const input = first(in);
+    void* const output = first(op.out);
     switch (op.note.kind) {
       case Kind::barrier:
-        return MPI_Ibarrier(line.comm, request);
+        return MPI_Ibarrier(ranks.comm, request);
       case Kind::broadcast:
-        return MPI_Ibcast_c(line.rank == root ? data(in) : output, size, MPI_BYTE, root,
-            line.comm, request);
-      case Kind::all_reduce:
-        return MPI_Iallreduce_c(input, output, with->numbers(in[0]), with->type,
-            with->op, line.comm, request);
-      case Kind::reduce:
-        return MPI_Ireduce_c(input, output, with->numbers(in[0]), with->type, with->op,
-            root, line.comm, request);
-      case Kind::reduce_scatter:
-        for (const Bytes piece : in) numbers.push_back(with->numbers(piece));
-        return MPI_Ireduce_scatter_c(
-            input, output, numbers.data(), with->type, with->op, line.comm, request);
+        return MPI_Ibcast_c(ranks.rank == root ? first(in) : output, size, MPI_BYTE,
+            root, ranks.comm, request);
       case Kind::all_gather:
         return MPI_Iallgatherv_c(input, size, MPI_BYTE, output, to.counts.data(),
-            to.offsets.data(), MPI_BYTE, line.comm, request);
+            to.offsets.data(), MPI_BYTE, ranks.comm, request);
       case Kind::gather:
         return MPI_Igatherv_c(input, size, MPI_BYTE, output, to.counts.data(),
-            to.offsets.data(), MPI_BYTE, root, line.comm, request);
+            to.offsets.data(), MPI_BYTE, root, ranks.comm, request);
       case Kind::scatter:
         return MPI_Iscatterv_c(input, from.counts.data(), from.offsets.data(), MPI_BYTE,
-            output, size, MPI_BYTE, root, line.comm, request);
+            output, size, MPI_BYTE, root, ranks.comm, request);
       default:
         return MPI_Ialltoallv_c(input, from.counts.data(), from.offsets.data(),
-            MPI_BYTE, output, to.counts.data(), to.offsets.data(), MPI_BYTE, line.comm,
+            MPI_BYTE, output, to.counts.data(), to.offsets.data(), MPI_BYTE, ranks.comm,
             request);
     }
+  }
+
+  // The address of a buffer that lies in one piece, or whose pieces have offsets.
+  static void* first(Pieces pieces) {
+    return pieces.empty() ? nullptr : pieces[0].data();
   }
   // [/collective]
 
@@ -211,9 +223,9 @@ struct Collective {
   }
 
   // Pieces as MPI describes them: how far each one is from the first.
-  struct Places {
-    Places() = default;
-    explicit Places(Pieces pieces) {
+  struct Extents {
+    Extents() = default;
+    explicit Extents(Pieces pieces) {
       for (const Bytes piece : pieces) {
         counts.push_back(static_cast<MPI_Count>(piece.size()));
         offsets.push_back(piece.data() - pieces[0].data());
@@ -227,7 +239,7 @@ struct Collective {
   std::vector<Bytes> in; // those of the operation, or their copies
   Blob copy;
   bool in_place;
-  Places from, to;
+  Extents from, to;
   std::vector<MPI_Count> numbers; // to reduce, for each rank
 };
 

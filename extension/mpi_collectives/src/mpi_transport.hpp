@@ -16,7 +16,7 @@ class MpiTransport final : public frame::Transport {
   MpiTransport(
       const frame::Place& place, const std::string& interface, milliseconds heartbeat)
       : Transport(place), heartbeat_(heartbeat), watch_(place, heartbeat, bell()) {
-    line_ = Line{World::get().communicator(place, interface), rank(), size()};
+    ranks_ = Ranks{World::get().communicator(place, interface), rank(), size()};
   }
 
   bool can_block() const override { return false; }
@@ -68,7 +68,7 @@ class MpiTransport final : public frame::Transport {
   Steps collective(const Operation& op) override {
     const bool all_to_all = op.note.kind == Kind::all_to_all;
     const bool few = op.note.bytes <= Head::kFew && !all_to_all;
-    if (few || (op.reduce && is_coarse(op.note.dtype))) {
+    if (few || (op.reduce && !combines_in_steps(op.note))) {
       co_await Transport::collective(op); // an exchange with the heads
       co_return;
     }
@@ -146,7 +146,7 @@ class MpiTransport final : public frame::Transport {
       co_await ended;
       together = call->done();
       if (together) {
-        library().add([comm = line_.comm]() mutable { MPI_Comm_free(&comm); });
+        library().add([comm = ranks_.comm]() mutable { MPI_Comm_free(&comm); });
       }
     }
     watch_.leave(together);
@@ -189,7 +189,7 @@ class MpiTransport final : public frame::Transport {
     heads->all.resize(size());
     heads->all[rank()] = heads->mine[rank()];
     const auto met = call(2 * size(), heads);
-    const auto others = line_.others();
+    const auto others = ranks_.others();
     co_await run(met, others, /*each=*/true);
     std::vector<Note> notes;
     for (const Head& head : heads->all) notes.push_back(head.note);
@@ -197,14 +197,14 @@ class MpiTransport final : public frame::Transport {
   }
 
   Steps run(const Operation& op) {
-    return run(call(1, std::make_shared<Collective>(op)), line_.others());
+    return run(call(1, std::make_shared<Collective>(op)), ranks_.others());
   }
 
   // What MPI is to do: `job` posts its requests, and has the memory for them.
   template <class Job>
   std::shared_ptr<Requests> call(size_t requests, std::shared_ptr<Job> job) const {
     return std::make_shared<Requests>(bell(), requests,
-        [line = line_, job](auto& requests) { job->post(line, requests); });
+        [ranks = ranks_, job](auto& requests) { job->post(ranks, requests); });
   }
 
   // [run]
@@ -221,17 +221,14 @@ class MpiTransport final : public frame::Transport {
     co_await done;
     if (!call->error().empty()) throw std::runtime_error(call->error());
     // The others may have failed long ago, and have sent before what this call needed.
-    frame::Until known([this] { return watch_.is_up_to_date(); },
-        [this] { return std::vector{rank()}; });
-    co_await known;
-    if (const auto reason = watch_.failure()) throw std::runtime_error(*reason);
+    co_await watch_.confirm();
   }
   // [/run]
 
   static constexpr milliseconds kDelivery{250};
 
   const milliseconds heartbeat_;
-  Line line_;
+  Ranks ranks_;
   frame::Watch watch_;
   uint64_t long_messages_ = 0; // that this rank has sent; numbers for their tags
 };

@@ -94,7 +94,7 @@ class PmiServer {
       const auto barrier = "pmi/barrier/" + to_string(barriers_++);
       place_.keys->add(barrier, 1);
       const auto all = [&] { return place_.keys->add(barrier, 0) >= place_.size; };
-      if (!frame::poll_until(all, place_.deadline)) {
+      if (!frame::poll_until(all, place_.deadline, place_.size)) {
         throw std::runtime_error("not all ranks have come to its barrier");
       }
       return "cmd=barrier_out rc=0";

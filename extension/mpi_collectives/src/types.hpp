@@ -22,12 +22,6 @@ inline MPI_Datatype type_of(Dtype dtype) {
   return found == types.end() ? MPI_DATATYPE_NULL : found->second;
 }
 
-// Whether a sum must not be rounded after each step, as MPI does: floats of 8 bits have two
-// or three bits after the leading one.
-inline bool is_coarse(Dtype dtype) {
-  return dtype >= Dtype::float8_e5m2 && dtype <= Dtype::float8_e4m3fnuz;
-}
-
 // [reduction]
 // A type and an operation with which MPI reduces. Where it has none, these lead to the
 // frame's own: the type has a pointer to it as an attribute, because MPI gives a

@@ -35,7 +35,7 @@ constexpr size_t kCacheLine = 64;
 constexpr uint64_t kSlots = 4; // steps that a rank may be ahead of the slowest
 constexpr size_t kRingBudget = 8 << 20; // bytes for the rings of one group
 // one more with each change that other builds misunderstand
-constexpr uint64_t kProtocol = 3;
+constexpr uint64_t kProtocol = 4;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 // [member]
@@ -50,7 +50,7 @@ struct alignas(kCacheLine) Member {
 };
 // [/member]
 
-// Messages from one rank to another: the same protocol with two ranks, whose slots
+// Messages from one rank to another: the same protocol with two ranks, whose ring slots
 // follow. The receiver writes `read`.
 struct alignas(kCacheLine) Ring {
   std::atomic<uint64_t> read;
@@ -59,7 +59,7 @@ struct alignas(kCacheLine) Ring {
 // [slot]
 // What a rank shows in one step. The counter, the digest and the first 48 bytes of data
 // share a cache line, so that a small operation moves one. The note of a collective is
-// read only to explain why two digests differ; rings have no digest.
+// read only to explain why two digests differ.
 struct alignas(kCacheLine) Slot {
   Note note;
   alignas(kCacheLine) std::atomic<uint64_t> posted; // the number of the step, plus 1
@@ -72,6 +72,19 @@ struct alignas(kCacheLine) Slot {
   }
 };
 // [/slot]
+
+// What a sender shows in one step of a ring. The counter, the note and the first 24 bytes
+// of data share a cache line, so that a short message moves one.
+struct alignas(kCacheLine) RingSlot {
+  std::atomic<uint64_t> posted; // the number of the step, plus 1
+  Note note;
+  std::byte* data() { return reinterpret_cast<std::byte*>(&note + 1); }
+
+  static constexpr size_t stride(size_t data_bytes) {
+    constexpr size_t kHead = sizeof(posted) + sizeof(Note);
+    return (kHead + data_bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+  }
+};
 
 // The sizes that all ranks of a group must agree on.
 struct Layout {
@@ -206,20 +219,22 @@ class Memory {
   // [reserve]
   // The slot of this rank, with all its pages.
   Slot& writable_slot(int rank, uint64_t step) const {
-    return reserve(slot(rank, step), layout_.slot_bytes, step % kSlots);
+    const size_t bytes = Slot::stride(layout_.slot_bytes);
+    return reserve(slot(rank, step), bytes, step % kSlots);
   }
   // [/reserve]
-  Slot& writable_ring_slot(int from, int to, uint64_t step) const {
-    return reserve(ring_slot(from, to, step), layout_.part_bytes,
-        (to + 1) * kSlots + step % kSlots);
+  RingSlot& writable_ring_slot(int from, int to, uint64_t step) const {
+    const size_t bytes = RingSlot::stride(layout_.part_bytes);
+    const size_t number = (to + 1) * kSlots + step % kSlots;
+    return reserve(ring_slot(from, to, step), bytes, number);
   }
   Ring& ring(int from, int to) const {
     return *at<Ring>(rings_at() + (from * layout_.ranks + to) * ring_stride());
   }
-  Slot& ring_slot(int from, int to, uint64_t step) const {
+  RingSlot& ring_slot(int from, int to, uint64_t step) const {
     auto* first = reinterpret_cast<std::byte*>(&ring(from, to) + 1);
-    return *reinterpret_cast<Slot*>(
-        first + step % kSlots * Slot::stride(layout_.part_bytes));
+    return *reinterpret_cast<RingSlot*>(
+        first + step % kSlots * RingSlot::stride(layout_.part_bytes));
   }
 
  private:
@@ -263,7 +278,7 @@ class Memory {
   size_t slots_at() const { return sizeof(Header) + layout_.ranks * sizeof(Member); }
   size_t rings_at() const { return slots_at() + layout_.ranks * to_next_rank(); }
   size_t ring_stride() const {
-    return sizeof(Ring) + kSlots * Slot::stride(layout_.part_bytes);
+    return sizeof(Ring) + kSlots * RingSlot::stride(layout_.part_bytes);
   }
   size_t total_bytes() const {
     return rings_at() + layout_.ranks * layout_.ranks * ring_stride();
@@ -293,10 +308,11 @@ class Memory {
 
   // Without this, a shortage would be a signal when a page is first used. The kernel
   // looks for all of them now, so that it can return an error.
-  Slot& reserve(Slot& slot, size_t data_bytes, size_t number) const {
+  template <class AnySlot>
+  AnySlot& reserve(AnySlot& slot, size_t bytes, size_t number) const {
     if (reserved_[number]) return slot;
     auto* begin = reinterpret_cast<std::byte*>(&slot);
-    const size_t bytes = Slot::stride(data_bytes), page = sysconf(_SC_PAGESIZE);
+    const size_t page = sysconf(_SC_PAGESIZE);
     const size_t before = reinterpret_cast<uintptr_t>(begin) % page;
     if (madvise(begin - before, before + bytes, MADV_POPULATE_WRITE) != 0) {
       if (errno != EINVAL) {

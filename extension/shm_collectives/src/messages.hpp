@@ -1,6 +1,7 @@
 #pragma once
 
 #include <list>
+#include <optional>
 
 #include "step.hpp"
 
@@ -9,6 +10,10 @@ namespace shm_collectives {
 using frame::copy, frame::kAnySource, frame::part, frame::parts;
 
 constexpr size_t kMostKept = 64 << 20; // bytes of messages that no receive waits for
+// Up to this size, a message is tried at once: it takes about as long as to hand it to a
+// thread.
+constexpr size_t kMostAtOnce = 1 << 20;
+constexpr size_t kLeastPart = 16 << 10; // of a message, apart from its last one
 
 // Messages between two ranks. A message is cut into parts, which take the steps of the
 // ring between the two. Its note says which receive it is for. A send ends when a
@@ -16,43 +21,49 @@ constexpr size_t kMostKept = 64 << 20; // bytes of messages that no receive wait
 // receive are kept up to a limit; then they stay in the ring, and their sender waits.
 class Mailbox {
  public:
-  Mailbox(const Memory& memory, int rank, const frame::Names& names)
+  Mailbox(const Memory& memory, int rank, const frame::Names& names,
+      const WaitingPolicy& policy)
       : memory_(memory),
         rank_(rank),
         names_(names),
-        part_bytes_(memory.layout().part_bytes),
+        policy_(policy),
         sent_(size()),
         turns_(size()),
         inboxes_(size()) {}
 
+  // Some of its parts may have been posted at_once().
   Steps send(const Operation& op) {
     const int to = op.note.root;
     const uint64_t turn = turns_[to].taken++;
+    size_t posted = std::exchange(posted_early_, 0);
     Reached mine(turns_[to].ended, turn, to); // one message after another
     co_await mine;
-    Ring& ring = memory_.ring(rank_, to);
-    for (size_t i = 0; i < parts(op.in[0].size(), part_bytes_); ++i) {
-      const uint64_t step = sent_[to]++;
-      Reached free(ring.read, Step::reads_before(step), to);
+    for (; posted < count(op.note); ++posted) {
+      Reached free = this->free(to);
       co_await free;
-      Slot& slot = memory_.writable_ring_slot(rank_, to, step);
-      const Bytes piece = part(op.in[0], i, part_bytes_);
-      slot.note = op.note;
-      copy({slot.data(), piece.size()}, piece);
-      slot.posted.store(step + 1);
-      memory_.member(to).bell.ring();
+      post(op, posted);
     }
-    Reached read(ring.read, sent_[to], to);
+    Reached read = all_read(to);
     ++turns_[to].ended;
     co_await read;
   }
 
+  // It may have begun at_once().
   Steps receive(const Operation& op) {
-    Receive receive(*this, op);
-    waiting_.push_back(&receive);
+    const bool early = std::exchange(receives_early_, false);
+    std::optional<Receive> own;
+    Receive& receive = early ? *early_ : own.emplace(*this, op);
     co_await receive;
     if (!receive.error.empty()) throw std::runtime_error(receive.error);
     op.source->store(receive.source);
+  }
+
+  // A message beside which there is no other, sent or received by the calling thread,
+  // which spins for a moment. Returns false if that is too short; then it has begun, or
+  // not, and goes on as the next send() or receive().
+  bool at_once(const Operation& op) {
+    if (op.note.bytes > kMostAtOnce) return false;
+    return op.note.kind == Kind::send ? send_at_once(op) : receive_at_once(op);
   }
 
  private:
@@ -60,6 +71,56 @@ class Mailbox {
     uint64_t taken = 0;
     std::atomic<uint64_t> ended{0};
   };
+
+  // A message has at least as many parts as its ring has slots, so that the receiver
+  // reads one while the next is written, unless they would be too small to be worth it.
+  size_t part_of(size_t bytes) const {
+    const size_t share = (bytes / kSlots + kCacheLine - 1) / kCacheLine * kCacheLine;
+    return std::min(std::max(share, kLeastPart), memory_.layout().part_bytes);
+  }
+  size_t count(const Note& note) const {
+    return parts(note.bytes, part_of(note.bytes));
+  }
+  // The next slot of the ring to a rank is free.
+  Reached free(int to) const {
+    return {memory_.ring(rank_, to).read, Step::reads_before(sent_[to]), to};
+  }
+  // That rank has read all that has been posted.
+  Reached all_read(int to) const {
+    return {memory_.ring(rank_, to).read, sent_[to], to};
+  }
+  void post(const Operation& op, size_t i) {
+    const int to = op.note.root;
+    const uint64_t step = sent_[to]++;
+    RingSlot& slot = memory_.writable_ring_slot(rank_, to, step);
+    const Bytes piece = part(op.in[0], i, part_of(op.note.bytes));
+    slot.note = op.note;
+    copy({slot.data(), piece.size()}, piece);
+    slot.posted.store(step + 1);
+    memory_.member(to).bell.ring();
+  }
+
+  bool send_at_once(const Operation& op) {
+    const int to = op.note.root;
+    for (; posted_early_ < count(op.note); ++posted_early_) {
+      Reached free = this->free(to);
+      if (!is_soon(free, policy_)) return false;
+      post(op, posted_early_);
+    }
+    Reached read = all_read(to);
+    if (!is_soon(read, policy_)) return false;
+    posted_early_ = 0;
+    return true;
+  }
+
+  bool receive_at_once(const Operation& op) {
+    Receive& receive = early_.emplace(*this, op);
+    receives_early_ = true;
+    if (!is_soon(receive, policy_) || !receive.error.empty()) return false;
+    op.source->store(receive.source);
+    receives_early_ = false;
+    return true;
+  }
 
   // Gives what has come in to the receives that wait.
   void deliver() {
@@ -75,7 +136,9 @@ class Mailbox {
 
   struct Receive final : frame::Awaited { // one that waits
     Receive(Mailbox& mailbox, const Operation& op)
-        : mailbox(mailbox), note(op.note), target(op.out[0]), source(op.note.root) {}
+        : mailbox(mailbox), note(op.note), target(op.out[0]), source(op.note.root) {
+      mailbox.waiting_.push_back(this);
+    }
     ~Receive() { std::erase(mailbox.waiting_, this); }
 
     bool ready() override {
@@ -108,30 +171,26 @@ class Mailbox {
   struct Inbox { // the messages of one rank
     uint64_t next = 0; // the next step of its ring
     size_t bytes_kept = 0; // of all messages
-    std::list<Message> messages; // only the last can be incomplete
+    std::optional<Message> incoming; // the last one, while parts of it are missing
+    std::list<Message> kept;
   };
-
-  bool is_complete(const Message& message) const {
-    return message.parts_read == parts(message.note.bytes, part_bytes_);
-  }
 
   // Messages of a rank stay in the ring while no receive waits for one of them.
   bool awaited(int from) const {
-    const auto& messages = inboxes_[from].messages;
-    return (!messages.empty() && messages.back().receive != nullptr) ||
+    const auto& incoming = inboxes_[from].incoming;
+    return (incoming && incoming->receive != nullptr) ||
         std::ranges::any_of(
             waiting_, [from](auto* waits) { return waits->could_be_from(from); });
   }
 
   bool deliver_kept(int from) {
-    auto& [next, bytes_kept, messages] = inboxes_[from];
-    for (auto message = messages.begin(); message != messages.end(); ++message) {
-      if (!is_complete(*message)) continue;
+    auto& inbox = inboxes_[from];
+    for (auto message = inbox.kept.begin(); message != inbox.kept.end(); ++message) {
       if (Receive* receive = take_receive(from, message->note)) {
         if (receive->error.empty()) copy(receive->target, message->kept);
         receive->ended = true;
-        bytes_kept -= message->bytes_kept();
-        messages.erase(message);
+        inbox.bytes_kept -= message->bytes_kept();
+        inbox.kept.erase(message);
         return true;
       }
     }
@@ -139,29 +198,34 @@ class Mailbox {
   }
 
   bool read_part(int from) {
-    auto& [next, bytes_kept, messages] = inboxes_[from];
-    Slot& slot = memory_.ring_slot(from, rank_, next);
-    if (slot.posted.load() != next + 1) return false;
-    if (messages.empty() || is_complete(messages.back())) {
+    auto& inbox = inboxes_[from];
+    RingSlot& slot = memory_.ring_slot(from, rank_, inbox.next);
+    if (slot.posted.load() != inbox.next + 1) return false;
+    if (!inbox.incoming) {
       Receive* receive = take_receive(from, slot.note);
       if (receive != nullptr && !receive->error.empty()) {
         receive->ended = true; // the group fails; the message stays in the ring
         return true;
       }
-      if (receive == nullptr && bytes_kept >= kMostKept) return false;
-      messages.push_back({slot.note, receive, {}});
-      if (receive == nullptr) messages.back().kept.resize(slot.note.bytes);
-      bytes_kept += messages.back().bytes_kept();
+      if (receive == nullptr && inbox.bytes_kept >= kMostKept) return false;
+      Message message{slot.note, receive, {}};
+      if (receive == nullptr) message.kept.resize(slot.note.bytes);
+      inbox.bytes_kept += message.bytes_kept();
+      inbox.incoming = std::move(message);
     }
-    Message& message = messages.back();
+    Message& message = *inbox.incoming;
     const Bytes target =
         message.receive ? message.receive->target : Bytes(message.kept);
-    copy(part(target, message.parts_read++, part_bytes_), {slot.data(), part_bytes_});
-    memory_.ring(from, rank_).read.store(++next);
+    const size_t size = part_of(message.note.bytes);
+    copy(part(target, message.parts_read++, size), {slot.data(), size});
+    memory_.ring(from, rank_).read.store(++inbox.next);
     memory_.member(from).bell.ring();
-    if (message.receive != nullptr && is_complete(message)) {
-      message.receive->ended = true;
-      messages.pop_back();
+    if (message.parts_read == count(message.note)) {
+      if (message.receive != nullptr)
+        message.receive->ended = true;
+      else
+        inbox.kept.push_back(std::move(message));
+      inbox.incoming.reset();
     }
     return true;
   }
@@ -190,11 +254,14 @@ class Mailbox {
   const Memory& memory_;
   const int rank_;
   const frame::Names& names_;
-  const size_t part_bytes_;
+  const WaitingPolicy& policy_;
   std::vector<uint64_t> sent_; // steps taken on the ring to each rank
   std::vector<Turns> turns_;
   std::vector<Inbox> inboxes_;
-  std::list<Receive*> waiting_; // in the order of their calls
+  std::vector<Receive*> waiting_; // in the order of their calls
+  size_t posted_early_ = 0; // parts, of a send that has begun at_once()
+  std::optional<Receive> early_; // the receive that has last begun at_once()
+  bool receives_early_ = false; // it has not ended there
 };
 
 } // namespace shm_collectives

@@ -47,11 +47,21 @@ class Reached final : public frame::Awaited {
   int reached_ = 0; // of the ranks
 };
 
+// Spins as long as the answer of a running rank takes; returns whether it has come.
+inline bool is_soon(frame::Awaited& awaited, const WaitingPolicy& policy) {
+  for (int spins = 0; !awaited.ready(); ++spins) {
+    if (spins == policy.spins) return false;
+    relax();
+  }
+  return true;
+}
+
 static_assert(sizeof(Note) % sizeof(uint64_t) == 0);
 // Equal for equal notes; of others, about one pair in 2^64 is equal, too.
 inline uint64_t digest(const Note& note) {
+  const Note compared = note.compared();
   uint64_t words[sizeof(Note) / sizeof(uint64_t)], digest = 0;
-  std::memcpy(words, &note, sizeof(note));
+  std::memcpy(words, &compared, sizeof(compared));
   for (const uint64_t word : words) digest = (digest ^ word) * 0x9E3779B97F4A7C15;
   return digest;
 }
@@ -165,8 +175,9 @@ class Channel {
 
   Step step(uint64_t number) const { return {memory_, rank_, number}; }
 
-  // A rank posts a step only when it has read the one before the last. So this says
-  // how many steps all have read, without a look at their counters.
+  // All ranks have posted step `number`. A rank writes at most one step ahead of the one
+  // that it reads, so it has read step number - 2 before it posted this one. So all ranks
+  // have read the first number - 1 steps, without a look at their counters.
   void all_posted(uint64_t number) {
     const Step step = this->step(number);
     step.require_agreement(names_);
@@ -184,10 +195,7 @@ class Channel {
     step.post(note);
     posted_early_ = true;
     Reached posted = step.posted();
-    for (int spins = 0; !posted.ready(); ++spins) {
-      if (spins == policy_.spins) return false;
-      relax();
-    }
+    if (!is_soon(posted, policy_)) return false;
     all_posted(first_);
     size_t parts = 1;
     read(step, 0, parts);

@@ -13,29 +13,28 @@ using std::to_string;
 constexpr const char* kPlaceOfMemory = "memory"; // a key
 
 // Rank 0 makes the memory and says where it is: its process, a descriptor, the time at
-// which it made it, and its home. The other ranks open it.
+// which it made it. The other ranks open it.
 inline Memory create_or_open(const frame::Place& place, const Layout& layout) {
   if (place.rank == 0) {
     const uint64_t nonce = Clock::now().time_since_epoch().count();
     Memory memory = Memory::create(layout, nonce);
     place.keys->publish(kPlaceOfMemory,
         to_string(getpid()) + " " + to_string(memory.descriptor()) + " " +
-            to_string(nonce) + " " + frame::home());
+            to_string(nonce));
     return memory;
   }
-  std::istringstream text(place.await({kPlaceOfMemory})[0]);
-  pid_t process = 0;
-  int descriptor = 0;
-  uint64_t nonce = 0;
-  text >> process >> descriptor >> nonce >> std::ws;
-  std::string its_home;
-  std::getline(text, its_home);
-  const auto home = frame::home();
+  const auto& home = place.members[place.rank].home;
+  const auto& its_home = place.members[0].home;
   if (its_home != home) {
     throw std::runtime_error("it cannot share memory with " + place.names.who(0) +
         ": it is \"" + home + "\", " + place.names.who(0) + " is \"" + its_home +
         "\"; ranks of different hosts, containers or users can use gloo");
   }
+  std::istringstream text(place.await({kPlaceOfMemory})[0]);
+  pid_t process = 0;
+  int descriptor = 0;
+  uint64_t nonce = 0;
+  text >> process >> descriptor >> nonce;
   return Memory::open(process, descriptor, layout, nonce);
 }
 
@@ -48,7 +47,7 @@ class ShmTransport final : public frame::Transport {
         yield_for_(yield_for),
         memory_(create_or_open(place, Layout(place.size, slot_bytes))),
         channel_(memory_, rank(), names(), policy_),
-        mailbox_(memory_, rank(), names()) {
+        mailbox_(memory_, rank(), names(), policy_) {
     memory_.enter(rank());
   }
 
@@ -74,7 +73,9 @@ class ShmTransport final : public frame::Transport {
     return steps::collective(channel_, op);
   }
   bool at_once(const Operation& op) override {
-    return memory_.header().failed == kGood && steps::at_once(channel_, op);
+    if (memory_.header().failed != kGood) return false;
+    const bool message = frame::is_message(op.note.kind);
+    return message ? mailbox_.at_once(op) : steps::at_once(channel_, op);
   }
   Steps send(const Operation& op) override { return mailbox_.send(op); }
   Steps receive(const Operation& op) override { return mailbox_.receive(op); }

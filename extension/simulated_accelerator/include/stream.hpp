@@ -13,7 +13,7 @@ class Stream {
   using Task = std::function<void()>;
 
   // Runs a task after all that the stream got before; returns at once. The task owns
-  // nothing whose end needs Python, because it ends on the stream's thread. If it throws,
+  // nothing whose end needs Python, because it ends on a thread of the device. If it throws,
   // the device fails from then on. The trace has its name. With `peers`, it waits for other
   // ranks.
   virtual void launch(std::string name, Task task, bool peers = false) = 0;

@@ -27,7 +27,7 @@ using Ready = std::function<bool()>;
 // The operations of PyTorch that run in this thread, while a profiler numbers them.
 inline thread_local std::vector<uint64_t> operations;
 
-// One stream, which the driver serves. Its mutex guards it.
+// One stream, which the threads of the driver serve. Its mutex guards it.
 class Queue final : public Stream {
  public:
   Queue(int device, int64_t id) : device(device), id(id) {}
@@ -47,9 +47,7 @@ class Queue final : public Stream {
     int64_t begun = 0; // the time
   };
   std::deque<Entry> entries_;
-  std::condition_variable launched_;
   uint64_t submitted_ = 0, ended_ = 0;
-  bool served_ = false;
 };
 
 // A place in a stream: it is reached when the stream has ended so many tasks. An event
@@ -60,7 +58,7 @@ struct Mark {
 };
 
 // "launch", "begin" or "end"; the name of the task; the device and the stream.
-using Step = std::tuple<std::string, std::string, int, int64_t>;
+using TraceEntry = std::tuple<std::string, std::string, int, int64_t>;
 
 // A task that has ended, for a profiler: the times are nanoseconds of the wall clock.
 struct Run {
@@ -71,9 +69,9 @@ struct Run {
   int64_t begin, end;
 };
 
-// The driver of the device, without PyTorch. A stream is a queue and a thread that runs
-// what is in it. One mutex guards all streams, so that each moment has one state, which
-// settle() and the trace show.
+// The driver of the device, without PyTorch. A stream is a queue, and threads run what is
+// in it. One mutex guards all streams, so that each moment has one state, which settle()
+// and the trace show.
 class Driver {
  public:
   Driver() {
@@ -119,11 +117,11 @@ class Driver {
     check_process();
     const std::lock_guard lock(mutex_);
     used_ = true;
-    if (!queue.served_) start(queue);
+    if (threads_ == running_) start(queue);
     note("launch", name, queue);
     queue.entries_.push_back(
         {std::move(name), std::move(run), std::move(ready), peers});
-    queue.launched_.notify_one();
+    can_run_.notify_one();
     return ++queue.submitted_;
   }
   // [/launch]
@@ -176,7 +174,7 @@ class Driver {
   void open(bool& gate) {
     const std::lock_guard lock(mutex_);
     gate = true;
-    changed_.notify_all();
+    note_change();
   }
   int waiting() { // threads of the host, for the device
     const std::lock_guard lock(mutex_);
@@ -185,7 +183,7 @@ class Driver {
   // [/settle]
 
   // Begins or ends a trace; returns what has happened, in its order.
-  std::vector<Step> trace(bool on) {
+  std::vector<TraceEntry> trace(bool on) {
     const std::lock_guard lock(mutex_);
     traces_ = on;
     return std::exchange(trace_, {});
@@ -208,52 +206,93 @@ class Driver {
 
  private:
   // If the system has no thread for the stream, it gets no task, so it does not stand still.
-  void start(Queue& queue) {
+  void start(const Queue& queue) {
     try {
-      std::thread([this, &queue] { serve(queue); }).detach();
+      std::thread([this] { serve(); }).detach();
+      ++threads_;
     } catch (const std::system_error& error) {
       throw std::runtime_error("device sim: no thread can be started for stream " +
           std::to_string(queue.id) + " of sim:" + std::to_string(queue.device) + ": " +
           error.what() +
           "; raise the limit of threads or of memory, or use fewer streams");
     }
-    queue.served_ = true;
   }
 
   // [serve]
-  // The thread of a stream. It ends when it has nothing to do, and the next launch starts
-  // another one.
-  void serve(Queue& queue) {
+  // One of the threads, which run tasks of any stream. A stream that waits for another one
+  // holds none, but a task that waits for other processes does. A thread that has nothing
+  // to do ends after a while, unless it is the last beside tasks that run.
+  void serve() {
     std::unique_lock lock(mutex_);
-    const auto launched = [&] { return !queue.entries_.empty(); };
-    while (queue.launched_.wait_for(lock, std::chrono::seconds(1), launched)) {
-      auto& entry = queue.entries_.front();
-      if (entry.ready) changed_.wait(lock, entry.ready);
-      changed_.wait(lock, [this] { return !stopped_; }); // once stopped, it stays here
-      note("begin", entry.name, queue);
-      entry.begun = now();
-      ++running_;
-      changed_.notify_all();
-      lock.unlock();
-      std::string failure;
-      try {
-        if (entry.run) entry.run();
-        entry.run = nullptr; // what it owns goes here, without the mutex
-      } catch (const std::exception& error) {
-        failure = "device sim: " + entry.name + " has failed: " + error.what();
+    std::cv_status woken{};
+    while (woken == std::cv_status::no_timeout || !is_superfluous()) {
+      if (Queue* const queue = next()) {
+        run(*queue, lock);
+        woken = std::cv_status::no_timeout;
+      } else {
+        woken = can_run_.wait_for(lock, running_ > 0 ? kPatience : kIdle);
       }
-      lock.lock();
-      if (failure_.empty()) failure_ = failure;
-      --running_;
-      note("end", entry.name, queue);
-      record(entry, queue);
-      queue.entries_.pop_front();
-      ++queue.ended_;
-      changed_.notify_all();
     }
-    queue.served_ = false;
+    --threads_;
+  }
+
+  // A stream whose first task can begin, and has not. Most tasks that wait for other
+  // processes soon end, so only a few of them begin at once. One that does not end holds up
+  // no other one for longer than a moment.
+  Queue* next() {
+    Queue* waits = nullptr;
+    int just_begun = 0;
+    for (const auto& streams : streams_) {
+      for (const auto& [id, queue] : streams) {
+        if (stopped_ || queue->entries_.empty()) continue;
+        const auto& entry = queue->entries_.front();
+        const std::chrono::nanoseconds time(now() - entry.begun);
+        if (entry.begun) just_begun += entry.peers && time < kPatience;
+        if (entry.begun || (entry.ready && !entry.ready())) continue;
+        if (!entry.peers) return queue.get();
+        if (!waits) waits = queue.get();
+      }
+    }
+    return just_begun < kAtOnce ? waits : nullptr;
+  }
+
+  bool is_superfluous() {
+    return !next() && threads_ - running_ > (running_ > 0 ? 1 : 0);
+  }
+
+  void run(Queue& queue, std::unique_lock<std::mutex>& lock) {
+    auto& entry = queue.entries_.front();
+    note("begin", entry.name, queue);
+    entry.begun = now();
+    ++running_;
+    try {
+      if (threads_ == running_) start(queue); // one that looks for what else can run
+    } catch (const std::runtime_error&) { // the rest waits until a task ends
+    }
+    note_change();
+    lock.unlock();
+    std::string failure;
+    try {
+      if (entry.run) entry.run();
+      entry.run = nullptr; // what it owns goes here, without the mutex
+    } catch (const std::exception& error) {
+      failure = "device sim: " + entry.name + " has failed: " + error.what();
+    }
+    lock.lock();
+    if (failure_.empty()) failure_ = failure;
+    --running_;
+    note("end", entry.name, queue);
+    record(entry, queue);
+    queue.entries_.pop_front();
+    ++queue.ended_;
+    note_change();
   }
   // [/serve]
+
+  void note_change() {
+    changed_.notify_all();
+    can_run_.notify_all();
+  }
 
   static bool is_reached(Mark mark) {
     return !mark.queue || mark.queue->ended_ >= mark.number;
@@ -282,12 +321,15 @@ class Driver {
   }
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable changed_,
+      can_run_; // for the host, and for threads without a task
   std::vector<std::map<int64_t, std::unique_ptr<Queue>>> streams_; // of each device
-  std::vector<Step> trace_;
+  std::vector<TraceEntry> trace_;
   std::vector<Run> runs_; // of a profile
   std::string failure_; // of a task
-  int running_ = 0, waiting_ = 0;
+  static constexpr int kAtOnce = 16; // tasks
+  static constexpr std::chrono::milliseconds kPatience{10}, kIdle{1000};
+  int threads_ = 0, running_ = 0, waiting_ = 0;
   bool used_ = false, forked_ = false, stopped_ = false;
   bool traces_ = false, profiles_ = false;
 };

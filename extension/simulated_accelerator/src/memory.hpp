@@ -41,12 +41,12 @@ class Pool {
     if (driver.forked()) return; // the parent's
     const std::lock_guard lock(mutex_);
     const auto entry = used_.extract(static_cast<char*>(data));
-    const auto& [device, stream, size] = entry.mapped().place;
+    const auto& [device, stream, size] = entry.mapped().bin;
     stats_[device].allocation[0].decrease(1);
     stats_[device].allocated_bytes[0].decrease(size);
     std::vector<Mark> marks;
     for (auto* other : entry.mapped().others) marks.push_back(driver.mark(*other));
-    if (marks.empty()) return free_[entry.mapped().place].push_back(entry.key());
+    if (marks.empty()) return free_[entry.mapped().bin].push_back(entry.key());
     late_.emplace_back(entry.key(), entry.mapped(), marks);
   }
 
@@ -55,7 +55,7 @@ class Pool {
     const std::lock_guard lock(mutex_);
     const auto entry = find(data);
     if (entry == used_.end()) return;
-    const auto [device, stream, size] = entry->second.place;
+    const auto [device, stream, size] = entry->second.bin;
     if (queue.device != device || queue.id != stream)
       entry->second.others.insert(&queue);
   }
@@ -72,14 +72,16 @@ class Pool {
     {
       const std::lock_guard lock(mutex_);
       free_late();
-      for (auto& [place, free] : free_) {
-        auto& stats = stats_[std::get<0>(place)];
+      for (auto& [bin, free] : free_) {
+        auto& stats = stats_[std::get<0>(bin)];
         stats.segment[0].decrease(free.size());
-        stats.reserved_bytes[0].decrease(free.size() * std::get<2>(place));
+        stats.reserved_bytes[0].decrease(free.size() * std::get<2>(bin));
         for (char* data : std::exchange(free, {})) unused.push_back(data);
       }
     }
-    synchronize(); // its owner may use what went between the lines above
+    // Another thread may have freed more after the first wait, and the streams may still use
+    // it.
+    synchronize();
     for (char* data : unused) std::free(data);
   }
 
@@ -98,23 +100,23 @@ class Pool {
  private:
   static constexpr size_t kRounding = 512;
 
-  using Place = std::tuple<int, int64_t, size_t>; // device, stream, size
+  using Bin = std::tuple<int, int64_t, size_t>; // device, stream, size
   struct Block {
-    Place place;
+    Bin bin;
     std::set<Queue*> others; // streams that have used it, too
   };
   std::map<char*, Block>::iterator find(const void* data) {
     auto entry = used_.upper_bound(static_cast<char*>(const_cast<void*>(data)));
     if (entry == used_.begin()) return used_.end();
     --entry;
-    return data < entry->first + std::get<2>(entry->second.place) ? entry : used_.end();
+    return data < entry->first + std::get<2>(entry->second.bin) ? entry : used_.end();
   }
   void free_late() {
     std::erase_if(late_, [this](const auto& late) {
       const auto& [data, block, marks] = late;
       const auto reached = [](Mark mark) { return driver.reached(mark); };
       const bool unused = std::ranges::all_of(marks, reached);
-      auto& free = free_[block.place];
+      auto& free = free_[block.bin];
       if (unused) free.insert(free.begin(), data); // the next is what went just now
       return unused;
     });
@@ -124,7 +126,7 @@ class Pool {
   }
   std::mutex mutex_; // taken before the driver's
   std::map<char*, Block> used_;
-  std::map<Place, std::vector<char*>> free_;
+  std::map<Bin, std::vector<char*>> free_;
   std::vector<std::tuple<char*, Block, std::vector<Mark>>> late_; // others use it
   std::map<int, Stats> stats_;
 };

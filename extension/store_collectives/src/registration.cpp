@@ -1,6 +1,5 @@
 #include "frame/registration.hpp"
-
-#include "store_transport.hpp"
+#include "store/store_transport.hpp"
 
 namespace store_collectives {
 

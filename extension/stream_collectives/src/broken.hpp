@@ -18,7 +18,8 @@ class BrokenWork final : public streams::Work {
       : Work(rank, kind, options->backend),
         options_(std::move(options)),
         rules_(dynamic_cast<const Rules&>(*options_)),
-        host_goes_on_(kind == frame::Kind::barrier && !rules_.keeps("barrier")) {}
+        host_goes_on_(kind == frame::Kind::barrier && !rules_.keeps("barrier")),
+        knows_device_(rules_.keeps("devices")) {}
 
   bool isCompleted() override {
     return !rules_.keeps("completion") || Work::isCompleted();
@@ -27,18 +28,21 @@ class BrokenWork final : public streams::Work {
     if (host_goes_on_) blocks_host = false;
     return Work::wait(timeout);
   }
+  void synchronize() override {
+    rules_.keeps("output") ? Work::synchronize() : stash->clear();
+  }
+  streams::FuturePtr getFuture() override {
+    if (knows_device_) return Work::getFuture();
+    const auto of_cpu = c10::make_intrusive<streams::Future>(
+        c10::ListType::create(c10::TensorType::get()));
+    of_cpu->markCompleted(c10::IValue(outputs));
+    return of_cpu;
+  }
 
  private:
-  void order(const c10::Stream& current) override {
-    if (rules_.keeps("output")) Work::order(current);
-  }
-  std::vector<at::Device> devices() const override {
-    return rules_.keeps("devices") ? Work::devices() : std::vector<at::Device>();
-  }
-
   const frame::OptionsPtr options_;
   const Rules& rules_; // the same
-  const bool host_goes_on_;
+  const bool host_goes_on_, knows_device_;
 };
 
 class BrokenGroup final : public streams::StreamGroup {
@@ -53,18 +57,20 @@ class BrokenGroup final : public streams::StreamGroup {
     auto options = frame::OptionsPtr::reclaim_copy(&this->options());
     return c10::make_intrusive<BrokenWork>(rank(), kind, std::move(options));
   }
-  c10::Stream stream_for(const Lane& lane, const c10::Stream& current) override {
-    return keeps("own_stream") ? StreamGroup::stream_for(lane, current) : current;
+  c10::Stream stream_for(
+      const streams::Lane& lane, const c10::Stream& current) override {
+    static auto& of_all_groups = *new streams::Lanes(/*for_messages=*/true);
+    if (!keeps("own_stream")) return current;
+    if (!keeps("group_stream")) return of_all_groups.stream_of(lane, current.id());
+    return StreamGroup::stream_for(lane, current);
   }
-  Lanes& lanes() override {
-    return keeps("group_stream") ? StreamGroup::lanes() : lanes_of_all_groups_;
+  void wait_for_program(
+      const c10::Stream& current, const c10::Stream& stream) override {
+    if (keeps("input")) StreamGroup::wait_for_program(current, stream);
   }
-  void wait_for(const device::Event& before, const c10::Stream& stream) override {
-    if (keeps("input")) StreamGroup::wait_for(before, stream);
+  void keep(streams::Work& work, const streams::CallList& calls) override {
+    StreamGroup::keep(work, keeps("lifetime") ? calls : streams::CallList());
   }
-  Kept kept(const Kept& calls) override { return keeps("lifetime") ? calls : Kept(); }
-
-  static inline Lanes lanes_of_all_groups_;
 };
 
 } // namespace stream_collectives

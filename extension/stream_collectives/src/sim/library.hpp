@@ -16,7 +16,7 @@ using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
 using frame::Op, at::ScalarType;
 
 // [part]
-// One call of the library, which the thread of the stream begins and ends. It has addresses
+// One call of the library, which threads of the device begin and end. It has addresses
 // and sizes, as a kernel of NCCL, and owns none of the program's memory.
 struct Part {
   std::function<WorkPtr(c10d::Backend&, milliseconds)>
@@ -57,8 +57,8 @@ struct State {
   bool aborted = false;
 };
 
-// A library for the simulated device. A backend for the CPU moves the data, on the thread
-// of the stream.
+// A library for the simulated device. A backend for the CPU moves the data, on threads of
+// the device.
 class Simulated final : public streams::Communicator {
  public:
   Simulated(BackendPtr cpu, bool has_tags)
@@ -177,10 +177,12 @@ class Simulated final : public streams::Communicator {
   }
   void group_end() override {
     if (!stream_) return;
-    const auto task = [state = state_, parts = std::move(parts_), timeout = timeout_] {
-      run(*state, parts, timeout);
-    };
-    device::native(*stream_)->launch(name_, task, /*peers=*/true);
+    const auto task = std::make_shared<Task>(Task{std::move(parts_), timeout_, {}});
+    auto* const stream = device::native(*stream_);
+    // Two tasks: many calls can have begun, while only few threads wait for their ends.
+    stream->launch("", [state = state_, task] { begin(*state, *task); });
+    stream->launch(
+        name_, [state = state_, task] { end(*state, *task); }, /*peers=*/true);
     stream_.reset();
   }
   // [/group]
@@ -200,13 +202,27 @@ class Simulated final : public streams::Communicator {
 
  private:
   // [in-the-stream]
-  // On the thread of the stream, which waits for the other ranks.
-  static void run(State& state, const std::vector<Part>& parts, milliseconds timeout) {
+  struct Task {
+    std::vector<Part> parts;
+    milliseconds timeout;
+    std::vector<WorkPtr> works; // that have begun
+  };
+  // On a thread of the device. All begin before one is awaited: it may need others.
+  static void begin(State& state, Task& task) {
     if (!state.may_run()) return;
     try {
-      std::vector<WorkPtr> works; // all begin before one is awaited: it may need others
-      for (const auto& part : parts) works.push_back(part.begin(*state.cpu, timeout));
-      for (size_t i = 0; i < parts.size(); ++i) parts[i].end(works[i], timeout);
+      for (const auto& part : task.parts)
+        task.works.push_back(part.begin(*state.cpu, task.timeout));
+    } catch (const std::exception&) {
+      state.fail(frame::text_of(std::current_exception()));
+    }
+  }
+  // Waits for the other ranks, also after an abort: what has begun uses the memory of the
+  // program until it ends.
+  static void end(State& state, Task& task) {
+    try {
+      for (size_t i = 0; i < task.works.size(); ++i)
+        task.parts[i].end(task.works[i], task.timeout);
     } catch (const std::exception&) {
       state.fail(frame::text_of(std::current_exception()));
     }
