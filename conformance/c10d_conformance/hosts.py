@@ -8,16 +8,24 @@ and boot id. Files, users, memory, CPUs and GPUs are those of the machine.
 
 A thread can have other namespaces than its process, and what it forks begins there. So each host
 is a thread of this process, and its programs are children of this process as any others are.
+
+Links are as fast as the kernel is, unless they get a latency or a rate:
+
+    with simulated_hosts(8, latency=0.001, rate=200e6) as hosts:  # a second has 200 Mbit
+        ...
 """
 
 import contextlib
 import ctypes
+import fcntl
+import math
 import multiprocessing
 import os
 import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -27,12 +35,13 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-MOST = 64  # hosts
 INTERFACE = "eth0"  # of each host
+LINKS = Path(__file__).with_name("links.py")
 ENVIRONMENT = {"GLOO_SOCKET_IFNAME": INTERFACE, "TP_SOCKET_IFNAME": INTERFACE}
 
 _NEW_USER, _NEW_NET = 0x10000000, 0x40000000
@@ -81,28 +90,97 @@ class _Seat(threading.Thread):
         self.join()
 
 
+class _Switch:
+    """A virtual switch, whose ports lead to the hosts."""
+
+    def __init__(self) -> None:
+        self._seat = _Seat()
+        self._seat.call(lambda: _system("unshare", _NEW_NET))
+        self._seat.ip("link add switch type bridge", "link set switch up")
+
+    def connect(self, host: "Host") -> None:
+        """Give a host its interface, which leads here."""
+        port = f"port-{host.name}"
+        name = f"{port} type veth peer name {INTERFACE} netns {host.first}"
+        self._seat.ip(f"link add {name}", f"link set {port} master switch")
+        self.cut(host, False)
+
+    def cut(self, host: "Host", is_cut: bool) -> None:
+        """Lose all packets of a host, or carry them again."""
+        self._seat.ip(f"link set port-{host.name} {'down' if is_cut else 'up'}")
+
+    def end(self) -> None:
+        """End the switch."""
+        self._seat.end()
+
+
+class _Links:
+    """Links with a latency and a rate: `links.py` carries the packets of all hosts."""
+
+    # A packet costs the program as much CPU whatever its size is. The queue is long because TCP
+    # sends more slowly after each loss.
+    _INTERFACE = f"link set {INTERFACE} mtu 32000 txqueuelen 10000"
+    # A connection does not begin slowly again after each pause, and what TCP does depends on
+    # losses only, not on times: those of packets differ with the load of the machine.
+    _TCP = {"tcp_slow_start_after_idle": "0", "tcp_congestion_control": "reno"}
+
+    def __init__(self, latency: float, rate: float) -> None:
+        if not os.path.exists("/dev/net/tun"):
+            raise HostsError("latency and rate need the device /dev/net/tun: load the module tun")
+        self._seat = _Seat()  # the program ends with this thread
+        # Orders are not cut into pieces, or joined.
+        self._orders, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+        command = [sys.executable, "-I", str(LINKS), str(latency), str(rate)]
+        start = partial(subprocess.Popen, command, stdin=theirs.fileno())
+        self._program = self._seat.call(start)
+        theirs.close()
+
+    def connect(self, host: "Host") -> None:
+        """Give a host its interface, which the program reads and writes."""
+        device = host.call(_new_device)
+        socket.send_fds(self._orders, [f"connect {host.address}".encode()], [device])
+        os.close(device)
+        for name, value in self._TCP.items():
+            setting = Path("/proc/sys/net/ipv4", name)
+            host.call(partial(setting.write_text, value))
+        host.ip(self._INTERFACE)
+
+    def cut(self, host: "Host", is_cut: bool) -> None:
+        """Lose all packets of a host, or carry them again."""
+        self._orders.send(f"{'cut' if is_cut else 'restore'} {host.address}".encode())
+
+    def end(self) -> None:
+        """End the program."""
+        self._program.kill()
+        self._program.wait()
+        self._orders.close()
+        self._seat.end()
+
+
 class Host:
     """One simulated host."""
 
-    def __init__(self, number: int, count: int, switch: _Seat) -> None:
+    def __init__(self, number: int, count: int, network: _Switch | _Links) -> None:
         names = [(f"10.77.0.{index + 1}", f"host{index}") for index in range(count)]
         self.address, self.name = names[number]
-        self._switch, self._port, self._seat = switch, f"port{number}", _Seat()
+        self._network, self._seat = network, _Seat()
         self._programs: list[subprocess.Popen] = []
         lines = [f"{address} {name}\n" for address, name in [("127.0.0.1", "localhost"), *names]]
-        self._first = self._seat.call(lambda: _new_host(self.name, "".join(lines)))
+        self.first = self._seat.call(lambda: _new_host(self.name, "".join(lines)))
 
-    def plug_in(self) -> None:
-        """Connect the host with the switch."""
-        name = f"{self._port} type veth peer name {INTERFACE} netns {self._first}"
-        self._switch.ip(f"link add {name}", f"link set {self._port} master switch")
+    def connect(self) -> None:
+        """Connect the host with the network."""
+        self._network.connect(self)
         address = f"address add {self.address}/24 dev {INTERFACE}"
-        self._seat.ip("link set lo up", address, f"link set {INTERFACE} up")
-        self.restore()
+        self.ip("link set lo up", address, f"link set {INTERFACE} up")
 
     def call(self, function: Callable[[], Any]) -> Any:
         """Call a function in a thread of this process that is inside; what it forks is so, too."""
         return self._seat.call(function)
+
+    def ip(self, *commands: str) -> None:
+        """Run commands of iproute2 inside."""
+        self._seat.ip(*commands)
 
     def popen(self, command: Sequence[Any], **options: Any) -> subprocess.Popen:
         """Start a program inside, with the options of subprocess.Popen; it ends with the host."""
@@ -112,18 +190,18 @@ class Host:
 
     def cut(self) -> None:
         """Cut the network of this host: packets are lost, and nobody is told."""
-        self._switch.ip(f"link set {self._port} down")
+        self._network.cut(self, True)
 
     def restore(self) -> None:
         """End the cut."""
-        self._switch.ip(f"link set {self._port} up")
+        self._network.cut(self, False)
 
     def end(self) -> None:
         """End all processes inside, and the host."""
-        os.kill(self._first, signal.SIGKILL)  # Linux then ends the others
+        os.kill(self.first, signal.SIGKILL)  # Linux then ends the others
         deadline = time.monotonic() + 10
         # The first one stays until all are gone, also those that this process must wait for.
-        while not os.waitpid(self._first, os.WNOHANG)[0] and time.monotonic() < deadline:
+        while not os.waitpid(self.first, os.WNOHANG)[0] and time.monotonic() < deadline:
             multiprocessing.active_children()
             for program in self._programs:
                 program.poll()
@@ -132,8 +210,15 @@ class Host:
 
 
 @contextlib.contextmanager
-def simulated_hosts(count: int) -> Iterator[list[Host]]:
+def simulated_hosts(
+    count: int, latency: float = 0.0, rate: float = math.inf
+) -> Iterator[list[Host]]:
     """Return hosts that last until the context, or this process, ends however it does.
+
+    A packet takes `latency` seconds from host to host. A host sends and receives `rate` bits per
+    second each, headers of packets included, so that its senders share it. Neither is exact: a
+    packet is never early, and late by the time in which a program of Python carries it, on a busy
+    machine by milliseconds. Only IPv4 passes.
 
     Without the right to create namespaces, this process moves into a user namespace for good,
     where it is root. It must not have threads then.
@@ -142,19 +227,20 @@ def simulated_hosts(count: int) -> Iterator[list[Host]]:
         raise HostsError("simulated hosts are namespaces of Linux, which this system is not")
     if not shutil.which("ip"):
         raise HostsError("simulated hosts need the command `ip`: install iproute2")
+    if not (latency >= 0 and rate > 0):
+        raise ValueError(f"links cannot have latency={latency} and rate={rate}")
     with contextlib.ExitStack() as stack:
         try:
             if not _is_privileged():
                 _enter_user_namespace()
-            switch = _Seat()
-            stack.callback(switch.end)
-            switch.call(lambda: _system("unshare", _NEW_NET))
-            switch.ip("link add switch type bridge", "link set switch up")
+            is_plain = (latency, rate) == (0, math.inf)
+            network = _Switch() if is_plain else _Links(latency, rate)
+            stack.callback(network.end)
             hosts = []
             for number in range(count):
-                hosts.append(Host(number, count, switch))
+                hosts.append(Host(number, count, network))
                 stack.callback(hosts[-1].end)
-                hosts[-1].plug_in()
+                hosts[-1].connect()
         except OSError as error:
             raise HostsError(
                 f"this process may not simulate hosts ({error}): run it as root with all "
@@ -187,6 +273,15 @@ def _enter_user_namespace() -> None:
     maps = {"setgroups": "deny", "uid_map": f"0 {user} 1", "gid_map": f"0 {group} 1"}
     for name, text in maps.items():
         Path(f"/proc/self/{name}").write_text(text)
+
+
+def _new_device() -> int:
+    """Create the interface of the host of this thread, and return its TUN device."""
+    device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+    tun_without_headers = 0x0001 | 0x1000
+    request = struct.pack("16sH22x", INTERFACE.encode(), tun_without_headers)
+    fcntl.ioctl(device, 0x400454CA, request)  # TUNSETIFF
+    return device
 
 
 def _new_host(name: str, addresses: str) -> int:

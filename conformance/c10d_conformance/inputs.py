@@ -3,6 +3,7 @@
 import functools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch.distributed import ReduceOp
@@ -45,7 +46,47 @@ SHAPES: list[tuple[int, ...]] = [(1,), (63,), (17, 241), (0,), ()]
 # Around 64 KiB of float32, where many transports change their way, and several MiB.
 BORDERS: list[tuple[int, ...]] = [(16383,), (16384,), (16385,), ((1 << 20) + 1,)]
 BUCKET = ((25 << 18) + 1,)  # a bucket of DDP in float32 or int32, and one element more
-LAYOUTS = ["contiguous", "offset", "strided", "transposed", "column"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the elements of a tensor are in their memory; the counts are of elements."""
+
+    transposed: bool = False
+    step: int = 1  # from one element to the next
+    pad: int = 0  # behind each row
+    offset: int = 0  # before the first element
+
+    def place(self, shape: Sequence[int]) -> tuple[int, tuple[int, ...], int]:
+        """Return the length of the memory, and the strides and the offset of a tensor in it.
+
+        Behind the last element are some more, unless the layout is the usual one.
+        """
+        stride = [0] * len(shape)
+        step, pad, end = self.step, self.pad, self.offset
+        dimensions = range(len(shape))
+        for dimension in dimensions if self.transposed else reversed(dimensions):
+            stride[dimension] = step
+            end += max(shape[dimension] - 1, 0) * step
+            step, pad = step * max(shape[dimension], 1) + pad, 0
+        end = self.offset if 0 in shape else end + 1
+        return end + (4 if self != Layout() else 0), tuple(stride), self.offset
+
+    def __str__(self) -> str:
+        fields = {"step": (self.step, 1), "pad": (self.pad, 0), "offset": (self.offset, 0)}
+        parts = ["transposed"] if self.transposed else []
+        parts += [f"{name} {value}" for name, (value, usual) in fields.items() if value != usual]
+        return " ".join(parts) or "contiguous"
+
+
+_NAMED = {
+    "contiguous": Layout(),
+    "offset": Layout(offset=3),
+    "strided": Layout(step=2, offset=2),
+    "transposed": Layout(transposed=True, offset=1),
+    "column": Layout(pad=3, offset=1),  # some columns of a wider matrix
+}
+LAYOUTS = list(_NAMED)
 
 # Numbers that narrower types cannot hold, but whose sums, also of 64 ranks, are exact.
 LARGE = {
@@ -141,26 +182,13 @@ def reduction(inputs: list[torch.Tensor], op: ReduceOp.RedOpType) -> torch.Tenso
 class GuardedTensor:
     """A tensor in some layout, with guards around it and between its elements."""
 
-    def __init__(self, content: torch.Tensor, layout: str, device: torch.device | str) -> None:
+    def __init__(
+        self, content: torch.Tensor, layout: str | Layout, device: torch.device | str
+    ) -> None:
         self.layout = layout
-        count = content.numel()
+        place = layout if isinstance(layout, Layout) else _NAMED[layout]
         shape = tuple(content.shape)
-        if layout == "contiguous":
-            total, offset, stride = count, 0, _row_major(shape)
-        elif layout == "offset":
-            total, offset, stride = count + 8, 3, _row_major(shape)
-        elif layout == "strided":
-            total, offset, stride = 2 * count + 5, 2, [2 * x for x in _row_major(shape)]
-        elif layout == "transposed":
-            stride = _row_major(shape[::-1])[::-1]
-            total, offset = count + 4, 1
-        elif layout == "column":  # some columns of a wider matrix
-            width = shape[-1] if shape else 1
-            rows = count // width if width else 0
-            total, offset = rows * (width + 3) + 1, 1
-            stride = _row_major((*shape[:-1], width + 3)) if shape else []
-        else:
-            raise ValueError(layout)
+        total, stride, offset = place.place(shape)
         raw = torch.full((total * content.dtype.itemsize,), _GUARD, dtype=torch.uint8)
         self._base = raw.to(device).view(content.dtype)
         self._place = shape, stride, offset
@@ -185,7 +213,8 @@ class GuardedTensor:
             # Other views of the memory must have the values, too.
             compare(view, expected, f"{what}, which now has other memory, in the old", tolerance)
         width = self._base.dtype.itemsize
-        raw = self._base.cpu().view(torch.uint8).reshape(len(self._outside), width)
+        # As bytes, because a device may copy a bool that is a guard as True.
+        raw = self._base.view(torch.uint8).cpu().reshape(len(self._outside), width)
         broken = (raw != _GUARD).any(1) & self._outside
         if broken.any():
             place = int(broken.nonzero()[0])
@@ -193,15 +222,6 @@ class GuardedTensor:
                 f"{what}: memory outside of the tensor was written, at element {place} of "
                 f"its storage (layout {self.layout})"
             )
-
-
-def _row_major(shape: Sequence[int]) -> list[int]:
-    stride: list[int] = []
-    step = 1
-    for length in reversed(shape):
-        stride.insert(0, step)
-        step *= max(length, 1)
-    return stride
 
 
 def _copy(target: torch.Tensor, source: torch.Tensor) -> None:

@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torch.distributed import ReduceOp
 
 from c10d_conformance import inputs
-from c10d_conformance.inputs import GuardedTensor, compare, reduction, values
+from c10d_conformance.inputs import GuardedTensor, Layout, compare, reduction, values
 from c10d_conformance.rank import Rank, require
 
 # Before 2.13 these had other names.
@@ -48,6 +48,10 @@ def op_name(op: ReduceOp.RedOpType) -> str:
     return str(op).rpartition(".")[2]
 
 
+# Of tensors: those of torch.inference_mode(), and leaves of autograd.
+GRAD_MODES = INFERENCE, GRADIENT = "of inference mode", "that require a gradient"
+
+
 @dataclass(frozen=True)
 class Setting:
     """The operation and the arguments of a call, and the place of this rank in the group."""
@@ -56,7 +60,7 @@ class Setting:
     dtype: torch.dtype = torch.float32
     op: ReduceOp.RedOpType = ReduceOp.SUM
     shape: tuple[int, ...] = (63,)
-    layout: str = "contiguous"
+    layout: str | Layout = "contiguous"
     mode: str = "sync"
     root: int = 0  # within the group
     group: Any = None
@@ -64,13 +68,15 @@ class Setting:
     me: int = 0  # this rank within the group
     seed: int = 0
     device: torch.device | str = "cpu"
+    grad_mode: str = ""  # one of GRAD_MODES, or the usual one
     laid: list[GuardedTensor] = field(default_factory=list, compare=False)  # of a call
 
     def __str__(self) -> str:
         parts = [self.operation, inputs.name(self.dtype)]
         if self.operation in REDUCING:
             parts.append(op_name(self.op))
-        parts += ["shape " + ("x".join(map(str, self.shape)) or "()"), self.layout, self.mode]
+        parts += ["shape " + ("x".join(map(str, self.shape)) or "()"), str(self.layout)]
+        parts += [self.grad_mode, self.mode] if self.grad_mode else [self.mode]
         if self.operation in ROOTED:
             parts.append(f"root {self.root}")
         if self.group is not None:
@@ -281,9 +287,12 @@ ROOTED = {"broadcast", "reduce", "gather", "scatter"}
 
 def perform(s: Setting) -> None:
     """Make one call in its mode and check everything that it promises."""
-    call = OPERATIONS[s.operation](s)
-    finish(call.run, s.mode)
-    call.check()
+    with torch.inference_mode(s.grad_mode == INFERENCE):
+        call = OPERATIONS[s.operation](s)
+        for area in s.laid:
+            area.tensor.requires_grad_(s.grad_mode == GRADIENT)
+        finish(call.run, s.mode)
+        call.check()
 
 
 def finish(run: Callable[[bool], Any], mode: str) -> None:

@@ -1,148 +1,98 @@
-"""The plugin that makes checks pytest tests, runs them, and shows the progress."""
+"""The plugin that pytest finds when the suite is installed: checks beside an author's own tests.
 
-import sys
-import time
-from collections import Counter
-from collections.abc import Iterator
-from typing import Any
+Each pytest of an environment imports this module, so it imports nothing that takes long.
+"""
+
+from typing import TYPE_CHECKING
 
 import pytest
 
-from c10d_conformance import report
-from c10d_conformance.pool import Pool
-from c10d_conformance.registry import Check
-from c10d_conformance.settings import Settings
-from c10d_conformance.verdicts import FAILURES, REFUSED, worst
+from c10d_conformance.options import add_options, settings_of
+from c10d_conformance.registry import CAPABILITIES
+from c10d_conformance.settings import Mistake, Settings
+
+if TYPE_CHECKING:
+    from c10d_conformance.report import Result
+
+START = "--c10d-"
+NODE = "c10d"  # the ids of checks begin with it
+MARKER = "c10d"
 
 
-class Plugin:
-    """State of one run; pytest calls the methods whose names begin with `pytest_`."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options, which are those of the command line."""
+    group = parser.getgroup("c10d-conformance", "checks of a backend of torch.distributed")
+    add_options(group.addoption, START)
 
-    def __init__(self, settings: Settings, report_path: str | None, verbose: bool) -> None:
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the markers and, if a backend is named, the plugin that has the checks."""
+    register_markers(config)
+    if config.getoption("c10d_backend"):
+        try:
+            settings = settings_of(config.option, START)
+        except Mistake as mistake:
+            raise pytest.UsageError(str(mistake)) from None
+        config.pluginmanager.register(Checks(settings))
+
+
+def register_markers(config: pytest.Config) -> None:
+    """Register a marker for all checks, and one for each capability."""
+    config.addinivalue_line("markers", f"{MARKER}: checks of c10d-conformance")
+    for name, title in CAPABILITIES.items():
+        config.addinivalue_line("markers", f"{MARKER}_{name}: checks of {title}")
+
+
+class Checks:
+    """The checks of a session; pytest calls the methods whose names begin with `pytest_`."""
+
+    def __init__(self, settings: Settings) -> None:
+        from c10d_conformance.server import Server
+
         self.settings = settings
-        self.results: list[report.Result] = []
-        self.report: dict[str, Any] = {}  # at the end
-        self.pool = Pool(settings)
-        self._path = report_path
-        self._verbose = verbose
-        self._stream = sys.__stdout__ or sys.stdout
-        self._live = self._stream.isatty()
-        self._total = 0
-        self._start = time.monotonic()
+        self.pool = Server(settings)
+        self._wanted: list[str] = []  # ids of checks and of tests that the command line names
 
-    def pytest_collection(self, session: pytest.Session) -> bool:
-        """Take the checks of this run in place of tests in files."""
-        collection = Collection.from_parent(session, name="checks", plugin=self)
-        session.items = list(collection.collect())
-        session.config.hook.pytest_collection_modifyitems(
-            session=session, config=session.config, items=session.items
-        )
-        session.testscollected = self._total = len(session.items)
-        return True
+    def add(self, result: "Result") -> None:
+        """Do nothing with the result of a check: pytest's own reports say all."""
 
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
-        if self._live:
-            text = nodeid.rpartition("::")[2]
-            self._stream.write(f"\r\033[K[{len(self.results) + 1}/{self._total}] {text}")
-            self._stream.flush()
+    def pytest_report_header(self) -> str:
+        """Return the line about the backend."""
+        settings = self.settings
+        ranks = ",".join(map(str, settings.ranks))
+        return f"c10d: {settings.backend} on {settings.device}, {ranks} ranks"
 
-    def pytest_sessionfinish(self) -> None:
-        """End the ranks, write the report and show the summary."""
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """End a session with a wrong backend before it begins, and before pytest-xdist does."""
+        if hasattr(session.config, "workerinput"):
+            return  # a process of pytest-xdist: the one that starts these has come by here
+        try:
+            self.pool.start()
+        except Mistake as mistake:
+            raise pytest.UsageError(str(mistake)) from None
+        if session.config.getoption("numprocesses", None):
+            self.pool.close()  # the processes have servers of their own
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self, session: pytest.Session) -> None:
+        """Keep ids of checks from pytest, which would look for a file."""
+        arguments = session.config.args
+        self._wanted = [x for x in arguments if "::" in x]
+        arguments[:] = [x for x in arguments if not x.startswith(f"{NODE}::")]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(
+        self, session: pytest.Session, items: list[pytest.Item]
+    ) -> None:
+        """Add the checks behind the tests, before options such as -k and -m choose among them."""
+        from c10d_conformance.items import Collection
+
+        checks = Collection.from_parent(session, name=NODE, nodeid=NODE, run=self)
+        for item in session.genitems(checks):
+            if not self._wanted or item.nodeid in self._wanted:
+                items.append(item)
+
+    def pytest_unconfigure(self) -> None:
+        """End the ranks."""
         self.pool.close()
-        if not self.results:
-            return
-        seconds = time.monotonic() - self._start
-        self.report = report.content(self.settings, self.results, seconds)
-        if self._path:
-            report.write(self.report, self._path)
-        if self._live:
-            self._stream.write("\r\033[K")
-        self._stream.write(report.summary(self.report, self._verbose))
-        self._stream.flush()
-
-    def add(self, result: report.Result) -> None:
-        """Keep the result of a check and show it in a line."""
-        self.results.append(result)
-        counts = Counter(outcome.verdict for outcome in result.outcomes)
-        numbers = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-        line = f"[{len(self.results)}/{self._total}] {result.check.id} ({result.size} ranks): "
-        line += (result.skipped or numbers) + f" ({result.seconds:.1f} s)"
-        failed = worst(counts) in FAILURES
-        if self._live:
-            self._stream.write("\r\033[K")
-        if failed or not self._live:
-            self._stream.write(("FAILED " if failed else "       ") + line + "\n")
-        if failed and self._verbose:
-            self._stream.write(report.failures_text([report.entry(result)]) + "\n")
-        self._stream.flush()
-
-
-class Collection(pytest.Collector):
-    """All checks of a run, in their order: one world size after another."""
-
-    def __init__(self, *, plugin: Plugin, **options: Any) -> None:
-        super().__init__(**options)
-        self.plugin = plugin
-
-    def collect(self) -> "Iterator[Item]":
-        settings = self.plugin.settings
-        for number, size in enumerate(settings.ranks):
-            for check in settings.checks:
-                if (settings.quick and not check.quick) or not settings.has(check):
-                    continue
-                if settings.claims is not None and check.id not in settings.claims:
-                    continue
-                if check.ranks:  # those with their own sizes run once
-                    sizes = check.ranks if number == 0 else ()
-                else:
-                    sizes = (size,) if size >= check.minimum else ()
-                for ranks in sizes:
-                    yield Item.from_parent(
-                        self,
-                        name=f"{check.id}[{ranks}]",
-                        check=check,
-                        size=ranks,
-                        plugin=self.plugin,
-                    )
-
-
-class Item(pytest.Item):
-    """One check with one world size."""
-
-    def __init__(self, *, check: Check, size: int, plugin: Plugin, **options: Any) -> None:
-        super().__init__(**options)
-        self.check = check
-        self.size = size
-        self.plugin = plugin
-        self.extra_keyword_matches.update({check.capability, check.id})
-        self.user_properties += [
-            ("capability", check.capability),
-            ("promise", check.promise),
-            ("source", check.source),
-        ]
-
-    def runtest(self) -> None:
-        plugin = self.plugin
-        reason = plugin.settings.skip_reason(self.check)
-        if reason:
-            plugin.add(report.Result(self.check, self.size, [], 0.0, f"skipped: {reason}"))
-            pytest.skip(reason)
-        start = time.monotonic()
-        outcomes = plugin.pool.run(self.check, self.size)
-        result = report.Result(self.check, self.size, outcomes, time.monotonic() - start)
-        plugin.add(result)
-        counts = Counter(outcome.verdict for outcome in outcomes)
-        self.user_properties += [(f"verdict {key}", count) for key, count in counts.items()]
-        verdict = worst(counts)
-        if verdict in FAILURES:
-            pytest.fail(report.failures_text([report.entry(result)]), pytrace=False)
-        if verdict == REFUSED:
-            pytest.skip(f"refused: {outcomes[0].text.splitlines()[0]}")
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo, style: Any = None) -> Any:
-        if isinstance(excinfo.value, pytest.fail.Exception):
-            return str(excinfo.value)
-        return super().repr_failure(excinfo)
-
-    def reportinfo(self) -> tuple[str, None, str]:
-        return self.check.function.__code__.co_filename, None, self.name

@@ -13,22 +13,26 @@ import tempfile
 import time
 import traceback
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from c10d_conformance import stacks
 from c10d_conformance.board import Board
-from c10d_conformance.hosts import ENVIRONMENT
+from c10d_conformance.hosts import ENVIRONMENT, Host
 from c10d_conformance.rank import Rank
-from c10d_conformance.registry import Check
+from c10d_conformance.registry import CHECKS, Check
+from c10d_conformance.search import Search
 from c10d_conformance.settings import Settings
 from c10d_conformance.verdicts import (
     CRASH,
     HANG,
+    INIT,
     RAISED,
     REFUSED,
     RIGHT,
@@ -41,7 +45,6 @@ from c10d_conformance.verdicts import (
 )
 
 _FORK = multiprocessing.get_context("fork")
-INIT = "init_process_group"
 STARTS = 4  # how often a check begins again, behind the case that hung or crashed
 LEAST = 8.0  # seconds that a check with a group of its own may make no progress
 HANGS = 2  # after so many hangs of one check, its other cases are not reached
@@ -62,7 +65,12 @@ class Team:
     """Ranks that run one check after another."""
 
     def __init__(
-        self, settings: Settings, size: int, group: bool, environment: dict[str, str]
+        self,
+        settings: Settings,
+        hosts: Sequence[Host],
+        size: int,
+        group: bool,
+        environment: dict[str, str],
     ) -> None:
         self.size = size
         self.group = group
@@ -72,32 +80,32 @@ class Team:
         self._board = Board(size)
         self._pipes: list[Connection] = []
         self._processes: list[multiprocessing.context.ForkProcess] = []
+        address = hosts[0].address if hosts else "127.0.0.1"
         for rank in range(size):
             ours, theirs = _FORK.Pipe()
+            place = (rank, size, settings, address, self._board)
             process = _FORK.Process(
-                target=_serve,
-                args=(rank, size, settings, self._board, theirs, self._folder, environment),
-                daemon=True,
+                target=_serve, args=(*place, theirs, self._folder, environment), daemon=True
             )
             with warnings.catch_warnings():
                 # Python warns if a library of the parent has threads; no rank uses those.
                 warnings.simplefilter("ignore", DeprecationWarning)
-                if settings.hosts:
-                    settings.hosts[_host(rank, size, settings)].call(process.start)
+                if hosts:
+                    hosts[_host(rank, size, settings)].call(process.start)
                 else:
                     process.start()
             theirs.close()
             self._pipes.append(ours)
             self._processes.append(process)
 
-    def run(self, check: Check, skip: int = 0) -> TeamResult:
-        """Run one check in all ranks, without its first `skip` cases."""
+    def run(self, check: Check, skip: int = 0, example: Any = None) -> TeamResult:
+        """Run one check in all ranks, without its first `skip` cases, or with a drawn input."""
         for rank in range(self.size):
             (self._folder / f"log-{rank}").write_text("")
         self._board.clear()
         for pipe in self._pipes:
             with contextlib.suppress(OSError):
-                pipe.send((check.id, skip))
+                pipe.send((check.id, skip, example))
         limit = self._settings.limit
         if not check.group:  # these wait for timeouts of their own
             limit = max(limit, LEAST)
@@ -190,7 +198,7 @@ class Team:
             begun, ended, _ = self._board.numbers(rank)
             name = name or (self._board.name(rank) if begun > ended else "")
             if verdict == CRASH and not process.is_alive():
-                statuses.append(Status(CRASH, _exit_text(process.exitcode)))
+                statuses.append(Status(CRASH, exit_text(process.exitcode)))
             elif verdict == HANG:
                 where = "does not return" if begun > ended else "is not in any case"
                 statuses.append(Status(HANG, where))
@@ -199,7 +207,7 @@ class Team:
         return statuses, name
 
 
-def _exit_text(code: int | None) -> str:
+def exit_text(code: int | None) -> str:
     if code is not None and code < 0:
         return f"ended by {signal.Signals(-code).name}"
     return f"ended with exit status {code}"
@@ -208,17 +216,30 @@ def _exit_text(code: int | None) -> str:
 class Pool:
     """The teams of a session: one standing team for each world size."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, hosts: Sequence[Host] = ()) -> None:
         self._settings = settings
+        self._hosts = hosts
         self._standing: dict[int, Team] = {}
 
     def run(self, check: Check, size: int) -> list[Outcome]:
         """Run a check with `size` ranks and return the outcomes of its cases."""
+        if check.examples:
+            strategy = check.examples(size)
+            return Search(
+                self._settings, strategy, lambda x: self._run(check, size, x)[0]
+            ).outcomes()
+        return self._run(check, size)
+
+    def _run(self, check: Check, size: int, example: Any = None) -> list[Outcome]:
         outcomes: dict[int, Outcome] = {}
         skip, hangs = 0, 0
         for _ in range(STARTS):
             team = self._team(check, size)
-            result = team.run(check, skip)
+            try:
+                result = team.run(check, skip, example)
+            except BaseException:  # as of Ctrl-C
+                self._discard(team)
+                raise
             count = max(max(log, default=skip) for log in result.logs)
             complete = min(max(log, default=skip) for log in result.logs)
             for index in range(skip + 1, (complete if result.verdict else count) + 1):
@@ -236,7 +257,7 @@ class Pool:
             outcomes[failing] = outcome
             hangs += result.verdict == HANG
             skip = failing
-            if hangs == HANGS or not result.name:
+            if hangs == HANGS or not result.name or example is not None:
                 break
         return [outcomes[index] for index in sorted(outcomes)]
 
@@ -248,9 +269,9 @@ class Pool:
 
     def _team(self, check: Check, size: int) -> Team:
         if not check.group:
-            return Team(self._settings, size, False, check.environment)
+            return Team(self._settings, self._hosts, size, False, check.environment)
         if size not in self._standing:
-            self._standing[size] = Team(self._settings, size, True, {})
+            self._standing[size] = Team(self._settings, self._hosts, size, True, {})
         return self._standing[size]
 
     def _discard(self, team: Team) -> None:
@@ -283,6 +304,7 @@ def _serve(
     rank: int,
     size: int,
     settings: Settings,
+    address: str,
     board: Board,
     pipe: Connection,
     folder: Path,
@@ -296,27 +318,28 @@ def _serve(
     sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the pool ends its ranks itself
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the server of pytest handles it
     host = _host(rank, size, settings)
     local = sum(_host(other, size, settings) == host for other in range(rank))
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(local), WORLD_SIZE=str(size))
-    os.environ.update((ENVIRONMENT if settings.hosts else {}) | environment)
+    os.environ.update((ENVIRONMENT if settings.hosts > 1 else {}) | environment)
     stacks.announce()
     warnings.simplefilter("default")  # the filters of the caller are not those of a rank
     torch.set_num_threads(1)
     dist.set_debug_level_from_env()
     log = os.open(folder / f"log-{rank}", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-    context = Rank(rank, size, settings, board, log, str(folder))
+    context = Rank(rank, size, settings, address, board, log, str(folder))
     problem: Status | None = None
     try:
         import_backend(settings)
         context.use_device(settings.device)
     except Exception as error:
         problem = _status_of(error, RAISED)
-    checks = {check.id: check for check in settings.checks}
+    checks = {check.id: check for check in CHECKS}
     while True:
-        name, skip = pipe.recv()
+        name, skip, example = pipe.recv()
         check = checks[name]
-        context.start(check, skip)
+        context.start(check, skip, example)
         if problem is None and check.group and not dist.is_initialized():
             board.begin(rank, INIT)
             try:
@@ -337,7 +360,7 @@ def _serve(
 
 def _host(rank: int, size: int, settings: Settings) -> int:
     """Return the number of the host of a rank: ranks that follow each other share one."""
-    return rank * max(1, len(settings.hosts)) // size
+    return rank * settings.hosts // size
 
 
 def _status_of(error: Exception, kind: str, place: str = "") -> Status:

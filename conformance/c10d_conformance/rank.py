@@ -25,7 +25,14 @@ class Rank:
     """One rank of a check."""
 
     def __init__(
-        self, rank: int, size: int, settings: Settings, board: Board, log: int, folder: str
+        self,
+        rank: int,
+        size: int,
+        settings: Settings,
+        address: str,
+        board: Board,
+        log: int,
+        folder: str,
     ) -> None:
         self.rank = rank
         self.size = size
@@ -36,9 +43,9 @@ class Rank:
         self.has_streams = False
         self.host_waits = settings.host_waits
         self.folder = folder
-        # Where a program of rank 0 can be reached.
-        self.address = settings.hosts[0].address if settings.hosts else "127.0.0.1"
+        self.address = address  # where a program of rank 0 can be reached
         self.operation = ""
+        self.example: Any = None  # of a check whose input is drawn
         self._board = board
         self._log = log
         self._skip = 0
@@ -82,8 +89,9 @@ class Rank:
         """Return a context in which another stream is current; on the CPU it does nothing."""
         return torch.Stream(self.device) if self.has_streams else contextlib.nullcontext()
 
-    def start(self, check: Check, skip: int) -> None:
+    def start(self, check: Check, skip: int, example: Any) -> None:
         """Begin a check whose first `skip` cases have been run already."""
+        self.example = example
         self._skip, self._index, self.operation = skip, 0, check.capability
         self._keeps_group = check.group
 
@@ -156,15 +164,12 @@ class Rank:
     def init(self, timeout: float = 60, backend: str | None = None, **options: Any) -> None:
         """Initialize the default group, with a new store unless the options say another place."""
         self._groups += 1
+        options = {"rank": self.rank, "world_size": self.size} | options
         if not {"store", "init_method"} & options.keys():
-            options["store"] = dist.FileStore(f"{self.folder}/store-{self._groups}", self.size)
-        dist.init_process_group(
-            backend or self.backend,
-            rank=self.rank,
-            world_size=self.size,
-            timeout=timedelta(seconds=timeout),
-            **options,
-        )
+            path = f"{self.folder}/store-{self._groups}"
+            options["store"] = dist.FileStore(path, options["world_size"])
+        options["timeout"] = timedelta(seconds=timeout)
+        dist.init_process_group(backend or self.backend, **options)
 
     def full(self, count: int, value: float, dtype: torch.dtype = torch.float32) -> torch.Tensor:
         """Return a tensor of one value on the device under test."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., str | None])
 
 MODULES = ["lifecycle", "values", "messages", "works", "objects", "groups", "failure", "debug"]
-MODULES += ["streams", "features"]
+MODULES += ["contract", "streams", "features", "generated"]
 
 # The devices that a check is for.
 ANY = ""
@@ -81,6 +81,8 @@ class Check:
     # Returns the name and the arguments of each case. True: the function calls rank.case itself;
     # False: it is one case itself.
     cases: "Callable[[Rank], Iterable[tuple[Any, ...]]] | bool" = False
+    # Returns, for a world size, what hypothesis draws the function's second argument from.
+    examples: Callable[[int], Any] | None = None
 
     @property
     def id(self) -> str:
@@ -89,7 +91,9 @@ class Check:
 
     def run(self, rank: "Rank") -> None:
         """Run all cases in this rank."""
-        if self.cases is True:
+        if self.examples:
+            rank.case(str(rank.example), self.function, rank, rank.example)
+        elif self.cases is True:
             self.function(rank)
         elif self.cases:
             for name, *arguments in self.cases(rank):

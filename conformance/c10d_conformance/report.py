@@ -65,8 +65,10 @@ def content(settings: Settings, results: list[Result], seconds: float) -> Json:
         "device": settings.device,
         "torch": torch.__version__,
         "ranks": list(settings.ranks),
-        "hosts": max(1, len(settings.hosts)),
+        "hosts": settings.hosts,
         "quick": settings.quick,
+        "seed": settings.seed,
+        "examples": settings.examples,
         "status": 1 if failed or broken_claims or not total[RIGHT] else 0,
         "counts": {verdict: total[verdict] for verdict in VERDICTS},
         "capabilities": capabilities,
@@ -143,6 +145,7 @@ def _failure(outcome: Outcome) -> Json:
         "ranks": ranks,
         "trace": stable(_own_frames(trace)),
         "stacks": stable(outcome.stacks),
+        "program": outcome.program,
     }
 
 
@@ -196,6 +199,9 @@ def _failure_lines(failure: Json) -> list[str]:
                 lines.append(f"    rank {rank}: {text}")
     for part in (failure["trace"], failure["stacks"]):
         lines += ["    | " + line for line in part.splitlines()]
+    if failure["program"]:
+        # Not indented, so that one can paste it.
+        lines += ["    the program:", "", *failure["program"].splitlines(), ""]
     return lines
 
 

@@ -1,30 +1,36 @@
 """The settings of a run, which its modules share."""
 
 import fnmatch
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from c10d_conformance.hosts import Host
 from c10d_conformance.registry import ACCELERATOR, CPU, STREAMS, Check
 
+
+class Mistake(Exception):
+    """The options cannot be carried out; the text says why."""
+
+
 LIMIT = 10.0  # seconds without progress after which a case hangs
+EXAMPLES = 50  # that a check of drawn inputs tries, which take some seconds if they are right
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The options of a run, and the checks that it selects from."""
+    """The options of a run, in a form that another process can get."""
 
     backend: str
     module: str | None = None
     device: str = "cpu"
     blocking_wait: bool = False  # of a backend for accelerators
     ranks: tuple[int, ...] = (2,)
-    hosts: Sequence[Host] = ()  # simulated ones; none: all ranks are on this one
+    hosts: int = 1  # more are simulated
     quick: bool = False
     limit: float = LIMIT
+    seed: int = 0  # of drawn inputs
+    examples: int = EXAMPLES
     skips: list[tuple[str, str]] = field(default_factory=list)  # a pattern, and the reason
     claims: dict[str, int] | None = None  # the right cases of each check that is run
-    checks: list[Check] = field(default_factory=list)
+    start: str = "--"  # of the names of options, for messages
 
     @property
     def host_waits(self) -> bool:

@@ -17,6 +17,8 @@ ABSENT = "absent"  # the rank has no part in the case
 RAISED = "raised"  # an exception, which may be a refusal
 UNREACHED = "not reached"
 
+INIT = "init_process_group"  # the name of the case that is not one: the start of a group
+
 # An exception is a refusal only if it says what is refused.
 _SUBJECTS = (
     r"scalar ?type|dtype|data type|not support|unsupported|not implemented|does not|cannot|"
@@ -68,6 +70,7 @@ class Outcome:
     text: str = ""
     statuses: list[Status] = field(default_factory=list)
     stacks: str = ""
+    program: str = ""  # that shows a failure without the suite
 
 
 def words(name: str) -> set[str]:

@@ -3,8 +3,8 @@ Collectives in steps
 ====================
 
 This page implements two collectives of ``shm`` on the step protocol. The fourth decision is what each rank
-writes and reads in each step, and which rank adds which numbers, in which order. If you want to try a new
-algorithm, change ``collectives.hpp``, which this page explains.
+writes and reads in each step, and which rank adds which numbers, in which order. A new algorithm for messages
+needs none of this: :doc:`/algorithms/collectives-from-messages` shows how to write one.
 
 .. diagram:: communicate/build_a_collective/diagram
 

@@ -117,7 +117,7 @@ output = launch("share_memory/options_differ.py", ranks=2)
 output = launch("share_memory/another_host.py", ranks=2)
 
 # %%
-# Rank 1 finds the difference. ``meet`` writes the problem into the key of rank 1 for the second round, and rank 0,
+# Rank 1 finds the difference. ``meet`` adds the problem to the list of the second round, and rank 0,
 # which decides, writes it into the verdict.
 #
 # Who removes the memory

@@ -3,7 +3,7 @@ Sanitizers, wheels and releases
 ===============================
 
 Before you release a backend in C++, let sanitizers search it for bugs that tests of its results may miss.
-Then build a wheel for each minor release of PyTorch, which may also go to PyPI.
+Then build one wheel for several minor releases of PyTorch, which may also go to PyPI.
 
 A *sanitizer* is an option of the compiler, which adds checks to your code. A library, the *runtime*, then
 reports an error where it happens.
@@ -145,8 +145,8 @@ assert package.requires == [f"torch=={major}.{minor}.*"] and "linux" in tag
 # uses the entry point to find the backend by its name, as :doc:`/tutorial/step-3-found-by-name` shows.
 #
 # The name of a wheel consists of the package, its version and the tag, and does not contain the release
-# of PyTorch. So that two wheels do not get the same name, give each a version of its own. An index of
-# your own can have versions such as ``1.0.0+torch2.15``, but PyPI accepts none with a ``+``.
+# of PyTorch. So the wheels for two releases have the same name, and an index can have only one of them. The
+# end of this page puts the modules for all releases into one wheel.
 #
 # A wheel for PyPI
 # ----------------
@@ -199,6 +199,32 @@ temporary.cleanup()
 # it loads at run time, such as the transports of UCX. The wheel then works, with a slower transport and without an
 # error. So exclude a library that loads plug-ins, as :doc:`/library/several-hosts` does, and compare its log before and
 # after: with ``UCX_LOG_LEVEL=info``, or ``FI_LOG_LEVEL=info`` of libfabric, it must name the same transports.
+#
+# One wheel for several releases
+# ------------------------------
+#
+# The compiled modules for several releases have different names, so one wheel can contain them all, and the package
+# imports the one that fits. ``build_wheel.py`` of :doc:`a new project </tutorial/next-steps>` builds a wheel with
+# each release, puts their modules into one, widens its requirement, and calls ``auditwheel``. This is the wheel, and
+# what two ranks print with each release:
+#
+# .. not-executed::
+#
+#    The build of this site has only one release, so ``make test-wheel`` runs this each night, and compares the output.
+#
+#    .. admonition:: ``wheel.txt``
+#       :collapsible: closed
+#
+#       .. literalinclude:: ship_it/wheel.txt
+#          :language: none
+#
+# For a release that the wheel lacks, the error names a command, which compiles the *source distribution*. By default,
+# pip would compile it with the newest release instead of the installed one, or install what it compiled for another
+# release and kept in its cache.
+#
+# The modules are for one version of Python, so run ``build_wheel.py`` with each version. CPU builds and CUDA builds of
+# one release can share a module that includes no header of CUDA: the one that was compiled with the CPU build of
+# 2.13.0 also ran with the CUDA build, and their headers differ only in what concerns CUDA.
 #
 # You cannot avoid the builds with PyTorch's *stable ABI*, the headers in ``torch/csrc/stable`` with which
 # one build serves several releases. It has no function of c10d, and ``Backend.hpp`` ends the compilation

@@ -6,8 +6,8 @@ The suite ``c10d-conformance`` holds any backend of ``torch.distributed`` to wha
 command. This page shows how to run it, how to read its report, and how to turn a failure into a program
 that shows the bug.
 
-The suite has :count:`checks` checks of backends in C++ or Python, and needs PyTorch and pytest. You find it in the folder
-``conformance`` of the zip file at the end of this page.
+The suite has :count:`checks` checks of backends in C++ or Python, and needs PyTorch, pytest and hypothesis. You find it in
+the folder ``conformance`` of the zip file at the end of this page.
 
 .. diagram:: communicate/test_your_backend/diagram
 
@@ -110,51 +110,95 @@ print("exit status", status)
 #    * - the tensors on an accelerator, and the checks of streams
 #      - ``--device TYPE``; also ``--blocking-wait`` if ``wait`` of your backend blocks the host, and no more
 #        ``--ranks`` than devices if each needs its own
+#    * - other inputs for the checks ``generated.*``, which draw shapes, layouts, splits and sequences of calls, and
+#        show the smallest input that fails as a program
+#      - ``--seed N``, and ``--examples N`` for more than 50 of each check
 #    * - the ranks on several simulated hosts, so that the network is tested, too
 #      - ``--hosts 2``, on Linux
 #
-# Results of three backends
-# -------------------------
+# Run the suite with your own tests
+# ---------------------------------
 #
-# This is the report of ``--quick`` for gloo, for the dummy, and for ``shm``, the backend of this site for
-# shared memory. Where not all cases of a row have the verdict, a number follows. After ``right 3 of 4``, the
-# fourth case was refused; after ``wrong 2 of 20``, the others may be right or refused:
+# So that one command and one report cover your own tests and the suite, the package is a plugin of pytest, too. Its
+# options have ``--c10d-`` before the names above, and without ``--c10d-backend`` it does nothing. This is a workflow
+# for GitHub:
+#
+# .. not-executed::
+#
+#    GitHub runs this file for each push. The build runs the last command, with fewer checks.
+#
+#    .. admonition:: ``test.yml``
+#       :collapsible: closed
+#
+#       .. listing:: gallery/communicate/test_your_backend/test.yml
+#
+# The plugin collects each check as a test, which has an id, the marker ``c10d`` and one for its capability, such as
+# ``c10d_all_reduce``. So ``-k``, ``-m``, ``-x``, ``--lf`` and reports for JUnit work as for your tests. Here are the
+# dummy's own test and three checks:
 
-import json
-import tempfile
+import shlex
 
-shm = ["--backend", "shm", "--import", "shm_collectives"]
-reports = {}
-with tempfile.TemporaryDirectory() as folder:
-    for options in (["--backend", "gloo"], dummy, shm):
-        path = Path(folder, "report.json")
-        # The longer limit is for a machine that does much else.
-        conformance(*options, "--quick", "--limit", 60, "--report", path)
-        reports[options[1]] = json.loads(path.read_text())
+# The build has not installed the suite, so it names the plugin. pytest reads no settings of this site.
+options = {
+    "PYTEST_PLUGINS": "c10d_conformance.plugin",
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    "PYTEST_ADDOPTS": "-c /dev/null --rootdir . --no-header --tb=no -p no:cacheprovider",
+}
+command = "pytest -v --c10d-backend=dummy --c10d-import=dummy_collectives --c10d-quick"
+command += f" -k '{selected} or one_rank'"
+print("$", command)
+call = [sys.executable, "-m", *shlex.split(command)]
+place = {"cwd": "test_your_backend/repository", "env": environment | options}
+output = subprocess.run(call, **place, capture_output=True, text=True).stdout
+print(output.partition("selected\n\n")[2].partition("\n\n")[0])
 
+# %%
+# pytest shows a refusal as a skipped test. The suite starts the ranks from a process of its own, so your ``conftest.py``
+# may import the backend, start threads and use the device.
+#
+# Scoreboard
+# ----------
+#
+# This table shows what the whole suite found with two ranks, and when. The count of a verdict is the number of its cases:
 
-def cell(row):
-    """Return the verdict of a row, and how many of its cases have it, unless all do."""
-    cases, total = row["counts"][row["verdict"]], sum(row["counts"].values())
-    return f"``{row['verdict']}``" + (f" ``{cases} of {total}``" if cases < total else "")
-
+import csv
 
 from result_table import show_table
 
-rows = []
-for same in zip(*(report["capabilities"] for report in reports.values()), strict=True):
-    rows.append([same[0]["title"], *map(cell, same)])
-show_table(["capability", *reports], rows)
+columns = ["backend", "version", "right", "refused", "wrong", "crash", "hang", "date"]
+with open("test_your_backend/scoreboard.csv") as file:
+    rows = [[row[x] or "–" for x in columns] for row in csv.DictReader(file)]
+show_table(columns, [[name, *(f"``{cell}``" for cell in cells)] for name, *cells in rows])
 
 # sphinx_gallery_start_ignore
 # time limit: 600
 # sphinx_gallery_end_ignore
 
 # %%
-# Even gloo fails in two rows. In ``abort``, an operation that waits for another rank does not end when the
-# group is aborted; the exercise is about ``Works and futures``. The whole suite finds more: some collectives
-# of gloo return wrong values, without an error, for a tensor that is not contiguous
-# (`pytorch#192920 <https://github.com/pytorch/pytorch/issues/192920>`_). In ``shm`` it finds no failure.
+# ``make accept-scoreboard BACKEND=gloo`` records a row again, and the file ``scoreboard.csv`` also has the commands and
+# the checks that fail. ``commux`` needs a symbol that PyTorch has removed in 2.13, and ``mccl`` is for macOS only, so
+# both have no counts. ``fake`` moves no data, so its values are wrong. Even gloo fails:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - what gloo does
+#      - a check that shows it
+#    * - returns wrong values for a tensor that is not contiguous
+#        (`pytorch#192920 <https://github.com/pytorch/pytorch/issues/192920>`_)
+#      - ``values.all_reduce_layouts``
+#    * - returns a bool that is the byte 2, for the sum of two true values
+#      - ``values.all_reduce_types``
+#    * - divides after the sum of ``AVG``, where PyTorch says that it divides before
+#      - ``values.divided_first``
+#    * - says that a ``reduce_scatter`` is not completed, also after ``wait``
+#      - ``works.completed_after_wait``
+#    * - ends the process if a message has another size than expected
+#      - ``failure.other_size``
+#    * - lets a pending operation wait for its timeout when the group is aborted
+#      - ``failure.abort``
+#    * - has no ``perform_nocolor_split`` in Python, although it can split groups
+#      - ``groups.on_a_bound_device``
 #
 # The suite tries all pairs of a dtype and a reduction with short tensors only. If your backend has another
 # algorithm for long ones, run the suite once more with a threshold of zero, which your backend can read from an
@@ -249,13 +293,13 @@ output = launch("test_your_backend/tests_with_zeros.py", ranks=2)
 #    when to end it. In ``shm``, the frame of :doc:`/right/smallest-backend` ends it as shown here. So that
 #    synchronous collectives have an event, too, the frame creates a ``Work`` for them while a profiler runs:
 #
-#    .. listing:: extension/frame/work.hpp
+#    .. listing:: extension/frame/c10d_frame/include/frame/work.hpp
 #       :part: profiler
 #
 # Exercise
 # --------
 #
-# This is the check that gloo fails in the row ``Works and futures``:
+# This is the report on ``works.completed_after_wait``, which gloo fails:
 
 status, output = conformance("--backend", "gloo", "--ranks", 2, "-k", "completed_after_wait")
 print(output.split("--------\n")[1].split("\n\n")[0])

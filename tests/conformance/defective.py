@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch._C import _distributed_c10d as c10d
 from torch._C._distributed_c10d import ProcessGroupGloo
 from torch.distributed import ReduceOp
 
@@ -113,6 +114,17 @@ class Wrapped(dist.distributed_c10d.Work):
 
 class Finished(Done, Wrapped):
     """A work that is complete: a second wait of gloo may write the output again."""
+
+
+class Waited(Wrapped):
+    """A work that is complete only if it has been waited for."""
+
+    def wait(self, timeout=timedelta(0)):
+        self.is_completed = self.work.is_completed
+        return self.work.wait(timeout)
+
+    def is_completed(self):
+        return False
 
 
 # Places. Each returns a function that makes, of the function of a defect, a change of the class.
@@ -348,6 +360,12 @@ def all_reduce_ignores_the_factor_of_a_sum(group, tensors, opts):
     return None
 
 
+@defect(around("allreduce"), "values.premultiplied")
+def a_group_of_one_ignores_the_factor_of_a_sum(call, group, tensors, opts):
+    is_alone = group.size() == 1 and opts.reduceOp == ReduceOp.PREMUL_SUM
+    return Done() if is_alone else call(tensors, opts)
+
+
 def through(dtype, other, *ops):
     """Reduce one dtype, with some operations, as if it were another one."""
 
@@ -539,6 +557,30 @@ def an_empty_tensor_crashes(group, tensors, opts):
         ctypes.string_at(0)
 
 
+REDUCTIONS = "allreduce", "reduce", "reduce_scatter", "reduce_scatter_single"
+GATHERS = "allgather", "all_gather_single", "gather"
+
+
+@defect(
+    before(*REDUCTIONS, *GATHERS),
+    *(f"values.{_PUBLIC.get(name, name)}_sizes" for name in (*REDUCTIONS, *GATHERS)),
+)
+def a_matrix_without_elements_is_an_error(group, outputs, *_):
+    if any(tensor.dim() > 1 and not tensor.numel() for tensor in tensors_of(outputs)):
+        raise RuntimeError("")
+
+
+@defect(around("allreduce"), "values.all_reduce_layouts")
+def a_tensor_of_inference_mode_is_not_written(call, group, tensors, opts):
+    """As by a thread that does not look at the error of PyTorch."""
+    return Done() if tensors[0].is_inference() else call(tensors, opts)
+
+
+@defect(around("broadcast"), "values.broadcast_layouts")
+def a_leaf_of_autograd_is_not_written(call, group, tensors, opts):
+    return Done() if tensors[0].requires_grad else call(tensors, opts)
+
+
 @defect(before("allreduce"), "values.all_reduce_layouts")
 def an_empty_tensor_hangs(group, tensors, opts):
     while not tensors[0].numel():
@@ -584,6 +626,24 @@ def uneven_splits_are_kept_for_tensors_of_one_size(group, output, tensor, receiv
     return output, tensor, *memory.setdefault(sizes, (receiving, sending)), opts
 
 
+@defect(around("all_to_all_single"), "values.uneven_all_to_all_single")
+def a_rank_that_gives_nothing_gets_nothing(call, group, output, tensor, receiving, sending, opts):
+    work = call(output, tensor, receiving, sending, opts)
+    work.wait()
+    if sending and not any(sending):
+        output.fill_(99)
+    return Finished(work)
+
+
+@defect(around("all_to_all_single"), "values.one_list_of_splits")
+def one_list_of_splits_counts_for_both(call, group, output, tensor, receiving, sending, opts):
+    work = call(output, tensor, receiving, sending, opts)
+    work.wait()
+    if bool(receiving) != bool(sending):
+        output.copy_(output.flip(0))
+    return Finished(work)
+
+
 def clear_output(group, output, *_):
     output.zero_()
 
@@ -600,6 +660,11 @@ def barrier_does_not_wait(self, opts=None):
 @defect(instead("barrier"), "groups.members", size=4)
 def the_barrier_of_a_sub_group_does_not_wait(self, opts=None):
     return Done() if self.is_part else self.gloo.barrier(opts)
+
+
+@defect(around("barrier"), "values.barrier_waits")
+def a_barrier_is_completed_by_wait_alone(call, group, *arguments):
+    return Waited(call(*arguments), *arguments)
 
 
 def note_world(cls):
@@ -622,6 +687,14 @@ def coalesced_tensors_are_always_added(group, tensors, opts):
 )
 def only_the_last_coalesced_tensor_is_gathered(self, outputs, inputs, opts):
     return call_gloo(self, "all_gather_single", outputs[-1], inputs[-1], opts)
+
+
+@defect(
+    instead("all_gather_single_coalesced", "allgather_into_tensor_coalesced"),
+    "contract.one_work_for_a_batch",
+)
+def a_coalesced_gather_waits_and_has_no_work(self, outputs, inputs, opts):
+    call_gloo(self, "all_gather_single_coalesced", outputs, inputs, opts).wait()
 
 
 # Messages.
@@ -765,6 +838,33 @@ add(
     "works.no_completion_before_arrival",
 )
 add("wait_does_not_wait", wait_of_all_reduce, Done.wait, IN_FLIGHT, "values.all_reduce_sizes")
+
+
+@defect(around("allreduce"), "contract.wait_unregisters")
+def works_stay_in_the_registry(call, group, *arguments):
+    work = Wrapped(call(*arguments), *arguments)
+    if c10d._allow_inflight_collective_as_graph_input():
+        c10d._register_work(arguments[0][0], work)
+    return work
+
+
+@defect(work_method("_get_sequence_number", "allreduce"), "contract.numbers_of_works")
+def all_works_have_the_same_number(self):
+    return 7
+
+
+@defect(in_class, "contract.numbers_of_works")
+def groups_count_the_calls_of_each_other(cls):
+    groups = []
+    creation_hooks.append(lambda group: groups.append(group.gloo))
+    cls._get_sequence_number_for_group = lambda self: sum(
+        gloo._get_sequence_number_for_group() for gloo in groups
+    )
+
+
+@defect(work_method("_get_duration", "allreduce"), "contract.durations")
+def durations_are_in_nanoseconds(self):
+    return 1e6
 
 
 @defect(
@@ -932,6 +1032,33 @@ def a_sub_group_of_the_second_default_group_is_dead(cls):
     before("allreduce")(change)(cls)
 
 
+@defect(after("allgather"), "lifecycle.again_with_other_ranks")
+def a_second_start_has_the_ranks_of_the_first(group, outputs, *_):
+    """As in a library that numbers processes once."""
+    if not group.is_part and memory.setdefault("first rank", group.rank()) != group.rank():
+        for tensor, other in zip(outputs[0], [x.clone() for x in outputs[0][::-1]], strict=True):
+            tensor.copy_(other)
+
+
+@defect(before("allreduce"), "lifecycle.again_with_other_ranks")
+def a_second_start_waits_for_the_processes_of_the_first(group, tensors, opts):
+    if dist.get_world_size() < memory.setdefault("first size", dist.get_world_size()):
+        time.sleep(60)
+
+
+@defect(before("allreduce"), "lifecycle.after_a_kill")
+def a_start_finds_the_keys_of_a_killed_one(group, tensors, opts):
+    if group.generation:
+        raise RuntimeError("")
+
+
+@defect(around("allreduce"), "groups.across_programs")
+def a_group_across_programs_is_the_default_group(call, group, *arguments):
+    """As in a library that knows ranks by their numbers in the default group."""
+    is_across = not group.ranks and group is not dist.group.WORLD
+    return dist.group.WORLD.gloo.allreduce(*arguments) if is_across else call(*arguments)
+
+
 @defect(after("allreduce"), "groups.made_again")
 def a_new_group_has_the_values_of_an_old_one(group, tensors, *_):
     key = group.size(), tensors[0].shape
@@ -1075,6 +1202,21 @@ def the_timeout_is_always_one_second(given):
 @defect(with_timeout, "failure.timeout_of_a_group", "lifecycle.options")
 def sub_groups_have_the_timeout_of_the_default_group(given):
     return memory.setdefault("timeout", given)
+
+
+@defect(instead("set_timeout"), "failure.timeout_that_is_changed")
+def the_timeout_of_a_group_cannot_be_changed(self, timeout):
+    return None
+
+
+@defect(wait_of_all_reduce, "failure.after_the_others_have_failed")
+def the_last_rank_does_not_notice_that_it_is_late(self, timeout=timedelta(0)):
+    try:
+        return self.work.wait(timeout)
+    except RuntimeError:
+        if dist.get_rank() < dist.get_world_size() - 1:
+            raise
+        return True
 
 
 @defect(wait_of_all_reduce, "failure.timeout_of_wait")
@@ -1279,6 +1421,59 @@ def bytes_are_sent_as_signed_numbers(tensor):
         tensor.bitwise_and_(0x7F)
 
 
+# Only drawn inputs have what these need; see checks/generated.py of the suite.
+
+
+def lose_last_of_a_matrix(self, timeout=timedelta(0)):
+    """Other checks have matrices of 4 bytes an element, or with 126 elements or more."""
+    result = self.work.wait(timeout)
+    for tensor in tensors_of(self.arguments[0])[-1:]:
+        if tensor.itemsize != 4 and tensor.dim() != 1 and tensor.numel() < 100:
+            bump(tensor, -1)
+    return result
+
+
+for _name in (*_WRITING[:-1], *_WITH_INPUTS[:-1]):
+    _public = _PUBLIC.get(_name, _name)
+    _text = f"{_public}_loses_the_last_of_a_small_matrix_not_of_4_bytes_an_element"
+    add(_text, work_method("wait", _name), lose_last_of_a_matrix, f"generated.{_public}")
+
+
+@defect(after("all_to_all_single"), "generated.all_to_all_single")
+def a_split_of_nothing_shifts_what_follows_by_2_bytes(group, output, tensor, receiving, *_):
+    if output.itemsize == 2 and 0 in receiving and any(receiving):
+        bump(output, -1)
+
+
+@defect(work_method("wait", "recv"), "generated.messages")
+def messages_of_2_bytes_an_element_end_early_with_a_tag(self, timeout=timedelta(0)):
+    result = self.work.wait(timeout)
+    tensors, _, tag = self.arguments
+    if tag and tensors[0].itemsize == 2:
+        bump(tensors[0], -1)
+    return result
+
+
+@defect(in_class, "generated.sequences")
+def two_roots_of_two_groups_follow_each_other(cls):
+    """With a root in each of two new groups, the second operation gets another first element."""
+
+    def change(group, outputs, *_):
+        before, memory["rooted"] = memory.get("rooted", group), group
+        if group is not before and group.number and before.number:
+            for tensor in tensors_of(outputs)[:1]:
+                bump(tensor, 0)
+
+    creation_hooks.append(lambda group: memory.pop("rooted", None))
+    after("broadcast", "reduce", "gather", "scatter")(change)(cls)
+
+
+@defect(before("all_to_all_single"), "generated.limits")
+def sums_of_splits_are_cut_to_32_bits(group, output, tensor, receiving, sending, opts):
+    if sum(receiving) != output.shape[0] and sum(receiving) % (1 << 32) == output.shape[0]:
+        ctypes.string_at(0)
+
+
 def create(opts, _):
     """Make a group of gloo, with the defect that the variable C10D_DEFECT names."""
     name = os.environ.get("C10D_DEFECT", "")
@@ -1289,13 +1484,17 @@ def create(opts, _):
     timeout = opts.timeout
     for hook in timeout_hooks:
         timeout = hook(timeout)
-    gloo = ProcessGroupGloo(opts.store, opts.group_rank, opts.group_size, timeout=timeout)
+    # Gloo would find the addresses of an earlier start, whose processes may have been killed.
+    generation = (opts.store.add("starts", 1) - 1) // opts.group_size
+    store = dist.PrefixStore(str(generation), opts.store)
+    gloo = ProcessGroupGloo(store, opts.group_rank, opts.group_size, timeout=timeout)
     if dist.get_debug_level() == dist.DebugLevel.DETAIL:
         gloo = dist.distributed_c10d._create_process_group_wrapper(
             gloo, opts.group_id, opts.store, opts.group_rank, opts.group_size, timeout
         )
     group = create.cls(opts.store, opts.group_rank, opts.group_size, gloo)
     group.made_for = opts.process_group.bound_device_id
+    group.ranks, group.generation = opts.global_ranks_in_group, generation
     for hook in creation_hooks:
         hook(group)
     group.number = next(_numbers)

@@ -249,7 +249,7 @@ def a_timeout_is_over_at_once(self, timeout=timedelta(0)):
     return self.work.wait(timeout and timedelta(milliseconds=1))
 
 
-# is_completed()
+# is_completed(), and messages.
 @defect(work_method("is_completed", "allreduce"), "completion")
 def a_work_is_never_completed(self):
     return False
@@ -273,6 +273,16 @@ def a_work_is_completed_after_wait(call, group, *arguments):
             return self.waited or self.work.is_completed()
 
     return Waited(call(*arguments), *arguments)
+
+
+@defect(around("send", "recv"), "messages.completed_without_wait")
+def a_message_is_completed_by_wait_alone(call, group, *arguments):
+    return defective.Waited(call(*arguments), *arguments)
+
+
+@defect(around("send", "recv"), "messages.batch_to_itself")
+def a_message_to_itself_is_lost(call, group, tensors, rank, tag):
+    return Done() if rank == group.rank() else call(tensors, rank, tag)
 
 
 # Futures.
@@ -333,6 +343,12 @@ def an_average_divides_the_sum(call, group, tensors, opts):
         work.wait()
         tensors[0].div_(divisor)
     return work
+
+
+@defect(around("gather_single"), "contract.gather_single")
+def a_stacked_output_is_not_written(call, group, output, tensor, opts):
+    stacked = output is not None and output.dim() > tensor.dim()
+    return call(torch.empty_like(output) if stacked else output, tensor, opts)
 
 
 def create(opts, _):

@@ -1,10 +1,10 @@
 """Run the whole suite on gloo and on the backends of this site, and compare the verdicts."""
 
-import difflib
 import json
 import os
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 import torch
@@ -12,30 +12,24 @@ from c10d_conformance.hosts import why_not
 from c10d_conformance.verdicts import FAILURES
 
 from tools.pages.new_project import STARTER, STARTER_ACCELERATOR
-from tools.project.paths import BUILD, INSTALLED_EXTENSIONS, SUITE, relative
+from tools.project.paths import BUILD, INSTALLED_EXTENSIONS, SUITE
 
 pytestmark = pytest.mark.slow
 
 RELEASE = "2.15"  # of PyTorch, with which the cases were counted
 MODULES = {
     "gloo": None,
-    "dummy": "dummy_collectives",
     "store": "store_collectives",
     "mpich": "mpi_collectives",
+    "tcp": "tcp_collectives",
     "shm": "shm_collectives",
     "simccl": "stream_collectives",
 }
 DEVICES = {"simccl": "sim"}
 # The projects in whose claims the checks of a backend are listed. The one for the CPU begins with
 # the transport of store, and the one for accelerators with the library of simccl.
-CLAIMS = dict.fromkeys(["store", "mpich", "shm"], STARTER) | {"simccl": STARTER_ACCELERATOR}
-# The cases of each verdict.
-COUNTS = {
-    "gloo": "3284 right, 646 refused, 180 wrong, 2 crash, 0 hang",
-    "dummy": "89 right, 3252 refused, 770 wrong, 0 crash, 1 hang",
-    "simccl": "4101 right, 424 refused, 0 wrong, 2 crash, 0 hang",
-}
-# The checks that fail. The dummy has no entry: it sets its outputs to zero, so most checks fail.
+CLAIMS = dict.fromkeys(["store", "mpich", "tcp", "shm"], STARTER) | {"simccl": STARTER_ACCELERATOR}
+# The checks that fail.
 FAILING = {
     "gloo": {
         # Non-contiguous tensors: values are wrong without an error (pytorch#192920).
@@ -44,6 +38,11 @@ FAILING = {
         "values.reduce_layouts",
         "values.scatter_layouts",
         "values.reduce_scatter_layouts",
+        "generated.all_reduce",
+        "generated.broadcast",
+        "generated.reduce",
+        "generated.scatter",
+        "generated.reduce_scatter",
         # The sum of two true values is the byte 2, which is no valid bool.
         "values.all_reduce_types",
         "values.reduce_types",
@@ -54,23 +53,33 @@ FAILING = {
         "values.reduce_scatter_sizes",
         "values.reduce_scatter_single_sizes",
         "works.completed_after_wait",
+        # wait() leaves the works of reduce_scatter in the registry of works in flight.
+        "contract.wait_unregisters",
         # A message of another size than expected ends the process.
         "failure.other_size",
+        # A message from a rank that is not there hangs or crashes; a timeout of centuries hangs.
+        "generated.limits",
         # Its class in Python has no perform_nocolor_split, although it supports splitting.
         "groups.on_a_bound_device",
         "groups.mesh_on_a_bound_device",
         # A pending operation waits for its timeout.
         "failure.abort",
+        # is_completed() of a message is False until wait().
+        "messages.completed_without_wait",
+        # It copies into tensors of inference mode and of autograd as the program would.
+        "values.gather_layouts",
+        "values.all_gather_single_layouts",
     },
     "store": set(),
     "mpich": set(),
+    "tcp": set(),
     "shm": set(),
     "simccl": {"failure.other_size"},  # as gloo, which moves its data
 }
 
 
 # On two hosts, everything is as on one.
-ON_HOSTS = ("gloo", "store", "mpich")
+ON_HOSTS = ("gloo", "store", "mpich", "tcp")
 RUNS = [(name, 1) for name in MODULES] + [(name, 2) for name in ON_HOSTS]
 
 
@@ -106,24 +115,22 @@ def report(request):
 
 @pytest.mark.timeout(1000)
 @pytest.mark.skipif(not torch.__version__.startswith(RELEASE), reason="another release")
-def test_a_backend_keeps_its_claims_and_no_more(report):
-    # Claims leave out refused cases and checks that fail: the counts notice a change there.
-    counts = ", ".join(f"{number} {verdict}" for verdict, number in report["counts"].items())
-    backend = report["backend"]
-    assert counts == COUNTS.get(backend, counts)
-    if backend not in CLAIMS:
+def test_a_backend_keeps_its_claims(report):
+    """A check that is new, or has new cases, needs no claim before the next release."""
+    if report["backend"] not in CLAIMS:
         return
-    _, new = paths(backend, report["hosts"])
-    committed = CLAIMS[backend] / "claims.txt"
-    new.write_text(f"# {counts}\n{new.read_text()}")
-    before, after = committed.read_text().splitlines(), new.read_text().splitlines()
-    changes = list(difflib.unified_diff(before, after, "committed", "this run", "", "", 0, ""))
-    assert not changes, (
-        "\n".join(changes) + f"\nIf this is right: cp {relative(new)} {relative(committed)}"
-    )
+    _, new = paths(report["backend"], report["hosts"])
+    kept, claimed = (_numbers(path) for path in (new, CLAIMS[report["backend"]] / "claims.txt"))
+    fewer = {check: kept[check] for check, number in claimed.items() if kept[check] < number}
+    assert not fewer, f"the right cases of these checks are fewer than claimed: {fewer}"
+
+
+def _numbers(path):
+    """Return how many cases of each check a file claims."""
+    lines = [line.split(": ") for line in path.read_text().splitlines()]
+    return Counter({check: int(number) for check, number in lines})
 
 
 def test_the_checks_that_fail_are_known(report):
-    if report["backend"] in FAILING:
-        failing = {check["id"] for check in report["checks"] if check["verdict"] in FAILURES}
-        assert failing == FAILING[report["backend"]]
+    failing = {check["id"] for check in report["checks"] if check["verdict"] in FAILURES}
+    assert failing == FAILING[report["backend"]]

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from c10d_conformance import hosts
 from c10d_conformance.cli import ERROR
+from several_hosts import hosts_or_skip
 
 # This process has threads, and the suite has none yet: it may simulate hosts where this may not.
 WHY_NOT = hosts.why_not()
@@ -20,14 +21,11 @@ needs_hosts = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
 TIMEOUT = 30
 
 
-@pytest.fixture
-def two():
-    """Return two hosts."""
-    try:
-        with hosts.simulated_hosts(2) as both:
-            yield both
-    except hosts.HostsError as error:
-        pytest.skip(str(error))
+@pytest.fixture(params=[{}, {"latency": 0.001, "rate": 1e9}], ids=["switch", "links"])
+def two(request):
+    """Return two hosts, whose links may have a latency and a rate."""
+    with hosts_or_skip(2, **request.param) as both:
+        yield both
 
 
 def output(host, text):
@@ -45,6 +43,14 @@ def processes_with(mark):
                 found.append(int(path.parent.name))
         except OSError:  # it has ended, or is not ours
             pass
+    return found
+
+
+def eventually(is_so):
+    """Return whether something becomes true in time."""
+    deadline = time.monotonic() + TIMEOUT
+    while not (found := is_so()) and time.monotonic() < deadline:
+        time.sleep(0.05)
     return found
 
 
@@ -109,13 +115,82 @@ def test_a_cut_network_loses_what_is_sent_until_it_is_restored(two):
         program.communicate()
 
 
+RECEIVE = """
+import socket, sys
+server = socket.create_server(("", 5000))
+print("ready", flush=True)
+connections = [server.accept()[0] for _ in range(2)]
+for connection in connections:
+    connection.sendall(connection.recv(1))
+for connection in connections:
+    while connection.recv(1 << 16):
+        pass
+"""
+SEND = """
+import socket, sys, time
+connection = socket.create_connection(("host0", 5000))
+begin = time.monotonic()
+connection.sendall(b"x")
+connection.recv(1)
+print(time.monotonic() - begin)
+connection.sendall(bytes(250_000))
+connection.close()
+"""
+
+
+def test_links_have_a_latency_and_a_rate():
+    """The card of a host is shared by those that send to it. Nothing comes too early."""
+    with hosts_or_skip(3, latency=0.05, rate=10e6) as three:
+        pipe = {"stdout": subprocess.PIPE, "text": True}
+        receiver = three[0].popen([sys.executable, "-c", RECEIVE], **pipe)
+        assert receiver.stdout.readline() == "ready\n"
+        begin = time.monotonic()
+        senders = [host.popen([sys.executable, "-c", SEND], **pipe) for host in three[1:]]
+        round_trips = [float(sender.communicate(timeout=TIMEOUT)[0]) for sender in senders]
+        receiver.communicate(timeout=TIMEOUT)
+        assert min(round_trips) >= 2 * 0.05
+        assert time.monotonic() - begin >= 2 * 250_000 * 8 / 10e6
+
+
+@pytest.mark.parametrize("links", [{"latency": -1}, {"rate": 0}, {"rate": float("nan")}])
+def test_links_that_cannot_be(links):
+    with pytest.raises(ValueError, match="links cannot have"), hosts.simulated_hosts(2, **links):
+        pass
+
+
 def test_programs_end_with_their_hosts():
-    try:
-        with hosts.simulated_hosts(3) as three:
-            programs = [host.popen(["sleep", "100"]) for host in three]
-    except hosts.HostsError as error:
-        pytest.skip(str(error))
+    with hosts_or_skip(3) as three:
+        programs = [host.popen(["sleep", "100"]) for host in three]
     assert [program.returncode for program in programs] == [-signal.SIGKILL] * 3
+
+
+HAS_LINKS = """
+from c10d_conformance.hosts import simulated_hosts
+with simulated_hosts(2, latency=0.001) as hosts:
+    program = hosts[0].popen(["sleep", "100"])
+    print("ready", flush=True)
+    input()
+print("ended", flush=True)
+input()
+"""
+
+
+@needs_hosts
+@pytest.mark.parametrize("is_killed", [False, True], ids=["context", "killed"])
+def test_links_end_with_their_hosts(tmp_path, is_killed):
+    mark = f"C10D_TEST_MARK={tmp_path}"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    environment = {**os.environ, "C10D_TEST_MARK": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", HAS_LINKS], env=environment, **pipes) as process:
+        assert process.stdout.readline() == "ready\n"
+        # Two hosts, a program, the links, and this one.
+        assert eventually(lambda: len(processes_with(mark)) == 5)
+        if not is_killed:
+            print(file=process.stdin, flush=True)
+            assert process.stdout.readline() == "ended\n"
+            assert processes_with(mark) == [process.pid]
+        process.kill()
+    assert eventually(lambda: not processes_with(mark))
 
 
 SAYS_WHERE = """
@@ -182,10 +257,7 @@ def test_nothing_is_left_of_a_killed_suite(tmp_path):
     assert len(processes_with(mark)) > 3, "the suite, the first process of each host, and ranks"
     suite.kill()
     suite.communicate(timeout=TIMEOUT)
-    deadline = time.monotonic() + TIMEOUT
-    while (left := processes_with(mark)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not left
+    assert eventually(lambda: not processes_with(mark))
 
 
 def test_without_iproute2_the_suite_says_what_to_install(tmp_path):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -268,6 +269,41 @@ def timeout_of_a_group(rank: Rank) -> str | None:
 
 @check(
     "timeout",
+    "set_timeout changes the timeout of the calls that follow it.",
+    "torch.distributed.ProcessGroup.set_timeout, torch.distributed.set_timeout",
+    group=False,
+    ranks=(2,),
+)
+def timeout_that_is_changed(rank: Rank) -> str | None:
+    _start(rank, 60)
+    rank.world.set_timeout(timedelta(seconds=TIMEOUT))
+    return _without_others(
+        rank, lambda: _expect_error(rank, lambda: _all_reduce(rank), least=TIMEOUT - 0.5)
+    )
+
+
+@check(
+    "timeout",
+    "A rank that calls after the others have failed gets an error, too.",
+    "torch.distributed.init_process_group (timeout)",
+    group=False,
+    ranks=(2,),
+)
+def after_the_others_have_failed(rank: Rank) -> None:
+    _start(rank)
+    if rank.rank == 0:
+        try:
+            _expect_error(rank, lambda: _all_reduce(rank))
+        finally:
+            rank.meet()
+    else:
+        rank.meet()
+        _expect_error(rank, lambda: _all_reduce(rank))
+        _expect_error(rank, dist.barrier)
+
+
+@check(
+    "timeout",
     "A work that fails tells its future, which raises the error.",
     "torch.futures.Future.wait",
     group=False,
@@ -381,6 +417,68 @@ def abort(rank: Rank) -> str | None:
         require(seconds < 3, f"wait() ended {seconds:.1f} s after abort(): {error}")
 
     return _without_others(rank, abort_and_wait)
+
+
+@check(
+    "abort",
+    "abort between startCoalescing and endCoalescing returns, and ends the calls and the group.",
+    "torch/csrc/distributed/c10d/Backend.hpp:793-795 (abort), 333-347 (startCoalescing)",
+    group=False,
+    ranks=(2,),
+)
+def abort_while_coalescing(rank: Rank) -> str | None:
+    rank.operation = "startCoalescing"
+    _start(rank, 60)
+    backend = rank.world._get_backend(rank.device)
+
+    def end():
+        work = backend._end_coalescing()
+        if work is not None:
+            work.wait(timedelta(seconds=4))
+
+    def abort_and_end():
+        backend._start_coalescing()
+        dist.all_reduce(rank.full(4, 1.0), async_op=True)
+        start = time.monotonic()
+        backend.abort()
+        ended, _ = error_of(end)
+        again, _ = error_of(_all_reduce, rank)
+        seconds = time.monotonic() - start
+        require(ended is not None, "the coalesced calls raised nothing after abort()")
+        require(again is not None, "another call raised nothing after abort()")
+        require(seconds < MARGIN, f"the calls after abort() took {seconds:.1f} s")
+
+    return _without_others(rank, abort_and_end)
+
+
+@check(
+    "abort",
+    "An abort hook is called when an operation has failed, but not once it is unregistered.",
+    "torch/csrc/distributed/c10d/Backend.hpp:271-298 (registerAbortHook); Hooks.hpp:71-81",
+    group=False,
+    ranks=(2,),
+)
+def abort_hooks(rank: Rank) -> str | None:
+    rank.operation = "registerAbortHook"
+    _start(rank)
+    backend = rank.world._get_backend(rank.device)
+    if not hasattr(backend, "supports_abort_hooks"):
+        raise NotImplementedError("this release does not support abort hooks")
+    kept, removed = threading.Event(), threading.Event()
+    first = 1 << 40  # PyTorch's own hooks have other numbers
+    error, _ = error_of(backend.register_abort_hook, first, kept.set)
+    if not backend.supports_abort_hooks:
+        raise error or Wrong("supportsAbortHooks() is False, but registerAbortHook() returns")
+    require(error is None, f"supportsAbortHooks() is True, but registerAbortHook() raises: {error}")
+    backend.register_abort_hook(first + 1, removed.set)
+    backend.unregister_abort_hook(first + 1)
+
+    def fail():
+        _expect_error(rank, lambda: _all_reduce(rank))
+        require(kept.wait(MARGIN), f"the hook is not called within {MARGIN} s of the error")
+        require(not removed.is_set(), "a hook is called that was unregistered before")
+
+    return _without_others(rank, fail)
 
 
 BAD = "torch.distributed (arguments of the collectives)"

@@ -21,7 +21,7 @@ from c10d_conformance.operations import (
     total,
     wait_all,
 )
-from c10d_conformance.rank import Rank, require, require_equal
+from c10d_conformance.rank import Rank, error_of, require, require_equal
 from c10d_conformance.registry import check
 from c10d_conformance.verdicts import ABSENT
 
@@ -325,6 +325,55 @@ def mesh_on_a_bound_device(rank: Rank) -> str | None:
     rank.operation = "device_id"
     _init_bound(rank)
     return device_mesh(rank)
+
+
+def _across(rank: Rank, ranks: list[int], place: str) -> Any:
+    """Return a group of ranks that have different default groups; no public function makes one."""
+    store = dist.FileStore(f"{place}{ranks}", len(ranks))
+    module: Any = dist.distributed_c10d
+    group, _ = module._new_process_group_helper(
+        len(ranks),
+        ranks.index(rank.rank),
+        [],
+        dist.Backend(rank.backend),
+        store,
+        group_name="across",
+        timeout=timedelta(seconds=20),
+    )
+    module._world.pg_group_ranks[group] = {number: number for number in range(len(ranks))}
+    return group
+
+
+@check(
+    "sub_groups",
+    "Two programs, each with its own default group, can have groups across them.",
+    "torch/distributed/distributed_c10d.py::_new_process_group_helper (used so by trainers)",
+    group=False,
+    ranks=(4,),
+    cases=lambda rank: [
+        ("a group of all ranks", [[0, 1, 2, 3]]),
+        ("pairs with one name", [[0, 2], [1, 3]]),
+        ("one pair", [[0, 2]]),
+    ],
+)
+def across_programs(rank: Rank, groups: list[list[int]]) -> str | None:
+    """The first two ranks are one program, and the others are another one."""
+    own = [0, 1] if rank.rank < 2 else [2, 3]
+    place = f"{rank.folder}/{len(groups)}-{len(groups[0])}-"
+    rank.init(rank=own.index(rank.rank), world_size=2, store=dist.FileStore(f"{place}{own}", 2))
+    total(rank, ranks=own)
+    ranks = next((ranks for ranks in groups if rank.rank in ranks), None)
+    error = None
+    if ranks:
+        error, _ = error_of(lambda: total(rank, _across(rank, ranks, place), ranks))
+    rank.meet()
+    broken, _ = error_of(total, rank, ranks=own)
+    rank.meet()
+    dist.destroy_process_group()
+    require(broken is None, f"the default group fails afterwards: {broken}")
+    if error:
+        raise error
+    return None if ranks else ABSENT
 
 
 @check(

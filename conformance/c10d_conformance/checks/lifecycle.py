@@ -15,21 +15,33 @@ from c10d_conformance.inputs import compare
 from c10d_conformance.operations import total
 from c10d_conformance.rank import Rank, Wrong, require, require_equal
 from c10d_conformance.registry import check
+from c10d_conformance.verdicts import ABSENT
 
 INIT = "torch.distributed.init_process_group"
 REGISTER = "torch.distributed.Backend.register_backend"
 
 
-def _program(rank: Rank, text: str, before: str = "") -> subprocess.CompletedProcess[str]:
-    """Run a program in a new Python that has the backend, and return how it ended."""
+def _start(rank: Rank, text: str, before: str = "") -> subprocess.Popen[str]:
+    """Start a program in a new Python that has the backend."""
     load = f"import {rank.module}\n" if rank.module else ""
-    return subprocess.run(
+    return subprocess.Popen(
         [sys.executable, "-c", "import torch, torch.distributed as dist\n" + before + load + text],
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=120,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
+
+
+def _program(rank: Rank, text: str, before: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a program in a new Python that has the backend, and return how it ended."""
+    with _start(rank, text, before) as process:
+        try:
+            output, errors = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 
 @check(
@@ -103,6 +115,34 @@ def again(rank: Rank, number: int) -> None:
     finally:  # Also where all_reduce is refused: the next case makes another group.
         dist.destroy_process_group()
     require(not dist.is_initialized(), "is_initialized() is True after destroy_process_group()")
+
+
+@check(
+    "lifecycle",
+    "A process can start the default group again with another rank, and without another process.",
+    INIT,
+    group=False,
+    ranks=(3,),
+    cases=lambda rank: [
+        ("in the reverse order", [2, 1, 0]),
+        ("without the first process", [1, 2]),
+    ],
+)
+def again_with_other_ranks(rank: Rank, order: list[int]) -> str | None:
+    """`order` has the processes of the second start, by their ranks in the first one."""
+    for processes in (list(range(rank.size)), order):
+        if rank.rank not in processes:
+            return ABSENT
+        rank.init(rank=processes.index(rank.rank), world_size=len(processes))
+        try:
+            outputs = [rank.full(3, -1.0) for _ in processes]
+            dist.all_gather(outputs, rank.full(3, float(rank.rank)))
+            for number, process in enumerate(processes):
+                compare(outputs[number], torch.full((3,), float(process)), f"that of rank {number}")
+            total(rank, ranks=processes)
+        finally:
+            dist.destroy_process_group()
+    return None
 
 
 @check(
@@ -263,6 +303,46 @@ def exit_without_destroy(rank: Rank) -> None:
     require_equal(done.returncode, 0, f"the exit status (stderr: {done.stderr.strip()[-600:]})")
     for word in ("terminate called", "Segmentation", "Fatal", "Traceback", "SIG"):
         require(word not in done.stderr, f"stderr has {word!r}: {done.stderr.strip()[-600:]}")
+
+
+@check(
+    "lifecycle",
+    "A job whose processes were killed can start again at the same store.",
+    f"{INIT} (store); torchrun (restarts)",
+    ranks=(2,),
+    group=False,
+    patience=6,
+)
+def after_a_kill(rank: Rank) -> None:
+    if rank.backend == "gloo":
+        raise NotImplementedError(
+            "gloo does not support it: a rank may find the address of a killed process, and then "
+            "the start fails or takes several times its timeout"
+        )
+    place = f"{rank.folder}/job"
+    text = (
+        "from datetime import timedelta\n"
+        f"store = dist.FileStore({place!r}, {rank.size})\n"
+        f"dist.init_process_group({rank.backend!r}, store=store, rank={rank.rank}, "
+        f"world_size={rank.size}, timeout=timedelta(seconds=60))\n"
+        f"dist.all_reduce(torch.ones(9, device={str(rank.device)!r}))\n"
+        "print('ready', flush=True)\n"
+        "input()\n"
+    )
+    with _start(rank, text) as process:
+        assert process.stdout and process.stderr
+        ready = process.stdout.readline()
+        rank.meet()  # the other process is still in the group, too
+        process.kill()
+        errors = process.stderr.read()
+    rank.meet()
+    if not ready:
+        raise RuntimeError((errors.strip() or "no text").splitlines()[-1])
+    if rank.rank == 0:
+        time.sleep(0.5)  # what the others read of it by then is old
+    rank.init(timeout=8, store=dist.FileStore(place, rank.size))
+    total(rank)
+    dist.destroy_process_group()
 
 
 @check(

@@ -17,7 +17,7 @@ from c10d_conformance.inputs import (
     compare,
     values,
 )
-from c10d_conformance.operations import wait_all
+from c10d_conformance.operations import finish, total, wait_all
 from c10d_conformance.rank import Rank, require, require_equal
 from c10d_conformance.registry import check
 from c10d_conformance.verdicts import ABSENT
@@ -127,6 +127,22 @@ def both_directions(rank: Rank, count: int) -> str | None:
         rank.synchronize()
         require(work.is_completed(), "is_completed() is False after wait() has returned")
     compare(got, torch.full((count,), float(other)))
+    return None
+
+
+@check(
+    "send_recv",
+    "is_completed() of a message becomes True although the program does not wait.",
+    "torch/csrc/distributed/c10d/Work.hpp (isCompleted)",
+    cases=lambda rank: [(f"isend and irecv shape {n}, without wait()", n) for n in (1, 300_001)],
+)
+def completed_without_wait(rank: Rank, count: int) -> str | None:
+    if rank.rank > 1:
+        return ABSENT
+    call = dist.irecv if rank.rank else dist.isend
+    tensor = rank.full(count, float(1 - rank.rank))
+    finish(lambda async_op: call(tensor, 1 - rank.rank), "poll")
+    compare(tensor, torch.full((count,), 1.0))
     return None
 
 
@@ -390,6 +406,30 @@ def batch_in_a_ring(rank: Rank, count: int, first: str) -> None:
         ]
         wait_all(dist.batch_isend_irecv(batch if first == "send" else batch[::-1]))
         compare(got, torch.full((count,), float(10 * step + source)), f"step {step}")
+
+
+@check(
+    "batch",
+    "batch_isend_irecv delivers messages of a rank to itself, where a backend can.",
+    "torch.distributed.batch_isend_irecv",
+    group=False,  # after a refusal the group need not work
+    cases=lambda rank: [(f"to itself, shape {count}", count) for count in (1, 200_001)],
+)
+def batch_to_itself(rank: Rank, count: int) -> None:
+    rank.operation = "batch_isend_irecv"
+    rank.init()
+    try:
+        total(rank)
+        sent = [rank.full(count, 10.0 * rank.rank + number) for number in range(2)]
+        got = [rank.full(count, -1.0) for _ in sent]
+        batch = [dist.P2POp(dist.isend, tensor, rank.rank) for tensor in sent]
+        batch += [dist.P2POp(dist.irecv, tensor, rank.rank) for tensor in got]
+        wait_all(dist.batch_isend_irecv(batch))
+        for number, tensor in enumerate(got):
+            compare(tensor, torch.full((count,), 10.0 * rank.rank + number), f"message {number}")
+    finally:
+        rank.meet()
+        dist.destroy_process_group()
 
 
 @check(

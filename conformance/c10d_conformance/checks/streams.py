@@ -556,7 +556,7 @@ def two_streams(rank: Rank, operation: str, late: int) -> None:
     "A call takes the device of its tensors; the current device and the streams stay as they were.",
     f"{GUARD}:42-60",
     device=ACCELERATOR,
-    cases=_cases(["broadcast", "all_reduce", "all_gather", "reduce_scatter_single"]),
+    cases=_cases(CALLS),
 )
 def another_device(rank: Rank, name: str) -> None:
     count = torch.accelerator.device_count()

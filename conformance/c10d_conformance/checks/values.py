@@ -24,6 +24,7 @@ from c10d_conformance.inputs import (
     compare,
 )
 from c10d_conformance.operations import (
+    GRAD_MODES,
     OPERATIONS,
     REDUCING,
     ROOTED,
@@ -94,6 +95,8 @@ def layouts(operation: str) -> Callable[[Rank], None]:
             for mode in ("sync", "future"):
                 options = {"shape": (17, 241), "dtype": torch.int64, "mode": mode}
                 run(rank, operation, layout=layout, **options)
+        for grad_mode in GRAD_MODES:
+            run(rank, operation, grad_mode=grad_mode, mode="async", seed=8)
 
     return every_layout
 
@@ -115,6 +118,8 @@ def sizes(operation: str) -> Callable[[Rank], None]:
         for mode in ("future", "poll"):
             for shape in [*SHAPES[:3], (3,)]:  # 3: not one element for each of 4 ranks
                 run(rank, operation, shape=shape, mode=mode, seed=5)
+        for shape in [(0, 3), (1, 0, 2)]:
+            run(rank, operation, shape=shape, mode="async", seed=7)
         if operation in _OF_BUCKETS:
             rank.case(f"{operation} int32 of 25 MiB", _bucket, rank, _OF_BUCKETS[operation])
 
@@ -164,6 +169,10 @@ def _rows(one: int, other: int, unit: int) -> int:
     return 0 if (one + 2 * other) % 3 == 2 else (one + 2 * other + 1) * unit
 
 
+def _rotated(size: int, step: int, one: int, other: int) -> int:
+    return (one + other + step) % size * 7
+
+
 def _part(one: int, other: int, unit: int, width: int) -> torch.Tensor:
     return inputs.values(one, (_rows(one, other, unit), width), torch.float32, other)
 
@@ -174,33 +183,36 @@ def _part(one: int, other: int, unit: int, width: int) -> torch.Tensor:
     "torch.distributed.all_to_all_single",
     cases=lambda rank: [
         *(
-            (f"all_to_all_single uneven {unit} {width} {mode}", unit, width, mode)
+            (
+                f"all_to_all_single uneven {unit} {width} {mode}",
+                partial(_rows, unit=unit),
+                width,
+                mode,
+            )
             for unit in (1, 7, 3001)
             for mode in ("sync", "async")
             for width in (1, 2)
         ),
+        # All have the same totals of each rank, as experts of a model have.
         *(
-            (f"all_to_all_single other splits of one total, {step}", 7, 2, "sync", step)
-            for step in range(rank.size)
+            (f"all_to_all_single other splits of one total, {n}", partial(_rotated, rank.size, n))
+            for n in range(rank.size)
         ),
-        ("all_to_all_single uneven int64", 7, 2, "sync", None, torch.int64),
+        ("all_to_all_single uneven int64", partial(_rows, unit=7), 2, "sync", torch.int64),
+        ("all_to_all_single, rank 0 gives nothing", lambda one, other: one and one + other),
+        ("all_to_all_single, rank 0 gets nothing", lambda one, other: other and one + other),
     ],
 )
 def uneven_all_to_all_single(
     rank: Rank,
-    unit: int,
-    width: int,
-    mode: str,
-    step: int | None = None,
+    rows: Callable[[int, int], int],
+    width: int = 2,
+    mode: str = "sync",
     dtype: torch.dtype = torch.float32,
+    lists: str = "both",
 ) -> None:
-    """With a step, all steps have the same totals of each rank, as experts of a model have."""
+    """Give rank `other` so many rows of rank `one` as `rows(one, other)` says."""
     me, everyone = rank.rank, range(rank.size)
-
-    def rows(one, other):
-        if step is None:
-            return _rows(one, other, unit)
-        return (one + other + step) % rank.size * unit
 
     def part(one, other):
         return inputs.values(one, (rows(one, other), width), dtype, other)
@@ -209,8 +221,8 @@ def uneven_all_to_all_single(
     expected = torch.cat([part(other, me) for other in everyone])
     source = GuardedTensor(sent, "offset", rank.device)
     output = GuardedTensor(torch.full_like(expected, 99), "offset", rank.device)
-    receiving = [rows(other, me) for other in everyone]
-    sending = [rows(me, other) for other in everyone]
+    receiving = None if lists == "input" else [rows(other, me) for other in everyone]
+    sending = None if lists == "output" else [rows(me, other) for other in everyone]
     finish(
         lambda async_op: dist.all_to_all_single(
             output.tensor, source.tensor, receiving, sending, async_op=async_op
@@ -219,6 +231,19 @@ def uneven_all_to_all_single(
     )
     output.check(expected)
     source.check(sent, "the input")
+
+
+@check(
+    "all_to_all_single",
+    "all_to_all_single divides a tensor evenly that has no split sizes, also beside one that has.",
+    "torch.distributed.all_to_all_single (input_split_sizes, output_split_sizes)",
+    cases=lambda rank: [
+        ("all_to_all_single, splits of the output alone", "output", lambda one, other: one + 1),
+        ("all_to_all_single, splits of the input alone", "input", lambda one, other: other + 1),
+    ],
+)
+def one_list_of_splits(rank: Rank, lists: str, rows: Callable[[int, int], int]) -> None:
+    uneven_all_to_all_single(rank, rows, lists=lists)
 
 
 @check(
@@ -360,17 +385,20 @@ def not_a_number(rank: Rank) -> None:
 
 @check(
     "all_reduce",
-    "PREMUL_SUM multiplies each input by the factor before it adds them.",
+    "PREMUL_SUM multiplies each input by the factor before it adds them, also a single one.",
     "torch.distributed.ReduceOp (PREMUL_SUM)",
+    minimum=1,
     cases=lambda rank: [
-        (f"all_reduce {inputs.name(dtype)} PREMUL_SUM", dtype) for dtype in inputs.FLOATS
+        *((f"all_reduce {inputs.name(dtype)} PREMUL_SUM", dtype) for dtype in inputs.FLOATS),
+        ("all_reduce float32 PREMUL_SUM in a group of one", torch.float32, True),
     ],
 )
-def premultiplied(rank: Rank, dtype: torch.dtype) -> None:
-    contents = [inputs.values(r, (63,), dtype) for r in range(rank.size)]
-    tensor = contents[rank.rank].to(rank.device, copy=True)
-    op = dist._make_nccl_premul_sum(2.0)
-    dist.all_reduce(tensor, op)
+def premultiplied(rank: Rank, dtype: torch.dtype, alone: bool = False) -> None:
+    groups = [rank.new_group([r]) for r in range(rank.size)] if alone else []
+    group, ranks = (groups[rank.rank], [rank.rank]) if alone else (None, range(rank.size))
+    contents = [inputs.values(r, (63,), dtype) for r in ranks]
+    tensor = inputs.values(rank.rank, (63,), dtype).to(rank.device)
+    dist.all_reduce(tensor, dist._make_nccl_premul_sum(2.0), group)
     compare(tensor, inputs.reduction([content * 2 for content in contents], ReduceOp.SUM))
 
 
@@ -477,7 +505,7 @@ def expanded_input(rank: Rank) -> None:
     quick=True,
     cases=lambda rank: [
         (f"barrier {mode}, rank {late} late", mode, late)
-        for mode in ("sync", "async")
+        for mode in ("sync", "async", "poll")
         for late in range(rank.size)
     ],
 )

@@ -1,6 +1,7 @@
 """Worker: rank 0 plays a rank of another host, with keys that it writes itself."""
 
 import re
+import time
 
 import torch.distributed as dist
 
@@ -17,10 +18,17 @@ if rank == 1:
 else:
     # [another]
     keys = dist.PrefixStore("0//cpu//shm/2", store)  # those of the group "0" of 2 ranks
-    keys.set("answer/" + keys.get("member/1").decode(), "7")
-    keys.wait(["7/came/1"])
+
+    def await_list(name):
+        while not keys.check([name]):  # append() does not end a wait()
+            time.sleep(0.001)
+
+    await_list("lobby")  # rank 1 has come
+    keys.append("lobby", "0 7\0")
+    await_list("7/came")
+    keys.append("7/came", "0 ready 7 1 host elsewhere\0")  # number, process, home
     keys.set("7/came/verdict", "ready")
-    keys.set("7/memory", "1 3 42 host elsewhere")  # process, descriptor, nonce, home
-    keys.set("7/made/verdict", "rank 1: " + keys.get("7/made/1").decode())
+    await_list("7/made")
+    keys.set("7/made/verdict", "rank " + keys.get("7/made").decode().replace(" ", ": ", 1))
     print("rank 0 reads:", keys.get("7/made/verdict").decode().split(": it is")[0])
     # [/another]

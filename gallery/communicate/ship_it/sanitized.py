@@ -59,7 +59,6 @@ def run(title, *command, **variables):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=30,
     )
     lines = [_line(match.groupdict()) for match in LINES.finditer(done.stdout)]
     assert lines, done.stdout
