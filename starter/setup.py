@@ -1,5 +1,4 @@
-from pathlib import Path
-
+import c10d_frame
 import torch
 from setuptools import setup
 from torch.utils.cpp_extension import BuildExtension, CppExtension, include_paths
@@ -22,8 +21,8 @@ setup(
             name=f"acme_collectives._for_torch_{major}_{minor}",
             # All else is headers, so that the compiler reads those of PyTorch once.
             sources=["src/registration.cpp"],
-            # For "frame/..." and "store/...". An absolute path, because ninja runs in another folder.
-            include_dirs=[str(Path(__file__).resolve().parent)],
+            # For "frame/..." and "store/...", which pip installs and upgrades.
+            include_dirs=[c10d_frame.get_include()],
             # A library that moves the bytes is linked here. If it loads plug-ins, exclude it from a
             # wheel, which would lack them. For example:
             # library_dirs=["/opt/acme/lib"], libraries=["acme"],

@@ -1,6 +1,7 @@
 import os
 from pathlib import Path
 
+import c10d_frame
 import torch
 from setuptools import setup
 from torch.utils.cpp_extension import CUDA_HOME, BuildExtension, CppExtension, include_paths
@@ -38,7 +39,8 @@ setup(
             name=f"acme_collectives._for_torch_{major}_{minor}",
             # All else is headers, so that the compiler reads those of PyTorch once.
             sources=["src/registration.cpp"],
-            include_dirs=[str(here), str(here / device)],
+            # Last those for "frame/..." and "streams/...", which pip installs and upgrades.
+            include_dirs=[str(here), str(here / device), c10d_frame.get_include()],
             # Your library is linked here: library_dirs=["/opt/acme/lib"], libraries=["acme"],
             # extra_link_args=["-Wl,-rpath,/opt/acme/lib"],
             extra_objects=libraries,

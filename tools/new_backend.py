@@ -19,7 +19,17 @@ from .project.paths import ROOT
 NAME = re.compile("[a-z][a-z0-9]*(_[a-z0-9]+)*")
 # The backends that c10d and its tests register, and those of the tutorial.
 TAKEN = {"fake", "gloo", "mpi", "nccl", "threaded", "ucc", "undefined", "xccl"}
-TAKEN |= {"dummy", "mpich", "shm", "sim", "simccl", "simulated_accelerator", "store", "stream"}
+TAKEN |= {
+    "dummy",
+    "mpich",
+    "shm",
+    "sim",
+    "simccl",
+    "simulated_accelerator",
+    "store",
+    "stream",
+    "tcp",
+}
 
 
 def check_name(name: str) -> None:
