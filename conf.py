@@ -22,7 +22,7 @@ from tools.pages.new_project import projects_for_download
 from tools.project.configuration import read
 from tools.project.errors import BuildError
 from tools.project.languages import LANGUAGES, SOURCE_LANGUAGE
-from tools.project.paths import DOCS, NO_PAGES, relative
+from tools.project.paths import DOCS, HEADERS, NO_PAGES, relative
 from tools.project.published import PUBLISHED
 from tools.render.cards import card
 from tools.translate import credits
@@ -73,7 +73,7 @@ extensions = [
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = list(NO_PAGES)
 myst_enable_extensions = ["colon_fence", "deflist"]
-# [text](source:extension/frame/note.hpp) leads to a file of the repository.
+# [text](source:gallery/launcher.py) leads to a file of the repository.
 myst_url_schemes = dict.fromkeys(("http", "https", "mailto"))
 myst_url_schemes["source"] = {"url": PUBLISHED.file_address("{{path}}")}
 
@@ -88,13 +88,19 @@ diagrams_data = {
 }
 
 linked_captions_address = PUBLISHED.file_address("{path}")
+linked_captions_include = f"{relative(HEADERS)}/"
 
 listing_root = ".."  # of docs/
+listing_include = f"{relative(HEADERS)}/"
 
 project_downloads = projects_for_download() | dummy_for_download()
 
-# Look-up: it names what other pages explain.
-search_weights = {"tutorial/releases": 0.1}
+# Look-up: they name what other pages explain.
+search_weights = {"tutorial/releases": 0.15, "tutorial/every-operation": 0.7}
+# On these pages, ranks send to each other throughout. Readers who ask how to send seek the basics.
+OF_RANKS = ["collectives-from-messages", "steps-or-bytes", "near-and-far", "simulated-ranks"]
+ON_HOSTS = ["sockets", "lost-hosts", "predictions"]
+search_weights |= {f"algorithms/{page}": 0.7 for page in [*OF_RANKS, *ON_HOSTS]}
 
 sample_downloads = downloads()
 

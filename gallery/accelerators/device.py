@@ -213,10 +213,10 @@ run_program("device/kernels.py")
 # ---------------------
 #
 # Below all five parts is a driver. That of the simulation is small and knows nothing of PyTorch: a stream is a
-# queue with a thread, an event is a stream and the number of tasks that it must have finished, and one mutex
+# queue that threads serve, an event is a stream and the number of tasks that it must have finished, and one mutex
 # guards all streams, so that a trace has one order:
 #
-# .. admonition:: ``launch``, events, and the thread of a stream
+# .. admonition:: ``launch``, events, and the threads that serve streams
 #    :collapsible: closed
 #
 #    .. listing:: extension/simulated_accelerator/src/driver.hpp

@@ -39,41 +39,44 @@ Steps 1 and 2: order and memory
 
 ``launch`` chooses a stream, and makes it wait for what the program has launched so far:
 
-.. listing:: extension/stream_collectives/src/streams/group.hpp
+.. listing:: extension/frame/c10d_frame/include/streams/group.hpp
    :part: launch
-   :end-before: // The library wants one order
+   :end-before: // 2. The memory stays
 
 Before step 1, ``prepare`` refuses calls of a group that has failed and drops the memory of calls that have ended, and
 the guard finds the caller's current stream. ``stream_for`` chooses the stream of the communication by its ``lane``, and
-``wait_for`` makes it wait for the event. They are methods of their own, as is ``kept``, which returns the calls, so that
-a group can break a rule of this part on purpose.
+``wait_for_program`` makes it wait for an event in the caller's stream. These two are virtual, as is ``keep`` of step 2, so
+that a backend can do such a step in another way, and a group can break a rule of this part on purpose.
 
 In step 3, the library gets addresses and sizes, and no tensors. Because the program may delete its tensors as soon as
 the call has returned, the group keeps them, too:
 
-.. listing:: extension/stream_collectives/src/streams/group.hpp
-   :start-at: // 2. The memory stays
-   :end-before: // 3. The library gets
+.. listing:: extension/frame/c10d_frame/include/streams/group.hpp
+   :start-at: virtual void keep(
+   :end-before: // [/steps]
 
 Step 3: the call in the stream
 ------------------------------
 
 A communication library takes a stream as its last argument: ``ncclAllReduce`` enqueues a kernel there. So the
-backend calls an interface in the shape of NCCL, the *communicator*, between two events. ``Calls`` translates one
+backend calls an interface in the shape of NCCL, the *communicator*, between two events. ``Enqueuer`` translates one
 operation of c10d into calls of the library, for example a gather into messages:
 
-.. listing:: extension/stream_collectives/src/streams/group.hpp
+.. listing:: extension/frame/c10d_frame/include/streams/group.hpp
    :start-at: // 3. The library gets
    :end-before: // 4. An event says
+
+.. listing:: extension/frame/c10d_frame/include/streams/group.hpp
+   :part: enqueue
 
 .. admonition:: The communicator, and the calls of each operation
    :collapsible: closed
 
-   .. listing:: extension/stream_collectives/src/streams/communicator.hpp
+   .. listing:: extension/frame/c10d_frame/include/streams/communicator.hpp
       :part: communicator
 
-   .. listing:: extension/stream_collectives/src/streams/calls.hpp
-      :part: calls
+   .. listing:: extension/frame/c10d_frame/include/streams/calls.hpp
+      :part: enqueue
 
 The header of the device gives a library what a CUDA stream gives to NCCL, a handle into which it can launch:
 
@@ -83,19 +86,22 @@ The header of the device gives a library what a CUDA stream gives to NCCL, a han
    .. listing:: extension/simulated_accelerator/include/stream.hpp
       :part: stream
 
-The library of ``simccl`` gets this handle from the guard, by ``getStreamNativeHandle``, and launches one task for the
-calls of a group:
+The library of ``simccl`` gets this handle from the guard, by ``getStreamNativeHandle``, and launches two tasks for the
+calls of a group: one begins them, the other waits for their ends:
 
-.. listing:: extension/stream_collectives/src/sim/library.hpp
-   :part: group
+.. admonition:: ``group_end``
+   :collapsible: closed
 
-A kernel of NCCL moves the data and waits for the other ranks on the device. In ``simccl``, the thread of the
-stream does both, by calling another backend, one for the CPU:
+   .. listing:: extension/stream_collectives/src/sim/library.hpp
+      :part: group
+
+A kernel of NCCL moves the data and waits for the other ranks on the device. In ``simccl``, a thread of the
+device does both, by calling another backend, one for the CPU:
 
 .. listing:: extension/stream_collectives/src/sim/library.hpp
    :part: in-the-stream
 
-Like a kernel, the task has addresses and sizes but owns no tensor of the program, because the destructor of a
+Like a kernel, a task has addresses and sizes but owns no tensor of the program, because the destructor of a
 tensor may need Python's lock, the GIL.
 
 Steps 4 and 5: the event, and its users
@@ -105,7 +111,7 @@ A stream keeps the order in which it is filled, so the wait of step 1 comes befo
 of step 4 after it. Ahead of that event, outputs with strides are copied from the library's buffer to their
 places, in the same stream:
 
-.. listing:: extension/stream_collectives/src/streams/group.hpp
+.. listing:: extension/frame/c10d_frame/include/streams/group.hpp
    :start-at: // 4. An event says
    :end-before: // [/launch]
 
@@ -154,9 +160,12 @@ launch("five_steps/operations.py", ranks=2)
 # .. admonition:: Both methods in ``simccl``
 #    :collapsible: closed
 #
-#    .. listing:: extension/stream_collectives/src/streams/group.hpp
+#    .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
 #       :start-at: void start_coalescing() {
 #       :end-before: template <class CallOne>
+#
+#    .. listing:: extension/frame/c10d_frame/include/frame/coalescing.hpp
+#       :part: batch
 #
 # If all calls are ``all_reduce``, all ``all_gather_single``, or all ``reduce_scatter_single``, Python passes them
 # as a single call (a mixture of the three raises an error), so also override ``allreduce_coalesced`` and its

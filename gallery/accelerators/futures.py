@@ -27,7 +27,7 @@ functions then order the streams:
 So ``simccl``, our backend, must complete the future during the call, while the stream of the communication is
 current. Then the event comes after the library's task in that stream:
 
-.. listing:: extension/stream_collectives/src/streams/work.hpp
+.. listing:: extension/frame/c10d_frame/include/streams/work.hpp
    :part: future
 
 A callback before the communication

@@ -49,7 +49,7 @@ launch("groups_and_meshes/two_devices.py", ranks=2)
 # .. admonition:: ``connect`` with a prefix
 #    :collapsible: closed
 #
-#    .. listing:: extension/stream_collectives/src/streams/options.hpp
+#    .. listing:: extension/frame/c10d_frame/include/streams/connect.hpp
 #       :part: connect
 #
 #    .. listing:: extension/stream_collectives/src/sim/library.hpp
@@ -72,7 +72,7 @@ launch("groups_and_meshes/two_devices.py", ranks=2)
 # ask the parent. A communicator belongs to one device, so refuse tensors of others. The library of ``simccl`` connects
 # in the constructor, so here only the stream is created:
 #
-# .. listing:: extension/stream_collectives/src/streams/backend.hpp
+# .. listing:: extension/frame/c10d_frame/include/streams/backend.hpp
 #    :part: eager
 #
 # The device also becomes that of ``barrier``, which has no tensor to take it from.
@@ -124,16 +124,16 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # half is queued in the peer's stream, and both would wait forever. So ``simccl`` has a stream for each
 # direction, peer and tag. The code calls the key of such a stream a *lane*:
 #
-# .. listing:: extension/stream_collectives/src/streams/group.hpp
-#    :part: lanes
+# .. listing:: extension/frame/c10d_frame/include/streams/lanes.hpp
+#    :part: lane
 #
-# Each stream of ``sim`` has a thread, so a new tag for each message must not need a new stream. Therefore ``free_stream``
+# A device keeps its streams, so a new tag for each message must not need a new stream. Therefore ``free_stream``
 # takes one whose messages can no longer hold up the new message:
 #
 # .. admonition:: ``free_stream``
 #    :collapsible: closed
 #
-#    .. listing:: extension/stream_collectives/src/streams/group.hpp
+#    .. listing:: extension/frame/c10d_frame/include/streams/lanes.hpp
 #       :part: free-stream
 #
 # If your library has no tags, or its communicator must not run in several streams, let ``has_tags`` of the library

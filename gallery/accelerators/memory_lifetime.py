@@ -45,9 +45,9 @@ launch("memory_lifetime/lifetime.py", ranks=2)
 # The backend fixes this with a *stash*, which holds the tensors of the call, so that the allocator does not
 # get their memory back. ``launch`` fills the stash before it launches the task of the library:
 #
-# .. listing:: extension/stream_collectives/src/streams/group.hpp
-#    :start-at: // 2. The memory stays
-#    :end-before: // 3. The library gets
+# .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
+#    :start-at: virtual void keep(
+#    :end-before: // [/steps]
 #
 # The work and the group share the stash, because either may be the first to know that the reuse is safe:
 #
@@ -56,7 +56,7 @@ launch("memory_lifetime/lifetime.py", ranks=2)
 # - The group lets go at its next call, if the end event says that the stream has finished. That is for works
 #   which the program drops without a ``wait``:
 #
-# .. listing:: extension/stream_collectives/src/streams/group.hpp
+# .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
 #    :part: let-go
 #
 # ``let_go`` runs on the thread that makes the call and not on the watchdog's, because the destructor of a
@@ -64,7 +64,7 @@ launch("memory_lifetime/lifetime.py", ranks=2)
 # watch. For a similar reason, ``clear`` only moves the tensors while it holds the mutex, and they are
 # destroyed after it is unlocked:
 #
-# .. listing:: extension/stream_collectives/src/streams/work.hpp
+# .. listing:: extension/frame/c10d_frame/include/streams/work.hpp
 #    :part: stash
 #
 # When the memory is free

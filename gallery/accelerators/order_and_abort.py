@@ -34,7 +34,7 @@ launch("order_and_abort/group_stream.py", ranks=2, expected_stderr=stderr)
 # show the cause.
 #
 # Before your backend promises that groups need no common order, find out whether your device can always run two
-# collectives at once. Every stream of ``sim`` has a thread of its own, so no sample can show what happens otherwise;
+# collectives at once. Every task of ``sim`` that can run gets a thread, so no sample can show what happens otherwise;
 # :doc:`to-hardware` has the reasoning.
 #
 # What the program must order
@@ -61,16 +61,16 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 # A host that does not wait would never learn of a deadlock. So each group has a *watchdog*, a thread that checks the
 # calls every 50 ms:
 #
-# .. listing:: extension/stream_collectives/src/streams/group.hpp
-#    :part: watchdog
+# .. listing:: extension/frame/c10d_frame/include/streams/watchdog.hpp
+#    :part: watch
 #
 # The clock of a call starts when its stream begins it, so a call that is queued behind slow ones is not late. The
 # watchdog holds no tensors and never waits for a stream, because a thread that enforces deadlines must not hang. After
 # the first error it fails all open calls of the group, warns, since the program may never wait again, and aborts the
 # library:
 #
-# .. listing:: extension/stream_collectives/src/streams/group.hpp
-#    :part: end-calls
+# .. listing:: extension/frame/c10d_frame/include/streams/watchdog.hpp
+#    :part: fail
 #
 # Errors that come late
 # ---------------------
@@ -126,7 +126,7 @@ launch("order_and_abort/abort.py", ranks=2, expected_stderr=stderr)
 # .. admonition:: ``shutdown`` and ``abort``
 #    :collapsible: closed
 #
-#    .. listing:: extension/stream_collectives/src/streams/group.hpp
+#    .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
 #       :part: end
 #
 # NCCL's backend

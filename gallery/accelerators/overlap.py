@@ -18,7 +18,7 @@ program's next kernel waits for the slowest rank, even if it does not need the r
 The rule that avoids this is: **the communication has a stream of its own**. In the call, which :doc:`five-steps`
 explains, the rule decides one value, the stream in which the library runs:
 
-.. listing:: extension/stream_collectives/src/streams/group.hpp
+.. listing:: extension/frame/c10d_frame/include/streams/group.hpp
    :start-at: const auto current = guard.getStream
    :end-before: describe(*work, kind, calls);
 
@@ -102,7 +102,7 @@ launch("overlap/ddp_buckets.py", ranks=2, expected_stderr=stderr)
 # calls without effort. So ``simccl`` has one stream for the collectives of each group, for which
 # :doc:`order-and-abort` gives the reason. Messages have other streams, which :doc:`groups-and-meshes` explains.
 #
-# An idle stream of ``sim`` costs almost nothing, because its thread ends after a second. Where streams are
+# An idle stream of ``sim`` costs almost nothing, because only tasks that run hold threads. Where streams are
 # scarce, take them from a pool.
 #
 # What a time line does not show

@@ -99,13 +99,9 @@ run_program("streams/dead_tensor.py")
 #
 # The rule costs one event. ``current`` is the caller's stream, and ``stream`` that of the communication:
 #
-# .. listing:: extension/stream_collectives/src/streams/group.hpp
-#    :start-at: // 1. The communication comes after
-#    :end-before: // The library wants one order
-#
-# .. listing:: extension/stream_collectives/src/streams/group.hpp
-#    :start-at: virtual void wait_for(
-#    :end-before: virtual Kept kept(
+# .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
+#    :start-at: virtual void wait_for_program(
+#    :end-before: virtual void keep(
 #
 # To show what a rule is for, a group can break it on purpose. Without ``before.block``, the all-reduce runs
 # before the ranks have written their numbers:

@@ -36,10 +36,10 @@ the compilation took 3 to 8 minutes, and the checks 4. Apart from the tools, not
    * - ``src/registration.cpp``
      - the name of the backend, and its options
      - add those of your library
-   * - ``streams/``
+   * - ``streams/`` of the package ``c10d-frame``
      - the steps of a call: order, memory, events, works, futures, watchdog
      - keep it
-   * - ``frame/``
+   * - ``frame/`` of the package ``c10d-frame``
      - the operations of c10d, checks of arguments, rendezvous
      - keep it
    * - ``simulated_accelerator/``
@@ -71,7 +71,7 @@ implementation for NCCL:
 .. admonition:: The communicator
    :collapsible: closed
 
-   .. listing:: extension/stream_collectives/src/streams/communicator.hpp
+   .. listing:: extension/frame/c10d_frame/include/streams/communicator.hpp
       :part: communicator
 
 .. admonition:: The implementation for NCCL
@@ -105,7 +105,8 @@ The order of work
 6. Write the other methods, and run the suite with your device: ``-k all_reduce``, then ``-k streams``, then all.
 7. Train: :doc:`training-on-a-device`.
 
-What differs from NCCL may need changes in ``streams/``. If your library gives up by itself, it gets the timeout of each
+If your library differs from NCCL, you may have to change ``streams/``: then copy that folder from the package into the
+project, where the compiler looks first. If your library gives up by itself, it gets the timeout of each
 call in ``group_start``, a second longer than that of the watchdog, whose error says more. If it has no average, divide
 in a kernel before the sum, as :doc:`/library/types-and-reductions` shows, or let ``can_reduce`` refuse it.
 
@@ -123,7 +124,7 @@ What takes the place of the device
         - CUDA
         - PyTorch asks your device for
       * - a stream
-        - ``Queue``, served by a thread
+        - ``Queue``, served by threads
         - ``cudaStream_t``
         - ``getStream``, ``exchangeStream``, ``getNewStream``, ``getStreamFromGlobalPool``,
           ``getStreamNativeHandle``
@@ -195,7 +196,7 @@ What takes the place of the library
         - ``ncclGetUniqueId``, which one rank shares through the store, and ``ncclCommInitRankConfig``
         - a deadline, so that a missing rank is an error
       * - run a collective in a stream
-        - a task on the stream's thread
+        - two tasks in the stream
         - ``ncclAllReduce(..., comm, stream)``
         - a call that returns at once, with a stream as its argument
       * - run several calls as one
@@ -275,7 +276,7 @@ launch("to_hardware/first_checks.py", ranks=2)
 #
 # - **Order of memory.** All streams here share one mutex, so a task sees all that ended before it. On
 #   hardware, a kernel that shares memory with the host or with another device needs fences.
-# - **Concurrent kernels.** Each stream here has a thread of its own, so everything that may run does run. On
+# - **Concurrent kernels.** Each task here that can run gets a thread, so everything that may run does run. On
 #   a device, communication takes compute units from the computation, and a kernel that waits for a peer keeps
 #   them. If two such kernels cannot run at the same time, groups wait for each other although their streams do
 #   not, so the deadlock of :doc:`order-and-abort` comes back. This is reasoning, and no sample shows it.

@@ -46,11 +46,8 @@ assert outputs[0] == outputs[1]
 # comment on ``wait`` in ``Work.hpp`` describes only a host that waits. What waits is the stream that is
 # current at the time of ``wait``, and no other:
 #
-# .. listing:: extension/stream_collectives/src/streams/work.hpp
+# .. listing:: extension/frame/c10d_frame/include/streams/work.hpp
 #    :part: wait
-#
-# .. listing:: extension/stream_collectives/src/streams/work.hpp
-#    :part: order
 #
 # The next worker multiplies the sum by ten while a gate holds the all-reduce:
 #
@@ -71,7 +68,7 @@ launch("waiting/output.py", ranks=2)
 # after such a loop, but in Python it warns that it is being deprecated, so expect programs that do without it. For
 # these, it is not enough that the call was launched:
 #
-# .. listing:: extension/stream_collectives/src/streams/work.hpp
+# .. listing:: extension/frame/c10d_frame/include/streams/work.hpp
 #    :start-at: // The stream has ended the call
 #    :end-before: bool isSuccess()
 #

@@ -189,10 +189,10 @@ launch("groups_and_tags/errors.py", ranks=2)
 #      - none: an endpoint receives from all addresses
 #      - 64 bits, and a mask of those to ignore, so its bits have the opposite meaning
 #
-# If your library has no messages, or they lack tags or receives from any rank, copy ``StoreTransport`` of
-# ``extension/store_collectives``, derive from it, and leave ``send`` and ``receive`` to it. ``can_block`` must
+# If your library has no messages, or they lack tags or receives from any rank, derive from ``StoreTransport``,
+# which comes with the frame, and leave ``send`` and ``receive`` to it. ``can_block`` must
 # then stay true. If you use the frame's ``Watch`` (:doc:`lost-ranks-of-a-library`), also override ``failure``,
-# ``lost``, ``announce`` and ``leave``, because the copy and ``Watch`` use the same keys.
+# ``lost``, ``announce`` and ``leave``, because ``StoreTransport`` and ``Watch`` use the same keys.
 #
 # With UCX and libfabric you choose the number of the group. All members must use the same number, and no rank
 # may use it for two groups. A hash of the group's name can collide. MPICH lets the members exchange which numbers are

@@ -20,7 +20,7 @@ which uses two other sources, the kernel and the store:
 .. admonition:: The keys of ``Watch`` in the store
    :collapsible: closed
 
-   .. listing:: extension/frame/watch.hpp
+   .. listing:: extension/frame/c10d_frame/include/frame/watch.hpp
       :part: watch
 
 For a rank on this host, the watch looks at a pidfd. A kernel does not
@@ -34,16 +34,16 @@ counter stands still for ``Options.heartbeat``, by default 10 seconds, counts as
 
       All ranks of this page are on one host.
 
-      .. listing:: extension/frame/watch.hpp
+      .. listing:: extension/frame/c10d_frame/include/frame/watch.hpp
          :part: beats
 
 A thread of its own counts, because otherwise a rank that computes for long would seem dead. Once the group
 exists, this thread makes all calls of the store. A thread that waits for an operation must not ask the
 store, because a store whose host is down does not answer, and the deadline would pass unnoticed.
 
-The rank that finds a failure writes the reason into the key ``failed``, so that the others raise the same
+The rank that finds a failure adds the reason to the list ``news``, so that the others raise the same
 reason. The watch of each rank looks for news about ten times a second while an operation waits, and once a
-second otherwise. To look takes one request, because each rank that fails or leaves increases the counter ``news``.
+second otherwise. To look takes one request, because each rank that fails or leaves adds its line to this list.
 
 MPI may have received all that a call needs before the others failed, so a call of a rank that is late could
 succeed on that rank alone. If the watch has not looked for 0.2 seconds, such a call waits until it has, or
@@ -94,10 +94,10 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 #
 # When a rank leaves the group, the operations in which it has taken part must not fail. MPI may still need its
 # process to deliver their data, so the rank first waits in a barrier, for a quarter of a second at most, and only
-# then sets its key ``state/<rank>``. After that, only an operation that the rank had not called fails, such as the
+# then adds its line to the list ``news``. After that, only an operation that the rank had not called fails, such as the
 # barrier above:
 #
-# .. admonition:: ``leave``: the barrier, then the key
+# .. admonition:: ``leave``: the barrier, then the line
 #    :collapsible: closed
 #
 #    .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
@@ -118,7 +118,7 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # The standard forbids ``MPI_Cancel`` for nonblocking collectives and deprecates it for sends; MPICH ignores
 # it for sends over libfabric. The cancel of a receive can come too late, when its data is already on the
 # way into the tensor. So the backend cancels nothing. It no longer tests such a request, whose result is of
-# no use, and keeps the memory until the process ends, as ``keep`` in ``serve`` of :doc:`which-thread-calls` does.
+# no use, and keeps the memory until the process ends, as ``look`` of the ``Call`` in :doc:`which-thread-calls` does.
 #
 # Bug: the tensor of a failed receive
 # -----------------------------------

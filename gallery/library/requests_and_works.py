@@ -19,7 +19,7 @@ size, dtype, ``ReduceOp`` and more. Then MPI runs the collective:
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
    :part: run-collective
 
-The first branch leaves two cases to the frame: up to 1 KiB of data, which fits into the heads, and reductions of
+The first branch leaves two cases to the frame: up to 1 KiB of data, which fits into the heads, and sums of
 8-bit floats, as :doc:`types-and-reductions` explains.
 
 ``meet`` exchanges the heads and compares their notes, and ``run(op)`` is the collective of MPI. Both lead to the
@@ -30,7 +30,7 @@ next function, which hands a ``Call`` to the thread of the library and suspends 
 
 Its parameters are values, because the target of a reference may be gone when the coroutine resumes. ``collective``
 may take a reference, because the frame keeps the ``Operation`` until the coroutine is destroyed. The condition
-``done`` has a name, because GCC 12 destroys some temporaries of a ``co_await`` expression too early.
+``done`` has a name, because it must live while the coroutine is suspended. A temporary does not compile there.
 
 A ``Call`` of the frame is one job for the library. ``mpich`` derives ``Requests`` from it, which holds one or more
 requests of MPI:
@@ -182,7 +182,7 @@ run_program("requests_and_works/memory_given_back.py")
 # - the requests.
 #
 # The coroutine shares the ``Call`` with the thread of the library. When a failure destroys the coroutine, the
-# thread is the last owner, and keeps the ``Call`` until the process ends, as ``serve`` on the page
+# ``Call`` owns itself until the process ends, for the reason that the page
 # :doc:`lost-ranks-of-a-library` shows. This leak is deliberate. It may hold
 # large tensors, but happens once for each group, because the first failure ends the group. Late data can then only reach
 # the tensors of the failed operation, which a program must not use after the error.
@@ -202,8 +202,8 @@ run_program("requests_and_works/memory_given_back.py")
 #      - A call that is done at once returns ``NULL``, others an error or a request. Ask ``ucp_request_check_status``, or
 #        pass a callback, which UCX does not call after ``NULL``; release the request with ``ucp_request_free``.
 #        ``ucp_tag_send_sync_nbx`` is done when the receiver takes the message, as ``MPI_Issend`` is. At the end, cancel
-#        the requests that are still open, and call ``ucp_worker_progress`` until none is. Then close each endpoint with
-#        ``ucp_ep_close_nbx``, which flushes it, and destroy the worker. If a send does not end, keep the worker.
+#        the requests that are still open, in ``cancel`` of each ``Call``, and make progress until none is. Then close each
+#        endpoint with ``ucp_ep_close_nbx``, which flushes it, and destroy the worker. If a send does not end, keep the worker.
 #    * - libfabric
 #      - You pass a context pointer, which an entry of the completion queue returns: let it point to the ``Call``,
 #        or to a ``fi_context`` in it if the provider's mode has ``FI_CONTEXT``.

@@ -108,7 +108,7 @@ launch("types_and_reductions/maximum_of_nan.py", ranks=2)
 # The number of roundings is a decision. The frame adds up floats of 8 and 16 bits as ``float`` and rounds
 # once, if it has the elements of all ranks at the same time. MPI has two arrays at a time, so each sum is
 # rounded. The backend does both: up to 1 KiB it exchanges the bytes and reduces them in the frame, and
-# above that it calls MPI. ``float8_e4m3fn``, ``float8_e5m2`` and their ``fnuz`` forms always take the first way:
+# above that it calls MPI. Sums of ``float8_e4m3fn``, ``float8_e5m2`` and their ``fnuz`` forms always take the first way:
 # with two or three bits after the leading one, each rounding is a large error. On four ranks, the next worker
 # adds 256, 1, 1 and 1 in ``bfloat16``, and averages 30,000 in ``float16``, also with gloo:
 #

@@ -60,14 +60,14 @@ run_program("which_thread_calls/call_that_hangs.py")
 # tested. A ``Call`` says how something begins in the library and how to ask whether it has ended. Neither
 # function may wait for another rank:
 #
-# .. listing:: extension/frame/library.hpp
+# .. listing:: extension/frame/c10d_frame/include/frame/library.hpp
 #    :start-at: // The thread of the library alone
 #    :end-before: template <class Step>
 #
 # .. admonition:: The whole ``Call``
 #    :collapsible: closed
 #
-#    .. listing:: extension/frame/library.hpp
+#    .. listing:: extension/frame/c10d_frame/include/frame/library.hpp
 #       :part: call
 #
 # ``Library`` has the thread and a queue of jobs. All groups of the process share it, because a library such
@@ -81,7 +81,7 @@ run_program("which_thread_calls/call_that_hangs.py")
 #
 #       No sample uses MPI in a fork, or waits too long for it in ``run``.
 #
-#       .. listing:: extension/frame/library.hpp
+#       .. listing:: extension/frame/c10d_frame/include/frame/library.hpp
 #          :part: library
 #
 # A caller must not hang with the library, so it only reads what the library's thread has written. It sleeps on
@@ -140,13 +140,13 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # .. admonition:: ``serve``
 #    :collapsible: closed
 #
-#    .. listing:: extension/frame/library.hpp
+#    .. listing:: extension/frame/c10d_frame/include/frame/library.hpp
 #       :part: serve
 #       :end-before: // Nothing wakes this thread
 #
-# You must decide how often it tests. Before each test, ``run_jobs`` waits, yields or goes on at once:
+# You must decide how often it tests. After a look without an event, ``rest`` waits, yields or goes on at once:
 #
-# .. listing:: extension/frame/library.hpp
+# .. listing:: extension/frame/c10d_frame/include/frame/library.hpp
 #    :start-at: // Nothing wakes this thread
 #    :end-before: // [/serve]
 #
@@ -187,14 +187,15 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 #    * - UCX
 #      - ``ucp_worker_progress`` must be called; by default a worker is for a single thread. With
 #        ``UCP_FEATURE_WAKEUP``, ``ucp_worker_get_efd`` gives a file descriptor to sleep on; call
-#        ``ucp_worker_arm`` before each sleep. ``Library`` has no place for this: copy the class, and call
-#        ``ucp_worker_progress`` in its loop, also while no call is open, because sends may still be queued.
+#        ``ucp_worker_arm`` before each sleep. For these, override ``progress``, ``file`` and ``arm`` of ``Library``,
+#        which makes progress also while no call is open, because sends may still be queued.
 #    * - libfabric
 #      - ``fi_cq_read`` returns at once, ``fi_cq_sread`` waits with a timeout. A completion queue that was opened
 #        with ``FI_WAIT_FD`` has a file descriptor; call ``fi_trywait`` before each sleep on it.
 #
-# With a file descriptor, your thread needs no naps: it polls the descriptor together with an ``eventfd``
-# that each new job signals.
+# With a file descriptor, the thread needs no naps: it polls the descriptor together with an ``eventfd``
+# that each new job signals. The class for this, ``FileBell`` in ``file_bell.hpp``, also lets the threads of a
+# transport over sockets sleep.
 #
 # Not run here: these libraries, for which the table follows their documentation, and a test of MPI that hangs
 # after a rank was killed. The next page, :doc:`requests-and-works`, follows one operation to this thread and back.

@@ -14,10 +14,13 @@ Operations as coroutines
 An operation waits for other ranks many times, and a thread that blocked in each wait could run only one
 operation. So the methods that move data are C++20 coroutines, which suspend themselves where they would have
 to wait. ``co_await`` takes a condition, for example that the bytes of another rank have arrived, and the
-compiler calls these three methods of it:
+compiler calls these three methods, which ask the condition:
 
-.. listing:: extension/frame/steps.hpp
-   :part: await
+.. admonition:: ``Wait``
+   :collapsible: closed
+
+   .. listing:: extension/frame/c10d_frame/include/frame/steps.hpp
+      :part: await
 
 If the condition holds, the coroutine goes on at once. Otherwise ``await_suspend`` notes it, and control
 returns to the thread that had called ``advance``. Each later call, perhaps from a different thread, asks the
@@ -26,7 +29,7 @@ condition again, and resumes the coroutine as soon as it holds:
 .. admonition:: ``advance``
    :collapsible: closed
 
-   .. listing:: extension/frame/steps.hpp
+   .. listing:: extension/frame/c10d_frame/include/frame/steps.hpp
       :part: resume
 
 Because a suspended coroutine keeps its local variables, a transport reads like a program that blocks, and
@@ -47,13 +50,16 @@ microseconds. It is safe only if each call of the transport returns soon, as whe
 A socket, a server or a library may block the thread, and a caller that drives could then not raise its error
 at the deadline. So ``can_block`` is true by default: the progress thread drives while the caller sleeps, and
 the caller wakes at the deadline even if that thread hangs. The loop of ``wait`` contains both cases.
-``callers_`` counts the callers that drive, to which the progress thread leaves the work, and ``changed_`` wakes
-those that sleep:
+``callers_`` counts the callers that drive, because the progress thread leaves the work to them. It also wakes
+the callers that sleep:
 
-.. listing:: extension/frame/engine.hpp
-   :part: wait
-   :start-after: let go of a tensor
-   :end-before: if (failure_ &&
+.. admonition:: ``wait``
+   :collapsible: closed
+
+   .. listing:: extension/frame/c10d_frame/include/frame/progress.hpp
+      :part: wait
+      :start-after: Lock lock(mutex_);
+      :end-before: if (schedule_.must_tell
 
 To compare both cases, the worker sets an option of ``store`` that otherwise only its tests use. While the
 program makes ten synchronous calls, it watches whether the progress thread works:
@@ -145,15 +151,18 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 # backend decides only when to call ``markCompleted`` or ``setError``. The first ``get_future`` of a work
 # creates it:
 #
-# .. listing:: extension/frame/work.hpp
-#    :part: one-future
+# .. admonition:: ``getFuture``
+#    :collapsible: closed
+#
+#    .. listing:: extension/frame/c10d_frame/include/frame/work.hpp
+#       :part: one-future
 #
 # Callbacks may take any time, so a thread of their own runs them:
 #
 # .. admonition:: The thread for callbacks
 #    :collapsible: closed
 #
-#    .. listing:: extension/frame/engine.hpp
+#    .. listing:: extension/frame/c10d_frame/include/frame/progress.hpp
 #       :part: callbacks
 #
 # Two kinds of callbacks run elsewhere: those of a complete future at once, on the thread that attaches them, and
@@ -235,8 +244,8 @@ launch("asynchronous_work/works_of_a_group.py", ranks=2)
 #
 #       In no sample does a thread wait for an operation while Python ends.
 #
-#       .. listing:: extension/frame/process.hpp
-#          :start-at: // Once Python exits
+#       .. listing:: extension/frame/c10d_frame/include/frame/process.hpp
+#          :start-at: // When Python exits
 #          :end-before: // Gives Python's lock away
 #
 # PyTorch itself calls no such function (`pytorch#179291 <https://github.com/pytorch/pytorch/pull/179291>`_), so tell your

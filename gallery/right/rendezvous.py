@@ -18,7 +18,7 @@ as :doc:`/tutorial/step-2-expose-to-python` explains, it passes a ``DistributedB
 .. admonition:: The create function
    :collapsible: closed
 
-   .. listing:: extension/frame/registration.hpp
+   .. listing:: extension/frame/c10d_frame/include/frame/registration.hpp
       :part: create
 
 ``DistributedBackendOptions`` contains the store, the rank, the size and the timeout of the group, its name, and the
@@ -80,7 +80,7 @@ launch("rendezvous/late_rank.py", ranks=2)
 # .. admonition:: A connection of its own
 #    :collapsible: closed
 #
-#    .. listing:: extension/frame/store_keys.hpp
+#    .. listing:: extension/frame/c10d_frame/include/frame/store_keys.hpp
 #       :part: store
 #
 # On this connection, too, the frame polls. The store's ``wait`` would end only when all keys exist or its timeout
@@ -127,12 +127,13 @@ launch("rendezvous/fixed_keys.py", ranks=2)
 launch("rendezvous/drawn_numbers.py", ranks=2)
 
 # %%
-# Now rank 0 waits for the new text of rank 1. The frame therefore uses these keys:
+# Now rank 0 waits for the new text of rank 1. The frame does the same for any number of ranks. So that it takes one
+# request to see all of them, they add lines to lists, in place of a key for each rank:
 #
 # .. admonition:: The keys of a rendezvous
 #    :collapsible: closed
 #
-#    .. listing:: extension/frame/rendezvous.hpp
+#    .. listing:: extension/frame/c10d_frame/include/frame/rendezvous.hpp
 #       :part: keys-of-a-meeting
 #
 # Agreement
@@ -141,7 +142,7 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # So that no rank starts alone, the ranks agree in two rounds: in "came", whether all have arrived, and in
 # "made", whether each could make its transport. The constructor of the backend calls ``meet``, which runs both:
 #
-# .. listing:: extension/frame/rendezvous.hpp
+# .. listing:: extension/frame/c10d_frame/include/frame/rendezvous.hpp
 #    :part: meet
 #
 # ``find_keys`` is the exchange of numbers, after which the prefix of ``keys_`` contains the number of rank 0.
@@ -155,15 +156,15 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # .. admonition:: ``agree``
 #    :collapsible: closed
 #
-#    .. listing:: extension/frame/rendezvous.hpp
+#    .. listing:: extension/frame/c10d_frame/include/frame/rendezvous.hpp
 #       :part: agree
 #
 #    In this listing:
 #
 #    - ``mine`` is the rank's own problem or, without one, ``ready_``: "ready" and the number the rank has drawn.
-#    - ``enter`` writes ``mine``. A second process with the same rank has drawn another number, so its text differs, and
-#      ``enter`` throws.
-#    - ``welcome`` is called on rank 0, and writes the answer that the other rank waits for in ``find_keys``.
+#    - ``enter`` adds ``mine`` to the list of the round. A second process with the same rank has drawn another number,
+#      so its text differs, and ``enter`` throws. ``said`` reads the list.
+#    - ``welcome`` is called on rank 0, and adds the answer that the other ranks wait for in ``find_keys``.
 #    - ``judge`` returns "ready", or names the missing ranks and those that cannot begin, with their reasons.
 #    - ``set_first`` writes the verdict, unless there is one, and returns the one that counts. If all ranks are ready,
 #      that is ``kReady``, without a number, so that it is the same whichever rank writes it.
@@ -180,8 +181,8 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # --------------------
 #
 # Start your library in ``connect``, which all ranks run at the same time, between the two rounds. Its argument is
-# a ``Place`` with the rank, the size, a deadline, and keys that only this group uses. If the ranks share a
-# unique id, as with NCCL, rank 0 publishes it as a key; if each rank has an address, each publishes its own.
+# a ``Place`` with the rank, the size, a deadline, the process and the host of each rank, and keys that only this group
+# uses. If the ranks share a unique id, as with NCCL, rank 0 publishes it as a key; if each rank has an address, each publishes its own.
 # ``place.keys->publish(name, text)`` sets a key that the frame erases when all have connected.
 # ``place.await(names)`` returns the values of other ranks' keys once they are set.
 #

@@ -8,13 +8,37 @@ without blank lines and comments.
 
 In a real backend, a rank waits for others, which makes everything around the data hard: asynchronous
 calls, futures, deadlines, dead ranks. Because this is the same for every library, it is written once, in
-the *frame*: headers in ``extension/frame`` that you copy into your project.
+the *frame*: headers that pip installs as the package ``c10d-frame``.
 
 What remains is the *transport*, which moves bytes from rank to rank. So that it runs anywhere, the one on
 this page uses the store of ``init_process_group``. It is slow, because every byte passes through one
 server, but you can replace its functions one at a time.
 
 .. diagram:: right/smallest_backend/diagram
+
+These names occur in all listings:
+
+.. list-table::
+   :header-rows: 1
+
+   * - name
+     - what it is
+   * - ``Note``
+     - which call this is, in numbers that are the same on all ranks: operation, dtype, reduction, size, root or tag
+   * - ``Bytes``
+     - a piece of memory that another object owns; ``Pieces`` are several, often one for each rank
+   * - ``Blob``
+     - bytes that own their memory; ``Blobs`` are one for each rank
+   * - ``Operation``
+     - a note, with the input and the output of this rank as pieces
+   * - ``Steps``
+     - a coroutine that runs one operation, and suspends itself to wait for other ranks
+   * - ``Until``
+     - a condition for which ``co_await`` waits, and the ranks that it is waiting for
+   * - ``Keys``
+     - the store of ``init_process_group``, with a prefix that belongs to this group alone
+   * - ``Place``
+     - what a transport needs to connect: rank, size, keys, a deadline, and the host of each rank
 
 What the frame does, and what you write
 ---------------------------------------
@@ -42,7 +66,7 @@ virtual methods, of which you must write the three marked ``= 0``:
 
       The transport of this page overrides the methods whose bodies are highlighted.
 
-      .. listing:: extension/frame/transport.hpp
+      .. listing:: extension/frame/c10d_frame/include/frame/transport.hpp
          :part: interface
 
 A method that returns ``Steps`` is a coroutine. Instead of blocking, it suspends with ``co_await`` on a
@@ -105,7 +129,7 @@ To implement the collectives, you need one method, ``exchange``: each rank publi
 those of others. A broadcast reads the bytes of one rank; a reduction reads those of all ranks and
 combines them:
 
-.. listing:: extension/frame/transport.hpp
+.. listing:: extension/frame/c10d_frame/include/frame/transport.hpp
    :part: collective
 
 In an all-reduce, each rank adds in the order of the ranks, so all of them get the same bits.
@@ -115,35 +139,35 @@ has, and call ``Transport::collective`` for the others.
 Here is the store's ``exchange``. It writes in pieces of 4 MiB, safely below the 8 MiB that a
 ``TCPStore`` accepts for a value:
 
-.. listing:: extension/store_collectives/src/store_transport.hpp
+.. listing:: extension/frame/c10d_frame/include/store/store_transport.hpp
    :part: exchange
    :end-before: const auto heads
 
 .. admonition:: The rest of ``exchange``, which compares the notes and reads
    :collapsible: closed
 
-   .. listing:: extension/store_collectives/src/store_transport.hpp
+   .. listing:: extension/frame/c10d_frame/include/store/store_transport.hpp
       :start-at: const auto heads
       :end-before: // [/exchange]
 
-Two decisions make it correct. Each rank writes its *note*, which describes the call, last, so that a
-rank that sees the note also finds the bytes. And every rank reads the notes of all ranks, even
+Two decisions make it correct. Each rank writes its *note*, which describes the call, after the bytes, and its line
+in the list of the round last, so that a rank that sees the line also finds the note and the bytes. And every rank reads the notes of all ranks, even
 if it needs no data from them. If two notes differ, for example in the dtype, every rank fails for the same
 stated reason, because otherwise the results would be wrong without an error.
 
 Messages
 --------
 
-So that messages do not mix, their keys contain the sender, the receiver, the tag and a counter. The
-receiver erases the note when it has read the data, which tells the sender that the message has
-arrived:
+So that messages do not mix, their keys contain the sender, the receiver and a counter. Each rank has a list in the
+store, its *mail*, to which the sender adds the number and the tag of a message. When the receiver has read the
+data, it adds the number to the mail of the sender, which tells it that the message has arrived:
 
 .. diagram:: right/smallest_backend/message
 
 .. admonition:: ``send`` and ``receive``
    :collapsible: closed
 
-   .. listing:: extension/store_collectives/src/store_transport.hpp
+   .. listing:: extension/frame/c10d_frame/include/store/store_transport.hpp
       :part: messages
 
 Two receives can wait for the same message, whether they name its sender or accept any. So ``find``

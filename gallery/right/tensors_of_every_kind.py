@@ -21,7 +21,7 @@ one tensor for each rank; and an output must not overlap itself or another outpu
 overlap and one of them has gaps in memory, such as a slice with a step, neither PyTorch nor the frame notices.) The
 method below makes the piece of an output:
 
-.. listing:: extension/frame/arguments.hpp
+.. listing:: extension/frame/c10d_frame/include/frame/arguments.hpp
    :part: output
 
 ``is_plain`` is true if the memory of the tensor contains its elements in their order, and nothing else. It
@@ -34,7 +34,7 @@ Which dtype has which reduction
 ``ReduceOp`` has nine operations, and no dtype has all of them, so the constructor of a reduction tests each
 pair with this function:
 
-.. listing:: extension/frame/reductions.hpp
+.. listing:: extension/frame/c10d_frame/include/frame/reductions.hpp
    :part: defined
 
 The frame defines the pairs that :doc:`/tutorial/options-and-reductions` lists for ``store``. With any other pair,
@@ -128,7 +128,7 @@ assert output[0] == output[1]
 #
 #    No sample of this page reduces a sparse tensor.
 #
-#    .. listing:: extension/frame/arguments.hpp
+#    .. listing:: extension/frame/c10d_frame/include/frame/arguments.hpp
 #       :part: finish
 #
 # If elements of an output overlap, there is no place for all results, so the call is an error; as an input,

@@ -21,7 +21,7 @@ PyTorch's NCCL has the opposite rule: the argument, even its default, replaces t
 .. admonition:: Which timeout counts
    :collapsible: closed
 
-   .. listing:: extension/frame/options.hpp
+   .. listing:: extension/frame/c10d_frame/include/frame/options.hpp
       :part: timeouts
 
 Of the collectives of ``torch.distributed``, only ``barrier`` and ``monitored_barrier`` have an argument
@@ -43,7 +43,7 @@ stays usable:
 .. admonition:: ``wait``
    :collapsible: closed
 
-   .. listing:: extension/frame/work.hpp
+   .. listing:: extension/frame/c10d_frame/include/frame/work.hpp
       :part: timeout-of-wait
 
 The next worker shows all three timeouts in five cases. Rank 1 calls only after rank 0 has raised an error:
@@ -135,10 +135,10 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 # each operation: is a rank that it waits for gone for good? The steps are suspended on a condition, whose method
 # ``missing()`` returns the ranks that the operation waits for. Only a receive from any source has none to name:
 #
-# .. admonition:: ``advance``, which asks
+# .. admonition:: ``advance_one``, which asks
 #    :collapsible: closed
 #
-#    .. listing:: extension/frame/engine.hpp
+#    .. listing:: extension/frame/c10d_frame/include/frame/running.hpp
 #       :part: advance
 #
 # The order matters, because a rank may send its last data and then leave, which is no failure. So when a
@@ -177,7 +177,7 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 # .. admonition:: The answers of ``store``
 #    :collapsible: closed
 #
-#    .. listing:: extension/store_collectives/src/store_transport.hpp
+#    .. listing:: extension/frame/c10d_frame/include/store/store_transport.hpp
 #       :part: lost
 #
 # To show the errors, this worker breaks three groups. In the first, the sizes differ. Rank 1 has destroyed the other

@@ -105,7 +105,7 @@ show_table(["feature", "calls", "ReduceOp", "method of the work"], rows)
 # number of ranks, ``PREMUL_SUM`` takes the place of ``AVG``: each rank multiplies its numbers before the
 # sum, by a factor that comes with the ``ReduceOp``:
 #
-# .. listing:: extension/frame/reductions.hpp
+# .. listing:: extension/frame/c10d_frame/include/frame/reductions.hpp
 #    :part: premul-sum
 #
 # Bug: a backend that ignores ReduceOp

@@ -47,7 +47,7 @@ Newer methods such as ``all_gather_single`` call these by default.
 :doc:`/tutorial/every-operation` lists which Python function calls which of them. The first two variants
 of the all-gather differ only in how they cut the output into pieces, one for each rank:
 
-.. listing:: extension/frame/backend.hpp
+.. listing:: extension/frame/c10d_frame/include/frame/backend.hpp
    :part: all-gathers
 
 A *coalesced* method gets several tensors and returns one ``Work``. In Python, ``_coalescing_manager``
@@ -55,7 +55,7 @@ turns several calls of ``all_reduce``, ``all_gather_single`` or ``reduce_scatter
 complete when the last one ends. ``together`` checks all tensors before the first operation begins, because an
 error in the middle would leave the other ranks waiting:
 
-.. listing:: extension/frame/backend.hpp
+.. listing:: extension/frame/c10d_frame/include/frame/backend.hpp
    :part: coalesced
 
 The worker calls three of the variants with the same numbers:
@@ -109,7 +109,7 @@ launch("variants_and_groups/roots.py", ranks=3)
 # .. admonition:: The method ``split`` and the worker
 #    :collapsible: closed
 #
-#    .. listing:: extension/frame/backend.hpp
+#    .. listing:: extension/frame/c10d_frame/include/frame/backend.hpp
 #       :part: split
 #
 #    .. listing:: gallery/right/variants_and_groups/split.py

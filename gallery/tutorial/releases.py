@@ -162,7 +162,7 @@ import torch.distributed as dist
 from torch.utils.cpp_extension import load
 
 # sphinx_gallery_start_ignore
-# time limit: 180
+# time limit: 600
 import sys
 from unittest import mock
 
@@ -540,4 +540,47 @@ build.cleanup()
 # The functions in Python, such as ``dist._reconfigure``, begin with an underscore, their documentation calls
 # them experimental, and no other Python code of PyTorch calls them.
 #
-# Not run here: a ``split`` that waits for keys on the connection of the parent.
+# Prepare for the next release
+# ----------------------------
+#
+# A backend notices a new release when it no longer compiles, or never, because it inherits new methods silently.
+# So audit it with the headers of that release, of which you need only ``Backend.hpp``. The suite
+# ``c10d-conformance`` lists what your backend overrides and inherits, what the headers change for it, and where
+# PyTorch's Python asks for the name of a backend:
+#
+# .. not-executed::
+#
+#    ``mine``, ``my_module`` and ``nightly`` stand for your backend and for another installed PyTorch.
+#
+#    .. code-block:: console
+#
+#       $ c10d-conformance audit --backend mine --import my_module --headers nightly/torch/include
+#
+# One proposal would break most backends: the method ``capabilities`` replaces the virtual ``supportsSplitting`` and
+# five methods like it (`pytorch#193023 <https://github.com/pytorch/pytorch/pull/193023>`_). PyTorch 2.15 does not
+# have it. Where a release does, the proposal defines ``C10D_BACKEND_HAS_CAPABILITIES``, so our backend has both forms:
+#
+# .. listing:: gallery/tutorial/releases/recent_backend.cpp
+#    :part: capabilities
+#
+# To compile both forms, the next program writes our sketch of the proposal into a copy of the installed header:
+#
+# .. admonition:: The sketch, which is no file of PyTorch
+#    :collapsible: closed
+#
+#    .. listing:: gallery/tutorial/releases/sketch_of_capabilities.hpp
+#       :part: sketch
+#
+# The program audits ``shm``, the backend of this site for shared memory, with that copy. Then it compiles our backend
+# with the copy, with and without the guard:
+
+from launcher import run_program
+
+output = run_program("releases/next_release.py", timeout=500)
+
+# %%
+# The audit finds the override that stops compiling, and the new method, which ``shm`` would inherit: it would then
+# report no capability at all.
+#
+# Not run here: a ``split`` that waits for keys on the connection of the parent, and PyTorch 2.16. Whether it will
+# have ``capabilities``, and the names in ``BackendCapability``, were not verified.

@@ -9,7 +9,7 @@ all lines share is removed. ``:no-caption:`` leaves out the name, for a listing 
 one before. The directive is a ``literalinclude`` with these defaults, and takes all its options.
 
 Configuration: ``listing_root``, the folder from which the names of files count, relative to the
-source folder.
+source folder. ``listing_include``, a folder whose files are named as C++ includes them: without it.
 """
 
 from pathlib import PurePath
@@ -27,6 +27,7 @@ LANGUAGES = {
     ".cpp": ("cpp", "//"),
     ".hpp": ("cpp", "//"),
     ".txt": ("console", "#"),
+    ".yml": ("yaml", "#"),
 }
 
 
@@ -46,7 +47,7 @@ class Listing(LiteralInclude):
         language, comment = LANGUAGES[suffix]
         defaults = {"language": language, "dedent": None}
         if "no-caption" not in self.options:
-            defaults["caption"] = file
+            defaults["caption"] = file.removeprefix(self.config.listing_include)
         if part := self.options.get("part"):
             defaults["start-after"] = f"{comment} [{part}]"
             defaults["end-before"] = f"{comment} [/{part}]"
@@ -57,5 +58,6 @@ class Listing(LiteralInclude):
 
 def setup(app: Sphinx) -> dict:
     app.add_config_value("listing_root", ".", "env", types=[str])
+    app.add_config_value("listing_include", "", "env", types=[str])
     app.add_directive("listing", Listing)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

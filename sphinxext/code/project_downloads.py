@@ -8,7 +8,7 @@ Configuration: ``project_downloads``, a dictionary from the name of a zip file, 
 its ``Project``; default ``{}``. ``language_switcher`` knows the address of the language.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ class Project:
     templates: dict[str, str]  # names of templates, of ``templates_path``
     copies: dict[str, bytes]  # contents that are left as they are
     address: str  # is replaced by the address of the language in sources and templates
+    values: dict[str, str] = field(default_factory=dict)  # of variables in templates
 
 
 class LinkToProjects(SphinxPostTransform):
@@ -57,7 +58,7 @@ def contents(app: Sphinx, project: Project) -> dict[str, bytes]:
     """Return the contents of each file of a project in the language of a build, by path."""
     texts = {path: _translated(app, path, text) for path, text in project.sources.items()}
     for path, template in project.templates.items():
-        texts[path] = app.builder.templates.render(template, {}).strip() + "\n"
+        texts[path] = app.builder.templates.render(template, project.values).strip() + "\n"
     address = own_address(app)
     texts = {path: text.replace(project.address, address) for path, text in texts.items()}
     return {path: text.encode() for path, text in texts.items()} | project.copies

@@ -64,7 +64,7 @@ class ZipFile:
 
     script: str
     files: dict[str, str]  # The paths of the script and of what it needs.
-    texts: dict[str, str]  # The contents of further files, which are left as they are.
+    copies: dict[str, bytes]  # The contents of further files, which are left as they are.
 
 
 # -- When a page is read -----------------------------------------------------------
@@ -129,7 +129,7 @@ class Sample:
     def __init__(self, app: Sphinx, docname: str, sample: ZipFile, doctree: nodes.document) -> None:
         self.app, self.docname, self.doctree = app, docname, doctree
         self.name = PurePosixPath(sample.script).stem
-        self.script, self.texts = sample.script, sample.texts
+        self.script, self.copies = sample.script, sample.copies
         self.files = {name: _read(path) for name, path in sample.files.items()}
         self.blocks = split(self.files[self.script])
         self.address = own_address(app) + app.builder.get_target_uri(docname)
@@ -148,7 +148,7 @@ class Sample:
         }
         files[name_of_notebook] = self._notebook(blocks)
         files["README.txt"] = self._rendered("readme")
-        contents = {name: text.encode() for name, text in (files | self.texts).items()}
+        contents = {name: text.encode() for name, text in files.items()} | self.copies
         return {
             f"{self.name}.py": contents[self.script],
             f"{self.name}.ipynb": contents[name_of_notebook],

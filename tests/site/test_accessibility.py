@@ -49,16 +49,19 @@ def start_check(page, axe):
     page.evaluate(START_CHECK)
 
 
-def shifts_again(visit, page, axe):
-    """Load the page once more, with nothing cached, and say whether its layout shifts.
+def always_shifts(visit, page, axe):
+    """Load the page four times more, with nothing cached: say whether its layout shifts each time.
 
     A busy Chromium paints before it has a fallback font or all rows of a table. Then the
-    page shifts once, while a page that is at fault always does.
+    page shifts now and then, while a page that is at fault always does.
     """
-    again = visit(page.url, viewport=page.viewport_size)
-    start_check(again, axe)
-    again.evaluate(FINISH_CHECK)
-    return again.evaluate("shifted") > INVISIBLE_SHIFT
+    for _ in range(4):
+        again = visit(page.url, viewport=page.viewport_size)
+        start_check(again, axe)
+        again.evaluate(FINISH_CHECK)
+        if again.evaluate("shifted") <= INVISIBLE_SHIFT:
+            return False
+    return True
 
 
 @pytest.mark.timeout(3600)
@@ -85,6 +88,6 @@ def test_pages_have_no_barrier_and_fit(visit, address, language, axe, which):
                 faults.append(f"{name}: is wider than {width} px")
             if not page.evaluate(CAPTIONS_FIT):
                 faults.append(f"{name}, {width} px: the caption of a listing is cut off")
-            if page.evaluate("shifted") > INVISIBLE_SHIFT and shifts_again(visit, page, axe):
+            if page.evaluate("shifted") > INVISIBLE_SHIFT and always_shifts(visit, page, axe):
                 faults.append(f"{name}, {width} px: its layout shifts while it loads")
     assert faults == []

@@ -29,7 +29,7 @@ QUICK = GALLERY / "tutorial/step_4_unimplemented_collective.py"
 SUITE_PAGE = GALLERY / "communicate/test_your_backend.py"
 WITH_WORKERS = GALLERY / "operations/collectives.py"
 # Into the projects, as they are.
-COPIED = ("frame/", "store/", "streams/", "sim/", "simulated_accelerator/", "wheels/")
+COPIED = ("sim/", "simulated_accelerator/", "wheels/")
 NO_PROSE = r"^```.*?^```$|`[^`]+`|\(http\S+\)"  # of Markdown
 MULTI = re.M | re.S
 
@@ -199,10 +199,11 @@ def test_a_zip_file_with_workers_runs(tmp_path):
 
 
 def test_the_suite_runs_from_its_zip_file(tmp_path):
-    """With PyTorch and pytest alone: it tests gloo, and finds an error that gloo has."""
+    """With PyTorch, pytest and hypothesis alone: it tests gloo, and finds an error of gloo."""
     with zipfile.ZipFile(download(SOURCE_LANGUAGE, SUITE_PAGE, "zip")) as archive:
         archive.extractall(tmp_path)
-        assert b"pytest==" in archive.read(f"{SUITE_PAGE.stem}/requirements.txt")
+        requirements = archive.read(f"{SUITE_PAGE.stem}/requirements.txt")
+        assert b"pytest==" in requirements and b"hypothesis==" in requirements
     suite = ["-m", "c10d_conformance", "--backend", "gloo", "--ranks", "2"]
     checks = ["registered or completed_after_wait", "registered"]
     for status, names in zip([1, 0], checks, strict=True):

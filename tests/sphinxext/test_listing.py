@@ -6,6 +6,7 @@ from bs4 import BeautifulSoup
 CONFIGURATION = """
 extensions = ["sphinxext.code.listing"]
 listing_root = "code"
+listing_include = "long/include/"
 """
 PROGRAM = """\
 def add(a, b):
@@ -24,6 +25,7 @@ def listing(documents):
         documents.configure(CONFIGURATION)
         documents.write("code/a.py", PROGRAM)
         documents.write("code/a.hpp", "// [sum]\nint total;\n// [/sum]\n")
+        documents.write("code/a.yml", "# [sum]\ntotal: 1\n# [/sum]\n")
         documents.write("index.rst", "\n".join(["Title", "=====", "", *lines, ""]))
         return BeautifulSoup(documents.page(), "html.parser")
 
@@ -32,7 +34,11 @@ def listing(documents):
 
 @pytest.mark.parametrize(
     ("file", "language", "text"),
-    [("a.py", "python", "total = a + b\n"), ("a.hpp", "cpp", "int total;\n")],
+    [
+        ("a.py", "python", "total = a + b\n"),
+        ("a.hpp", "cpp", "int total;\n"),
+        ("a.yml", "yaml", "total: 1\n"),
+    ],
 )
 def test_a_part_of_a_file(listing, file, language, text):
     page = listing(file, ":part: sum")
@@ -44,6 +50,13 @@ def test_a_whole_file_without_a_caption_and_as_indented(listing):
     page = listing("a.py", ":no-caption:")
     assert page.select_one("pre").get_text() == PROGRAM
     assert not page.select(".code-block-caption")
+
+
+def test_a_header_has_the_name_by_which_it_is_included(listing, documents):
+    documents.write("code/long/include/frame/b.hpp", "int b;\n")
+    page = listing("long/include/frame/b.hpp")
+    assert page.select_one(".caption-text").get_text() == "frame/b.hpp"
+    assert page.select_one("pre").get_text() == "int b;\n"
 
 
 def test_own_options_win(listing):

@@ -12,7 +12,7 @@ sample_downloads = {{
     f"part/{{x}}": ZipFile(
         script=f"code/{{x}}.py",
         files={{f"code/{{y}}.py": f"{root}/_code/{{y}}.py" for y in (x, "shared")}},
-        texts={{"requirements.txt": f"torch==1\\n{{x}}==2\\n"}},
+        copies={{"requirements.txt": f"torch==1\\n{{x}}==2\\n".encode()}},
     )
     for x in ("one", "two")
 }}

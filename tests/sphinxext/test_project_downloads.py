@@ -12,6 +12,7 @@ project_downloads = {"acme-net": Project(
     templates={"README.md": "readme.html"},
     copies={"copied/SITE.txt": b"The SITE/ stays."},
     address="SITE/",
+    values={"version": "1.2"},
 )}
 """
 KO = {
@@ -26,7 +27,7 @@ def project(documents):
     documents.write("index.md", "# A title\n\nTake [the project](acme-net.zip).\n")
     documents.write("folder/page.md", "---\norphan: true\n---\n# Page\n\n[It](acme-net.zip).\n")
     documents.write("other.rst", ":orphan:\n\nOther\n=====\n\n:doc:`It <acme-net.zip>`\n")
-    documents.write("templates/readme.html", '{{ _("Of Acme") }}: SITE/')
+    documents.write("templates/readme.html", '{{ _("Of Acme") }} {{ version }}: SITE/')
     documents.write_catalog("sphinx", KO)
     return documents
 
@@ -42,7 +43,7 @@ def test_in_english(project):
     assert 'href="../_downloads/acme-net.zip"' in project.page("folder/page")
     assert 'href="_downloads/acme-net.zip"' in project.page("other")
     assert unzipped(project) == {
-        "acme-net/README.md": "Of Acme: https://example.org/en/\n",
+        "acme-net/README.md": "Of Acme 1.2: https://example.org/en/\n",
         "acme-net/acme.py": "# Acme begins at https://example.org/en/acme.html.\n"
         "acme = '''# Acme'''\n",
         "acme-net/copied/SITE.txt": "The SITE/ stays.",
@@ -52,7 +53,7 @@ def test_in_english(project):
 def test_translated_and_made_again_with_the_same_bytes(project):
     project.page(language="ko")
     files = unzipped(project)
-    assert files["acme-net/README.md"] == "Acme에 대해: https://example.org/ko/\n"
+    assert files["acme-net/README.md"] == "Acme에 대해 1.2: https://example.org/ko/\n"
     comment = "# Acme는 https://example.org/ko/acme.html에 있습니다.\n"
     assert files["acme-net/acme.py"] == comment + "acme = '''# Acme'''\n"
     path = project.root / "out/_downloads/acme-net.zip"
@@ -61,7 +62,7 @@ def test_translated_and_made_again_with_the_same_bytes(project):
     assert path.read_bytes() == first
     project.write_catalog("sphinx", KO | {"Of Acme": "Acme 설명"})
     project.page(language="ko", fresh=False)
-    assert unzipped(project)["acme-net/README.md"].startswith("Acme 설명:")
+    assert unzipped(project)["acme-net/README.md"].startswith("Acme 설명 1.2:")
 
 
 def test_another_zip_file_is_not_found(project):

@@ -77,7 +77,7 @@ extensions = ["sphinxext.translation.translatable_comments", "sphinxext.code.sam
 sample_downloads = {"index": ZipFile(
     script="code/sample.py",
     files={"code/sample.py": "SCRIPT", "code/helper.py": "HELPER"},
-    texts={"LICENSE": "Do as you like."},
+    copies={"LICENSE": b"Do as you like."},
 )}
 """
 OTHER = """\

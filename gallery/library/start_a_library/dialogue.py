@@ -88,7 +88,7 @@ def show(ranks, barrier, last=0):
         arguments = (ours, processes[-1], keys, barrier, said[rank])
         servers.append(threading.Thread(target=serve, args=arguments))
         servers[-1].start()
-    errors = [process.communicate(timeout=30)[1] for process in processes]
+    errors = [process.communicate()[1] for process in processes]
     for server in servers:
         server.join()
     for question, text in said[0][-last:]:
@@ -98,5 +98,5 @@ def show(ranks, barrier, last=0):
 
 if __name__ == "__main__":
     # [shown]
-    show([0, 1], barrier=threading.Barrier(2, timeout=30).wait)
+    show([0, 1], barrier=threading.Barrier(2).wait)
     # [/shown]

@@ -44,7 +44,7 @@ def count_tables():
 
 
 def wait_for_end_of_table():
-    return a_table_is_gone.wait(timeout=30)
+    return a_table_is_gone.wait()
 
 
 def keep(rref):

@@ -134,8 +134,6 @@ class BackendRecent : public c10d::Backend {
     return options_;
   }
 
-  bool supportsSplitting() const override { return options_->can_split; }
-
   intrusive_ptr<c10d::Backend> split(const intrusive_ptr<c10d::Store>& /* store */,
       const std::vector<int>& ranks,
       const intrusive_ptr<c10d::Backend::Options>& opts) override {
@@ -152,6 +150,26 @@ class BackendRecent : public c10d::Backend {
   // the parent, and that needed all of its ranks, this rank would take part in it here.
   void perform_nocolor_split(const at::Device& /* device */) {}
   // [/split]
+
+  // [capabilities]
+#ifdef C10D_BACKEND_HAS_CAPABILITIES
+  c10d::BackendCapabilities capabilities() const override {
+    c10d::BackendCapabilities capabilities;
+    capabilities[c10d::BackendCapability::SPLITTING] = options_->can_split;
+    capabilities[c10d::BackendCapability::RECONFIGURE] = true;
+    capabilities[c10d::BackendCapability::WINDOW] = true;
+    return capabilities;
+  }
+#else
+  bool supportsSplitting() const override { return options_->can_split; }
+#ifdef C10D_BACKEND_HAS_RECONFIGURE
+  bool supportsReconfigure() const override { return true; }
+#endif
+#ifdef C10D_BACKEND_HAS_WINDOW
+  bool supportsWindow() const override { return true; }
+#endif
+#endif
+  // [/capabilities]
 
 #ifdef C10D_BACKEND_HAS_HOOKS
   // [abort-hooks]
@@ -189,8 +207,6 @@ class BackendRecent : public c10d::Backend {
 
 #ifdef C10D_BACKEND_HAS_RECONFIGURE
   // [reconfigure]
-  bool supportsReconfigure() const override { return true; }
-
   // Any string that this backend understands. A real backend gives its address.
   c10d::ReconfigureHandle get_reconfigure_handle() const override {
     return "this rank";
@@ -223,8 +239,6 @@ class BackendRecent : public c10d::Backend {
 
 #ifdef C10D_BACKEND_HAS_WINDOW
   // [new-window]
-  bool supportsWindow() const override { return true; }
-
   intrusive_ptr<c10d::Window> new_window(
       const std::optional<at::Tensor>& tensor) override {
     auto window = make_intrusive<WindowRecent>();

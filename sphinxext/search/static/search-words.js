@@ -77,7 +77,9 @@ globalThis.searchWords = {
     accelerator npu tpu 가속기 加速器 加速卡
     minimal smallest simplest
     benchmark benchmarks measure performance 벤치마크 성능 측정 基准测试 基准 性能 测量
-    communicator 커뮤니케이터 通信器
+    communicator 커뮤니케이터 通信器 通信域
+    deadline 데드라인 기한 截止时间
+    noncontiguous 비연속 不连续 非连续
     oom outofmemory 메모리부족 内存不足 显存不足 显存不够 内存溢出
     버전 릴리스
     예제 예시 샘플
