@@ -3,18 +3,19 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # All targets share .venv and _build, also under `make -j`.
 .PHONY: help html test test-audits test-builds test-lines test-sanitizers test-soak
-.PHONY: test-conformance
-.PHONY: test-reproducible test-releases accept-releases
-.PHONY: bench-backend accept-bench-backend accept-lines serve clean
+.PHONY: test-conformance accept-scoreboard
+.PHONY: test-reproducible test-releases accept-releases test-wheel accept-wheel
+.PHONY: bench-backend accept-bench-backend bench-algorithms accept-lines simulate serve clean
 .PHONY: compile execute render check accept-outputs run-times
 .PHONY: format preview i18n-add i18n-remove i18n-update i18n-check i18n-review i18n-status
-.PHONY: linkcheck browser cards new-backend
+.PHONY: linkcheck browser doctest cards new-backend
 
 PYTHON ?= python3
 # Another release of PyTorch than the default, from releases.toml. TORCH counts only on the
 # command line.
 RELEASE := $(if $(findstring command,$(origin TORCH)),$(TORCH))
-VENV_PYTHON := .venv$(RELEASE:%=-%)/bin/python
+BIN := .venv$(RELEASE:%=-%)/bin
+VENV_PYTHON := $(BIN)/python
 # $(call SET_UP,STAGE) creates the environment, or completes it.
 SET_UP = @$(PYTHON) tools/environment.py $(1) $(RELEASE)
 
@@ -36,7 +37,7 @@ html: ## build, verify and publish the whole site into _build/html
 	@$(VENV_PYTHON) -m tools.html
 
 # SINCE counts only on the command line, as TORCH does.
-test: html browser ## build the site, then test the extension, the tools and the site
+test: html browser doctest ## build the site, then test the extension, the tools and the site
 	$(call SET_UP,test)
 	@SINCE="$(if $(findstring command,$(origin SINCE)),$(SINCE))" $(VENV_PYTHON) -m pytest $(IN_PARALLEL)
 
@@ -71,6 +72,9 @@ test-conformance: html ## prove the suite of conformance/ with defects, and run 
 	@$(VENV_PYTHON) -m pytest --timeout=1000 -o addopts=--strict-markers \
 	    --junitxml=_build/junit-conformance.xml tests/conformance
 
+accept-scoreboard: compile ## run the suite on backends of ours and of others, and keep the counts (BACKEND=gloo for one)
+	@$(VENV_PYTHON) -m tools.accept_scoreboard "$(BACKEND)"
+
 test-reproducible: ## build two clones and compare every byte; damage and kill builds of a small site
 	$(call SET_UP,test)
 	@$(VENV_PYTHON) -m pytest --junitxml=_build/junit-reproducible.xml \
@@ -84,10 +88,19 @@ accept-releases: ## the same, and accept the results
 	@$(PYTHON) tools/environment.py render
 	@.venv/bin/python -m tools.accept_releases $(RELEASE)
 
-format: ## format all Python code, and correct what ruff can correct
+test-wheel: ## build one wheel for all releases of PyTorch, and use it with each
+	@$(PYTHON) tools/environment.py releases
+	@.venv/bin/python -m tools.test_wheel
+
+accept-wheel: ## the same, and accept the results
+	@$(PYTHON) tools/environment.py releases
+	@.venv/bin/python -m tools.accept_wheel
+
+format: ## format all Python and C++ code, and correct what ruff can correct
 	$(call SET_UP,test)
-	@$(VENV_PYTHON) -m ruff check --fix --quiet
-	@$(VENV_PYTHON) -m ruff format --quiet
+	@$(BIN)/ruff check --fix --quiet
+	@$(BIN)/ruff format --quiet
+	@$(BIN)/clang-format -i $$(git ls-files --cached --others --exclude-standard '*.[ch]pp')
 
 bench-backend: compile ## measure a backend and gloo in turns (BACKEND=shm or mpich; six minutes)
 	@$(VENV_PYTHON) -m tools.bench_backend $(or $(BACKEND),shm)
@@ -95,6 +108,15 @@ bench-backend: compile ## measure a backend and gloo in turns (BACKEND=shm or mp
 accept-bench-backend: ## keep what was measured last, in extension/measurements*.csv
 	$(call SET_UP,execute)
 	@$(VENV_PYTHON) -m tools.accept_bench_backend
+
+bench-algorithms: compile ## measure algorithms of tcp, and gloo, on simulated hosts (ten minutes)
+	@$(VENV_PYTHON) -m tools.bench_algorithms
+
+# Some systems set HOSTS in every shell. Only what the command line names counts.
+simulate: ## run algorithms on many ranks in virtual time (ALGORITHM=ring RANKS=64,512 BYTES=8)
+	@PYTHONPATH=extension/frame $(PYTHON) -m c10d_frame.simulate $(foreach name,OPERATION \
+	    ALGORITHM RANKS HOSTS BYTES LATENCY RATE OVERHEAD CHECK,$(if $(findstring command,$(origin \
+	    $(name))),"$(name)=$($(name))"))
 
 serve: ## serve the site on 127.0.0.1 (PORT=8000)
 	$(call SET_UP,render)
@@ -171,5 +193,5 @@ new-backend: ## begin a backend of your own (NAME=acme; for an accelerator, DEVI
 	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.new_backend "$(if $(findstring command,$(origin NAME)),$(NAME))" "$(FOLDER)" "$(if $(findstring command,$(origin DEVICE)),$(DEVICE))"
 
-browser:
-	@sh tools/browser.sh
+browser doctest:
+	@sh tools/system_packages.sh $@

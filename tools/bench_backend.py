@@ -23,7 +23,7 @@ from .measure.cases import of_a_library, of_shared_memory
 from .measure.machine import machine
 from .measure.ranks import measure
 from .measure.summary import as_csv, lines, place_text, rows
-from .processes.run import forget_steering
+from .processes.run import forget_inherited_settings
 from .project.errors import BuildError, run_command
 from .project.paths import INSTALLED_EXTENSIONS, MEASURED, MEASUREMENTS, relative
 
@@ -33,7 +33,7 @@ LIMIT = 300  # seconds, for the ranks of one group
 
 
 def main(backend: str = "shm") -> None:
-    forget_steering()
+    forget_inherited_settings()
     sys.path.insert(0, str(INSTALLED_EXTENSIONS))  # The ranks inherit it.
     os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # The simulated device lies there, too.
     if backend not in MEASUREMENTS:

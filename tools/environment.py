@@ -122,13 +122,13 @@ class Environment:
         if os.path.exists(self.unfinished) or not os.path.exists(self.python):
             self.create()
         # It may be an old pip, which knows fewer options.
-        self.pip_install("requirements/pip.txt", [], self.needed(["pip"]))
-        files, options = INCLUDED[stage], ["--progress-bar", "raw"]
+        pinned = "requirements/pip.txt"
+        self.pip_install(pinned, ["--requirement", pinned], self.needed(["pip"]))
+        is_light = stage in NEED_TORCH and self.announce_torch()
+        pinned, bar = f"requirements/{stage}.txt", ["--progress-bar", "raw"]
+        self.pip_install(pinned, ["--requirement", pinned, *bar], self.needed(INCLUDED[stage]))
         if stage in NEED_TORCH:
-            self.announce_torch()
-            options += [f"torch=={self.torch['version']}", "--constraint", self.pins]
-            files = files + [f"torch/{self.torch['version']}"]
-        self.pip_install(f"requirements/{stage}.txt", options, self.needed(files))
+            self.install_torch(is_light, bar)
         if stage == "test":
             self.npm_install()
         for included in INCLUDED[stage]:
@@ -153,16 +153,30 @@ class Environment:
         run_quietly(command, lambda output: f"creating {self.name}")
         os.remove(self.unfinished)
 
+    def install_torch(self, is_light, bar):
+        """Install PyTorch, and setuptools, which builds extensions for it.
+
+        They have a command of their own, because pip checks the hashes of all packages or of none,
+        and requirements/ cannot have those of nightlies, or of CPU builds on other indexes.
+        """
+        constraints, version = self.pins, self.torch["version"]
+        if is_light:
+            constraints = os.path.join(BUILD, f"torch-{version}-without-hashes.txt")
+            with open(os.path.join(ROOT, self.pins)) as pins, open(constraints, "w") as file:
+                file.write(re.sub(r" \\\n +--hash=\S+", "", pins.read()))
+        wanted = [f"torch=={version}", "setuptools", "--constraint", constraints, *bar]
+        self.pip_install(self.pins, wanted, self.needed([f"torch/{version}"]))
+
     def announce_torch(self):
         """Print how much pip is about to download, if it is PyTorch.
 
-        Fail if pip cannot, or if the disk is too full.
+        Return whether it is a CPU build. Fail if pip cannot, or if the disk is too full.
         """
         version = self.torch["version"]
         packages = os.path.join(self.folder, "lib", "python*", "site-packages")
         if glob.glob(os.path.join(packages, f"torch-{version}*.dist-info")):
-            return
-        command = [self.python, "-m", "pip", "index", "versions", "torch", "--json"]
+            return False
+        command = [self.python, "-m", "pip", "index", "versions", "torch", "--pre", "--json"]
         listing = run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         offered = json.loads(listing.stdout)["versions"] if listing.returncode == 0 else []
         builds = [x for x in offered if x.partition("+")[0] == version]
@@ -189,6 +203,7 @@ class Environment:
                 f"{ROOT} has {free:.1f} GB free, and PyTorch and the build of the site need "
                 f"{needed:.1f} GB: free some space, then run the command again"
             )
+        return is_light
 
     def needed(self, files):
         """Return how many packages the files of requirements/ pin."""
@@ -198,11 +213,15 @@ class Environment:
                 pinned.update(re.findall(r"^[\w.-]+(?===)", file.read(), re.M))
         return len(pinned)
 
-    def how_far(self, output, needed):
+    def installed(self):
+        """Return how many packages are installed."""
+        packages = os.path.join(self.folder, "lib", "python*", "site-packages")
+        return len(glob.glob(os.path.join(packages, "*.dist-info")))
+
+    def how_far(self, output, needed, before):
         """Return what pip has done of its work, from its output."""
         if "\nInstalling collected packages:" in output:
-            packages = os.path.join(self.folder, "lib", "python*", "site-packages")
-            installed = len(glob.glob(os.path.join(packages, "*.dist-info")))
+            installed = self.installed() - before
             return f"{min(installed, needed)} of {needed} packages installed"
         found = len(set(PIP_FOUND.findall(output)))
         text = f"{min(found, needed)} of {needed} packages found"
@@ -212,11 +231,12 @@ class Environment:
             text += f", {now:.0f} of {size:.0f} MB of the last one"
         return text
 
-    def pip_install(self, file, options, needed):
+    def pip_install(self, file, arguments, needed):
         print(f"installing {file} into {self.name}", flush=True)
         open(self.unfinished, "w").close()
-        command = [self.python, "-m", "pip", "install", "--requirement", file] + options
-        done = run_quietly(command, lambda output: self.how_far(output, needed))
+        command = [self.python, "-m", "pip", "install", *arguments]
+        before = self.installed()
+        done = run_quietly(command, lambda output: self.how_far(output, needed, before))
         os.remove(self.unfinished)  # If pip fails, it removes what it has begun.
         self.require(done, "pip", file)
 

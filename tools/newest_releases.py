@@ -3,7 +3,8 @@
 usage: python -m tools.newest_releases [--nightly]
 
 With --nightly, a pre-release that is newer than all of them is added at the top. Dependencies
-that requirements/torch already pins keep their versions; pip chooses the others.
+that requirements/torch already pins keep their versions; pip chooses the others, so it checks no
+hashes.
 """
 
 import json
@@ -37,7 +38,8 @@ def rename(before, now):
     text = RELEASES_FILE.read_text()
     RELEASES_FILE.write_text(text.replace(f'"{before.version}"', f'"{now}"'))
     own = r"^(torch|triton|nvidia-|cuda-)"
-    lines = [x for x in pins(before).read_text().splitlines() if not re.match(own, x)]
+    pinned = re.findall(r"^[\w.-]+==\S+", pins(before).read_text(), re.M)  # without hashes
+    lines = [x for x in pinned if not re.match(own, x)]
     _write_pins(now, lines)
 
 

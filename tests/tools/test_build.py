@@ -97,7 +97,7 @@ def message_of(monkeypatch, error):
     monkeypatch.setattr(one_build, "SITE", BUILD)  # Some site that is there.
     # What it changes in its process is not for the tests that follow in this one.
     monkeypatch.setattr(one_build.signal, "signal", lambda number, handler: None)
-    monkeypatch.setattr(one_build, "forget_steering", lambda: None)
+    monkeypatch.setattr(one_build, "forget_inherited_settings", lambda: None)
     monkeypatch.setenv(one_build.MARKER, "")
 
     def fail():

@@ -111,6 +111,8 @@ def findings(tmp_path_factory):
             replace(PLACES[name], old, new)
         replace("index.html", 'href="ko/index.html', 'href="kr/index.html')
         (site / "zh-cn" / OF_ONE_LANGUAGE).unlink()
+        [wheel] = (site / "packages").glob("c10d_frame-*.whl")
+        wheel.unlink()
         patch.setattr(check, "ADDRESSES_FILE", tmp_path_factory.mktemp("addresses") / "known.txt")
         known = [*ADDRESSES_FILE.read_text().split(), "tutorial/gone"]
         check.ADDRESSES_FILE.write_text(
@@ -137,6 +139,7 @@ def test_a_fault_is_found_and_its_page_is_named(findings, name):
         "ko: 2 pages share the description",
         f"zh-cn/{OF_ONE_LANGUAGE}: not in every language",
         "index.html: kr/index.html leads nowhere",
+        "packages/index.html: c10d_frame-",
         "tutorial/gone: the page has gone; say where its readers go, below [moved] in site.toml: ",
         f"known.txt: lacks the line {OF_ONE_LANGUAGE.removesuffix('.html')}",
         "known.txt: lacks the line tutorial/old",

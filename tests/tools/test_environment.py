@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import re
 import runpy
 import shutil
 import subprocess
@@ -127,6 +128,21 @@ def test_an_index_without_the_release(announce):
     assert "has PyTorch 2.14.1" in message and "make html TORCH=" in message
 
 
+def test_a_nightly_is_found(clone, tmp_path, monkeypatch, capsys):
+    """By pip itself, which lists no pre-releases unless it is told to."""
+    nightly = "2.16.0.dev20261122"
+    for version in ("2.15.0", nightly):
+        (tmp_path / f"torch-{version}-py3-none-any.whl").touch()
+    for name, value in {**NO_NETWORK, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    releases = clone / "releases.toml"
+    releases.write_text(releases.read_text().replace("2.15.0", nightly))
+    environment = runpy.run_path(str(clone / SCRIPT))["Environment"](nightly)
+    environment.python = sys.executable
+    environment.announce_torch()
+    assert f"PyTorch {nightly}, " in capsys.readouterr().out
+
+
 def test_a_disk_that_will_not_suffice_is_noticed_before_the_download(announce, monkeypatch):
     little = shutil.disk_usage(ROOT)._replace(free=3 * 10**9)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: little)
@@ -134,6 +150,31 @@ def test_a_disk_that_will_not_suffice_is_noticed_before_the_download(announce, m
         announce("2.15.0")
     assert "has 3.0 GB free" in str(caught.value) and "need 10.0 GB" in str(caught.value)
     assert announce("2.13.0"), "the CPU build fits"
+
+
+PINNED = re.compile(r"^[\w.-]+==\S+(?P<hashes>( \\\n    --hash=sha256:[0-9a-f]{64})*)$", re.M)
+
+
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "requirements").rglob("*.txt")), ids=lambda x: x.name
+)
+def test_every_package_is_pinned_with_hashes(file):
+    """Without one of them, pip refuses the file; without any, it takes whatever an index has."""
+    text = re.sub(r"^(#.*|-r .*|)\n", "", file.read_text(), flags=re.M)
+    assert all(match["hashes"] for match in PINNED.finditer(text))
+    assert PINNED.sub("", text).strip() == ""
+
+
+@pytest.mark.parametrize("is_light", [False, True], ids=["CUDA", "CPU"])
+def test_hashes_are_checked_unless_pytorch_is_a_cpu_build(clone, is_light):
+    environment = runpy.run_path(str(clone / SCRIPT))["Environment"]("2.13.0")
+    installed = []
+    environment.pip_install = lambda file, arguments, needed: installed.extend(arguments)
+    (clone / "_build").mkdir()
+    environment.install_torch(is_light, [])
+    constraints = (clone / installed[installed.index("--constraint") + 1]).read_text()
+    assert "\ntorch==2.13.0" in constraints and "\nsetuptools==" in constraints
+    assert ("--hash" in constraints) != is_light
 
 
 # A pip that talks as the real one does, and ends when its standard input does.

@@ -15,7 +15,7 @@ IGNORE, END = "# sphinx_gallery_start_ignore\n", "# sphinx_gallery_end_ignore\n"
 # -- Samples that fail ---------------------------------------------------------------
 
 BROKEN = {
-    "a_hang": "# time limit: 8\nimport time\ntime.sleep(60)",
+    "a_hang": "# time limit: 8\nimport time\ntime.sleep(3600)",
     "assertion": "print(1)\n\nassert 1 == 2, 'not equal'",
     "warning": "import warnings\nwarnings.warn('old')",
     "exit": "import sys\nsys.exit(3)",

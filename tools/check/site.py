@@ -5,6 +5,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from ..execute import run_seconds
+from ..pages import packages
 from ..processes.one_build import stage
 from ..project.errors import BuildError
 from ..project.languages import LANGUAGES, SOURCE_LANGUAGE, Language
@@ -76,7 +77,9 @@ def _check_pages(pages: set[str], facts: Facts) -> list[str]:
             findings += _check_page(language, page, facts, files)
         for page in sorted(PUBLISHED.moved_files):
             findings += _check_links(RENDERED / language.url / page, facts, files)
-    return findings + _check_links(RENDERED / "index.html", facts, files)
+    for path in ("index.html", f"{packages.FOLDER}/index.html"):
+        findings += _check_links(RENDERED / path, facts, files)
+    return findings
 
 
 def _check_page(language: Language, page: str, facts: Facts, files: dict[str, Path]) -> list[str]:

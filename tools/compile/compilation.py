@@ -38,7 +38,9 @@ def _compile(extension: Extension) -> None:
     command = [sys.executable, "-m", "tools.compile.wheel", source, target]
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     log = LOGS / f"compile-{extension.name}.log"
-    done = run(command, timeout=TIMEOUT, log=log, env={"PATH": path, **WITHOUT_CUDA})
+    # There, setup.py finds c10d_frame, which pip installs for others.
+    environment = {"PATH": path, "PYTHONPATH": str(work), **WITHOUT_CUDA}
+    done = run(command, timeout=TIMEOUT, log=log, env=environment)
 
     text = done.text.replace(str(source), name)
     text = re.sub(r"^src/", f"{name}/src/", text, flags=re.M)  # without ninja

@@ -51,15 +51,17 @@ class Extension:
 
     @property
     def included(self):
-        """Return the other folders of extension/ whose headers the extension includes."""
+        """Return the folders of other projects whose headers the extension includes."""
         code = "\n".join(x.read_text() for x in self.folder.glob("src/*.?pp"))
         names = sorted(set(re.findall(r'^#include "(\w+)/', code, re.M)))
-        folders = [self.folder.parent / name for name in names]
-        return [x for x in folders if x.is_dir() and x != self.folder]
+        folders = [self.folder.parent / name for name in names if name != paths.FRAME.name]
+        folders = [x for x in folders if x.is_dir() and x != self.folder]
+        return [*folders, paths.FRAME_PACKAGE] if paths.FRAME.name in names else folders
 
     def sources(self):
         """Return the files that the extension is compiled from."""
-        return [x for folder in (self.folder, *self.included) for x in sources_below(folder)]
+        folders = [self.folder, *self.included]
+        return [x for y in folders for x in sources_below(y) if x.parent != paths.SIMULATOR]
 
     def loaded_sources(self):
         """Return the sources of all that a program loads which imports the extension."""

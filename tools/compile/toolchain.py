@@ -28,14 +28,19 @@ def toolchain():
             f"{Path(sys.prefix).name} contains torch {installed}, but releases.toml "
             f"names {release} for it: remove that folder and run the command again"
         )
-    compiler = os.environ.get("CXX", "c++")
-    if shutil.which(compiler) is None:
+    version = subprocess.run([compiler(), "--version"], capture_output=True, text=True)
+    return f"torch {installed}", f"Python {sys.version}", version.stdout
+
+
+def compiler():
+    """Return the command of the C++ compiler; raise if there is none."""
+    command = os.environ.get("CXX", "c++")
+    if shutil.which(command) is None:
         raise BuildError(
-            f"no C++ compiler: the command {compiler!r} was not found. Install one "
+            f"no C++ compiler: the command {command!r} was not found. Install one "
             "(on Debian and Ubuntu: apt-get install g++), or name yours in CXX"
         )
-    version = subprocess.run([compiler, "--version"], capture_output=True, text=True)
-    return f"torch {installed}", f"Python {sys.version}", version.stdout
+    return command
 
 
 def versions():

@@ -37,7 +37,9 @@ from ..processes.progress import note, progress
 from ..processes.run import WITHOUT_CUDA, run
 from ..project.errors import BuildError, readable
 from ..project.paths import (
+    BUILD,
     EXECUTED,
+    FRAME,
     GALLERY,
     INSTALLED_EXTENSIONS,
     LOGS,
@@ -50,7 +52,7 @@ from ..state.digests import digest, files_below, generated_pages
 from ..state.records import Record
 from ..state.runs import Run
 from . import expected_outputs, run_seconds
-from .samples import blocks_of, extensions_of, files_of, page_of, samples, source_of
+from .samples import blocks_of, extensions_of, files_of, frame_of, page_of, samples, source_of
 
 DEFAULT_TIME_LIMIT = 120  # seconds
 OWN_INTERPRETERS = re.compile("^# every rank starts an interpreter of its own$", re.M)
@@ -131,7 +133,7 @@ def _keys():
     of_extension = {extension: extension.key() for extension in EXTENSIONS}
     keys = {}
     for script in samples():
-        files = [*files_of(script), *expected_outputs.accepted(script)]
+        files = [*files_of(script), *frame_of(script), *expected_outputs.accepted(script)]
         compiled = [of_extension[extension] for extension in extensions_of(script)]
         keys[script] = digest(files, shared, *compiled)
     return keys
@@ -143,7 +145,7 @@ def run_of(script):
     return Run(
         "sample",
         Record(EXECUTED / f"{page_of(script)}.json", of_tools=False),
-        (*files_of(script), *loaded, *expected_outputs.accepted(script)),
+        (*files_of(script), *frame_of(script), *loaded, *expected_outputs.accepted(script)),
         page=page_of(script),
     )
 
@@ -186,6 +188,7 @@ def _environment(*modules):
     return {
         "PYTHONPATH": os.pathsep.join(str(folder) for folder in (*modules, GALLERY, ROOT)),
         "PYTHONDONTWRITEBYTECODE": "1",
+        "XDG_CACHE_HOME": str(BUILD / "cache"),  # of the simulator
         "OMP_NUM_THREADS": "1",
         # The simulated accelerator lies beside the other extensions; samples ask for it.
         "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
@@ -225,6 +228,7 @@ def run_sample(script, work, *, server=None):
     command += [script, work]
     # Others run while the extension is being compiled, and must not see half of it.
     modules = [INSTALLED_EXTENSIONS] if extensions_of(script) else []
+    modules += [FRAME] if frame_of(script) else []
     environment = _environment(*modules)
     popen: Callable[..., Any] = subprocess.Popen
     if server:

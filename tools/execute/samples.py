@@ -13,12 +13,12 @@ from pathlib import Path
 
 from sphinxext.text.gallery_scripts import split
 
-from ..compile.extensions import EXTENSIONS, Extension
+from ..compile.extensions import EXTENSIONS, Extension, sources_below
 from ..project.errors import BuildError
-from ..project.paths import EXECUTED, GALLERY, SUITE, relative
+from ..project.paths import EXECUTED, FRAME_PACKAGE, GALLERY, SUITE, relative
 from ..state.digests import files_below
 
-USABLE = {".py", ".cpp", ".csv"}
+USABLE = {".py", ".cpp", ".hpp", ".csv"}
 SHARED = "shared"
 SUITE_PACKAGE = "c10d_conformance"
 # Not what an installation by hand leaves beside them.
@@ -86,6 +86,12 @@ def extensions_of(script: Path) -> list[Extension]:
     named = [x for x in EXTENSIONS if re.search(rf'(import|from) {x.name}\b|["/]{x.name}"', code)]
     included = {folder for x in named for folder in x.included}
     return [x for x in EXTENSIONS if x in named or x.folder in included]
+
+
+def frame_of(script: Path) -> list[Path]:
+    """Return the files of the frame's package, if a sample imports it."""
+    imports = re.search(r"^(import|from) c10d_frame\b", _text(files_of(script)), re.M)
+    return sources_below(FRAME_PACKAGE) if imports else []
 
 
 def _usable(folder: Path) -> list[Path]:

@@ -26,8 +26,9 @@ TIMEOUT = 300  # seconds; it takes about 10
 NEEDED = ["Makefile", "conf.py", "languages.toml", "releases.toml", "site.toml", "requirements"]
 # What new projects consist of.
 NEEDED += ["starter", "starter_accelerator", "conformance", "docs/_templates/project-readme.html"]
-NEEDED += ["docs/_templates/accelerator-readme.html", "extension/frame"]
-NEEDED += ["extension/store_collectives/src", "extension/stream_collectives/src"]
+NEEDED += ["docs/_templates/accelerator-readme.html", "docs/_templates/readme-upkeep.html"]
+NEEDED += ["extension/frame"]
+NEEDED += ["extension/stream_collectives/src"]
 NEEDED += ["extension/simulated_accelerator"]
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv*", "_build", "__pycache__", "*.mo", "tests")
 # The caller may itself be make; the environment is installed already.

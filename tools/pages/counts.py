@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..project.errors import BuildError
-from ..project.paths import FRAME, ROOT, SUITE, relative
+from ..project.paths import HEADERS, ROOT, SUITE, relative
 
 # Pages are rendered without PyTorch, of which the suite needs only names until a check runs.
 COUNT_CHECKS = """
@@ -36,11 +36,13 @@ print(len(load()))
 def counts() -> dict[str, int]:
     """Return the number of each name that a page may use."""
     extension = ROOT / "extension"
+    store = [*(extension / "store_collectives/src").glob("*"), *(HEADERS / "store").glob("*")]
     return {
         "checks": checks(),
         "lines-of-device": round(_lines((extension / "simulated_accelerator/src").glob("*")), -2),
-        "lines-of-frame": round(_lines(FRAME.glob("*.hpp")), -2),
-        "lines-of-store": round(_lines((extension / "store_collectives/src").glob("*")), -1),
+        "lines-of-frame": round(_lines((HEADERS / "frame").glob("*.hpp")), -2),
+        "lines-of-store": round(_lines(store), -1),
+        "lines-of-tcp": round(_lines((extension / "tcp_collectives/src").glob("*")), -1),
     }
 
 

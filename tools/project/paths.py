@@ -14,8 +14,11 @@ RUN_SECONDS = GALLERY / "run_seconds.json"
 # The lines on pages that no sample executes.
 UNEXECUTED_LINES = GALLERY / "unexecuted_lines.json"
 EXTENSIONS = tuple(sorted(path.parent for path in ROOT.glob("extension/*/setup.py")))
-# Headers that several extensions include as "frame/...".
+# What backends include as "frame/...", "store/..." and "streams/...", a Python project of its own.
 FRAME = ROOT / "extension" / "frame"
+FRAME_PACKAGE = FRAME / "c10d_frame"
+HEADERS = FRAME_PACKAGE / "include"
+SIMULATOR = FRAME_PACKAGE / "simulator"  # which no extension includes
 # The suite that tests any backend, a Python project of its own.
 SUITE = ROOT / "conformance"
 # The accepted comparisons of a backend with gloo.

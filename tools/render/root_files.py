@@ -1,10 +1,12 @@
 """Write the files at the top of the site, beside the folders of the languages.
 
-These are the start page, the page for dead links, the files for search engines, and the
-licence. Templates of docs/_root are filled in, and its other files are copied. A page that has
-moved gets a file at its old address, in each language, because a host of files cannot redirect.
+These are the start page, the page for dead links, the files for search engines, the licence,
+and the packages for pip, with a page that lists them. Templates of docs/_root are filled in, and
+its other files are copied. A page that has moved gets a file at its old address, in each
+language, because a host of files cannot redirect.
 """
 
+import hashlib
 import shutil
 import traceback
 from itertools import product
@@ -13,6 +15,7 @@ from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 
+from ..pages.packages import FOLDER, RELEASED, wheel
 from ..project.errors import BuildError
 from ..project.languages import LANGUAGES, SOURCE_LANGUAGE
 from ..project.paths import ROOT, ROOT_FILES, relative
@@ -21,6 +24,7 @@ from .template_texts import gettext_of
 
 TEMPLATES = {"index.html", "404.html", "robots.txt", "sitemap.xml"}
 MOVED = "moved.html"
+PACKAGES = "packages.html"
 NOT_PUBLISHED = {"card.svg"}
 
 
@@ -53,9 +57,25 @@ def write_root_files(folder, site):
         of_page["_"] = values["texts"][language]
         file.write_text(_filled_in(templates, MOVED, values | of_page))
     for path in ROOT_FILES.iterdir():
-        if path.name not in TEMPLATES | {MOVED} | NOT_PUBLISHED:
+        if path.name not in TEMPLATES | {MOVED, PACKAGES} | NOT_PUBLISHED:
             shutil.copyfile(path, folder / path.name)
     shutil.copyfile(ROOT / "LICENSE", folder / "license.txt")
+    packages = _write_packages(folder / FOLDER, site)
+    page = _filled_in(templates, PACKAGES, values | {"packages": packages})
+    (folder / FOLDER / "index.html").write_text(page)
+
+
+def _write_packages(folder, site):
+    """Write the wheels into a folder; return what its page says of each."""
+    folder.mkdir()
+    packages = []
+    for project in RELEASED:
+        name, content = wheel(project)
+        (folder / name).write_bytes(content)
+        changelog = site.file_address(relative(project / "CHANGELOG.md"))
+        digest = hashlib.sha256(content).hexdigest()
+        packages.append({"name": name, "digest": digest, "changelog": changelog})
+    return packages
 
 
 def _filled_in(templates, name, values):

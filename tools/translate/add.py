@@ -45,6 +45,7 @@ PLACES = {
         "languages.toml": "remove its line `complete = false`; the check then wants every message",
         "tests/site/search_queries.csv": "40 queries or more, with {1} in the first column",
         "README.md": "{2} among the languages in the first sentence",
+        ".github/CODEOWNERS": "the team that reviews locales/{0}/",
     },
 }
 
