@@ -95,8 +95,8 @@ listing_include = f"{relative(HEADERS)}/"
 
 project_downloads = projects_for_download() | dummy_for_download()
 
-# Look-up: they name what other pages explain.
-search_weights = {"tutorial/releases": 0.15, "tutorial/every-operation": 0.7}
+# They name what other pages explain.
+search_weights = {"tutorial/releases": 0.15, "right/variants-and-groups": 0.8}
 # On these pages, ranks send to each other throughout. Readers who ask how to send seek the basics.
 OF_RANKS = ["collectives-from-messages", "steps-or-bytes", "near-and-far", "simulated-ranks"]
 ON_HOSTS = ["sockets", "lost-hosts", "predictions"]
