@@ -20,7 +20,7 @@ from c10d_conformance.verdicts import FAILURES, HANG, INIT, Outcome, worst
 # Runs after a bug's first failure, in which examples get smaller: a count and not a time, so that a
 # busy machine finds the same. A hang, which takes the limit, counts as several.
 SHRINKING = 200
-HANGING = 20
+HANGING = 50
 
 
 class Failure(Exception):
