@@ -193,6 +193,10 @@ show_table(columns, [[name, *(f"``{cell}``" for cell in cells)] for name, *cells
 #      - ``values.divided_first``
 #    * - says that a ``reduce_scatter`` is not completed, also after ``wait``
 #      - ``works.completed_after_wait``
+#    * - says that a message is not completed until the program calls ``wait``
+#      - ``messages.completed_without_wait``
+#    * - waits without end for a message from a rank that does not exist
+#      - ``generated.limits``
 #    * - ends the process if a message has another size than expected
 #      - ``failure.other_size``
 #    * - lets a pending operation wait for its timeout when the group is aborted
